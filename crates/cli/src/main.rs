@@ -1,0 +1,2 @@
+//! The `chaski` command.
+fn main() {}

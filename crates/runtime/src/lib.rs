@@ -1,0 +1,1 @@
+//! Placeholder line; see ARCHITECTURE.md.
