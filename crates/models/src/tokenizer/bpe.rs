@@ -1,0 +1,165 @@
+//! Byte-pair encoding with ranked merges: byte-level (`gpt2`) and on characters (`gemma4`).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::pre::PreTokenizer;
+use super::vocab::Vocab;
+use super::{TokenizerError, bytes};
+
+/// The merges of a BPE tokenizer.
+///
+/// Symbols are numbered: a token's id, or from the vocabulary's size on for texts that only occur in merges.
+#[derive(Debug)]
+pub(super) struct Merges {
+    /// Pair of symbols to rank and resulting symbol.
+    pairs: HashMap<(u32, u32), (u32, u32)>,
+    /// Texts that are not tokens.
+    extra: HashMap<Box<str>, u32>,
+}
+
+/// A character that neither a token nor a merge knows; it never merges.
+const UNKNOWN: u32 = u32::MAX;
+
+impl Merges {
+    /// Parses lines `left right`; the first space after the first byte divides them, the first of equal lines counts.
+    pub(super) fn new(vocab: &Vocab, lines: &[String]) -> Result<Merges, TokenizerError> {
+        let mut extra = HashMap::new();
+        let mut symbol = |text: &str| {
+            vocab.id(text).unwrap_or_else(|| {
+                let next = vocab.n_text() + extra.len() as u32;
+                *extra.entry(text.into()).or_insert(next)
+            })
+        };
+        let mut pairs = HashMap::with_capacity(lines.len());
+        let mut joined = String::new();
+        for (index, line) in lines.iter().enumerate() {
+            let first_len = line.chars().next().map_or(0, char::len_utf8);
+            let Some(space) = line[first_len..].find(' ') else {
+                return Err(TokenizerError::BadMerge { index, line: line.clone() });
+            };
+            let (left, right) = (&line[..first_len + space], &line[first_len + space + 1..]);
+            joined.clear();
+            joined.push_str(left);
+            joined.push_str(right);
+            let merge = (index as u32, symbol(&joined));
+            pairs.entry((symbol(left), symbol(right))).or_insert(merge);
+        }
+        Ok(Merges { pairs, extra })
+    }
+
+    fn symbol(&self, vocab: &Vocab, text: &str) -> u32 {
+        vocab.id(text).or_else(|| self.extra.get(text).copied()).unwrap_or(UNKNOWN)
+    }
+
+    /// Appends the ids of one word: merges the pair of lowest rank, leftmost first, until none is left.
+    fn encode_word(&self, vocab: &Vocab, word: &str, out: &mut Vec<u32>) {
+        let n_piece = word.chars().count();
+        let mut pieces: Vec<Piece> = Vec::with_capacity(n_piece);
+        for (index, (start, c)) in word.char_indices().enumerate() {
+            let end = start + c.len_utf8();
+            let symbol = self.symbol(vocab, &word[start..end]);
+            let prev = index.checked_sub(1).unwrap_or(NONE);
+            let next = if index + 1 < n_piece { index + 1 } else { NONE };
+            pieces.push(Piece { symbol, start, end, prev, next });
+        }
+
+        let mut queue = BinaryHeap::new();
+        let pair = |pieces: &[Piece], left: usize, right: usize| {
+            let symbols = (pieces[left].symbol, pieces[right].symbol);
+            let &(rank, merged) = self.pairs.get(&symbols)?;
+            Some(Reverse((rank, left, right, symbols, merged)))
+        };
+        for right in 1..n_piece {
+            queue.extend(pair(&pieces, right - 1, right));
+        }
+        while let Some(Reverse((_, left, right, symbols, merged))) = queue.pop() {
+            // A piece that was merged away is empty; a piece that grew has another symbol.
+            let is_stale =
+                pieces[left].next != right || (pieces[left].symbol, pieces[right].symbol) != symbols;
+            if is_stale || pieces[left].start == pieces[left].end {
+                continue;
+            }
+            let Piece { end, next, .. } = pieces[right];
+            pieces[right].start = end;
+            pieces[left] = Piece { symbol: merged, end, next, ..pieces[left] };
+            if next != NONE {
+                pieces[next].prev = left;
+                queue.extend(pair(&pieces, left, next));
+            }
+            let prev = pieces[left].prev;
+            if prev != NONE {
+                queue.extend(pair(&pieces, prev, left));
+            }
+        }
+
+        let mut index = 0;
+        while let Some(piece) = pieces.get(index) {
+            if piece.symbol < vocab.n_text() {
+                out.push(piece.symbol);
+            } else {
+                vocab.push_bytes(&word[piece.start..piece.end], out);
+            }
+            index = piece.next;
+        }
+    }
+}
+
+/// A stretch of a word; the stretches form a doubly linked list.
+#[derive(Clone, Copy)]
+struct Piece {
+    symbol: u32,
+    /// In bytes.
+    start: usize,
+    end: usize,
+    prev: usize,
+    next: usize,
+}
+
+/// No neighbour.
+const NONE: usize = usize::MAX;
+
+/// Byte-level BPE: words from a pre-tokenizer, their bytes as characters, then merges.
+#[derive(Debug)]
+pub(super) struct Bpe {
+    pub(super) pre: PreTokenizer,
+    pub(super) merges: Merges,
+}
+
+impl Bpe {
+    /// Appends the ids of `text`.
+    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
+        let mut escaped = String::new();
+        for word in self.pre.split(text) {
+            bytes::escape(word, &mut escaped);
+            match vocab.id(&escaped) {
+                Some(id) if self.pre.ignore_merges() => out.push(id),
+                _ => self.merges.encode_word(vocab, &escaped, out),
+            }
+        }
+    }
+}
+
+/// BPE on characters with `▁` for the space and byte tokens for what is unknown.
+#[derive(Debug)]
+pub(super) struct Gemma4 {
+    pub(super) merges: Merges,
+}
+
+impl Gemma4 {
+    /// Appends the ids of `text`: runs of newlines and runs of others are the words.
+    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
+        let escaped = text.replace(' ', "▁");
+        let mut rest = escaped.as_str();
+        while let Some(first) = rest.chars().next() {
+            let is_newline = first == '\n';
+            let end = rest.find(|c| (c == '\n') != is_newline).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            match vocab.id(word) {
+                Some(id) if is_newline => out.push(id),
+                _ => self.merges.encode_word(vocab, word, out),
+            }
+            rest = after;
+        }
+    }
+}

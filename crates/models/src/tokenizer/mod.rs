@@ -1,0 +1,343 @@
+//! Tokenizers: text to token ids and back, from the vocabulary in a GGUF file.
+//!
+//! [`Tokenizer::from_spec`] picks the algorithm by `tokenizer.ggml.model`. All of them first cut out special
+//! tokens ([`ParseSpecial`]), then turn the text between them into ids.
+
+mod bpe;
+mod bytes;
+mod error;
+mod pre;
+mod spec;
+mod special;
+mod spm;
+mod vocab;
+
+use std::borrow::Cow;
+
+pub use error::TokenizerError;
+pub use spec::{FimTokens, TokenizerSpec};
+pub use vocab::TokenKind;
+
+use bpe::{Bpe, Gemma4, Merges};
+use pre::PreTokenizer;
+use special::{Fragment, SpecialTokens};
+use spm::Spm;
+use vocab::{SpecialIds, Vocab};
+
+/// Whether a text gets the tokens that the model wants around it (BOS before, EOS after).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddSpecial {
+    /// Only what the text says.
+    No,
+    /// BOS and EOS where the model's metadata asks for them.
+    Yes,
+}
+
+/// Whether the text of a control token, such as `<|im_end|>`, is read as that token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseSpecial {
+    /// It is plain text: right for what a user wrote.
+    No,
+    /// It is the token: right for what a chat template rendered.
+    Yes,
+}
+
+/// Whether control tokens are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenderSpecial {
+    /// Control and unknown tokens print nothing.
+    No,
+    /// They print their text.
+    Yes,
+}
+
+/// Turns text into token ids and ids into bytes.
+///
+/// ```
+/// use chaski_models::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer, TokenizerSpec};
+///
+/// let tokens = ["<unk>", "<s>", "</s>", "▁", "h", "i", "hi", "▁hi"];
+/// let tokenizer = Tokenizer::from_spec(TokenizerSpec {
+///     model: "llama".into(),
+///     tokens: tokens.map(String::from).to_vec(),
+///     scores: vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, -2.0],
+///     token_types: vec![2, 3, 3, 1, 1, 1, 1, 1],
+///     ..TokenizerSpec::default()
+/// })?;
+/// let ids = tokenizer.encode("hi", AddSpecial::Yes, ParseSpecial::No)?;
+/// assert_eq!(ids, [1, 7]);
+/// assert_eq!(tokenizer.decode(&ids, RenderSpecial::No), b"hi");
+/// # Ok::<(), chaski_models::TokenizerError>(())
+/// ```
+#[derive(Debug)]
+pub struct Tokenizer {
+    vocab: Vocab,
+    special: SpecialTokens,
+    model: Model,
+    add_bos: bool,
+    add_eos: bool,
+    suppress: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum Model {
+    Spm(Spm),
+    Bpe(Bpe),
+    Gemma4(Gemma4),
+    /// Ids only; the name is what the metadata says.
+    None(String),
+}
+
+/// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] takes.
+const KNOWN: &str = "llama, gpt2, gemma4, test, none";
+
+impl Tokenizer {
+    /// Builds the tokenizer that `spec.model` names.
+    ///
+    /// # Errors
+    ///
+    /// A kind or a pre-tokenizer that is not known, lists of the wrong length, tokens that occur twice, merges that
+    /// cannot be parsed: see [`TokenizerError`].
+    pub fn from_spec(mut spec: TokenizerSpec) -> Result<Tokenizer, TokenizerError> {
+        let defaults = match spec.model.as_str() {
+            "llama" => SpecialIds { bos: Some(1), eos: Some(2), unk: Some(0), ..SpecialIds::default() },
+            "gpt2" => SpecialIds { bos: Some(11), eos: Some(11), ..SpecialIds::default() },
+            _ => SpecialIds::default(),
+        };
+        let vocab = Vocab::new(&mut spec, defaults)?;
+        let merges = |vocab: &Vocab| {
+            if spec.merges.is_empty() {
+                return Err(TokenizerError::Missing { key: "tokenizer.ggml.merges" });
+            }
+            Merges::new(vocab, &spec.merges)
+        };
+        let (model, add_bos) = match spec.model.as_str() {
+            "llama" => {
+                if !spec.scores.is_empty() && spec.scores.len() != vocab.n_text() as usize {
+                    return Err(TokenizerError::Length {
+                        key: "tokenizer.ggml.scores",
+                        expected: vocab.n_text() as usize,
+                        found: spec.scores.len(),
+                    });
+                }
+                (Model::Spm(Spm::new(spec.scores, spec.add_space_prefix.unwrap_or(true))), true)
+            }
+            "gpt2" => {
+                let pre = PreTokenizer::new(spec.pre.as_deref())?;
+                let add_bos = pre.add_bos();
+                (Model::Bpe(Bpe { pre, merges: merges(&vocab)? }), add_bos)
+            }
+            "gemma4" => {
+                spec.add_bos = Some(true);
+                (Model::Gemma4(Gemma4 { merges: merges(&vocab)? }), true)
+            }
+            "test" | "none" => (Model::None(spec.model), false),
+            _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
+        };
+        let is_phi3 = spec.name.is_some_and(|name| {
+            let name = name.to_lowercase();
+            name.contains("phi-3") || name.contains("phi3")
+        });
+        let special = SpecialTokens::new(&vocab, is_phi3.then_some(phi3_strips_right))?;
+        let suppress = spec.suppress.iter().filter_map(|&id| u32::try_from(id).ok());
+        Ok(Tokenizer {
+            special,
+            model,
+            add_bos: spec.add_bos.unwrap_or(add_bos) && vocab.ids.bos.is_some(),
+            add_eos: spec.add_eos.unwrap_or(false) && vocab.ids.eos.is_some(),
+            suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
+            vocab,
+        })
+    }
+
+    /// Turns `text` into ids.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenizerError::NoText`] if the model has no text vocabulary.
+    ///
+    /// # Source
+    ///
+    /// llama.cpp `llama_tokenize`; ids are equal to its own, except that the pre-tokenizers `tekken` and `gpt-4o`
+    /// follow the model's authors for letters outside ASCII.
+    pub fn encode(
+        &self,
+        text: &str,
+        add: AddSpecial,
+        parse: ParseSpecial,
+    ) -> Result<Vec<u32>, TokenizerError> {
+        if let Model::None(model) = &self.model {
+            return Err(TokenizerError::NoText { model: model.clone() });
+        }
+        let mut ids = Vec::with_capacity(text.len() / 3 + 2);
+        if add == AddSpecial::Yes && self.add_bos {
+            ids.extend(self.vocab.ids.bos);
+        }
+        let mut after_special = true;
+        for fragment in self.special.split(text, parse) {
+            match fragment {
+                Fragment::Token(id) => ids.push(id),
+                Fragment::Text(text) => match &self.model {
+                    Model::Spm(spm) => spm.encode(&self.vocab, text, after_special, &mut ids),
+                    Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut ids),
+                    Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
+                    Model::None(_) => unreachable!("returned above"),
+                },
+            }
+            after_special = matches!(fragment, Fragment::Token(_));
+        }
+        if add == AddSpecial::Yes && self.add_eos {
+            ids.extend(self.vocab.ids.eos);
+        }
+        Ok(ids)
+    }
+
+    /// The bytes of `ids`, one token after the other; they need not be UTF-8, because a token can end inside
+    /// a character.
+    ///
+    /// With a tokenizer that puts a space before each text ([`Tokenizer::adds_space_prefix`]), the first space is
+    /// dropped again.
+    pub fn decode(&self, ids: &[u32], render: RenderSpecial) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4 * ids.len());
+        for &id in ids {
+            bytes.extend_from_slice(&self.token_bytes(id, render));
+        }
+        if self.adds_space_prefix() && bytes.first() == Some(&b' ') {
+            bytes.remove(0);
+        }
+        bytes
+    }
+
+    /// [`Tokenizer::decode`] as text; bytes that are not UTF-8 become U+FFFD.
+    pub fn decode_lossy(&self, ids: &[u32], render: RenderSpecial) -> String {
+        match String::from_utf8(self.decode(ids, render)) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }
+    }
+
+    /// The bytes of one token; none for an id outside the vocabulary.
+    pub fn token_bytes(&self, id: u32, render: RenderSpecial) -> Cow<'_, [u8]> {
+        let (Some(text), Some(kind)) = (self.vocab.text(id), self.vocab.kind(id)) else {
+            return Cow::Borrowed(&[]);
+        };
+        let raw = || Cow::Borrowed(text.as_bytes());
+        match (kind, &self.model) {
+            (TokenKind::UserDefined, _) => raw(),
+            (TokenKind::Control | TokenKind::Unknown, _) if render == RenderSpecial::Yes => raw(),
+            (TokenKind::Control | TokenKind::Unknown | TokenKind::Unused, _) => Cow::Borrowed(&[]),
+            (_, Model::None(_)) => raw(),
+            (_, Model::Bpe(_)) => {
+                let mut bytes = Vec::with_capacity(text.len());
+                bytes::unescape(text, &mut bytes);
+                Cow::Owned(bytes)
+            }
+            (TokenKind::Byte, Model::Spm(_) | Model::Gemma4(_)) => match vocab::parse_byte(text) {
+                Some(byte) => Cow::Owned(vec![byte]),
+                None => raw(),
+            },
+            (TokenKind::Normal, Model::Spm(_) | Model::Gemma4(_)) => {
+                if text.contains('▁') {
+                    Cow::Owned(text.replace('▁', " ").into_bytes())
+                } else {
+                    raw()
+                }
+            }
+        }
+    }
+
+    /// The text of a token as the vocabulary spells it, `None` for an id outside.
+    pub fn token_text(&self, id: u32) -> Option<&str> {
+        self.vocab.text(id)
+    }
+
+    /// The id of the token that the vocabulary spells `text`.
+    pub fn token_id(&self, text: &str) -> Option<u32> {
+        self.vocab.id(text)
+    }
+
+    /// What the token is for, `None` for an id outside the vocabulary.
+    pub fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.vocab.kind(id)
+    }
+
+    /// Number of ids; each is below it.
+    pub fn n_vocab(&self) -> usize {
+        self.vocab.n_vocab() as usize
+    }
+
+    /// Whether texts can be encoded; `false` for a model that has ids only.
+    pub fn has_text(&self) -> bool {
+        !matches!(self.model, Model::None(_))
+    }
+
+    /// Whether `id` ends a generation.
+    pub fn is_eog(&self, id: u32) -> bool {
+        self.vocab.is_eog(id)
+    }
+
+    /// All ids that end a generation, ascending.
+    pub fn eog_ids(&self) -> Vec<u32> {
+        self.vocab.eog().collect()
+    }
+
+    /// Begin of sequence.
+    pub fn bos(&self) -> Option<u32> {
+        self.vocab.ids.bos
+    }
+
+    /// End of sequence.
+    pub fn eos(&self) -> Option<u32> {
+        self.vocab.ids.eos
+    }
+
+    /// End of turn.
+    pub fn eot(&self) -> Option<u32> {
+        self.vocab.ids.eot
+    }
+
+    /// End of message.
+    pub fn eom(&self) -> Option<u32> {
+        self.vocab.ids.eom
+    }
+
+    /// The token for text that cannot be expressed.
+    pub fn unk(&self) -> Option<u32> {
+        self.vocab.ids.unk
+    }
+
+    /// Padding.
+    pub fn pad(&self) -> Option<u32> {
+        self.vocab.ids.pad
+    }
+
+    /// The fill-in-the-middle tokens, as stated or recognised by their texts.
+    pub fn fim(&self) -> FimTokens {
+        self.vocab.ids.fim
+    }
+
+    /// Whether [`AddSpecial::Yes`] puts BOS before a text.
+    pub fn adds_bos(&self) -> bool {
+        self.add_bos
+    }
+
+    /// Whether [`AddSpecial::Yes`] puts EOS after a text.
+    pub fn adds_eos(&self) -> bool {
+        self.add_eos
+    }
+
+    /// Whether a text is encoded as if it began with a space, which decoding drops again.
+    pub fn adds_space_prefix(&self) -> bool {
+        matches!(&self.model, Model::Spm(spm) if spm.add_space_prefix)
+    }
+
+    /// Ids that must never be sampled.
+    pub fn suppressed(&self) -> &[u32] {
+        &self.suppress
+    }
+}
+
+/// Phi-3: white space after a special token is dropped, except after the three that frame a text.
+fn phi3_strips_right(text: &str) -> bool {
+    !matches!(text, "<unk>" | "<s>" | "<|endoftext|>")
+}

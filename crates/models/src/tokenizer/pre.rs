@@ -1,0 +1,354 @@
+//! Pre-tokenizers: how text is cut into words before byte-pair merges, by name in `tokenizer.ggml.pre`.
+
+use regex::Regex;
+
+use super::TokenizerError;
+
+/// One rule and the models' names for it.
+#[derive(Debug)]
+struct Rule {
+    names: &'static [&'static str],
+    /// Applied one after the other: each cuts every piece left by the former into matches and what lies between.
+    patterns: &'static [Pattern],
+    /// A word that is a token as it stands is not merged from its bytes.
+    ignore_merges: bool,
+    /// Whether a text begins with BOS if the file does not say.
+    add_bos: bool,
+}
+
+const PLAIN: Rule = Rule { names: &[], patterns: &[], ignore_merges: false, add_bos: false };
+
+/// A regular expression, and what becomes of white space before a word.
+///
+/// The original expressions end in `\s+(?!\S)|\s+`: of white space before a word, the last character is left to
+/// the word. Here they end in `\s+` and [`LastSpace`] does the rest, so that expressions need no look-ahead, and
+/// the time and memory of a match stay linear in the text.
+#[derive(Clone, Copy, Debug)]
+struct Pattern {
+    regex: &'static str,
+    last_space: LastSpace,
+}
+
+/// What becomes of the last character of white space that stands before a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LastSpace {
+    /// Nothing special.
+    Stays,
+    /// It joins the word.
+    Joins,
+    /// It joins the word unless it ends a line.
+    JoinsInLine,
+}
+
+const fn plain(regex: &'static str) -> Pattern {
+    Pattern { regex, last_space: LastSpace::Stays }
+}
+
+const fn words(regex: &'static str) -> Pattern {
+    Pattern { regex, last_space: LastSpace::JoinsInLine }
+}
+
+/// English contractions in any case.
+macro_rules! contractions {
+    () => {
+        "'(?:[sS]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
+    };
+}
+
+/// White space, best up to the end of a line.
+macro_rules! tail {
+    () => {
+        r"\s*[\r\n]+|\s+"
+    };
+}
+
+macro_rules! llama3 {
+    ($digits:literal) => {
+        concat!(
+            contractions!(),
+            r"|[^\r\n\p{L}\p{N}]?\p{L}+|",
+            $digits,
+            r"| ?[^\s\p{L}\p{N}]+[\r\n]*|",
+            tail!()
+        )
+    };
+}
+
+/// Words by case: capitals then small letters. Letters without case and marks count as both.
+macro_rules! by_case {
+    ($digits:literal, $suffix:expr) => {
+        concat!(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
+            $suffix,
+            r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
+            $suffix,
+            "|",
+            $digits,
+            r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|",
+            tail!()
+        )
+    };
+}
+
+const GPT2: Pattern = Pattern {
+    regex: r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+",
+    last_space: LastSpace::Joins,
+};
+const LLAMA3: Pattern = words(llama3!(r"\p{N}{1,3}"));
+const QWEN2: Pattern = words(llama3!(r"\p{N}"));
+const QWEN35: Pattern = words(concat!(
+    contractions!(),
+    r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|",
+    tail!()
+));
+const TEKKEN: Pattern = words(by_case!(r"\p{N}", ""));
+const GPT_4O: Pattern = words(by_case!(r"\p{N}{1,3}", concat!("(?:", contractions!(), ")?")));
+const DEEPSEEK_V3: Pattern = words(concat!(
+    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"##,
+    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|",
+    tail!()
+));
+/// Letters with case, as the authors of DeepSeek-LLM list them.
+const DEEPSEEK_LLM_LETTERS: Pattern = plain(concat!(
+    r"\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}",
+    r"\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}",
+    r"\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5}\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556}",
+    r"\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD}\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}",
+    r"\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15}\x{1F18}-\x{1F1D}",
+    r"\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D}",
+    r"\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4}",
+    r"\x{1FC6}-\x{1FCC}\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}",
+    r"\x{1FF6}-\x{1FFC}\x{2102}\x{2107}\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124}",
+    r"\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139}\x{213C}-\x{213F}",
+    r"\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4}",
+    r"\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F}",
+    r"\x{A771}-\x{A787}\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17}",
+    r"\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\x{10400}-\x{1044F}\x{104B0}-\x{104D3}",
+    r"\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2}\x{118A0}-\x{118DF}",
+    r"\x{1E900}-\x{1E943}]+",
+));
+const DEEPSEEK_LLM_MARKS: Pattern =
+    plain(r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+");
+/// CJK ideographs, and the two other ranges that DeepSeek's first tokenizers have there.
+const DEEPSEEK_CJK: Pattern = plain(r"[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+");
+
+/// All rules. The first is for files that name none.
+static RULES: &[Rule] = &[
+    Rule {
+        names: &["default"],
+        patterns: &[plain(r"[\p{P}\$\+<=>\^~\|]+"), GPT2, plain(r"\p{N}+"), plain("[0-9][0-9][0-9]")],
+        ..PLAIN
+    },
+    Rule {
+        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
+        patterns: &[LLAMA3],
+        ignore_merges: true,
+        add_bos: true,
+    },
+    Rule { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA3], ..PLAIN },
+    Rule {
+        names: &["qwen2", "deepseek-r1-qwen", "kormo", "stablelm2", "megrez", "hunyuan"],
+        patterns: &[QWEN2],
+        ..PLAIN
+    },
+    Rule { names: &["qwen35"], patterns: &[QWEN35], ..PLAIN },
+    Rule {
+        names: &[
+            "gpt-2",
+            "phi-2",
+            "jina-es",
+            "jina-de",
+            "jina-v1-en",
+            "jina-v2-es",
+            "jina-v2-de",
+            "jina-v2-code",
+            "mpt",
+            "olmo",
+            "modern-bert",
+            "granite-docling",
+            "gigachat",
+            "a.x-4.0",
+            "mellum",
+        ],
+        patterns: &[GPT2],
+        ..PLAIN
+    },
+    Rule {
+        names: &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"],
+        patterns: &[plain(r"\p{N}"), GPT2],
+        ..PLAIN
+    },
+    Rule {
+        names: &["falcon"],
+        patterns: &[plain(r"[\p{P}\$\+<=>\^~\|`]+"), GPT2, plain("[0-9][0-9][0-9]")],
+        ..PLAIN
+    },
+    Rule { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true },
+    Rule { names: &["gpt-4o", "llama4", "kanana2", "talkie"], patterns: &[GPT_4O], ..PLAIN },
+    Rule {
+        names: &["deepseek-llm"],
+        patterns: &[
+            plain(r"[\r\n]"),
+            DEEPSEEK_LLM_LETTERS,
+            DEEPSEEK_LLM_MARKS,
+            plain(r"\s+$"),
+            DEEPSEEK_CJK,
+            plain(r"\p{N}+"),
+        ],
+        ..PLAIN
+    },
+    Rule {
+        names: &["deepseek-coder"],
+        patterns: &[
+            plain(r"[\r\n]"),
+            plain(r"\s?\p{L}+"),
+            plain(r"\s?\p{P}+"),
+            DEEPSEEK_CJK,
+            plain(r"\p{N}"),
+        ],
+        ..PLAIN
+    },
+    Rule {
+        names: &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
+        patterns: &[
+            plain(r"\p{N}{1,3}"),
+            plain(r"[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+"),
+            DEEPSEEK_V3,
+        ],
+        ..PLAIN
+    },
+];
+
+/// A rule with its patterns compiled.
+#[derive(Debug)]
+pub(super) struct PreTokenizer {
+    rule: &'static Rule,
+    patterns: Vec<(Regex, LastSpace)>,
+}
+
+impl PreTokenizer {
+    /// The rule called `name`, or the one for files that name none.
+    pub(super) fn new(name: Option<&str>) -> Result<PreTokenizer, TokenizerError> {
+        let name = name.unwrap_or(RULES[0].names[0]);
+        let rule = RULES
+            .iter()
+            .find(|rule| rule.names.contains(&name))
+            .ok_or_else(|| TokenizerError::UnknownPre { pre: name.to_owned() })?;
+        let patterns = rule.patterns.iter().map(|pattern| {
+            let regex = Regex::new(pattern.regex).expect("the table's expressions are tested to compile");
+            (regex, pattern.last_space)
+        });
+        let patterns = patterns.collect();
+        Ok(PreTokenizer { rule, patterns })
+    }
+
+    pub(super) fn ignore_merges(&self) -> bool {
+        self.rule.ignore_merges
+    }
+
+    pub(super) fn add_bos(&self) -> bool {
+        self.rule.add_bos
+    }
+
+    /// Cuts `text` into words; together they are `text`, and none is empty.
+    pub(super) fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
+        let mut words = vec![text];
+        for (regex, last_space) in &self.patterns {
+            let mut cut = Vec::with_capacity(words.len());
+            for word in words {
+                let mut from = 0;
+                while let Some(found) = regex.find_at(word, from) {
+                    let end = found.start() + n_byte_kept(found.as_str(), &word[found.end()..], *last_space);
+                    cut.push(&word[from..found.start()]);
+                    cut.push(&word[found.start()..end]);
+                    from = end;
+                }
+                cut.push(&word[from..]);
+            }
+            cut.retain(|word| !word.is_empty());
+            words = cut;
+        }
+        words
+    }
+}
+
+/// How much of a match stays when the last of several white-space characters may join the word in `rest`.
+fn n_byte_kept(found: &str, rest: &str, last_space: LastSpace) -> usize {
+    let all = found.len();
+    let Some(last) = found.chars().next_back() else { return all };
+    let stays = match last_space {
+        LastSpace::Stays => true,
+        LastSpace::Joins => false,
+        LastSpace::JoinsInLine => matches!(last, '\r' | '\n'),
+    };
+    if stays || rest.is_empty() || last.len_utf8() == all || !found.chars().all(char::is_whitespace) {
+        return all;
+    }
+    all - last.len_utf8()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(pre: &str, text: &str) -> Vec<String> {
+        let pre = PreTokenizer::new(Some(pre)).unwrap();
+        pre.split(text).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_rule_compiles_and_keeps_the_text() {
+        let text = "It's 12345 o'clock — Ünïcode, 你好 \u{1f600}\r\n\n  x = a+b;\t// done  ";
+        let mut seen = std::collections::BTreeSet::new();
+        for rule in RULES {
+            for name in rule.names {
+                assert!(seen.insert(*name), "{name} occurs twice");
+            }
+            assert_eq!(words(rule.names[0], text).concat(), text, "{}", rule.names[0]);
+        }
+    }
+
+    #[test]
+    fn digits_are_grouped_by_the_rule() {
+        assert_eq!(words("llama-bpe", "12345"), ["123", "45"]);
+        assert_eq!(words("qwen2", "123"), ["1", "2", "3"]);
+        assert_eq!(words("gpt-2", " 12345"), [" 12345"]);
+        assert_eq!(words("smollm", " 12"), [" ", "1", "2"]);
+    }
+
+    #[test]
+    fn last_space_belongs_to_the_next_word() {
+        assert_eq!(words("gpt-2", "a   b"), ["a", "  ", " b"]);
+        assert_eq!(words("gpt-2", "a \n\nb\n"), ["a", " \n", "\n", "b", "\n"]);
+        assert_eq!(words("llama-bpe", "a \n\n b  "), ["a", " \n\n", " b", "  "]);
+    }
+
+    #[test]
+    fn contractions_match_in_any_case_where_the_model_says_so() {
+        assert_eq!(words("llama-bpe", "IT'S"), ["IT", "'S"]);
+        assert_eq!(words("gpt-2", "IT'S"), ["IT", "'", "S"]);
+        assert_eq!(words("gpt-4o", "it's"), ["it's"]);
+    }
+
+    #[test]
+    fn case_divides_words_for_tekken_and_gpt_4o() {
+        assert_eq!(words("tekken", "HelloWORLDFoo"), ["Hello", "WORLDFoo"]);
+        assert_eq!(words("gpt-4o", "camelCase"), ["camel", "Case"]);
+        assert_eq!(words("tekken", "été Été"), ["été", " Été"]);
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        let error = PreTokenizer::new(Some("no-such-model")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "pre-tokenizer `no-such-model` is not known; tokens would come out wrong, so the file is refused"
+        );
+    }
+
+    #[test]
+    fn a_megabyte_of_white_space_is_cut() {
+        let text = format!("{}x", " ".repeat(1 << 20));
+        assert_eq!(words("llama-bpe", &text).len(), 2);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a tokenizer is built from: the `tokenizer.ggml.*` metadata as plain data.
+
+/// The vocabulary and flags of a tokenizer, as a GGUF file states them.
+///
+/// Every field has the meaning of the metadata key in its description (prefix `tokenizer.ggml.`); `None` and
+/// empty lists say that the key is absent. Ids that are not below the number of tokens are ignored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenizerSpec {
+    /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `test`, `none`, ...
+    pub model: String,
+    /// `pre`: name of the rule that cuts text into words before BPE.
+    pub pre: Option<String>,
+    /// `general.name`: two families need it, because the file has no other sign of how they treat white space.
+    pub name: Option<String>,
+    /// `tokens`: the text of each token, the index is the id.
+    pub tokens: Vec<String>,
+    /// Number of ids when `tokens` is empty (a file without a vocabulary, `<arch>.vocab_size`).
+    pub n_vocab: Option<u32>,
+    /// `scores`: merge priority of each token (SPM), larger is earlier.
+    pub scores: Vec<f32>,
+    /// `token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
+    pub token_types: Vec<i32>,
+    /// `merges`: pairs `left right`, the index is the rank (BPE).
+    pub merges: Vec<String>,
+    /// `bos_token_id`: begin of sequence.
+    pub bos: Option<u32>,
+    /// `eos_token_id`: end of sequence.
+    pub eos: Option<u32>,
+    /// `eot_token_id`: end of turn.
+    pub eot: Option<u32>,
+    /// `eom_token_id`: end of message.
+    pub eom: Option<u32>,
+    /// `unknown_token_id`.
+    pub unk: Option<u32>,
+    /// `seperator_token_id` (spelled so).
+    pub sep: Option<u32>,
+    /// `padding_token_id`.
+    pub pad: Option<u32>,
+    /// `mask_token_id`.
+    pub mask: Option<u32>,
+    /// `fim_pre_token_id`, ...: the fill-in-the-middle tokens.
+    pub fim: FimTokens,
+    /// `add_bos_token`: put `bos` before a text.
+    pub add_bos: Option<bool>,
+    /// `add_eos_token`: put `eos` after a text.
+    pub add_eos: Option<bool>,
+    /// `add_space_prefix`: treat a text as if it began with a space (SPM).
+    pub add_space_prefix: Option<bool>,
+    /// `suppress_tokens`: ids that must never be sampled.
+    pub suppress: Vec<i32>,
+}
+
+/// Ids of the fill-in-the-middle tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FimTokens {
+    /// Text before the gap follows.
+    pub prefix: Option<u32>,
+    /// Text after the gap follows.
+    pub suffix: Option<u32>,
+    /// The gap's text is to be generated now.
+    pub middle: Option<u32>,
+    /// Padding; ends generation.
+    pub pad: Option<u32>,
+    /// The repository's name follows; ends generation.
+    pub repo: Option<u32>,
+    /// Separator between files; ends generation.
+    pub sep: Option<u32>,
+}

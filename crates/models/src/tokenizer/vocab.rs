@@ -1,0 +1,292 @@
+//! The vocabulary: texts, kinds and the special ids, with the rules that complete what files leave out.
+
+use std::collections::BTreeSet;
+
+use indexmap::IndexSet;
+
+use super::{FimTokens, TokenizerError, TokenizerSpec};
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TokenKind {
+    /// A piece of text.
+    Normal,
+    /// Stands for text that the vocabulary cannot express.
+    Unknown,
+    /// Steers the model (begin, end, roles); prints nothing and is never read from plain text.
+    Control,
+    /// Added by the model's author; matched in any text and printed as it is.
+    UserDefined,
+    /// A reserved slot; prints nothing.
+    Unused,
+    /// One byte, spelled `<0xAB>`.
+    Byte,
+}
+
+impl TokenKind {
+    fn from_ggml(kind: i32) -> TokenKind {
+        match kind {
+            2 => TokenKind::Unknown,
+            3 => TokenKind::Control,
+            4 => TokenKind::UserDefined,
+            5 => TokenKind::Unused,
+            6 => TokenKind::Byte,
+            _ => TokenKind::Normal,
+        }
+    }
+
+    /// Whether the token is cut out of a text before the rest is tokenized.
+    pub(super) fn is_special(self) -> bool {
+        matches!(self, TokenKind::Control | TokenKind::UserDefined | TokenKind::Unknown)
+    }
+}
+
+/// Ids that a file may leave out, with the defaults of the kind of tokenizer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SpecialIds {
+    pub(super) bos: Option<u32>,
+    pub(super) eos: Option<u32>,
+    pub(super) eot: Option<u32>,
+    pub(super) eom: Option<u32>,
+    pub(super) unk: Option<u32>,
+    pub(super) pad: Option<u32>,
+    pub(super) fim: FimTokens,
+}
+
+/// Texts and kinds by id, ids by text, and what ends a generation.
+#[derive(Debug)]
+pub(super) struct Vocab {
+    tokens: IndexSet<Box<str>>,
+    kinds: Vec<TokenKind>,
+    n_vocab: u32,
+    pub(super) ids: SpecialIds,
+    eog: BTreeSet<u32>,
+}
+
+/// Largest vocabulary that is accepted: ids stay far away from the marks that merging uses.
+const MAX_TOKENS: usize = 1 << 30;
+
+/// Texts of tokens that end a generation, whatever the metadata says.
+const EOG_TEXTS: &[&str] = &[
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+];
+
+/// Texts that mark the end of a turn, in order of preference.
+const EOT_TEXTS: &[&str] = &[
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "<｜end▁of▁sentence｜>",
+    "<end_of_utterance>",
+];
+
+const EOM_TEXTS: &[&str] = &["<|eom_id|>"];
+
+const FIM_PREFIX_TEXTS: &[&str] = &[
+    "<|fim_prefix|>",
+    "<fim-prefix>",
+    "<fim_prefix>",
+    "<｜fim▁begin｜>",
+    "<PRE>",
+    "▁<PRE>",
+    "<|code_prefix|>",
+];
+const FIM_SUFFIX_TEXTS: &[&str] = &[
+    "<|fim_suffix|>",
+    "<fim-suffix>",
+    "<fim_suffix>",
+    "<｜fim▁hole｜>",
+    "<SUF>",
+    "▁<SUF>",
+    "<|code_suffix|>",
+];
+const FIM_MIDDLE_TEXTS: &[&str] = &[
+    "<|fim_middle|>",
+    "<fim-middle>",
+    "<fim_middle>",
+    "<｜fim▁end｜>",
+    "<MID>",
+    "▁<MID>",
+    "<|code_middle|>",
+];
+const FIM_PAD_TEXTS: &[&str] = &["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"];
+const FIM_REPO_TEXTS: &[&str] =
+    &["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<repo_name>"];
+const FIM_SEP_TEXTS: &[&str] = &["<|file_sep|>"];
+
+/// gpt-oss tokens that structure an answer; they are always rendered, so that the caller can parse them.
+const HARMONY_TEXTS: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
+
+impl Vocab {
+    /// Takes the texts and kinds out of `spec`; `defaults` are the ids of the tokenizer's kind.
+    pub(super) fn new(spec: &mut TokenizerSpec, defaults: SpecialIds) -> Result<Vocab, TokenizerError> {
+        let n_token = spec.tokens.len();
+        if n_token > MAX_TOKENS {
+            return Err(TokenizerError::TooManyTokens { n_token, max: MAX_TOKENS });
+        }
+        if !spec.token_types.is_empty() && spec.token_types.len() != n_token {
+            let found = spec.token_types.len();
+            return Err(TokenizerError::Length {
+                key: "tokenizer.ggml.token_type",
+                expected: n_token,
+                found,
+            });
+        }
+        let mut tokens = IndexSet::with_capacity(n_token);
+        for (id, text) in std::mem::take(&mut spec.tokens).into_iter().enumerate() {
+            let text = if text.is_empty() { format!("[EMPTY_{id}]") } else { text };
+            let (first, is_new) = tokens.insert_full(text.into_boxed_str());
+            if !is_new {
+                return Err(TokenizerError::DuplicateToken {
+                    text: tokens[first].to_string(),
+                    first,
+                    second: id,
+                });
+            }
+        }
+        let mut kinds: Vec<TokenKind> =
+            spec.token_types.iter().map(|&kind| TokenKind::from_ggml(kind)).collect();
+        kinds.resize(n_token, TokenKind::Normal);
+
+        let n_vocab = if n_token == 0 { spec.n_vocab.unwrap_or(0) } else { n_token as u32 };
+        let mut vocab = Vocab { tokens, kinds, n_vocab, ids: defaults, eog: BTreeSet::new() };
+        vocab.set_ids(spec, defaults);
+        vocab.set_eog();
+        for (id, text) in vocab.tokens.iter().enumerate() {
+            if vocab.kinds[id] == TokenKind::Control && text.contains("unused") {
+                vocab.kinds[id] = TokenKind::Unused;
+            }
+        }
+        Ok(vocab)
+    }
+
+    fn set_ids(&mut self, spec: &TokenizerSpec, defaults: SpecialIds) {
+        let n_vocab = self.n_vocab;
+        let known = |id: Option<u32>| id.filter(|&id| id < n_vocab);
+        let guess = |id: Option<u32>, texts: &[&str]| {
+            known(id).or_else(|| texts.iter().find_map(|text| self.id(text)))
+        };
+        let ids = SpecialIds {
+            bos: known(spec.bos).or(known(defaults.bos)),
+            eos: known(spec.eos).or(known(defaults.eos)),
+            unk: known(spec.unk).or(known(defaults.unk)),
+            pad: known(spec.pad).or(known(defaults.pad)),
+            eot: guess(spec.eot, EOT_TEXTS),
+            eom: guess(spec.eom, EOM_TEXTS),
+            fim: FimTokens {
+                prefix: guess(spec.fim.prefix, FIM_PREFIX_TEXTS),
+                suffix: guess(spec.fim.suffix, FIM_SUFFIX_TEXTS),
+                middle: guess(spec.fim.middle, FIM_MIDDLE_TEXTS),
+                pad: guess(spec.fim.pad, FIM_PAD_TEXTS),
+                repo: guess(spec.fim.repo, FIM_REPO_TEXTS),
+                sep: guess(spec.fim.sep, FIM_SEP_TEXTS),
+            },
+        };
+        self.ids = ids;
+    }
+
+    /// Collects the ids that end a generation, by number and by text.
+    fn set_eog(&mut self) {
+        let ids = self.ids;
+        let by_id = [ids.eos, ids.eot, ids.eom, ids.fim.pad, ids.fim.repo, ids.fim.sep];
+        self.eog.extend(by_id.into_iter().flatten());
+        for text in EOG_TEXTS {
+            if let Some(id) = self.id(text) {
+                self.eog.insert(id);
+                self.kinds[id as usize] = TokenKind::Control;
+            }
+        }
+        // gpt-oss: `<|end|>` only closes one channel, the answer goes on after it.
+        if let (Some(_), Some(_), Some(end)) =
+            (self.id("<|return|>"), self.id("<|call|>"), self.id("<|end|>"))
+        {
+            self.eog.remove(&end);
+            self.kinds[end as usize] = TokenKind::UserDefined;
+            for text in HARMONY_TEXTS {
+                if let Some(id) = self.id(text) {
+                    self.kinds[id as usize] = TokenKind::UserDefined;
+                }
+            }
+        }
+        // gemma 4: `</s>` is an HTML tag there, not an end.
+        if self.id("<|tool_response>").is_some()
+            && let Some(id) = self.id("</s>")
+        {
+            self.eog.remove(&id);
+        }
+    }
+
+    pub(super) fn n_vocab(&self) -> u32 {
+        self.n_vocab
+    }
+
+    /// Number of tokens that have a text: all, or none in a file without a vocabulary.
+    pub(super) fn n_text(&self) -> u32 {
+        self.tokens.len() as u32
+    }
+
+    pub(super) fn id(&self, text: &str) -> Option<u32> {
+        self.tokens.get_index_of(text).map(|id| id as u32)
+    }
+
+    pub(super) fn text(&self, id: u32) -> Option<&str> {
+        self.tokens.get_index(id as usize).map(|text| &**text)
+    }
+
+    pub(super) fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.kinds.get(id as usize).copied()
+    }
+
+    pub(super) fn is_eog(&self, id: u32) -> bool {
+        self.eog.contains(&id)
+    }
+
+    pub(super) fn eog(&self) -> impl Iterator<Item = u32> + '_ {
+        self.eog.iter().copied()
+    }
+
+    /// Appends one token per byte of `text`: `<0xAB>`, or the token that is just this byte. Others are dropped.
+    pub(super) fn push_bytes(&self, text: &str, out: &mut Vec<u32>) {
+        const HEX: &[u8; 16] = b"0123456789ABCDEF";
+        for &byte in text.as_bytes() {
+            let name = [b'<', b'0', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)], b'>'];
+            let name = std::str::from_utf8(&name).expect("ASCII");
+            let plain = [byte];
+            let plain = std::str::from_utf8(&plain).ok();
+            out.extend(self.id(name).or_else(|| plain.and_then(|plain| self.id(plain))));
+        }
+    }
+}
+
+/// The byte that a token spelled `<0xAB>` stands for.
+pub(super) fn parse_byte(text: &str) -> Option<u8> {
+    let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
