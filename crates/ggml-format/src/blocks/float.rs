@@ -1,0 +1,107 @@
+//! f32, f16, bf16 and f64: one value is one block.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::{Block, F16, quantize_blocks};
+
+/// One f32.
+#[repr(transparent)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct ValueF32(pub [u8; 4]);
+
+/// One half float.
+#[repr(transparent)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct ValueF16(pub F16);
+
+/// One bfloat16: the upper half of an f32.
+#[repr(transparent)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct ValueBf16(pub [u8; 2]);
+
+/// One f64.
+#[repr(transparent)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct ValueF64(pub [u8; 8]);
+
+impl Block for ValueF32 {
+    const N_ELEM: usize = 1;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        y[0] = f32::from_le_bytes(self.0);
+    }
+
+    fn is_valid(&self) -> bool {
+        f32::from_le_bytes(self.0).is_finite()
+    }
+}
+
+impl Block for ValueF16 {
+    const N_ELEM: usize = 1;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        y[0] = self.0.to_f32();
+    }
+
+    fn is_valid(&self) -> bool {
+        self.0.is_finite()
+    }
+}
+
+impl ValueBf16 {
+    /// The value, exactly.
+    pub fn to_f32(self) -> f32 {
+        f32::from_bits(u32::from(u16::from_le_bytes(self.0)) << 16)
+    }
+
+    /// The nearest bfloat16, ties to even; a NaN stays one and becomes quiet.
+    pub fn from_f32(x: f32) -> ValueBf16 {
+        let bits = x.to_bits();
+        let upper = if x.is_nan() {
+            (bits >> 16) | 0x40
+        } else {
+            // Adding 0x7fff, or 0x8000 when the kept part is odd, carries exactly when rounding up is right.
+            (bits + 0x7fff + ((bits >> 16) & 1)) >> 16
+        };
+        ValueBf16((upper as u16).to_le_bytes())
+    }
+}
+
+impl Block for ValueBf16 {
+    const N_ELEM: usize = 1;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        y[0] = self.to_f32();
+    }
+
+    fn is_valid(&self) -> bool {
+        self.to_f32().is_finite()
+    }
+}
+
+impl Block for ValueF64 {
+    const N_ELEM: usize = 1;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        y[0] = f64::from_le_bytes(self.0) as f32;
+    }
+
+    fn is_valid(&self) -> bool {
+        f64::from_le_bytes(self.0).is_finite()
+    }
+}
+
+/// Stores f32 as it is.
+pub(crate) fn quantize_f32(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, _, y: &mut ValueF32| y.0 = x[0].to_le_bytes());
+}
+
+/// Rounds to half floats.
+pub(crate) fn quantize_f16(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, _, y: &mut ValueF16| y.0 = F16::from_f32(x[0]));
+}
+
+/// Rounds to bfloat16.
+pub(crate) fn quantize_bf16(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, _, y: &mut ValueBf16| *y = ValueBf16::from_f32(x[0]));
+}

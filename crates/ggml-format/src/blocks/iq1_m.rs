@@ -1,0 +1,53 @@
+//! iq1_m: as iq1_s, with a 3-bit scale per 16 and a shift per 8; the scale of scales hides in spare bits.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::codebook::IQ1_S_GRID;
+use super::iq1_s::DELTA;
+use super::{Block, F16, QK_K};
+
+/// `x[i] = d * (2 * scale[i / 16] + 1) * (ternary[i] + delta[i / 8])`.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct BlockIq1M {
+    /// Low eight bits of the codebook index of each 8 values.
+    pub qs: [u8; QK_K / 8],
+    /// For each 8 values half a byte: high three bits of the index, and the sign of the shift (set for down).
+    pub qh: [u8; QK_K / 16],
+    /// Four little-endian u16: four 3-bit scales each, and in the top four bits a part of `d`.
+    pub scales: [[u8; 2]; 4],
+}
+
+const _: () = assert!(size_of::<BlockIq1M>() == 56);
+
+impl BlockIq1M {
+    /// The scale of scales, put together from the top bits of the four words of scales.
+    pub fn d(&self) -> F16 {
+        let bits =
+            self.scales.iter().rev().fold(0u16, |bits, &s| (bits << 4) | (u16::from_le_bytes(s) >> 12));
+        F16(bits.to_le_bytes())
+    }
+}
+
+impl Block for BlockIq1M {
+    const N_ELEM: usize = QK_K;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        let d = self.d().to_f32();
+        for (i, y) in y.chunks_exact_mut(8).enumerate() {
+            let nibble = (self.qh[i / 2] >> (4 * (i % 2))) & 15;
+            let index = usize::from(self.qs[i]) | usize::from(nibble & 7) << 8;
+            let delta = if nibble & 8 != 0 { -DELTA } else { DELTA };
+            let g = i / 2;
+            let scale = (u16::from_le_bytes(self.scales[g / 4]) >> (3 * (g % 4))) & 7;
+            let scale = d * f32::from(2 * scale + 1);
+            for (y, &ternary) in y.iter_mut().zip(&IQ1_S_GRID[index]) {
+                *y = scale * (f32::from(ternary) + delta);
+            }
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.d().is_finite()
+    }
+}

@@ -1,0 +1,44 @@
+//! iq2_s: eights of magnitudes from a codebook of 1024, a sign bit each, a 4-bit scale per 16.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::codebook::IQ2_S_GRID;
+use super::iq2_xxs::signed_magnitudes;
+use super::{Block, F16, QK_K};
+
+/// `x[i] = d * (0.5 + scale[i / 16]) / 4 * magnitude[i] * sign[i]`.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct BlockIq2S {
+    /// Scale of the scales.
+    pub d: F16,
+    /// Low eight bits of the codebook index of each 8 values.
+    pub qs: [u8; QK_K / 8],
+    /// Signs of each 8 values: a set bit is a minus.
+    pub signs: [u8; QK_K / 8],
+    /// High two bits of the codebook indices, four in a byte.
+    pub qh: [u8; QK_K / 32],
+    /// Scales of 4 bits, two in a byte.
+    pub scales: [u8; QK_K / 32],
+}
+
+const _: () = assert!(size_of::<BlockIq2S>() == 82);
+
+impl Block for BlockIq2S {
+    const N_ELEM: usize = QK_K;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        let d = self.d.to_f32();
+        for (i, y) in y.chunks_exact_mut(8).enumerate() {
+            let high = (self.qh[i / 4] >> (2 * (i % 4))) & 3;
+            let index = usize::from(self.qs[i]) | usize::from(high) << 8;
+            let scale = (self.scales[i / 4] >> (4 * (i / 2 % 2))) & 15;
+            let db = d * (0.5 + f32::from(scale)) * 0.25;
+            signed_magnitudes(db, &IQ2_S_GRID[index], self.signs[i], y);
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.d.is_finite()
+    }
+}

@@ -1,0 +1,47 @@
+//! iq2_xxs: eights of magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::codebook::{IQ2_XXS_GRID, even_signs};
+use super::{Block, F16, QK_K};
+
+/// `x[i] = d * (0.5 + scale[i / 32]) / 4 * magnitude[i] * sign[i]`.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct BlockIq2Xxs {
+    /// Scale of the scales.
+    pub d: F16,
+    /// For each 32 values: four codebook indices, then a little-endian u32 with four 7-bit sign indices and,
+    /// in its top four bits, the scale.
+    pub qs: [[u8; 8]; QK_K / 32],
+}
+
+const _: () = assert!(size_of::<BlockIq2Xxs>() == 66);
+
+impl Block for BlockIq2Xxs {
+    const N_ELEM: usize = QK_K;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        let d = self.d.to_f32();
+        for (qs, y) in self.qs.iter().zip(y.chunks_exact_mut(32)) {
+            let a = u32::from_le_bytes([qs[4], qs[5], qs[6], qs[7]]);
+            let db = d * (0.5 + (a >> 28) as f32) * 0.25;
+            for l in 0..4 {
+                let signs = even_signs(((a >> (7 * l)) & 127) as u8);
+                signed_magnitudes(db, &IQ2_XXS_GRID[usize::from(qs[l])], signs, &mut y[8 * l..]);
+            }
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.d.is_finite()
+    }
+}
+
+/// Writes `d` times the magnitudes; where bit `j` of `signs` is set, value `j` is negated.
+pub(super) fn signed_magnitudes(d: f32, magnitudes: &[u8], signs: u8, y: &mut [f32]) {
+    for (j, &magnitude) in magnitudes.iter().enumerate() {
+        let sign = if (signs >> j) & 1 == 1 { -1.0 } else { 1.0 };
+        y[j] = d * f32::from(magnitude) * sign;
+    }
+}

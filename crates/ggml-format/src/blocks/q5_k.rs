@@ -1,0 +1,61 @@
+//! q5_K: 256 values as 5-bit steps, with a 6-bit scale and a 6-bit minimum for each 32.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::kscale::scale_min_k4;
+use super::search::{KGroups, k_groups};
+use super::{Block, F16, QK_K, quantize_blocks};
+
+/// `x[i] = d * scale[i / 32] * code[i] - dmin * min[i / 32]`.
+#[repr(C)]
+#[derive(Copy, Clone, Debug, Pod, Zeroable)]
+pub struct BlockQ5K {
+    /// Scale of the scales.
+    pub d: F16,
+    /// Scale of the minima.
+    pub dmin: F16,
+    /// Eight scales and eight minima of 6 bits, see [`scale_min_k4`].
+    pub scales: [u8; 12],
+    /// The fifth bits: bit `g` of byte `l` belongs to value `32 g + l`.
+    pub qh: [u8; QK_K / 8],
+    /// The low four bits: byte `32 c + l` holds value `64 c + l` in its low half, `64 c + 32 + l` in its high.
+    pub qs: [u8; QK_K / 2],
+}
+
+const _: () = assert!(size_of::<BlockQ5K>() == 176);
+
+impl Block for BlockQ5K {
+    const N_ELEM: usize = QK_K;
+
+    fn dequantize(&self, y: &mut [f32]) {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        for g in 0..8 {
+            let (scale, min) = scale_min_k4(&self.scales, g);
+            let (scale, min) = (d * f32::from(scale), dmin * f32::from(min));
+            for l in 0..32 {
+                let nibble = (self.qs[32 * (g / 2) + l] >> (4 * (g % 2))) & 15;
+                let code = nibble | (((self.qh[l] >> g) & 1) << 4);
+                y[32 * g + l] = scale * f32::from(code) - min;
+            }
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        self.d.is_finite() && self.dmin.is_finite()
+    }
+}
+
+/// Searches scale and minimum of each group, rounds them, and chooses the codes anew.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ5K| {
+        let KGroups { d, dmin, scales, code } = k_groups(31, -0.5, 15, x, importance);
+        block.d = d;
+        block.dmin = dmin;
+        block.scales = scales;
+        block.qs = std::array::from_fn(|i| {
+            let e = 64 * (i / 32) + i % 32;
+            (code[e] & 15) | ((code[e + 32] & 15) << 4)
+        });
+        block.qh = std::array::from_fn(|l| (0..8).fold(0, |bits, g| bits | ((code[32 * g + l] >> 4) << g)));
+    });
+}

@@ -1,0 +1,190 @@
+//! The table of ggml tensor types: ids, names, block sizes, and who converts them.
+
+use std::fmt;
+
+use crate::blocks::{self, Block, dequantize_blocks, invalid_block};
+
+/// A ggml tensor type: how the numbers of a tensor lie in bytes.
+///
+/// Each variant is one row of [`TYPES`], which holds everything else that there is to know about it.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[allow(non_camel_case_types, reason = "these are ggml's own names for the formats")]
+#[allow(missing_docs, reason = "a variant is documented by its row in TYPES and its file under blocks/")]
+pub enum GgmlType {
+    F32,
+    F16,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q8_1,
+    Q2_K,
+    Q3_K,
+    Q4_K,
+    Q5_K,
+    Q6_K,
+    Q8_K,
+    IQ2_XXS,
+    IQ2_XS,
+    IQ3_XXS,
+    IQ1_S,
+    IQ4_NL,
+    IQ3_S,
+    IQ2_S,
+    IQ4_XS,
+    I8,
+    I16,
+    I32,
+    I64,
+    F64,
+    IQ1_M,
+    BF16,
+    TQ1_0,
+    TQ2_0,
+    MXFP4,
+    NVFP4,
+    Q1_0,
+    Q2_0,
+}
+
+/// Turns whole blocks into values; the two lengths must describe the same number of blocks.
+pub type DequantizeFn = fn(&[u8], &mut [f32]);
+
+/// Quantises one row: values, the importance of each column if known, and where the blocks go.
+///
+/// The row's length is a multiple of the block length, and the output has exactly the row's bytes.
+pub type QuantizeFn = fn(&[f32], Option<&[f32]>, &mut [u8]);
+
+/// Finds the first block, by index, whose scales are not finite.
+pub type InvalidBlockFn = fn(&[u8]) -> Option<usize>;
+
+/// One row of [`TYPES`].
+#[derive(Copy, Clone, Debug)]
+pub struct TypeInfo {
+    /// The type that this row describes.
+    pub ty: GgmlType,
+    /// The number that stands for the type in a file.
+    pub id: u32,
+    /// ggml's name for the type, such as `q4_K`.
+    pub name: &'static str,
+    /// Values in a block; 1 for plain numbers.
+    pub block_len: usize,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// The reference dequantiser.
+    pub dequantize: Option<DequantizeFn>,
+    /// The quantiser; none for the types whose quantiser is a search over a codebook, and for integers.
+    pub quantize: Option<QuantizeFn>,
+    /// Looks for infinities and NaN among the scales (for plain floats: among the values).
+    pub invalid_block: InvalidBlockFn,
+}
+
+/// All types, in the order of [`GgmlType`]'s variants, which is also the order of the ids.
+pub static TYPES: &[TypeInfo] = &[
+    row::<blocks::ValueF32>(GgmlType::F32, 0, "f32", Some(blocks::float::quantize_f32)),
+    row::<blocks::ValueF16>(GgmlType::F16, 1, "f16", Some(blocks::float::quantize_f16)),
+    row::<blocks::BlockQ4_0>(GgmlType::Q4_0, 2, "q4_0", Some(blocks::q4_0::quantize)),
+    row::<blocks::BlockQ4_1>(GgmlType::Q4_1, 3, "q4_1", Some(blocks::q4_1::quantize)),
+    row::<blocks::BlockQ5_0>(GgmlType::Q5_0, 6, "q5_0", Some(blocks::q5_0::quantize)),
+    row::<blocks::BlockQ5_1>(GgmlType::Q5_1, 7, "q5_1", Some(blocks::q5_1::quantize)),
+    row::<blocks::BlockQ8_0>(GgmlType::Q8_0, 8, "q8_0", Some(blocks::q8_0::quantize)),
+    row::<blocks::BlockQ8_1>(GgmlType::Q8_1, 9, "q8_1", Some(blocks::q8_1::quantize)),
+    row::<blocks::BlockQ2K>(GgmlType::Q2_K, 10, "q2_K", Some(blocks::q2_k::quantize)),
+    row::<blocks::BlockQ3K>(GgmlType::Q3_K, 11, "q3_K", Some(blocks::q3_k::quantize)),
+    row::<blocks::BlockQ4K>(GgmlType::Q4_K, 12, "q4_K", Some(blocks::q4_k::quantize)),
+    row::<blocks::BlockQ5K>(GgmlType::Q5_K, 13, "q5_K", Some(blocks::q5_k::quantize)),
+    row::<blocks::BlockQ6K>(GgmlType::Q6_K, 14, "q6_K", Some(blocks::q6_k::quantize)),
+    row::<blocks::BlockQ8K>(GgmlType::Q8_K, 15, "q8_K", Some(blocks::q8_k::quantize)),
+    row::<blocks::BlockIq2Xxs>(GgmlType::IQ2_XXS, 16, "iq2_xxs", None),
+    row::<blocks::BlockIq2Xs>(GgmlType::IQ2_XS, 17, "iq2_xs", None),
+    row::<blocks::BlockIq3Xxs>(GgmlType::IQ3_XXS, 18, "iq3_xxs", None),
+    row::<blocks::BlockIq1S>(GgmlType::IQ1_S, 19, "iq1_s", None),
+    row::<blocks::BlockIq4Nl>(GgmlType::IQ4_NL, 20, "iq4_nl", Some(blocks::iq4_nl::quantize)),
+    row::<blocks::BlockIq3S>(GgmlType::IQ3_S, 21, "iq3_s", None),
+    row::<blocks::BlockIq2S>(GgmlType::IQ2_S, 22, "iq2_s", None),
+    row::<blocks::BlockIq4Xs>(GgmlType::IQ4_XS, 23, "iq4_xs", Some(blocks::iq4_xs::quantize)),
+    row::<blocks::ValueI8>(GgmlType::I8, 24, "i8", None),
+    row::<blocks::ValueI16>(GgmlType::I16, 25, "i16", None),
+    row::<blocks::ValueI32>(GgmlType::I32, 26, "i32", None),
+    row::<blocks::ValueI64>(GgmlType::I64, 27, "i64", None),
+    row::<blocks::ValueF64>(GgmlType::F64, 28, "f64", None),
+    row::<blocks::BlockIq1M>(GgmlType::IQ1_M, 29, "iq1_m", None),
+    row::<blocks::ValueBf16>(GgmlType::BF16, 30, "bf16", Some(blocks::float::quantize_bf16)),
+    row::<blocks::BlockTq1_0>(GgmlType::TQ1_0, 34, "tq1_0", Some(blocks::tq1_0::quantize)),
+    row::<blocks::BlockTq2_0>(GgmlType::TQ2_0, 35, "tq2_0", Some(blocks::tq2_0::quantize)),
+    row::<blocks::BlockMxfp4>(GgmlType::MXFP4, 39, "mxfp4", Some(blocks::mxfp4::quantize)),
+    row::<blocks::BlockNvfp4>(GgmlType::NVFP4, 40, "nvfp4", Some(blocks::nvfp4::quantize)),
+    row::<blocks::BlockQ1_0>(GgmlType::Q1_0, 41, "q1_0", Some(blocks::q1_0::quantize)),
+    row::<blocks::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", Some(blocks::q2_0::quantize)),
+];
+
+const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Option<QuantizeFn>) -> TypeInfo {
+    TypeInfo {
+        ty,
+        id,
+        name,
+        block_len: B::N_ELEM,
+        block_bytes: size_of::<B>(),
+        dequantize: Some(dequantize_blocks::<B>),
+        quantize,
+        invalid_block: invalid_block::<B>,
+    }
+}
+
+impl GgmlType {
+    /// The type with this number in a file; `None` for removed and unknown numbers.
+    pub fn from_id(id: u32) -> Option<GgmlType> {
+        TYPES.iter().find(|t| t.id == id).map(|t| t.ty)
+    }
+
+    /// The type of this name, in any mix of upper and lower case.
+    pub fn from_name(name: &str) -> Option<GgmlType> {
+        TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name)).map(|t| t.ty)
+    }
+
+    /// The type's row of [`TYPES`].
+    pub fn info(self) -> &'static TypeInfo {
+        &TYPES[self as usize]
+    }
+
+    /// The number that stands for the type in a file.
+    pub fn id(self) -> u32 {
+        self.info().id
+    }
+
+    /// ggml's name for the type, such as `q4_K`.
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// Values in a block; 1 for plain numbers.
+    pub fn block_len(self) -> usize {
+        self.info().block_len
+    }
+
+    /// Bytes of a block.
+    pub fn block_bytes(self) -> usize {
+        self.info().block_bytes
+    }
+
+    /// Bytes of `n_elem` values; `None` if they are no whole number of blocks, or too many for a `u64`.
+    pub fn row_bytes(self, n_elem: u64) -> Option<u64> {
+        let block_len = self.block_len() as u64;
+        if n_elem % block_len != 0 {
+            return None;
+        }
+        (n_elem / block_len).checked_mul(self.block_bytes() as u64)
+    }
+
+    /// Bits that one value takes on average, scales included.
+    pub fn bits_per_weight(self) -> f64 {
+        self.block_bytes() as f64 * 8.0 / self.block_len() as f64
+    }
+}
+
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,130 @@
+//! Every row of the type table against blocks and values that ggml itself made.
+
+use std::path::PathBuf;
+
+use ggml_format::{GgmlType, TYPES, TypeInfo};
+
+fn fixtures() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/quants")
+}
+
+fn read(name: &str) -> Vec<u8> {
+    let path = fixtures().join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn read_f32(name: &str) -> Vec<f32> {
+    read(name).chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+/// Formats without a golden file: plain numbers, and the two that only activations use.
+const WITHOUT_GOLDEN: [GgmlType; 8] = [
+    GgmlType::F32,
+    GgmlType::Q8_1,
+    GgmlType::Q8_K,
+    GgmlType::I8,
+    GgmlType::I16,
+    GgmlType::I32,
+    GgmlType::I64,
+    GgmlType::F64,
+];
+
+const ROW: usize = 512;
+const N_QUANTISED: usize = 4096;
+
+struct Golden {
+    info: &'static TypeInfo,
+    blocks: Vec<u8>,
+    importance: bool,
+    relative_rmse: f64,
+}
+
+fn goldens() -> Vec<Golden> {
+    let index: serde_json::Value = serde_json::from_slice(&read("index.json")).unwrap();
+    let mut found = Vec::new();
+    for info in TYPES.iter().filter(|t| !WITHOUT_GOLDEN.contains(&t.ty)) {
+        let entry = &index[info.name];
+        assert!(entry.is_object(), "{}: no golden file", info.name);
+        assert_eq!(entry["ggml_type"], info.id, "{}", info.name);
+        assert_eq!(entry["block_values"], info.block_len, "{}", info.name);
+        assert_eq!(entry["block_bytes"], info.block_bytes, "{}", info.name);
+        found.push(Golden {
+            info,
+            blocks: read(&format!("{}.blocks", info.name)),
+            importance: entry["used_importance_matrix"].as_bool().unwrap(),
+            relative_rmse: entry["relative_rmse"].as_f64().unwrap(),
+        });
+    }
+    assert_eq!(found.len(), 27);
+    found
+}
+
+#[test]
+fn every_dequantiser_is_bit_exact() {
+    for Golden { info, blocks, .. } in goldens() {
+        let expected = read_f32(&format!("{}.f32", info.name));
+        let mut y = vec![0.0; blocks.len() / info.block_bytes * info.block_len];
+        info.dequantize.unwrap()(&blocks, &mut y);
+        assert_eq!(y.len(), expected.len(), "{}", info.name);
+        let wrong: Vec<usize> = (0..y.len())
+            .filter(|&i| y[i].to_bits() != expected[i].to_bits() && !(y[i].is_nan() && expected[i].is_nan()))
+            .collect();
+        if let Some(&i) = wrong.first() {
+            panic!(
+                "{}: {} values differ, the first is {i}: {:e}, expected {:e}",
+                info.name,
+                wrong.len(),
+                y[i],
+                expected[i]
+            );
+        }
+    }
+}
+
+fn quantise(info: &TypeInfo, importance: Option<&[f32]>) -> Vec<u8> {
+    let source = read_f32("source.f32");
+    let row_bytes = ROW / info.block_len * info.block_bytes;
+    let mut out = vec![0xa5; N_QUANTISED / ROW * row_bytes];
+    for (x, out) in source.chunks_exact(ROW).zip(out.chunks_exact_mut(row_bytes)) {
+        info.quantize.unwrap()(x, importance, out);
+    }
+    out
+}
+
+fn relative_rmse(info: &TypeInfo, blocks: &[u8], weight: Option<&[f32]>) -> f64 {
+    let source = read_f32("source.f32");
+    let mut y = vec![0.0; source.len()];
+    info.dequantize.unwrap()(blocks, &mut y);
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (i, (&x, &y)) in source.iter().zip(&y).enumerate() {
+        let w = weight.map_or(1.0, |w| f64::from(w[i % ROW]));
+        error += w * (f64::from(x) - f64::from(y)).powi(2);
+        norm += w * f64::from(x).powi(2);
+    }
+    (error / norm).sqrt()
+}
+
+#[test]
+fn quantisers_equal_ggml_byte_for_byte() {
+    let mut report = Vec::new();
+    for Golden { info, blocks, importance, relative_rmse: expected } in goldens() {
+        if info.quantize.is_none() {
+            continue;
+        }
+        assert!(!importance, "{}: golden blocks made without importance", info.name);
+        let ours = quantise(info, None);
+        let differing = ours
+            .chunks_exact(info.block_bytes)
+            .zip(blocks.chunks_exact(info.block_bytes))
+            .filter(|(a, b)| a != b)
+            .count();
+        let rmse = relative_rmse(info, &ours, None);
+        if differing > 0 {
+            report.push(format!(
+                "{}: {differing} blocks differ, rmse {rmse:.6}, ggml {expected:.6}",
+                info.name
+            ));
+        }
+    }
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
+}
