@@ -1,7 +1,11 @@
 //! Placeholder line; see ARCHITECTURE.md.
 
+mod template;
 mod tokenizer;
 
+pub use template::{
+    CHATML, ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions, strip_added_special,
+};
 pub use tokenizer::{
     AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,
 };

@@ -1,0 +1,50 @@
+//! What can go wrong with a chat template.
+
+/// Why a template could not be read or rendered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// The template is not valid Jinja.
+    #[error("chat template, line {line}")]
+    Parse {
+        /// Line of the template, from 1.
+        line: usize,
+        /// What is wrong.
+        #[source]
+        source: Box<minijinja::Error>,
+    },
+    /// The template refused the conversation (`raise_exception`).
+    #[error("chat template refuses the conversation: {message}")]
+    Raised {
+        /// The template's own words.
+        message: String,
+    },
+    /// Evaluation failed.
+    #[error("chat template, line {line}")]
+    Render {
+        /// Line of the template, from 1; 0 if it is not known.
+        line: usize,
+        /// What is wrong.
+        #[source]
+        source: Box<minijinja::Error>,
+    },
+}
+
+/// What `raise_exception` throws through the engine.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Raised(pub(super) String);
+
+impl TemplateError {
+    /// Tells the template's own refusal from a failure.
+    pub(super) fn from_render(source: minijinja::Error) -> TemplateError {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&source);
+        while let Some(error) = cause {
+            if let Some(Raised(message)) = error.downcast_ref() {
+                return TemplateError::Raised { message: message.clone() };
+            }
+            cause = error.source();
+        }
+        TemplateError::Render { line: source.line().unwrap_or(0), source: Box::new(source) }
+    }
+}

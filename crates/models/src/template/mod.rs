@@ -1,0 +1,235 @@
+//! Chat templates: a conversation becomes the text that the model was trained on.
+//!
+//! Templates are Jinja programs inside the GGUF file. They run here as Hugging Face runs them: blocks trimmed,
+//! loop controls, no HTML escaping, Python's string methods and Python's JSON.
+
+mod error;
+mod json;
+mod message;
+mod prepare;
+mod time;
+
+use std::sync::OnceLock;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind};
+use regex::Regex;
+
+pub use error::TemplateError;
+pub use message::{Content, Message, TemplateOptions};
+pub use time::LocalTime;
+
+use error::Raised;
+use prepare::Capabilities;
+
+/// The template for files that have none (ChatML).
+pub const CHATML: &str = "{% for message in messages %}\
+{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}\
+{% endfor %}\
+{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+
+/// A compiled chat template.
+///
+/// ```
+/// use chaski_models::{CHATML, ChatTemplate, Message, TemplateOptions};
+///
+/// let template = ChatTemplate::new(CHATML)?;
+/// let prompt = template.render(&[Message::new("user", "Hi")], &TemplateOptions::default())?;
+/// assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+/// # Ok::<(), chaski_models::TemplateError>(())
+/// ```
+#[derive(Debug)]
+pub struct ChatTemplate {
+    env: Environment<'static>,
+    source: String,
+    capabilities: OnceLock<Capabilities>,
+}
+
+/// Name of the only template in the environment.
+const NAME: &str = "chat_template";
+
+impl ChatTemplate {
+    /// Compiles `source`, the text of `tokenizer.chat_template`.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::Parse`] with the line.
+    pub fn new(source: impl Into<String>) -> Result<ChatTemplate, TemplateError> {
+        let source = source.into();
+        let parse_error =
+            |e: Error| TemplateError::Parse { line: e.line().unwrap_or(0), source: Box::new(e) };
+
+        let mut env = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        env.set_syntax(syntax.map_err(parse_error)?);
+        env.set_auto_escape_callback(|_| AutoEscape::None);
+        env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        env.add_filter("tojson", json::tojson);
+        env.add_function("raise_exception", |message: String| -> Result<Value, Error> {
+            let error = Error::new(ErrorKind::InvalidOperation, "raise_exception");
+            Err(error.with_source(Raised(message)))
+        });
+        env.add_template_owned(NAME, without_generation_tags(&source)).map_err(parse_error)?;
+        Ok(ChatTemplate { env, source, capabilities: OnceLock::new() })
+    }
+
+    /// The text that was compiled.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Renders `messages`, first changed into a form that the template takes.
+    ///
+    /// A `developer` message becomes a `system` message; where the template has no system role, its text goes to
+    /// the message after it; typed parts become text, text becomes a typed part, tool-call arguments become objects
+    /// where the template needs it.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError::Raised`] if the template refuses the conversation, [`TemplateError::Render`] if it fails.
+    ///
+    /// # Source
+    ///
+    /// llama.cpp `common_chat_templates_apply`.
+    pub fn render(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, TemplateError> {
+        let capabilities = self.capabilities.get_or_init(|| Capabilities::probe(self));
+        self.render_exact(&prepare::prepare(messages, capabilities), options)
+    }
+
+    /// Renders `messages` as they are, as Hugging Face's `apply_chat_template` does.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatTemplate::render`].
+    pub fn render_exact(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+    ) -> Result<String, TemplateError> {
+        let mut variables: Vec<(String, Value)> = vec![
+            ("messages".into(), Value::from(Serde(messages))),
+            ("add_generation_prompt".into(), options.add_generation_prompt.into()),
+            ("bos_token".into(), options.bos_token.as_str().into()),
+            ("eos_token".into(), options.eos_token.as_str().into()),
+        ];
+        if !options.tools.is_empty() {
+            variables.push(("tools".into(), Value::from(Serde(&options.tools))));
+        }
+        if let Some(enable_thinking) = options.enable_thinking {
+            variables.push(("enable_thinking".into(), enable_thinking.into()));
+        }
+        if let Some(now) = options.now {
+            let strftime_now = move |format: String| now.strftime(&format);
+            variables.push(("strftime_now".into(), Value::from_function(strftime_now)));
+        }
+        for (name, value) in &options.extra {
+            variables.push((name.clone(), Value::from(Serde(value))));
+        }
+        let template = self.env.get_template(NAME).map_err(TemplateError::from_render)?;
+        template.render(Value::from_pairs(variables)).map_err(TemplateError::from_render)
+    }
+
+    /// What the template writes to open the assistant's answer: the text that `add_generation_prompt` adds.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatTemplate::render`].
+    pub fn generation_prompt(
+        &self,
+        messages: &[Message],
+        options: &TemplateOptions,
+    ) -> Result<String, TemplateError> {
+        let with = TemplateOptions { add_generation_prompt: true, ..options.clone() };
+        let without = TemplateOptions { add_generation_prompt: false, ..options.clone() };
+        let (with, without) = (self.render(messages, &with)?, self.render(messages, &without)?);
+        Ok(with.strip_prefix(&without).unwrap_or_default().to_owned())
+    }
+}
+
+/// Makes blocks of the `generation` tags, which mark the assistant's words for training and print nothing.
+fn without_generation_tags(source: &str) -> String {
+    static TAGS: OnceLock<Regex> = OnceLock::new();
+    let tags = TAGS.get_or_init(|| {
+        Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
+            .expect("the expression is tested to compile")
+    });
+    let replace = |found: &regex::Captures<'_>| {
+        let block = if found.get(2).is_some() { "endif" } else { "if true" };
+        format!("{{%{} {block} {}%}}", &found[1], &found[3])
+    };
+    tags.replace_all(source, replace).into_owned()
+}
+
+/// Drops the framing of `text` that `tokenizer` will add by itself: one BOS in front, one EOS at the end.
+///
+/// Templates write BOS as text, and most tokenizers add it too; a model must see it once.
+pub fn strip_added_special<'t>(text: &'t str, tokenizer: &crate::tokenizer::Tokenizer) -> &'t str {
+    let token = |adds: bool, id: Option<u32>| id.filter(|_| adds).and_then(|id| tokenizer.token_text(id));
+    let mut text = text;
+    if let Some(bos) = token(tokenizer.adds_bos(), tokenizer.bos()) {
+        text = text.strip_prefix(bos).unwrap_or(text);
+    }
+    if let Some(eos) = token(tokenizer.adds_eos(), tokenizer.eos()) {
+        text = text.strip_suffix(eos).unwrap_or(text);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn render(source: &str) -> Result<String, TemplateError> {
+        let now = LocalTime { year: 2026, month: 1, day: 2, hour: 3, minute: 4, second: 5 };
+        let options = TemplateOptions { now: Some(now), ..TemplateOptions::default() };
+        ChatTemplate::new(source)?.render_exact(&[Message::new("user", "<Hi> & 'you'")], &options)
+    }
+
+    #[test]
+    fn blocks_are_trimmed_and_text_is_not_escaped() {
+        let source = "  {% for m in messages %}\n  {{ m.content }}\n  {% break %}\n  {% endfor %}\n";
+        assert_eq!(render(source).unwrap(), "  <Hi> & 'you'\n");
+    }
+
+    #[test]
+    fn python_methods_and_python_printing() {
+        assert_eq!(render("{{ ' a b '.strip().split(' ')[-1] }}").unwrap(), "b");
+        assert_eq!(
+            render("{{ [1, 'a', none, true, {'k': 1.0}] }}").unwrap(),
+            "[1, 'a', None, True, {'k': 1.0}]"
+        );
+        assert_eq!(render("{{ true }} {{ none }} {{ nothing }}").unwrap(), "True None ");
+    }
+
+    #[test]
+    fn time_is_what_the_caller_says() {
+        assert_eq!(render("{{ strftime_now('%d %b %Y') }}").unwrap(), "02 Jan 2026");
+        let template = ChatTemplate::new("{{ strftime_now is defined }}").unwrap();
+        assert_eq!(template.render_exact(&[], &TemplateOptions::default()).unwrap(), "False");
+    }
+
+    #[test]
+    fn refusals_and_failures_are_told_apart() {
+        let error =
+            render("{% macro m() %}{{ raise_exception('no ' ~ 'way') }}{% endmacro %}{{ m() }}").unwrap_err();
+        assert_eq!(error.to_string(), "chat template refuses the conversation: no way");
+        let error = render("\n\n{{ nothing.at.all }}").unwrap_err();
+        assert_eq!(error.to_string(), "chat template, line 3");
+        let error = render("\n{% if %}").unwrap_err();
+        assert!(matches!(error, TemplateError::Parse { line: 2, .. }), "{error}");
+    }
+
+    #[test]
+    fn generation_tags_are_blocks_that_print_nothing() {
+        let source = "a\n{% generation %}\nb\n{%- endgeneration -%}\n c";
+        assert_eq!(render(source).unwrap(), "a\nbc");
+    }
+
+    #[test]
+    fn generation_prompt_is_what_the_flag_adds() {
+        let template = ChatTemplate::new(CHATML).unwrap();
+        let prompt = template.generation_prompt(&[Message::new("user", "x")], &TemplateOptions::default());
+        assert_eq!(prompt.unwrap(), "<|im_start|>assistant\n");
+    }
+}

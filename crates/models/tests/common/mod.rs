@@ -1,0 +1,26 @@
+//! Where the golden data lies, and how to say that it does not.
+
+#![allow(dead_code, reason = "each test file uses a part of this module")]
+
+use std::path::{Path, PathBuf};
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A folder of the golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository.
+///
+/// `None`, with a line that says what was left out, if it is not there.
+pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
+    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
+    let folder = base.unwrap_or_else(|| root().join("../shared/data")).join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    #[allow(clippy::print_stderr, reason = "a test that checks nothing must say so")]
+    {
+        eprintln!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display());
+    }
+    None
+}

@@ -1,0 +1,91 @@
+//! Chat templates of real models against what Python's Jinja2 renders.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chaski_models::{ChatTemplate, LocalTime, Message, TemplateOptions};
+use serde_json::Value;
+
+/// Renderings that differ, as `template/conversation`, with the reason; each is asserted to differ still.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("llama-cpp-deepseek-r1/tools", R1_DIFFERS),
+    ("llama-cpp-deepseek-r1/tool_call", R1_DIFFERS),
+    ("meetkai-functionary-medium-v3.1/tools", MARKUP_DIFFERS),
+    ("meetkai-functionary-medium-v3.1/tool_call", MARKUP_DIFFERS),
+];
+
+const R1_DIFFERS: &str = "in Jinja2 `map` gives a generator, which `json.dumps` refuses; here it is a list";
+const MARKUP_DIFFERS: &str =
+    "in Jinja2 a text marked `safe` escapes what is added to it, even without auto-escaping";
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn local_time(text: &str) -> LocalTime {
+    let numbers: Vec<u32> = text.split(['-', 'T', ':']).map(|part| part.parse().unwrap()).collect();
+    let &[year, month, day, hour, minute, second] = numbers.as_slice() else {
+        panic!("{text} is not a time")
+    };
+    LocalTime { year: year as i32, month, day, hour, minute, second }
+}
+
+fn options(all: &Value, conversation: &Value) -> TemplateOptions {
+    let text = |key: &str| all[key].as_str().unwrap().to_owned();
+    TemplateOptions {
+        add_generation_prompt: conversation["add_generation_prompt"].as_bool().unwrap_or(true),
+        bos_token: text("bos_token"),
+        eos_token: text("eos_token"),
+        enable_thinking: conversation["enable_thinking"].as_bool(),
+        tools: conversation["tools"].as_array().cloned().unwrap_or_default(),
+        now: Some(local_time(&text("now"))),
+        ..TemplateOptions::default()
+    }
+}
+
+#[test]
+fn renderings_equal_jinja2_for_every_template() {
+    let Some(folder) = common::test_data("templates", "chat templates of real models") else { return };
+    let all = read(&folder.join("conversations.json"));
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    let (mut n_template, mut n_equal, mut n_both_raise) = (0, 0, 0);
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "jinja") {
+            continue;
+        }
+        n_template += 1;
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let template = ChatTemplate::new(std::fs::read_to_string(&path).unwrap());
+        for (key, expected) in read(&path.with_extension("json")).as_object().unwrap() {
+            let conversation = &all["conversations"][key];
+            let messages = conversation["messages"].as_array().unwrap().iter();
+            let messages: Vec<Message> = messages.map(|m| Message::from_json(m.clone()).unwrap()).collect();
+            let rendered = match &template {
+                Ok(template) => template.render_exact(&messages, &options(&all, conversation)),
+                Err(error) => {
+                    found.insert(format!("{name}/{key}"), format!("does not parse: {error:?}"));
+                    continue;
+                }
+            };
+            match (rendered, expected["text"].as_str()) {
+                (Ok(rendered), Some(expected)) if rendered == expected => n_equal += 1,
+                (Err(_), None) => n_both_raise += 1,
+                (rendered, expected) => {
+                    let difference = format!("found {rendered:?}\nexpected {expected:?}");
+                    found.insert(format!("{name}/{key}"), difference);
+                }
+            }
+        }
+    }
+    println!("{n_template} templates: {n_equal} renderings equal, {n_both_raise} raise on both sides");
+    assert!(n_template > 0, "no template in {}", folder.display());
+    for (name, reason) in EXCEPTIONS {
+        assert!(found.remove(*name).is_some(), "{name} no longer differs ({reason}): drop its exception");
+    }
+    let report: Vec<String> =
+        found.iter().map(|(name, difference)| format!("{name}: {difference}")).collect();
+    assert!(report.is_empty(), "{} renderings differ:\n{}", report.len(), report.join("\n"));
+}
