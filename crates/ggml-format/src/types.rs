@@ -171,7 +171,7 @@ impl GgmlType {
     /// Bytes of `n_elem` values; `None` if they are no whole number of blocks, or too many for a `u64`.
     pub fn row_bytes(self, n_elem: u64) -> Option<u64> {
         let block_len = self.block_len() as u64;
-        if n_elem % block_len != 0 {
+        if !n_elem.is_multiple_of(block_len) {
             return None;
         }
         (n_elem / block_len).checked_mul(self.block_bytes() as u64)

@@ -1,0 +1,195 @@
+//! The directory of a file: name, shape, type and place of each tensor.
+
+use std::collections::HashMap;
+
+use super::align_up;
+use super::cursor::{Cursor, Field};
+use super::error::GgufError;
+use super::fork;
+use crate::types::GgmlType;
+
+/// Bytes of the shortest record: an empty name, no dimensions.
+const MIN_TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
+
+/// A name has less bytes than this.
+const NAME_LIMIT: u64 = 64;
+
+/// Where and what a tensor is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TensorInfo {
+    /// The tensor's name, such as `blk.0.attn_q.weight`.
+    pub name: String,
+    /// Sizes in ggml's order, fastest varying first; 1 beyond `n_dims`.
+    pub ne: [u64; 4],
+    /// Number of dimensions that the file names, 0 to 4.
+    pub n_dims: u32,
+    /// The format of the data.
+    pub ty: GgmlType,
+    /// Where the data begins, in bytes from the start of the tensor's file.
+    pub offset: u64,
+    /// Length of the data in bytes, padding not included.
+    pub n_byte: u64,
+    /// Which file of a split set holds the data, from 0.
+    pub shard: u16,
+}
+
+impl TensorInfo {
+    /// The sizes outermost first, which is ggml's order reversed.
+    pub fn shape(&self) -> Vec<u64> {
+        self.ne[..self.n_dims as usize].iter().rev().copied().collect()
+    }
+
+    /// Number of values.
+    pub fn n_elem(&self) -> u64 {
+        self.ne.iter().product()
+    }
+
+    /// Number of rows, each of `ne[0]` values.
+    pub fn n_row(&self) -> u64 {
+        self.ne[1..].iter().product()
+    }
+
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> u64 {
+        self.ty.row_bytes(self.ne[0]).expect("checked when the directory was read")
+    }
+}
+
+pub(super) struct Directory {
+    pub(super) tensors: Vec<TensorInfo>,
+    pub(super) index: HashMap<String, u32>,
+    pub(super) data_start: u64,
+}
+
+/// Positions in the file that errors about a tensor name.
+struct At {
+    record: u64,
+    offset: u64,
+}
+
+pub(super) fn read(cursor: &mut Cursor<'_>, n_tensor: u64, alignment: u32) -> Result<Directory, GgufError> {
+    cursor.expect_in_file(n_tensor, MIN_TENSOR_BYTES, Field::TensorCount)?;
+    let mut tensors: Vec<TensorInfo> = Vec::new();
+    let mut at = Vec::new();
+    let mut index = HashMap::new();
+    for i in 0..n_tensor {
+        let (tensor, tensor_at) = record(cursor, i)?;
+        if index.insert(tensor.name.clone(), i as u32).is_some() {
+            return Err(GgufError::DuplicateTensor { tensor: tensor.name, offset: tensor_at.record });
+        }
+        tensors.push(tensor);
+        at.push(tensor_at);
+    }
+    let data_start = if n_tensor == 0 {
+        cursor.position()
+    } else {
+        align_up(cursor.position(), alignment).expect("a position in memory and a u32 alignment")
+    };
+    place(&mut tensors, &at, data_start, alignment, cursor.file_len())?;
+    Ok(Directory { tensors, index, data_start })
+}
+
+/// One record; `offset` is still relative to the start of the data.
+fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufError> {
+    let record = cursor.position();
+    let name = cursor.str(Field::TensorName(index))?;
+    let n_name = name.len() as u64;
+    if n_name >= NAME_LIMIT {
+        return Err(GgufError::TensorNameLength { index, offset: record, found: n_name });
+    }
+    let tensor = || name.to_owned();
+
+    let offset = cursor.position();
+    let n_dims = cursor.u32(Field::DimensionCount(name))?;
+    if n_dims > 4 {
+        return Err(GgufError::DimensionCount { tensor: tensor(), offset, found: n_dims });
+    }
+    let shape_at = cursor.position();
+    let mut ne = [1; 4];
+    for i in 0..n_dims {
+        let offset = cursor.position();
+        let found = cursor.i64(Field::Dimension(name, i))?;
+        ne[i as usize] = u64::try_from(found).map_err(|_| GgufError::NegativeDimension {
+            tensor: tensor(),
+            index: i,
+            offset,
+            found,
+        })?;
+    }
+    let type_at = cursor.position();
+    let id = cursor.u32(Field::TensorType(name))?;
+    let ty = GgmlType::from_id(id).ok_or_else(|| GgufError::TensorTypeId {
+        tensor: tensor(),
+        offset: type_at,
+        found: id,
+    })?;
+
+    let too_many = || GgufError::TooManyValues { tensor: tensor(), offset: shape_at, ne };
+    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
+    let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_many)?;
+    if n_elem > i64::MAX as u64 {
+        return Err(too_many());
+    }
+    let Some(row_bytes) = ty.row_bytes(ne[0]) else {
+        return Err(GgufError::RowLength { tensor: tensor(), offset: shape_at, ty, found: ne[0] });
+    };
+    let n_byte = ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_many)?;
+
+    let offset_at = cursor.position();
+    let offset = cursor.u64(Field::TensorOffset(name))?;
+    let info = TensorInfo { name: tensor(), ne, n_dims, ty, offset, n_byte, shard: 0 };
+    Ok((info, At { record, offset: offset_at }))
+}
+
+/// Checks that the tensors' data follow each other without gaps, within the file, and makes the offsets
+/// absolute.
+fn place(
+    tensors: &mut [TensorInfo],
+    at: &[At],
+    data_start: u64,
+    alignment: u32,
+    file_len: u64,
+) -> Result<(), GgufError> {
+    let mut expected = 0u64;
+    for i in 0..tensors.len() {
+        let found = tensors[i].offset;
+        if found != expected {
+            if i > 0 {
+                // Offsets before this one are absolute already, and were as expected.
+                let previous = &tensors[i - 1];
+                let n_byte = found.wrapping_sub(previous.offset - data_start);
+                fork::explain(previous, at[i - 1].record, n_byte, alignment)?;
+            }
+            return Err(GgufError::TensorOffset {
+                tensor: tensors[i].name.clone(),
+                offset: at[i].offset,
+                expected,
+                found,
+            });
+        }
+        let n_byte = tensors[i].n_byte;
+        let past_end = || GgufError::TensorPastEnd {
+            tensor: tensors[i].name.clone(),
+            offset: data_start.saturating_add(found),
+            n_byte,
+            file_len,
+        };
+        let start = data_start.checked_add(found).ok_or_else(past_end)?;
+        let end = start.checked_add(n_byte).ok_or_else(past_end)?;
+        let next = align_up(n_byte, alignment).and_then(|n| expected.checked_add(n)).ok_or_else(past_end)?;
+        let is_last = i + 1 == tensors.len();
+        if is_last && end != file_len && align_up(end, alignment) != Some(file_len) {
+            fork::explain(&tensors[i], at[i].record, file_len.saturating_sub(start), alignment)?;
+        }
+        if end > file_len {
+            // The next tensor may tell a fork's type from a truncated file.
+            if let Some(next) = tensors.get(i + 1) {
+                fork::explain(&tensors[i], at[i].record, next.offset.wrapping_sub(found), alignment)?;
+            }
+            return Err(past_end());
+        }
+        tensors[i].offset = start;
+        expected = next;
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! Writing GGUF files: metadata and directory at once, then the tensors' data as it comes.
+
+use std::collections::{HashSet, VecDeque};
+use std::io;
+
+use super::metadata::Metadata;
+use super::value::Value;
+use super::{DEFAULT_ALIGNMENT, OwnedValue, align_up};
+use crate::types::GgmlType;
+
+/// A request to write what no file can hold, or a failure of the output.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum WriteError {
+    #[error("metadata: expected a key, found an empty one")]
+    EmptyKey,
+    #[error("key `{key}`: expected each key once")]
+    DuplicateKey { key: String },
+    #[error("key `general.alignment`: expected a u32 that is a power of two, found {found}")]
+    Alignment { found: String },
+    #[error("tensor `{tensor}`: expected a name of less than 64 bytes, found {}", .tensor.len())]
+    NameLength { tensor: String },
+    #[error("tensor `{tensor}`: expected each tensor once")]
+    DuplicateTensor { tensor: String },
+    #[error("tensor `{tensor}`: expected 1 to 4 dimensions, found {found}")]
+    DimensionCount { tensor: String, found: usize },
+    #[error("tensor `{tensor}`: expected less than 2^63 values and bytes, found the shape {ne:?}")]
+    TooLarge { tensor: String, ne: Vec<u64> },
+    #[error("tensor `{tensor}`: expected rows of a multiple of {} values for {ty}, found {found}", .ty.block_len())]
+    RowLength { tensor: String, ty: GgmlType, found: u64 },
+    #[error("data of tensor `{found}`: expected data of tensor `{expected}`, which was declared before")]
+    Order { expected: String, found: String },
+    #[error("data of tensor `{tensor}`: expected the data of all declared tensors to be complete")]
+    Unexpected { tensor: String },
+    #[error("data of tensor `{tensor}`: expected at most {expected} more bytes, found {found}")]
+    TooLong { tensor: String, expected: u64, found: u64 },
+    #[error("data of tensor `{tensor}`: expected {expected} more bytes, found the end")]
+    Incomplete { tensor: String, expected: u64 },
+    #[error("the output failed")]
+    Io(#[from] io::Error),
+}
+
+#[derive(Debug)]
+struct Declared {
+    name: String,
+    n_byte: u64,
+}
+
+/// Collects metadata and the directory of tensors; [`GgufWriter::begin`] writes them.
+///
+/// # Example
+/// ```
+/// # use ggml_format::{Gguf, GgmlType, GgufWriter};
+/// let mut writer = GgufWriter::new();
+/// writer.set("general.architecture", "llama")?;
+/// writer.tensor("output.weight", &[2, 3], GgmlType::F32)?;
+/// let mut data = writer.begin(Vec::new())?;
+/// for row in 0..3u8 {
+///     data.write("output.weight", &[row; 8])?; // in pieces of any size
+/// }
+/// let file = data.finish()?;
+/// let gguf = Gguf::parse(file.clone().into(), file.len() as u64)?;
+/// assert_eq!(gguf.tensor("output.weight").unwrap().shape(), [3, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GgufWriter {
+    alignment: u32,
+    n_kv: u64,
+    kv: Vec<u8>,
+    keys: HashSet<String>,
+    directory: Vec<u8>,
+    names: HashSet<String>,
+    declared: Vec<(Vec<u8>, Declared)>,
+}
+
+impl Default for GgufWriter {
+    fn default() -> GgufWriter {
+        GgufWriter::new()
+    }
+}
+
+impl GgufWriter {
+    /// A file of version 3 without keys and tensors.
+    pub fn new() -> GgufWriter {
+        GgufWriter {
+            alignment: DEFAULT_ALIGNMENT,
+            n_kv: 0,
+            kv: Vec::new(),
+            keys: HashSet::new(),
+            directory: Vec::new(),
+            names: HashSet::new(),
+            declared: Vec::new(),
+        }
+    }
+
+    /// Adds a key; the value's type in the file is that of `value`, so mind `1u32` and `1i32`.
+    ///
+    /// The key `general.alignment` sets the alignment of the tensors' data, in bytes.
+    ///
+    /// # Errors
+    /// For an empty or repeated key, and for an alignment that is no power of two.
+    pub fn set(&mut self, key: &str, value: impl Into<OwnedValue>) -> Result<&mut GgufWriter, WriteError> {
+        self.set_value(key, value.into().as_value())
+    }
+
+    /// Adds a key with a value of another file, without a copy between.
+    ///
+    /// # Errors
+    /// As [`GgufWriter::set`].
+    pub fn set_value(&mut self, key: &str, value: Value<'_>) -> Result<&mut GgufWriter, WriteError> {
+        if key.is_empty() {
+            return Err(WriteError::EmptyKey);
+        }
+        if key == "general.alignment" {
+            self.alignment = match value {
+                Value::U32(n) if n.is_power_of_two() => n,
+                other => return Err(WriteError::Alignment { found: other.describe() }),
+            };
+        }
+        if !self.keys.insert(key.to_owned()) {
+            return Err(WriteError::DuplicateKey { key: key.to_owned() });
+        }
+        Value::Str(key).encode(&mut self.kv);
+        self.kv.extend(value.ty().id().to_le_bytes());
+        value.encode(&mut self.kv);
+        self.n_kv += 1;
+        Ok(self)
+    }
+
+    /// Adds all keys of another file's metadata for which `keep` is true.
+    ///
+    /// # Errors
+    /// As [`GgufWriter::set`].
+    pub fn copy_metadata(
+        &mut self,
+        metadata: &Metadata,
+        mut keep: impl FnMut(&str) -> bool,
+    ) -> Result<&mut GgufWriter, WriteError> {
+        for (key, value) in metadata.iter() {
+            if keep(key) {
+                self.set_value(key, value)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Declares a tensor; the data follow in the order of the declarations.
+    ///
+    /// # Shapes
+    /// `ne`: 1 to 4 sizes in ggml's order, fastest varying first
+    ///
+    /// # Errors
+    /// For names, shapes and types that a reader would refuse.
+    pub fn tensor(&mut self, name: &str, ne: &[u64], ty: GgmlType) -> Result<&mut GgufWriter, WriteError> {
+        let tensor = || name.to_owned();
+        if name.len() >= 64 {
+            return Err(WriteError::NameLength { tensor: tensor() });
+        }
+        if !(1..=4).contains(&ne.len()) {
+            return Err(WriteError::DimensionCount { tensor: tensor(), found: ne.len() });
+        }
+        let too_large = || WriteError::TooLarge { tensor: tensor(), ne: ne.to_vec() };
+        let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_large)?;
+        let row_bytes = ty.row_bytes(ne[0]).ok_or_else(|| {
+            let found = ne[0];
+            if found.is_multiple_of(ty.block_len() as u64) {
+                too_large()
+            } else {
+                WriteError::RowLength { tensor: tensor(), ty, found }
+            }
+        })?;
+        let n_byte =
+            ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_large)?;
+        if n_elem.max(n_byte) > i64::MAX as u64 {
+            return Err(too_large());
+        }
+        if !self.names.insert(tensor()) {
+            return Err(WriteError::DuplicateTensor { tensor: tensor() });
+        }
+        let mut record = Vec::new();
+        Value::Str(name).encode(&mut record);
+        record.extend((ne.len() as u32).to_le_bytes());
+        for size in ne {
+            record.extend(size.to_le_bytes());
+        }
+        record.extend(ty.id().to_le_bytes());
+        self.declared.push((record, Declared { name: tensor(), n_byte }));
+        Ok(self)
+    }
+
+    /// Writes everything but the tensors' data, which the result takes.
+    ///
+    /// # Errors
+    /// [`WriteError::Io`]; [`WriteError::TooLarge`] if the tensors together exceed a file.
+    pub fn begin<W: io::Write>(mut self, mut out: W) -> Result<DataWriter<W>, WriteError> {
+        let mut offset = 0u64;
+        let mut queue = VecDeque::new();
+        for (record, declared) in self.declared {
+            self.directory.extend(record);
+            self.directory.extend(offset.to_le_bytes());
+            offset = align_up(declared.n_byte, self.alignment)
+                .and_then(|n| offset.checked_add(n))
+                .filter(|&n| n <= i64::MAX as u64)
+                .ok_or_else(|| WriteError::TooLarge { tensor: declared.name.clone(), ne: Vec::new() })?;
+            queue.push_back(declared);
+        }
+        out.write_all(b"GGUF")?;
+        out.write_all(&3u32.to_le_bytes())?;
+        out.write_all(&(queue.len() as u64).to_le_bytes())?;
+        out.write_all(&self.n_kv.to_le_bytes())?;
+        out.write_all(&self.kv)?;
+        out.write_all(&self.directory)?;
+        let n_byte_header = 24 + self.kv.len() as u64 + self.directory.len() as u64;
+        if !queue.is_empty() {
+            pad(&mut out, n_byte_header, self.alignment)?;
+        }
+        let mut writer = DataWriter { out, alignment: self.alignment, queue, n_written: 0 };
+        writer.step_over_finished()?;
+        Ok(writer)
+    }
+}
+
+/// Zeros from `n_byte` to the next multiple of `alignment`.
+fn pad(out: &mut impl io::Write, n_byte: u64, alignment: u32) -> Result<(), WriteError> {
+    const ZEROS: [u8; 256] = [0; 256];
+    let mut n_left = align_up(n_byte, alignment).expect("the file's size was checked") - n_byte;
+    while n_left > 0 {
+        let n = n_left.min(ZEROS.len() as u64);
+        out.write_all(&ZEROS[..n as usize])?;
+        n_left -= n;
+    }
+    Ok(())
+}
+
+/// Takes the data of the declared tensors, in order, in pieces of any size; keeps none of it.
+#[derive(Debug)]
+pub struct DataWriter<W: io::Write> {
+    out: W,
+    alignment: u32,
+    queue: VecDeque<Declared>,
+    /// Bytes of the first tensor of the queue that are written.
+    n_written: u64,
+}
+
+impl<W: io::Write> DataWriter<W> {
+    /// The tensor whose data come next, and how many bytes of it are missing; `None` after the last.
+    pub fn next(&self) -> Option<(&str, u64)> {
+        self.queue.front().map(|t| (t.name.as_str(), t.n_byte - self.n_written))
+    }
+
+    /// Writes some more data of `tensor`.
+    ///
+    /// # Errors
+    /// For another tensor than [`DataWriter::next`] says, or more bytes; [`WriteError::Io`].
+    pub fn write(&mut self, tensor: &str, data: &[u8]) -> Result<(), WriteError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let Some((expected, n_left)) = self.next() else {
+            return Err(WriteError::Unexpected { tensor: tensor.to_owned() });
+        };
+        if expected != tensor {
+            return Err(WriteError::Order { expected: expected.to_owned(), found: tensor.to_owned() });
+        }
+        let found = data.len() as u64;
+        if found > n_left {
+            return Err(WriteError::TooLong { tensor: tensor.to_owned(), expected: n_left, found });
+        }
+        self.out.write_all(data)?;
+        self.n_written += found;
+        self.step_over_finished()
+    }
+
+    /// Pads the complete tensors at the front of the queue and takes them off.
+    fn step_over_finished(&mut self) -> Result<(), WriteError> {
+        while let Some(tensor) = self.queue.front() {
+            if tensor.n_byte > self.n_written {
+                break;
+            }
+            pad(&mut self.out, tensor.n_byte, self.alignment)?;
+            self.queue.pop_front();
+            self.n_written = 0;
+        }
+        Ok(())
+    }
+
+    /// Flushes the output and gives it back.
+    ///
+    /// # Errors
+    /// [`WriteError::Incomplete`] if data are missing; [`WriteError::Io`].
+    pub fn finish(mut self) -> Result<W, WriteError> {
+        if let Some((tensor, expected)) = self.next() {
+            return Err(WriteError::Incomplete { tensor: tensor.to_owned(), expected });
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}

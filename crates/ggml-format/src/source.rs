@@ -1,0 +1,115 @@
+//! Where the bytes of a file come from: memory, a mapped file, or a reader of ranges.
+
+use std::fmt;
+use std::future::Future;
+
+use crate::gguf::HeaderBytes;
+
+/// A failure to read bytes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum SourceError {
+    #[error("`{name}`: expected {n_byte} bytes at byte {offset}, found the end at byte {len}")]
+    OutOfRange { name: String, offset: u64, n_byte: u64, len: u64 },
+    #[error("`{name}`: reading failed")]
+    Io {
+        name: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("`{name}`: reading failed")]
+    Other {
+        name: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl SourceError {
+    /// Fails unless `n_byte` bytes at `offset` lie within the `len` bytes of `name`.
+    ///
+    /// # Errors
+    /// [`SourceError::OutOfRange`]
+    pub fn check_range(name: &str, len: u64, offset: u64, n_byte: u64) -> Result<(), SourceError> {
+        match offset.checked_add(n_byte) {
+            Some(end) if end <= len => Ok(()),
+            _ => Err(SourceError::OutOfRange { name: name.to_owned(), offset, n_byte, len }),
+        }
+    }
+}
+
+/// A file's bytes, readable at any place.
+#[allow(clippy::len_without_is_empty, reason = "an empty source is no case that anyone asks for")]
+pub trait ByteSource {
+    /// Path, address or any other name; error messages show it, and names of a split set's files derive from it.
+    fn name(&self) -> &str;
+
+    /// Number of bytes.
+    fn len(&self) -> u64;
+
+    /// Fills `buf` with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// [`SourceError::OutOfRange`] if there are too few; otherwise whatever the source meets.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> impl Future<Output = Result<(), SourceError>>;
+
+    /// All bytes at once, if they are in memory.
+    fn as_slice(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// All bytes as shared ones, if they are in memory: with them the metadata needs no copy.
+    fn shared(&self) -> Option<HeaderBytes> {
+        None
+    }
+}
+
+/// Bytes in memory.
+#[derive(Clone)]
+pub struct MemorySource {
+    name: String,
+    bytes: HeaderBytes,
+}
+
+impl MemorySource {
+    /// A source of these bytes: a `Vec<u8>`, an `Arc<[u8]>`, or a `&'static [u8]`.
+    pub fn new(name: impl Into<String>, bytes: impl Into<HeaderBytes>) -> MemorySource {
+        MemorySource { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl fmt::Debug for MemorySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemorySource({:?}, {} bytes)", self.name, self.bytes.len())
+    }
+}
+
+impl ByteSource for MemorySource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        copy_range(&self.name, &self.bytes, offset, buf)
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+
+    fn shared(&self) -> Option<HeaderBytes> {
+        Some(self.bytes.clone())
+    }
+}
+
+/// Fills `buf` from `bytes[offset..]`.
+pub(crate) fn copy_range(name: &str, bytes: &[u8], offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+    SourceError::check_range(name, bytes.len() as u64, offset, buf.len() as u64)?;
+    buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]);
+    Ok(())
+}

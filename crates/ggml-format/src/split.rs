@@ -1,0 +1,75 @@
+//! Names of the files of a split set: `PREFIX-00001-of-00003.gguf`.
+
+/// The name of one file of a split set, taken apart.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct SplitName<'a> {
+    /// What comes before the numbers, directories included.
+    pub prefix: &'a str,
+    /// The file's number, from 0 (the name counts from 1).
+    pub index: u32,
+    /// Number of files in the set.
+    pub count: u32,
+}
+
+impl<'a> SplitName<'a> {
+    /// Takes a name apart; `None` if it is no name of a split set's file.
+    ///
+    /// ```
+    /// use ggml_format::SplitName;
+    /// let name = SplitName::parse("models/big-00002-of-00003.gguf").unwrap();
+    /// assert_eq!((name.prefix, name.index, name.count), ("models/big", 1, 3));
+    /// assert_eq!(name.sibling(2), "models/big-00003-of-00003.gguf");
+    /// ```
+    pub fn parse(name: &'a str) -> Option<SplitName<'a>> {
+        let (rest, count) = five_digits(name.strip_suffix(".gguf")?)?;
+        let (rest, number) = five_digits(rest.strip_suffix("-of-")?)?;
+        let prefix = rest.strip_suffix('-')?;
+        (1..=count).contains(&number).then(|| SplitName { prefix, index: number - 1, count })
+    }
+
+    /// The name of the file with another number, from 0.
+    pub fn sibling(&self, index: u32) -> String {
+        format!("{}-{:05}-of-{:05}.gguf", self.prefix, index + 1, self.count)
+    }
+}
+
+fn five_digits(text: &str) -> Option<(&str, u32)> {
+    let at = text.len().checked_sub(5)?;
+    let digits = text.get(at..)?;
+    if !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    Some((&text[..at], digits.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_no_split_set_are_refused() {
+        for name in [
+            "model.gguf",
+            "-00001-of-00002.bin",
+            "m-00000-of-00002.gguf",
+            "m-00003-of-00002.gguf",
+            "m-0001-of-00002.gguf",
+            "m-+0001-of-00002.gguf",
+            "m00001-of-00002.gguf",
+            "00001-of-00002.gguf",
+            "é0001-of-00002.gguf",
+            "",
+        ] {
+            assert_eq!(SplitName::parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn each_sibling_of_a_set_names_the_same_set() {
+        let first = SplitName::parse("a-00001-of-00011.gguf").unwrap();
+        for index in 0..11 {
+            let name = first.sibling(index);
+            assert_eq!(SplitName::parse(&name), Some(SplitName { index, ..first }));
+        }
+    }
+}
