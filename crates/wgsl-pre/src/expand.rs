@@ -1,0 +1,316 @@
+//! Macro expansion of the tokens of a line.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::error::ErrorKind;
+use crate::lex::{self, Kind, Token};
+use crate::macros::{Definition, Table};
+use crate::words::is_ident_continue;
+
+/// The most bytes that the expansions in one line can add up to, so that a few lines of macros cannot fill memory.
+const MAX_BYTES: usize = 1 << 22;
+
+/// How deep calls can nest in the arguments of calls.
+const MAX_DEPTH: u32 = 100;
+
+/// Why an expansion failed and at which byte of the line.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Error {
+        kind: ErrorKind,
+        at: usize,
+    },
+    /// A call of `name` is not closed: `depth` parentheses are open where the tokens end.
+    Unclosed {
+        name: Rc<str>,
+        at: usize,
+        depth: usize,
+    },
+}
+
+impl Failure {
+    /// The error, where no further line can close a call.
+    pub(crate) fn into_error(self) -> (ErrorKind, usize) {
+        match self {
+            Self::Error { kind, at } => (kind, at),
+            Self::Unclosed { name, at, .. } => (ErrorKind::UnclosedCall { name: name.to_string() }, at),
+        }
+    }
+}
+
+fn fail<T>(kind: ErrorKind, at: usize) -> Result<T, Failure> {
+    Err(Failure::Error { kind, at })
+}
+
+/// Replaces the macros among `tokens` until none is left.
+pub(crate) fn expand(tokens: Vec<Token>, table: &Table) -> Result<Vec<Token>, Failure> {
+    let mut expander = Expander { table, n_byte: 0, active: HashSet::new() };
+    expander.expand(tokens, 0)
+}
+
+/// The text of tokens, with a blank where two of them would be read as one.
+pub(crate) fn join(tokens: &[Token]) -> String {
+    let mut text = String::new();
+    let mut last: Option<&Token> = None;
+    for token in tokens.iter().filter(|token| !token.text.is_empty()) {
+        if last.is_some_and(|last| would_fuse(last, token)) {
+            text.push(' ');
+        }
+        text.push_str(&token.text);
+        last = Some(token);
+    }
+    text
+}
+
+fn would_fuse(left: &Token, right: &Token) -> bool {
+    match left.kind {
+        Kind::Ident | Kind::Number => {
+            matches!(right.kind, Kind::Ident | Kind::Number) && right.text.starts_with(is_ident_continue)
+        }
+        Kind::Punct => {
+            // The lexer reads these pairs as one token, so as two they come from different macros.
+            matches!((&*left.text, &*right.text), ("-", "-") | ("+", "+") | ("&", "&") | ("/", "/" | "*"))
+                || (&*left.text == "/" && right.kind == Kind::Comment)
+        }
+        _ => false,
+    }
+}
+
+/// A token yet to be read, or the point where the text of a macro ends.
+enum Item {
+    Token(Token),
+    End(Rc<str>),
+}
+
+struct Expander<'a> {
+    table: &'a Table,
+    n_byte: usize,
+    /// The macros whose text is being read; one that comes up again would never end.
+    active: HashSet<Rc<str>>,
+}
+
+impl Expander<'_> {
+    fn expand(&mut self, tokens: Vec<Token>, depth: u32) -> Result<Vec<Token>, Failure> {
+        let mut done = Vec::with_capacity(tokens.len());
+        // A stack: the next item is the last.
+        let mut input: Vec<Item> = tokens.into_iter().rev().map(Item::Token).collect();
+        while let Some(item) = input.pop() {
+            let token = match item {
+                Item::Token(token) => token,
+                Item::End(name) => {
+                    self.active.remove(&name);
+                    continue;
+                }
+            };
+            let definition = match token.kind {
+                Kind::Ident => self.table.get(&token.text),
+                _ => None,
+            };
+            let Some(definition) = definition else {
+                done.push(token);
+                continue;
+            };
+            let replaced = match &definition.params {
+                None => {
+                    self.activate(&token)?;
+                    substitute(definition, &[], &[])
+                }
+                Some(params) => {
+                    if !next_is_call(&input) {
+                        done.push(token);
+                        continue;
+                    }
+                    let args = self.arguments(&mut input, &token, params.len())?;
+                    let expanded = self.expand_arguments(&args, &token, depth)?;
+                    self.activate(&token)?;
+                    substitute(definition, &args, &expanded)
+                }
+            };
+            self.n_byte += replaced.iter().map(|token| token.text.len() + 1).sum::<usize>();
+            if self.n_byte > MAX_BYTES {
+                return fail(ErrorKind::ExpansionTooLarge { name: token.text.to_string() }, token.at);
+            }
+            input.push(Item::End(token.text));
+            input.extend(replaced.into_iter().rev().map(|new| Item::Token(Token { at: token.at, ..new })));
+        }
+        Ok(done)
+    }
+
+    fn activate(&mut self, name: &Token) -> Result<(), Failure> {
+        if self.active.insert(name.text.clone()) {
+            Ok(())
+        } else {
+            fail(ErrorKind::RecursiveMacro { name: name.text.to_string() }, name.at)
+        }
+    }
+
+    /// Takes `( … , … )` off the input.
+    fn arguments(
+        &mut self,
+        input: &mut Vec<Item>,
+        name: &Token,
+        n_param: usize,
+    ) -> Result<Vec<Vec<Token>>, Failure> {
+        let mut args: Vec<Vec<Token>> = vec![Vec::new()];
+        let mut depth = 0;
+        loop {
+            let mut token = match input.pop() {
+                Some(Item::Token(token)) => token,
+                Some(Item::End(name)) => {
+                    self.active.remove(&name);
+                    continue;
+                }
+                None => return Err(Failure::Unclosed { name: name.text.clone(), at: name.at, depth }),
+            };
+            if token.is("(") {
+                depth += 1;
+                if depth == 1 {
+                    continue;
+                }
+            } else if token.is(")") {
+                depth -= 1;
+                if depth == 0 {
+                    break;
+                }
+            } else if token.is(",") && depth == 1 {
+                args.push(Vec::new());
+                continue;
+            } else if matches!(token.kind, Kind::Space | Kind::Comment) {
+                if depth == 0 {
+                    continue;
+                }
+                token = Token { kind: Kind::Space, text: " ".into(), at: token.at };
+            }
+            let arg = args.last_mut().expect("there is one argument from the start");
+            if !token.is_space() || arg.last().is_some_and(|last| !last.is_space()) {
+                arg.push(token);
+            }
+        }
+        for arg in &mut args {
+            if arg.last().is_some_and(Token::is_space) {
+                arg.pop();
+            }
+        }
+        if n_param == 0 && args.len() == 1 && args[0].is_empty() {
+            args.clear();
+        }
+        if args.len() != n_param {
+            let kind = ErrorKind::ArgumentCount {
+                name: name.text.to_string(),
+                expected: n_param,
+                found: args.len(),
+            };
+            return fail(kind, name.at);
+        }
+        Ok(args)
+    }
+
+    fn expand_arguments(
+        &mut self,
+        args: &[Vec<Token>],
+        name: &Token,
+        depth: u32,
+    ) -> Result<Vec<Vec<Token>>, Failure> {
+        if depth >= MAX_DEPTH {
+            return fail(ErrorKind::CallsTooDeep { name: name.text.to_string(), limit: MAX_DEPTH }, name.at);
+        }
+        args.iter()
+            .map(|arg| {
+                // No later line can close a call that an argument leaves open.
+                self.expand(arg.clone(), depth + 1).map_err(|failure| {
+                    let (kind, at) = failure.into_error();
+                    Failure::Error { kind, at }
+                })
+            })
+            .collect()
+    }
+}
+
+/// Whether the next thing to be read, after blanks, is an opening parenthesis.
+fn next_is_call(input: &[Item]) -> bool {
+    let next = input.iter().rev().find_map(|item| match item {
+        Item::Token(token) if !matches!(token.kind, Kind::Space | Kind::Comment) => Some(token),
+        _ => None,
+    });
+    next.is_some_and(|token| token.is("("))
+}
+
+/// The body with its parameters replaced: by the arguments as written next to `#` and `##`, else by expanded ones.
+fn substitute(definition: &Definition, args: &[Vec<Token>], expanded: &[Vec<Token>]) -> Vec<Token> {
+    let body = &definition.body;
+    let param_idx = |token: &Token| {
+        let params = definition.params.as_ref()?;
+        params.iter().position(|param| token.kind == Kind::Ident && *param == token.text)
+    };
+    let next_solid = |from: usize| (from..body.len()).find(|&idx| !body[idx].is_space());
+    let mut out: Vec<Token> = Vec::with_capacity(body.len());
+    let mut idx = 0;
+    while idx < body.len() {
+        let token = &body[idx];
+        let next = next_solid(idx + 1);
+        idx += 1;
+        if let Some(next_idx) = next {
+            if token.is("#") && definition.params.is_some() {
+                let arg = param_idx(&body[next_idx]).expect("checked when the macro was defined");
+                out.push(stringise(&args[arg]));
+                idx = next_idx + 1;
+                continue;
+            }
+            if token.is("##") {
+                let right = match param_idx(&body[next_idx]) {
+                    Some(arg) => args[arg].clone(),
+                    None => vec![body[next_idx].clone()],
+                };
+                paste(&mut out, right);
+                idx = next_idx + 1;
+                continue;
+            }
+        }
+        match param_idx(token) {
+            Some(arg) if next.is_some_and(|next| body[next].is("##")) => {
+                out.extend_from_slice(&args[arg]);
+                if args[arg].is_empty() {
+                    out.push(nothing(token.at));
+                }
+            }
+            Some(arg) => out.extend_from_slice(&expanded[arg]),
+            None => out.push(token.clone()),
+        }
+    }
+    out
+}
+
+/// The empty token that stands for an empty argument next to `##`.
+fn nothing(at: usize) -> Token {
+    Token { kind: Kind::Space, text: "".into(), at }
+}
+
+fn stringise(arg: &[Token]) -> Token {
+    let mut text = String::from("\"");
+    for c in arg.iter().flat_map(|token| token.text.chars()) {
+        if matches!(c, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text.push('"');
+    Token { kind: Kind::Text, text: text.into(), at: 0 }
+}
+
+/// Glues the last token of `out` to the first of `right`.
+fn paste(out: &mut Vec<Token>, right: Vec<Token>) {
+    while out.last().is_some_and(|last| last.is_space() && !last.text.is_empty()) {
+        out.pop();
+    }
+    let left = out.pop().unwrap_or_else(|| nothing(0));
+    let mut right = right.into_iter();
+    let first = right.next().unwrap_or_else(|| nothing(0));
+    let glued = format!("{}{}", left.text, first.text);
+    if glued.is_empty() {
+        out.push(nothing(left.at));
+    } else {
+        out.extend(lex::lex(&glued, &mut 0).into_iter().map(Token::from));
+    }
+    out.extend(right);
+}
