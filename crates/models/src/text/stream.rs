@@ -1,0 +1,147 @@
+//! Puts the bytes of tokens together to text without ever cutting a character.
+
+/// Turns tokens' bytes into text as they come.
+///
+/// A token may end inside a character; its bytes wait for the next token. Bytes that can never become a character
+/// come out as U+FFFD, in the same way as [`String::from_utf8_lossy`] does for the whole.
+///
+/// ```
+/// use chaski_models::TextStream;
+///
+/// let mut stream = TextStream::new();
+/// assert_eq!(stream.push(b"caf\xc3"), Some("caf"));
+/// assert_eq!(stream.push(b"\xa9"), Some("é"));
+/// assert_eq!(stream.push(b"\xf0\x9f"), None);
+/// assert_eq!(stream.finish(), Some("\u{fffd}"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct TextStream {
+    /// The beginning of a character.
+    held: Vec<u8>,
+    text: String,
+    drop_space: bool,
+}
+
+impl TextStream {
+    /// An empty stream.
+    pub fn new() -> TextStream {
+        TextStream::default()
+    }
+
+    /// An empty stream that drops one space at the beginning of the text: for the start of a text with a tokenizer
+    /// that puts a space there (`Tokenizer::adds_space_prefix`), not for the continuation of one.
+    pub fn without_first_space() -> TextStream {
+        TextStream { drop_space: true, ..TextStream::default() }
+    }
+
+    /// Takes the bytes of the next token and gives the text that is complete now, if any.
+    pub fn push(&mut self, bytes: &[u8]) -> Option<&str> {
+        let mut bytes = bytes;
+        if self.drop_space && !bytes.is_empty() {
+            // The first byte decides; tokens without text do not.
+            self.drop_space = false;
+            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        self.text.clear();
+        let mut n_done = 0;
+        for chunk in self.held.utf8_chunks() {
+            self.text.push_str(chunk.valid());
+            n_done += chunk.valid().len();
+            let invalid = chunk.invalid();
+            if invalid.is_empty() {
+                continue;
+            }
+            if n_done + invalid.len() == self.held.len() && may_continue(invalid) {
+                break;
+            }
+            self.text.push(char::REPLACEMENT_CHARACTER);
+            n_done += invalid.len();
+        }
+        self.held.drain(..n_done);
+        (!self.text.is_empty()).then_some(self.text.as_str())
+    }
+
+    /// Ends the text: bytes that still wait come out as U+FFFD. The stream is empty then, and can be used again.
+    pub fn finish(&mut self) -> Option<&str> {
+        self.text.clear();
+        if !self.held.is_empty() {
+            self.text.push_str(&String::from_utf8_lossy(&self.held));
+            self.held.clear();
+        }
+        (!self.text.is_empty()).then_some(self.text.as_str())
+    }
+
+    /// Number of bytes that wait for the rest of their character, at most 3.
+    pub fn n_byte_held(&self) -> usize {
+        self.held.len()
+    }
+}
+
+/// Whether `bytes` is the beginning of a character.
+fn may_continue(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => false,
+        Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn collect(mut stream: TextStream, pieces: &[&[u8]]) -> String {
+        let mut text = String::new();
+        for piece in pieces {
+            text.extend(stream.push(piece));
+        }
+        text.extend(stream.finish());
+        text
+    }
+
+    #[test]
+    fn one_space_is_dropped_at_the_beginning_only() {
+        assert_eq!(collect(TextStream::without_first_space(), &[b"", b" a", b" b"]), "a b");
+        assert_eq!(collect(TextStream::without_first_space(), &[b" ", b" a"]), " a");
+        assert_eq!(collect(TextStream::without_first_space(), &[b"a", b" b"]), "a b");
+        assert_eq!(collect(TextStream::without_first_space(), &[b"\xc3", b"\xa9", b" b"]), "é b");
+        assert_eq!(collect(TextStream::new(), &[b" a"]), " a");
+    }
+
+    #[test]
+    fn hopeless_bytes_do_not_wait() {
+        let mut stream = TextStream::new();
+        assert_eq!(stream.push(b"\xff"), Some("\u{fffd}"));
+        assert_eq!(stream.push(b"\xc3"), None);
+        assert_eq!(stream.push(b"a"), Some("\u{fffd}a"));
+        assert_eq!(stream.finish(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_give_what_the_whole_gives(
+            bytes in prop::collection::vec(prop::sample::select(b"a \xc3\xa9\xe4\xbd\xa0\xf0\x9f\x98\x80\xff\x80".to_vec()), 0..24),
+            cuts in prop::collection::vec(0usize..24, 0..6),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            prop_assert_eq!(collect(TextStream::new(), &pieces), String::from_utf8_lossy(&bytes));
+        }
+
+        #[test]
+        fn text_never_waits_for_more_than_a_character(text in "\\PC*", cut in 1usize..5) {
+            let mut stream = TextStream::new();
+            let mut collected = String::new();
+            for piece in text.as_bytes().chunks(cut) {
+                collected.extend(stream.push(piece));
+                prop_assert!(stream.n_byte_held() < 4);
+            }
+            prop_assert_eq!(stream.finish(), None);
+            prop_assert_eq!(collected, text);
+        }
+    }
+}
