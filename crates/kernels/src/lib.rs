@@ -1,1 +1,32 @@
-//! Placeholder line; see ARCHITECTURE.md.
+//! The catalogue of Chaski's GPU operations.
+//!
+//! An operation lives in one folder under `ops/`: what it is and how it is dispatched (`mod.rs`), how the GPU does it
+//! (`*.wgsl.jinja`), how the formula says it (`reference.rs`) and which shapes are worth testing (`cases.rs`). It is
+//! one row of [`OPS`]. A weight format is one row of [`FORMATS`] and one template under `quant/` that fulfils the
+//! format contract; operations import the contract by the format's name and never ask which format it is.
+//!
+//! Templates are rendered at build time by `cargo xtask gen-kernels` into `rendered/`, checked by naga, and embedded
+//! here as [`KERNELS`]. What is left to run time are WGSL `override` constants: shapes, strides, thread counts. A
+//! [`Dispatch`] names a kernel, its constants and its grid; it is a pure function of the shapes, the formats and the
+//! device's [`Caps`], so nothing in this crate needs a GPU.
+
+mod caps;
+mod case;
+mod dispatch;
+mod format;
+mod kernel;
+mod op;
+pub mod ops;
+mod reduce;
+pub mod rope;
+pub mod step;
+
+#[cfg(feature = "render")]
+pub mod render;
+
+pub use caps::{Caps, FeatureSet};
+pub use case::{Case, CaseBuffer, CaseDispatch, Expected, random_values};
+pub use dispatch::{Dispatch, DispatchError};
+pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
+pub use kernel::{Access, Binding, KERNELS, Kernel};
+pub use op::{OPS, Op, Value, Variant};

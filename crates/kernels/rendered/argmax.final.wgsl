@@ -1,0 +1,57 @@
+// argmax: part=final
+override K: u32 = 1u;
+override CHUNK: u32 = 1024u;
+override N_PART: u32 = 1u;
+@group(0) @binding(0) var<storage, read> x: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> step: array<u32>;
+@group(0) @binding(2) var<storage, read_write> ring: array<u32>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override RING: u32 = 64u;
+
+var<workgroup> value: array<f32, 256>;
+var<workgroup> index: array<u32, 256>;
+
+fn better(v: f32, i: u32, w: f32, j: u32) -> bool {
+    return v > w || (v == w && i < j);
+}
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
+    var v = -3.4028234e38;
+    var at = 0xffffffffu;
+    for (var i = tid; i < N_PART; i += 256u) {
+        let p = x[i];
+        if (better(bitcast<f32>(p.x), p.y, v, at)) {
+            v = bitcast<f32>(p.x);
+            at = p.y;
+        }
+    }
+    value[tid] = v;
+    index[tid] = at;
+    workgroupBarrier();
+    for (var s = 128u; s > 0u; s = s / 2u) {
+        if (tid < s && better(value[tid + s], index[tid + s], value[tid], index[tid])) {
+            value[tid] = value[tid + s];
+            index[tid] = index[tid + s];
+        }
+        workgroupBarrier();
+    }
+    if (tid == 0u) {
+        let token = index[0];
+        // The next step: this token, one position on; its id goes to the ring.
+        step[COLS] = token;
+        step[COLS + 1u] += 1u;
+        ring[step[2] & (RING - 1u)] = token;
+        step[1] += 1u;
+        step[2] += 1u;
+
+    }
+}

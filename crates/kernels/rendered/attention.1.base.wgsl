@@ -1,0 +1,161 @@
+// attention: heads=1 set=base
+override WG: u32 = 64u;
+override T: u32 = 64u;
+override N_HEAD: u32 = 1u;
+override SPLITS: u32 = 1u;
+override SCALE: f32 = 1.0;
+override LDQ: u32 = 64u;
+override LDY: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> step: array<u32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override KV_F16: bool = true;
+override V0: u32 = 0u;
+// Index of channel 0 of a cell, in values.
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+
+fn kv_get4(half: u32, i: u32) -> vec4<f32> {
+    if (KV_F16) {
+        let p = half + i / 2u;
+        let v = kv[p / 4u];
+        let q = select(v.xy, v.zw, (p & 2u) != 0u);
+        return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
+    }
+    return bitcast<vec4<f32>>(kv[(half + i) / 4u]);
+}
+
+var<workgroup> red: array<f32, 1u * WG>;
+
+var<workgroup> qs: array<vec4<f32>, 1u * D / 4u>;
+var<workgroup> ps: array<f32, 1u * WG>;
+var<workgroup> sums: array<vec4<f32>, WG>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32) {
+    let tid = local_index;
+    let team = tid / T;
+    let lane = tid % T;
+
+    let gqa = N_HEAD / N_KV;
+    let head_groups = (gqa + 0u) / 1u;
+    let kv_head = group.x / head_groups;
+    let head0 = kv_head * gqa + (group.x % head_groups) * 1u;
+    let n_head = min(1u, (kv_head + 1u) * gqa - head0);
+    let split = group.y;
+    let col = group.z;
+    let seq = col_seq(col);
+    // Keys of this split: [start, end), in whole runs of WG.
+    let n_key = col_pos(col) + 1u;
+    let span = ((n_key + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG;
+    let start = min(split * span, n_key);
+    let end = min(start + span, n_key);
+
+    for (var i = tid; i < 1u * D / 4u; i += WG) {
+        let h = min(i / (D / 4u), n_head - 1u);
+        qs[i] = q[(col * LDQ + (head0 + h) * D) / 4u + i % (D / 4u)] * SCALE;
+    }
+    let d4 = D / 4u;
+    let groups_of_keys = WG / d4;
+    let my_group = tid / d4;
+    let my_channel = tid % d4;
+    var max0 = -3.0e38;
+    var den0 = 0.0;
+    var out0 = vec4<f32>();
+    workgroupBarrier();
+
+    for (var base = start; base < end; base += WG) {
+        let pos = base + tid;
+        var s0 = -3.0e38;
+        if (pos < end) {
+            let cell = kv_cell(page_of(seq, pos), pos % PAGE, kv_head);
+            s0 = 0.0;
+            for (var i = 0u; i < d4; i++) {
+                let k = kv_get4(0u, cell + 4u * i);
+                s0 += dot(k, qs[0u * d4 + i]);
+            }
+        }
+        var m0 = s0;
+    workgroupBarrier();
+    red[0u * WG + tid] = m0;
+    workgroupBarrier();
+    for (var s = T / 2u; s > 0u; s = s / 2u) {
+        if (lane < s) {
+            red[0u * WG + tid] = max(red[0u * WG + tid], red[0u * WG + tid + s]);
+        }
+        workgroupBarrier();
+    }
+    m0 = red[0u * WG + team * T];
+
+        m0 = max(m0, max0);
+        let fade0 = exp(max0 - m0);
+        max0 = m0;
+        var p0 = select(0.0, exp(s0 - m0), pos < end);
+        ps[0u * WG + tid] = p0;
+        out0 *= fade0;
+    workgroupBarrier();
+    red[0u * WG + tid] = p0;
+    workgroupBarrier();
+    for (var s = T / 2u; s > 0u; s = s / 2u) {
+        if (lane < s) {
+            red[0u * WG + tid] += red[0u * WG + tid + s];
+        }
+        workgroupBarrier();
+    }
+    p0 = red[0u * WG + team * T];
+
+        den0 = den0 * fade0 + p0;
+        workgroupBarrier();
+        if (my_group < groups_of_keys) {
+            let n = min(WG, end - base);
+            for (var j = my_group; j < n; j += groups_of_keys) {
+                let cell = kv_cell(page_of(seq, base + j), (base + j) % PAGE, kv_head);
+                let v = kv_get4(V0, cell + 4u * my_channel);
+                out0 += ps[0u * WG + j] * v;
+            }
+        }
+        workgroupBarrier();
+    }
+
+    workgroupBarrier();
+    sums[tid] = out0;
+    workgroupBarrier();
+    if (tid < d4 && 0u < n_head) {
+        var o = sums[tid];
+        for (var g = 1u; g < groups_of_keys; g++) {
+            o += sums[g * d4 + tid];
+        }
+        let h = head0 + 0u;
+        if (SPLITS == 1u) {
+            o = o / den0;
+            let at = col * LDY + h * D + 4u * tid;
+            y[at] = o.x;
+            y[at + 1u] = o.y;
+            y[at + 2u] = o.z;
+            y[at + 3u] = o.w;
+        } else {
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let at = part + 4u * tid;
+            y[at] = o.x;
+            y[at + 1u] = o.y;
+            y[at + 2u] = o.z;
+            y[at + 3u] = o.w;
+            if (tid == 0u) {
+                y[part + D] = max0;
+                y[part + D + 1u] = den0;
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+// glu: act=reglu
+override F: u32 = 1u;
+override LDX: u32 = 2u;
+override LDY: u32 = 1u;
+override UP: u32 = 1u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+
+fn act(v: f32) -> f32 {
+    return max(v, 0.0);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < F) {
+        y[id.y * LDY + id.x] = act(x[id.y * LDX + id.x]) * x[id.y * LDX + UP + id.x];
+    }
+}

@@ -1,0 +1,262 @@
+// mul_mat_vec: a=f16 b=none epi=rope_kv set=sg rows=4
+override WG: u32 = 64u;
+override T: u32 = 32u;
+override SG_MIN: u32 = 4u;override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(5) var<storage, read> step: array<u32>;
+@group(0) @binding(6) var<storage, read> rope: array<vec2<f32>>;
+override M_Q: u32 = 0u;
+override M_K: u32 = 0u;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override KV_F16: bool = true;
+override V0: u32 = 0u;
+// Index of channel 0 of a cell, in values.
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+
+// Writes channels i and i + 1 (i even) of a cell that starts at `cell`, in the half of the buffer at word `half`.
+fn kv_put2(half: u32, cell: u32, i: u32, a: f32, b: f32) {
+    if (KV_F16) {
+        kv[half + (cell + i) / 2u] = pack2x16float(vec2<f32>(a, b));
+    } else {
+        kv[half + cell + i] = bitcast<u32>(a);
+        kv[half + cell + i + 1u] = bitcast<u32>(b);
+    }
+}
+
+override N_ROT: u32 = 64u;
+override ROPE_NEOX: bool = false;
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
+    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+    return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
+    return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
+}
+
+// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored side by side.
+fn quad_channels(j: u32) -> vec4<u32> {
+    if (ROPE_NEOX && 4u * j < N_ROT) {
+        let p = 2u * j;
+        return vec4<u32>(p, p + 1u, p + N_ROT / 2u, p + N_ROT / 2u + 1u);
+    }
+    let p = 4u * j;
+    return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
+}
+fn quad_rotate(j: u32, pos: u32, v: vec4<f32>) -> vec4<f32> {
+    if (4u * j >= N_ROT) {
+        return v;
+    }
+    if (ROPE_NEOX) {
+        let a = rotate(v.xz, rope_cs(pos, 2u * j));
+        let b = rotate(v.yw, rope_cs(pos, 2u * j + 1u));
+        return vec4<f32>(a.x, b.x, a.y, b.y);
+    }
+    let a = rotate(v.xy, rope_cs(pos, 2u * j));
+    var b = v.zw;
+    if (4u * j + 2u < N_ROT) {
+        b = rotate(b, rope_cs(pos, 2u * j + 1u));
+    }
+    return vec4<f32>(a, b);
+}
+
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    let v = w[b];
+    let p = select(v.xy, v.zw, (e & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(p.x), unpack2x16float(p.y));
+}
+
+var<workgroup> red: array<f32, 5u * WG>;
+
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn load_norm(i: u32) -> vec4<f32> {
+    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup_id: u32, @builtin(subgroup_invocation_id) subgroup_lane: u32) {
+    let tid = subgroup_id * subgroup_size + subgroup_lane;
+    let team = tid / T;
+    let lane = tid % T;
+
+    // First rows of this team; a team past the end works on row 0 and writes nothing.
+    let slot = (group.y * groups.x + group.x) * (WG / T) + team;
+    let live = slot * 4u < M;
+    let first = select(0u, slot * 4u, live);
+    var head = 0u;
+    var quad = 0u;
+    var rows = vec4<u32>(first, first + 1u, first + 2u, first + 3u);
+    if (first < M_Q + M_K) {
+        head = first / D;
+        quad = (first % D) / 4u;
+        rows = vec4<u32>(head * D) + quad_channels(quad);
+    }
+    let row0 = rows[0];
+    var acc0 = 0.0;
+    let row1 = rows[1];
+    var acc1 = 0.0;
+    let row2 = rows[2];
+    var acc2 = 0.0;
+    let row3 = rows[3];
+    var acc3 = 0.0;
+    var ss = 0.0;
+    {
+        let at0 = row0 * w_units;
+        let at1 = row1 * w_units;
+        let at2 = row2 * w_units;
+        let at3 = row3 * w_units;
+        for (var u = lane; u < w_units; u += T) {
+            let e = (u << 3u);
+            var ax0 = load_x(e + 0u);
+            var ax1 = load_x(e + 4u);
+            if (NORM) {
+                ss += dot(ax0, ax0);
+                ax0 *= load_norm(e + 0u);
+                ss += dot(ax1, ax1);
+                ax1 *= load_norm(e + 4u);
+            }
+            {
+let vq = w[(at0 + u)];
+let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
+let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                acc0 += s;
+            }
+            {
+let vq = w[(at1 + u)];
+let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
+let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                acc1 += s;
+            }
+            {
+let vq = w[(at2 + u)];
+let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
+let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                acc2 += s;
+            }
+            {
+let vq = w[(at3 + u)];
+let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
+let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                acc3 += s;
+            }
+        }
+
+    }
+    acc0 = subgroupAdd(acc0);
+    acc1 = subgroupAdd(acc1);
+    acc2 = subgroupAdd(acc2);
+    acc3 = subgroupAdd(acc3);
+    ss = subgroupAdd(ss);
+    if (T > SG_MIN) {
+        workgroupBarrier();
+        if (subgroup_lane == 0u) {
+            red[0u * WG + subgroup_id] = acc0;
+            red[1u * WG + subgroup_id] = acc1;
+            red[2u * WG + subgroup_id] = acc2;
+            red[3u * WG + subgroup_id] = acc3;
+            red[4u * WG + subgroup_id] = ss;
+        }
+        workgroupBarrier();
+        let first = team * T / subgroup_size;
+        acc0 = red[0u * WG + first];
+        acc1 = red[1u * WG + first];
+        acc2 = red[2u * WG + first];
+        acc3 = red[3u * WG + first];
+        ss = red[4u * WG + first];
+        for (var i = 1u; i < T / subgroup_size; i++) {
+            acc0 += red[0u * WG + first + i];
+            acc1 += red[1u * WG + first + i];
+            acc2 += red[2u * WG + first + i];
+            acc3 += red[3u * WG + first + i];
+            ss += red[4u * WG + first + i];
+        }
+    }
+
+    if (lane != 0u || !live) {
+        return;
+    }
+    if (NORM) {
+        let scale = 1.0 / sqrt(ss / f32(K) + EPS);
+        acc0 *= scale;
+        acc1 *= scale;
+        acc2 *= scale;
+        acc3 *= scale;
+    }
+    if (AFFINE) {
+        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
+        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+        acc2 = acc2 * aux[AFF + 2u * row2] + aux[AFF + 2u * row2 + 1u];
+        acc3 = acc3 * aux[AFF + 2u * row3] + aux[AFF + 2u * row3 + 1u];
+    }
+    var v = vec4<f32>(acc0, acc1, acc2, acc3);
+    let pos = col_pos(0u);
+    if (first < M_Q + M_K) {
+        v = quad_rotate(quad, pos, v);
+    }
+    if (first < M_Q) {
+        y[Y0 + rows.x] = v.x;
+        y[Y0 + rows.y] = v.y;
+        y[Y0 + rows.z] = v.z;
+        y[Y0 + rows.w] = v.w;
+        return;
+    }
+    let page = page_of(col_seq(0u), pos);
+    var half = 0u;
+    var channel = rows - vec4<u32>(M_Q);
+    if (first >= M_Q + M_K) {
+        half = V0;
+        channel -= vec4<u32>(M_K);
+    }
+    let h = channel.x / D;
+    let cell = kv_cell(page, pos % PAGE, h);
+    kv_put2(half, cell, channel.x - h * D, v.x, v.y);
+    kv_put2(half, cell, channel.z - h * D, v.z, v.w);
+}

@@ -1,0 +1,191 @@
+// mul_mat_vec: a=q4_K b=none epi=add set=sg rows=2
+override WG: u32 = 64u;
+override T: u32 = 32u;
+override SG_MIN: u32 = 4u;override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
+fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
+    let sh = (c & 1u) * 16u;
+    let y = s.y >> sh;
+    let z = s.z >> sh;
+    let v = s.w >> sh;
+    let high = c >= 2u;
+    let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
+    let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
+    let d = unpack2x16float(s.x);
+    return vec4<f32>(d.x * f32(sc & 0xffu), d.x * f32(sc >> 8u), d.y * f32(mn & 0xffu), d.y * f32(mn >> 8u));
+}
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    let c = e >> 6u;
+    let s = w_scales(w[w_p1 + b], c);
+    let q = w[b * 8u + (c << 1u) + ((e >> 4u) & 1u)][(e >> 2u) & 3u];
+    if ((e & 32u) != 0u) {
+        return s.y * vec4<f32>(unpack4xU8((q >> 4u) & 0x0f0f0f0fu)) - s.w;
+    }
+    return s.x * vec4<f32>(unpack4xU8(q & 0x0f0f0f0fu)) - s.z;
+}
+
+var<workgroup> red: array<f32, 3u * WG>;
+
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn load_norm(i: u32) -> vec4<f32> {
+    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup_id: u32, @builtin(subgroup_invocation_id) subgroup_lane: u32) {
+    let tid = subgroup_id * subgroup_size + subgroup_lane;
+    let team = tid / T;
+    let lane = tid % T;
+
+    // First rows of this team; a team past the end works on row 0 and writes nothing.
+    let slot = (group.y * groups.x + group.x) * (WG / T) + team;
+    let live = slot * 2u < M;
+    let first = select(0u, slot * 2u, live);
+    let row0 = min(first + 0u, M - 1u);
+    var acc0 = 0.0;
+    let row1 = min(first + 1u, M - 1u);
+    var acc1 = 0.0;
+    var ss = 0.0;
+    {
+        let at0 = row0 * w_units;
+        let at1 = row1 * w_units;
+        for (var u = lane; u < w_units; u += T) {
+            let e = ((u >> 3u) * 256u + ((u & 6u) << 5u) + ((u & 1u) << 4u));
+            var ax0 = load_x(e + 0u);
+            var ax1 = load_x(e + 4u);
+            var ax2 = load_x(e + 8u);
+            var ax3 = load_x(e + 12u);
+            var ax4 = load_x(e + 32u);
+            var ax5 = load_x(e + 36u);
+            var ax6 = load_x(e + 40u);
+            var ax7 = load_x(e + 44u);
+            if (NORM) {
+                ss += dot(ax0, ax0);
+                ax0 *= load_norm(e + 0u);
+                ss += dot(ax1, ax1);
+                ax1 *= load_norm(e + 4u);
+                ss += dot(ax2, ax2);
+                ax2 *= load_norm(e + 8u);
+                ss += dot(ax3, ax3);
+                ax3 *= load_norm(e + 12u);
+                ss += dot(ax4, ax4);
+                ax4 *= load_norm(e + 32u);
+                ss += dot(ax5, ax5);
+                ax5 *= load_norm(e + 36u);
+                ss += dot(ax6, ax6);
+                ax6 *= load_norm(e + 40u);
+                ss += dot(ax7, ax7);
+                ax7 *= load_norm(e + 44u);
+            }
+            {
+let vq = w[(at0 + u)];
+let vs = w_scales(w[w_p1 + ((at0 + u) >> 3u)], ((at0 + u) >> 1u) & 3u);
+let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
+let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
+let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
+let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
+let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                s += dot(v2, ax2);
+                s += dot(v3, ax3);
+                s += dot(v4, ax4);
+                s += dot(v5, ax5);
+                s += dot(v6, ax6);
+                s += dot(v7, ax7);
+                acc0 += s;
+            }
+            {
+let vq = w[(at1 + u)];
+let vs = w_scales(w[w_p1 + ((at1 + u) >> 3u)], ((at1 + u) >> 1u) & 3u);
+let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
+let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
+let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
+let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
+let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
+let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                s += dot(v2, ax2);
+                s += dot(v3, ax3);
+                s += dot(v4, ax4);
+                s += dot(v5, ax5);
+                s += dot(v6, ax6);
+                s += dot(v7, ax7);
+                acc1 += s;
+            }
+        }
+
+    }
+    acc0 = subgroupAdd(acc0);
+    acc1 = subgroupAdd(acc1);
+    ss = subgroupAdd(ss);
+    if (T > SG_MIN) {
+        workgroupBarrier();
+        if (subgroup_lane == 0u) {
+            red[0u * WG + subgroup_id] = acc0;
+            red[1u * WG + subgroup_id] = acc1;
+            red[2u * WG + subgroup_id] = ss;
+        }
+        workgroupBarrier();
+        let first = team * T / subgroup_size;
+        acc0 = red[0u * WG + first];
+        acc1 = red[1u * WG + first];
+        ss = red[2u * WG + first];
+        for (var i = 1u; i < T / subgroup_size; i++) {
+            acc0 += red[0u * WG + first + i];
+            acc1 += red[1u * WG + first + i];
+            ss += red[2u * WG + first + i];
+        }
+    }
+
+    if (lane != 0u || !live) {
+        return;
+    }
+    if (NORM) {
+        let scale = 1.0 / sqrt(ss / f32(K) + EPS);
+        acc0 *= scale;
+        acc1 *= scale;
+    }
+    if (AFFINE) {
+        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
+        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+    }
+    if (first + 0u < M) {
+        y[Y0 + first + 0u] += acc0;
+    }
+    if (first + 1u < M) {
+        y[Y0 + first + 1u] += acc1;
+    }
+}

@@ -1,0 +1,148 @@
+// mul_mat_vec: a=q8_0 b=none epi=add set=sg rows=2
+override WG: u32 = 64u;
+override T: u32 = 32u;
+override SG_MIN: u32 = 4u;override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+fn w_d(b: u32) -> f32 {
+    return unpack2x16float(w[w_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+}
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    return w_d(b) * vec4<f32>(unpack4xI8(w[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
+}
+
+var<workgroup> red: array<f32, 3u * WG>;
+
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn load_norm(i: u32) -> vec4<f32> {
+    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup_id: u32, @builtin(subgroup_invocation_id) subgroup_lane: u32) {
+    let tid = subgroup_id * subgroup_size + subgroup_lane;
+    let team = tid / T;
+    let lane = tid % T;
+
+    // First rows of this team; a team past the end works on row 0 and writes nothing.
+    let slot = (group.y * groups.x + group.x) * (WG / T) + team;
+    let live = slot * 2u < M;
+    let first = select(0u, slot * 2u, live);
+    let row0 = min(first + 0u, M - 1u);
+    var acc0 = 0.0;
+    let row1 = min(first + 1u, M - 1u);
+    var acc1 = 0.0;
+    var ss = 0.0;
+    {
+        let at0 = row0 * w_units;
+        let at1 = row1 * w_units;
+        for (var u = lane; u < w_units; u += T) {
+            let e = (u << 4u);
+            var ax0 = load_x(e + 0u);
+            var ax1 = load_x(e + 4u);
+            var ax2 = load_x(e + 8u);
+            var ax3 = load_x(e + 12u);
+            if (NORM) {
+                ss += dot(ax0, ax0);
+                ax0 *= load_norm(e + 0u);
+                ss += dot(ax1, ax1);
+                ax1 *= load_norm(e + 4u);
+                ss += dot(ax2, ax2);
+                ax2 *= load_norm(e + 8u);
+                ss += dot(ax3, ax3);
+                ax3 *= load_norm(e + 12u);
+            }
+            {
+let vq = w[(at0 + u)];
+let vd = w_d((at0 + u) >> 1u);
+let v0 = vd * vec4<f32>(unpack4xI8(vq.x));
+let v1 = vd * vec4<f32>(unpack4xI8(vq.y));
+let v2 = vd * vec4<f32>(unpack4xI8(vq.z));
+let v3 = vd * vec4<f32>(unpack4xI8(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                s += dot(v2, ax2);
+                s += dot(v3, ax3);
+                acc0 += s;
+            }
+            {
+let vq = w[(at1 + u)];
+let vd = w_d((at1 + u) >> 1u);
+let v0 = vd * vec4<f32>(unpack4xI8(vq.x));
+let v1 = vd * vec4<f32>(unpack4xI8(vq.y));
+let v2 = vd * vec4<f32>(unpack4xI8(vq.z));
+let v3 = vd * vec4<f32>(unpack4xI8(vq.w));
+
+                var s = 0.0;
+                s += dot(v0, ax0);
+                s += dot(v1, ax1);
+                s += dot(v2, ax2);
+                s += dot(v3, ax3);
+                acc1 += s;
+            }
+        }
+
+    }
+    acc0 = subgroupAdd(acc0);
+    acc1 = subgroupAdd(acc1);
+    ss = subgroupAdd(ss);
+    if (T > SG_MIN) {
+        workgroupBarrier();
+        if (subgroup_lane == 0u) {
+            red[0u * WG + subgroup_id] = acc0;
+            red[1u * WG + subgroup_id] = acc1;
+            red[2u * WG + subgroup_id] = ss;
+        }
+        workgroupBarrier();
+        let first = team * T / subgroup_size;
+        acc0 = red[0u * WG + first];
+        acc1 = red[1u * WG + first];
+        ss = red[2u * WG + first];
+        for (var i = 1u; i < T / subgroup_size; i++) {
+            acc0 += red[0u * WG + first + i];
+            acc1 += red[1u * WG + first + i];
+            ss += red[2u * WG + first + i];
+        }
+    }
+
+    if (lane != 0u || !live) {
+        return;
+    }
+    if (NORM) {
+        let scale = 1.0 / sqrt(ss / f32(K) + EPS);
+        acc0 *= scale;
+        acc1 *= scale;
+    }
+    if (AFFINE) {
+        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
+        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+    }
+    if (first + 0u < M) {
+        y[Y0 + first + 0u] += acc0;
+    }
+    if (first + 1u < M) {
+        y[Y0 + first + 1u] += acc1;
+    }
+}

@@ -1,0 +1,113 @@
+// rope_kv: 
+override M_Q: u32 = 0u;
+override M_K: u32 = 0u;
+override M_V: u32 = 0u;
+override LDX: u32 = 0u;
+override LDY: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> rope: array<vec2<f32>>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override KV_F16: bool = true;
+override V0: u32 = 0u;
+// Index of channel 0 of a cell, in values.
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+
+// Writes channels i and i + 1 (i even) of a cell that starts at `cell`, in the half of the buffer at word `half`.
+fn kv_put2(half: u32, cell: u32, i: u32, a: f32, b: f32) {
+    if (KV_F16) {
+        kv[half + (cell + i) / 2u] = pack2x16float(vec2<f32>(a, b));
+    } else {
+        kv[half + cell + i] = bitcast<u32>(a);
+        kv[half + cell + i + 1u] = bitcast<u32>(b);
+    }
+}
+
+override N_ROT: u32 = 64u;
+override ROPE_NEOX: bool = false;
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
+    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+    return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
+    return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
+}
+
+// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored side by side.
+fn quad_channels(j: u32) -> vec4<u32> {
+    if (ROPE_NEOX && 4u * j < N_ROT) {
+        let p = 2u * j;
+        return vec4<u32>(p, p + 1u, p + N_ROT / 2u, p + N_ROT / 2u + 1u);
+    }
+    let p = 4u * j;
+    return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
+}
+fn quad_rotate(j: u32, pos: u32, v: vec4<f32>) -> vec4<f32> {
+    if (4u * j >= N_ROT) {
+        return v;
+    }
+    if (ROPE_NEOX) {
+        let a = rotate(v.xz, rope_cs(pos, 2u * j));
+        let b = rotate(v.yw, rope_cs(pos, 2u * j + 1u));
+        return vec4<f32>(a.x, b.x, a.y, b.y);
+    }
+    let a = rotate(v.xy, rope_cs(pos, 2u * j));
+    var b = v.zw;
+    if (4u * j + 2u < N_ROT) {
+        b = rotate(b, rope_cs(pos, 2u * j + 1u));
+    }
+    return vec4<f32>(a, b);
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let first = id.x * 4u;
+    let col = id.y;
+    if (first >= M_Q + M_K + M_V) {
+        return;
+    }
+    let pos = col_pos(col);
+    var rows = vec4<u32>(first, first + 1u, first + 2u, first + 3u);
+    let rotated = first < M_Q + M_K;
+    let quad = (first % D) / 4u;
+    if (rotated) {
+        rows = vec4<u32>(first / D * D) + quad_channels(quad);
+    }
+    let at = col * LDX;
+    var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
+    if (rotated) {
+        v = quad_rotate(quad, pos, v);
+    }
+    if (first < M_Q) {
+        y[col * LDY + rows.x] = v.x;
+        y[col * LDY + rows.y] = v.y;
+        y[col * LDY + rows.z] = v.z;
+        y[col * LDY + rows.w] = v.w;
+        return;
+    }
+    let page = page_of(col_seq(col), pos);
+    var half = 0u;
+    var channel = rows - vec4<u32>(M_Q);
+    if (!rotated) {
+        half = V0;
+        channel -= vec4<u32>(M_K);
+    }
+    let h = channel.x / D;
+    let cell = kv_cell(page, pos % PAGE, h);
+    kv_put2(half, cell, channel.x - h * D, v.x, v.y);
+    kv_put2(half, cell, channel.z - h * D, v.z, v.w);
+}

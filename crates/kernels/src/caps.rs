@@ -1,0 +1,59 @@
+//! What a device can do, as far as choosing and sizing kernels goes.
+
+/// Which optional shader features a kernel may use; every kernel is rendered for one of these.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FeatureSet {
+    /// f32 only, no subgroups, default WebGPU limits: runs everywhere.
+    Base,
+    /// Subgroup operations.
+    Sg,
+}
+
+impl FeatureSet {
+    /// The word that stands for the set in kernel names.
+    pub const fn word(self) -> &'static str {
+        match self {
+            FeatureSet::Base => "base",
+            FeatureSet::Sg => "sg",
+        }
+    }
+}
+
+/// The capabilities and limits of a device; the pure input to every kernel choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Smallest and largest subgroup size, if subgroup operations may be used.
+    pub subgroup: Option<(u32, u32)>,
+    /// `f16` arithmetic and storage in shaders.
+    pub f16: bool,
+    /// Threads a workgroup may have.
+    pub max_threads: u32,
+    /// Bytes of workgroup memory.
+    pub max_workgroup_bytes: u32,
+    /// Bytes of one storage binding.
+    pub max_binding_bytes: u64,
+    /// Workgroups along one axis of a grid.
+    pub max_groups: u32,
+    /// The device is a processor that runs shaders in software.
+    pub software: bool,
+}
+
+impl Caps {
+    /// WebGPU's default limits and no optional feature.
+    pub const fn base() -> Self {
+        Caps {
+            subgroup: None,
+            f16: false,
+            max_threads: 256,
+            max_workgroup_bytes: 16384,
+            max_binding_bytes: 128 << 20,
+            max_groups: 65535,
+            software: false,
+        }
+    }
+
+    /// The feature set that kernels with team reductions use here.
+    pub const fn set(&self) -> FeatureSet {
+        if self.subgroup.is_some() { FeatureSet::Sg } else { FeatureSet::Base }
+    }
+}

@@ -1,0 +1,64 @@
+//! One call of a kernel: its constants and its grid.
+
+use crate::kernel::Kernel;
+
+/// A kernel with everything that is fixed before the first token: constants and grid. Buffers are bound by name.
+#[derive(Clone, Debug)]
+pub struct Dispatch {
+    /// The kernel to run.
+    pub kernel: &'static Kernel,
+    /// Values for the kernel's `override` constants; those not named keep their default.
+    pub constants: Vec<(&'static str, f64)>,
+    /// Workgroups along x, y and z.
+    pub grid: [u32; 3],
+    /// Why this kernel and these thread counts were chosen, for people.
+    pub why: String,
+}
+
+/// Why no kernel fits a request.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DispatchError {
+    /// No such kernel was rendered.
+    #[error("there is no kernel `{name}`")]
+    NoKernel {
+        /// The name that was looked up.
+        name: String,
+    },
+    /// A shape that the operation does not take.
+    #[error("{op}: {what} is {found}, but must be {expected}")]
+    Shape {
+        /// The operation.
+        op: &'static str,
+        /// Which size.
+        what: &'static str,
+        /// What it must be.
+        expected: String,
+        /// What it is.
+        found: u64,
+    },
+}
+
+/// Folds `n` workgroups into a grid whose axes stay within `max`.
+///
+/// The product may exceed `n`; kernels compare their index with the real count.
+pub(crate) fn fold(n: u32, max: u32) -> [u32; 2] {
+    if n <= max {
+        return [n, 1];
+    }
+    let y = n.div_ceil(max);
+    [n.div_ceil(y), y]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folded_grid_covers_all_and_fits() {
+        for n in [0, 1, 7, 65535, 65536, 128_256, 10_000_000] {
+            let [x, y] = fold(n, 65535);
+            assert!(x <= 65535 && y <= 65535 && x as u64 * y as u64 >= n as u64, "{n}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Weight formats on the device: how GGUF blocks are laid out for the GPU.
+//!
+//! Blocks of 18, 34 or 210 bytes suit no GPU. A [`Format`] says into which *planes* a block is split; a matrix on the
+//! device is its planes one after the other, each holding that part of every block. So every plane is an array of
+//! aligned words, nothing grows, and the way back is exact.
+
+use ggml_format::GgmlType;
+
+/// A run of bytes of every block that is stored together.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Plane {
+    /// Where the run begins in a GGUF block, in bytes.
+    pub offset: usize,
+    /// Its length in bytes.
+    pub n_byte: usize,
+}
+
+/// One row of [`FORMATS`].
+#[derive(Debug)]
+pub struct Format {
+    /// The ggml type.
+    pub ty: GgmlType,
+    /// Name of the type and of its template under `quant/`.
+    pub name: &'static str,
+    /// The template that fulfils the contract (`base`, `decls`, `load`).
+    pub template: &'static str,
+    /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
+    pub block: usize,
+    /// Bytes of a block.
+    pub block_bytes: usize,
+    /// What a block is split into.
+    pub planes: &'static [Plane],
+    /// Values that `load` makes at once.
+    pub unit: usize,
+    /// Where each group of four values of a unit stands, relative to the unit's first value.
+    pub offsets: &'static [u32],
+}
+
+const fn plane(offset: usize, n_byte: usize) -> Plane {
+    Plane { offset, n_byte }
+}
+
+/// All weight formats that the device reads.
+pub static FORMATS: &[Format] = &[
+    Format {
+        ty: GgmlType::F32,
+        name: "f32",
+        template: include_str!("quant/f32.wgsl.jinja"),
+        block: 8,
+        block_bytes: 32,
+        planes: &[plane(0, 32)],
+        unit: 4,
+        offsets: &[0],
+    },
+    Format {
+        ty: GgmlType::F16,
+        name: "f16",
+        template: include_str!("quant/f16.wgsl.jinja"),
+        block: 8,
+        block_bytes: 16,
+        planes: &[plane(0, 16)],
+        unit: 8,
+        offsets: &[0, 4],
+    },
+    Format {
+        ty: GgmlType::BF16,
+        name: "bf16",
+        template: include_str!("quant/bf16.wgsl.jinja"),
+        block: 8,
+        block_bytes: 16,
+        planes: &[plane(0, 16)],
+        unit: 8,
+        offsets: &[0, 4],
+    },
+    Format {
+        ty: GgmlType::Q4_0,
+        name: "q4_0",
+        template: include_str!("quant/q4_0.wgsl.jinja"),
+        block: 32,
+        block_bytes: 18,
+        planes: &[plane(2, 16), plane(0, 2)],
+        unit: 32,
+        offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
+    },
+    Format {
+        ty: GgmlType::Q8_0,
+        name: "q8_0",
+        template: include_str!("quant/q8_0.wgsl.jinja"),
+        block: 32,
+        block_bytes: 34,
+        planes: &[plane(2, 32), plane(0, 2)],
+        unit: 16,
+        offsets: &[0, 4, 8, 12],
+    },
+    Format {
+        ty: GgmlType::Q4_K,
+        name: "q4_K",
+        template: include_str!("quant/q4_K.wgsl.jinja"),
+        block: 256,
+        block_bytes: 144,
+        planes: &[plane(16, 128), plane(0, 16)],
+        unit: 32,
+        offsets: &[0, 4, 8, 12, 32, 36, 40, 44],
+    },
+    Format {
+        ty: GgmlType::Q6_K,
+        name: "q6_K",
+        template: include_str!("quant/q6_K.wgsl.jinja"),
+        block: 256,
+        block_bytes: 210,
+        planes: &[plane(0, 128), plane(128, 64), plane(192, 16), plane(208, 2)],
+        unit: 64,
+        offsets: &[0, 4, 8, 12, 32, 36, 40, 44, 64, 68, 72, 76, 96, 100, 104, 108],
+    },
+];
+
+impl Format {
+    /// The format of a ggml type, if the device reads it.
+    pub fn of(ty: GgmlType) -> Option<&'static Format> {
+        FORMATS.iter().find(|f| f.ty == ty)
+    }
+
+    /// Values are stored one by one, without a scale.
+    pub fn is_plain(&self) -> bool {
+        self.ty.block_len() == 1
+    }
+}
+
+/// A matrix in a weight format: what a kernel must know to read it.
+#[derive(Copy, Clone, Debug)]
+pub struct Matrix {
+    /// The format.
+    pub format: &'static Format,
+    /// Rows (outputs).
+    pub n_row: u32,
+    /// Values a row (inputs).
+    pub n_col: u32,
+}
+
+impl Matrix {
+    /// Its layout on the device.
+    pub fn layout(&self) -> DeviceLayout {
+        DeviceLayout::new(self.format, self.n_row, self.n_col)
+    }
+}
+
+/// Where the planes of a matrix stand in its buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceLayout {
+    /// Blocks in a row; the last is padded for plain types whose row is no multiple of 8.
+    pub blocks_per_row: u32,
+    /// Units in a row, as `load` counts them.
+    pub units_per_row: u32,
+    /// First byte of each plane, a multiple of 16.
+    pub plane_start: Vec<u64>,
+    /// Bytes in all, a multiple of 16.
+    pub n_byte: u64,
+}
+
+impl DeviceLayout {
+    /// The layout of `n_row` rows of `n_col` values.
+    pub fn new(format: &Format, n_row: u32, n_col: u32) -> Self {
+        let blocks_per_row = n_col.div_ceil(format.block as u32);
+        let n_block = u64::from(n_row) * u64::from(blocks_per_row);
+        let mut at = 0u64;
+        let mut plane_start = Vec::with_capacity(format.planes.len());
+        for p in format.planes {
+            plane_start.push(at);
+            at += (n_block * p.n_byte as u64).next_multiple_of(16);
+        }
+        DeviceLayout {
+            blocks_per_row,
+            units_per_row: blocks_per_row * (format.block / format.unit) as u32,
+            plane_start,
+            n_byte: at.max(16),
+        }
+    }
+
+    /// Constants `{w}_p1` ... of a kernel, in units of `vec4<u32>`.
+    pub fn plane_constants(&self, names: [&'static str; 3]) -> Vec<(&'static str, f64)> {
+        names.into_iter().zip(&self.plane_start[1..]).map(|(n, at)| (n, (at / 16) as f64)).collect()
+    }
+
+    /// Rows at which [`Self::pack`] may begin and end so that every plane's bytes fall on whole words.
+    pub fn row_step(&self) -> u32 {
+        4
+    }
+
+    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`.
+    ///
+    /// `first_row` counts rows of the whole matrix and must be a multiple of [`Self::row_step`]; so must the number of
+    /// rows, unless they are the last. Runs are padded with zeros to whole words.
+    pub fn pack(&self, format: &Format, n_col: u32, first_row: u64, rows: &[u8], mut put: impl FnMut(u64, &[u8])) {
+        let row_bytes = n_col as usize / format.ty.block_len() * format.ty.block_bytes();
+        assert!(row_bytes > 0 && rows.len() % row_bytes == 0, "{}: whole rows", format.name);
+        assert!(first_row % u64::from(self.row_step()) == 0, "{}: rows on a word border", format.name);
+        let n_row = rows.len() / row_bytes;
+        let bpr = self.blocks_per_row as usize;
+        let first_block = first_row * bpr as u64;
+        let mut run = Vec::new();
+        for (p, start) in format.planes.iter().zip(&self.plane_start) {
+            run.clear();
+            if format.is_plain() {
+                for row in rows.chunks_exact(row_bytes) {
+                    run.extend_from_slice(row);
+                    run.resize(run.len() + bpr * format.block_bytes - row_bytes, 0);
+                }
+            } else {
+                run.reserve(n_row * bpr * p.n_byte + 4);
+                for block in rows.chunks_exact(format.block_bytes) {
+                    run.extend_from_slice(&block[p.offset..p.offset + p.n_byte]);
+                }
+            }
+            run.resize(run.len().next_multiple_of(4), 0);
+            put(start + first_block * p.n_byte as u64, &run);
+        }
+    }
+
+    /// The way back: GGUF blocks of all rows from a packed buffer.
+    pub fn unpack(&self, format: &Format, n_row: u32, n_col: u32, packed: &[u8]) -> Vec<u8> {
+        let row_bytes = n_col as usize / format.ty.block_len() * format.ty.block_bytes();
+        let mut out = vec![0; n_row as usize * row_bytes];
+        let bpr = self.blocks_per_row as usize;
+        if format.is_plain() {
+            let padded = bpr * format.block_bytes;
+            for (r, row) in out.chunks_exact_mut(row_bytes).enumerate() {
+                row.copy_from_slice(&packed[r * padded..][..row_bytes]);
+            }
+            return out;
+        }
+        for (p, start) in format.planes.iter().zip(&self.plane_start) {
+            for (b, block) in out.chunks_exact_mut(format.block_bytes).enumerate() {
+                let at = *start as usize + b * p.n_byte;
+                block[p.offset..p.offset + p.n_byte].copy_from_slice(&packed[at..at + p.n_byte]);
+            }
+        }
+        out
+    }
+
+    /// Packs a whole matrix at once, for tests and small tensors.
+    pub fn pack_all(&self, format: &Format, n_col: u32, rows: &[u8]) -> Vec<u8> {
+        let mut out = vec![0; self.n_byte as usize];
+        if !rows.is_empty() {
+            self.pack(format, n_col, 0, rows, |at, run| {
+                let at = at as usize;
+                let n = run.len().min(out.len() - at);
+                out[at..at + n].copy_from_slice(&run[..n]);
+            });
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn planes_cover_every_byte_of_a_block_once() {
+        for f in FORMATS {
+            let mut seen = vec![0; f.block_bytes];
+            for p in f.planes {
+                seen[p.offset..p.offset + p.n_byte].iter_mut().for_each(|s| *s += 1);
+            }
+            assert!(seen.iter().all(|s| *s == 1), "{}", f.name);
+            assert_eq!(f.block_bytes, f.block / f.ty.block_len() * f.ty.block_bytes(), "{}", f.name);
+            assert_eq!(f.offsets.len() * 4, f.unit, "{}", f.name);
+            assert_eq!(f.name, f.ty.name());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packing_is_exact_and_invertible(which in 0..FORMATS.len(), rows in 1u32..9, blocks in 1u32..4, seed: u64) {
+            let f = &FORMATS[which];
+            let n_col = if f.is_plain() { blocks * 5 } else { blocks * f.block as u32 };
+            let row_bytes = n_col as usize / f.ty.block_len() * f.ty.block_bytes();
+            let mut s = seed | 1;
+            let bytes: Vec<u8> = (0..rows as usize * row_bytes).map(|_| {
+                s ^= s << 13; s ^= s >> 7; s ^= s << 17; s as u8
+            }).collect();
+            let layout = DeviceLayout::new(f, rows, n_col);
+            let packed = layout.pack_all(f, n_col, &bytes);
+            prop_assert_eq!(layout.unpack(f, rows, n_col, &packed), bytes.clone());
+            // In two pieces on a row border: the same buffer.
+            let step = layout.row_step().min(rows) as usize;
+            let mut pieces = vec![0; layout.n_byte as usize];
+            let (a, b) = bytes.split_at(step * row_bytes);
+            for (first, part) in [(0, a), (step as u64, b)] {
+                if !part.is_empty() {
+                    layout.pack(f, n_col, first, part, |at, run| {
+                        let at = at as usize;
+                        pieces[at..at + run.len()].copy_from_slice(run);
+                    });
+                }
+            }
+            prop_assert_eq!(pieces, packed);
+        }
+    }
+}

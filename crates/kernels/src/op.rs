@@ -1,0 +1,92 @@
+//! The table of operations.
+
+use crate::case::Case;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::kernel::Kernel;
+use crate::ops;
+
+/// The value of one template variable.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// A word.
+    Word(&'static str),
+    /// A number.
+    Int(u32),
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Value::Word(w) => f.write_str(w),
+            Value::Int(n) => write!(f, "{n}"),
+        }
+    }
+}
+
+/// One choice of all template variables of an operation, in the order in which they appear in kernel names.
+pub type Variant = Vec<(&'static str, Value)>;
+
+/// An operation: a folder under `ops/` and a row of [`OPS`].
+pub struct Op {
+    /// Name of the folder, the template, the kernels and the benchmarks.
+    pub name: &'static str,
+    /// The WGSL template.
+    pub template: &'static str,
+    /// Every variant that is rendered.
+    pub variants: fn() -> Vec<Variant>,
+    /// Shapes and tolerances worth testing.
+    pub cases: fn() -> Vec<Case>,
+}
+
+/// All operations.
+pub static OPS: &[Op] = &[
+    ops::argmax::OP,
+    ops::attention::OP,
+    ops::attention_merge::OP,
+    ops::binary::OP,
+    ops::get_rows::OP,
+    ops::glu::OP,
+    ops::mul_mat::OP,
+    ops::mul_mat_vec::OP,
+    ops::rms_norm::OP,
+    ops::rope_kv::OP,
+    ops::sample::OP,
+    ops::scale::OP,
+    ops::soft_max::OP,
+];
+
+impl Op {
+    /// Name of the kernel of a variant.
+    pub fn kernel_name(&self, values: &[Value]) -> String {
+        kernel_name(self.name, values)
+    }
+}
+
+/// `op.value.value...`
+pub(crate) fn kernel_name(op: &str, values: &[Value]) -> String {
+    let mut name = op.to_owned();
+    for v in values {
+        name.push('.');
+        name.push_str(&v.to_string());
+    }
+    name
+}
+
+/// A dispatch of the kernel of these variables.
+pub(crate) fn dispatch(
+    op: &str,
+    values: &[Value],
+    constants: Vec<(&'static str, f64)>,
+    grid: [u32; 3],
+    why: String,
+) -> Result<Dispatch, DispatchError> {
+    let name = kernel_name(op, values);
+    let kernel = Kernel::find(&name).ok_or(DispatchError::NoKernel { name })?;
+    debug_assert!(
+        constants.iter().all(|(c, _)| kernel.has_override(c)),
+        "{}: a constant that the kernel lacks: {:?}",
+        kernel.name,
+        constants.iter().find(|(c, _)| !kernel.has_override(c)),
+    );
+    Ok(Dispatch { kernel, constants, grid, why })
+}

@@ -1,0 +1,52 @@
+//! `attention_merge`: joins the parts that a split `attention` leaves.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "attention_merge",
+    template: include_str!("attention_merge.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: cases::cases,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionMerge {
+    /// Query heads.
+    pub n_head: u32,
+    /// Channels a head.
+    pub d: u32,
+    /// Parts a head.
+    pub splits: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl AttentionMerge {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
+        dispatch(
+            OP.name,
+            &[],
+            vec![
+                ("D", self.d.into()),
+                ("N_HEAD", self.n_head.into()),
+                ("SPLITS", self.splits.into()),
+                ("LDY", self.ldy.into()),
+            ],
+            [self.n_head, self.n_col, 1],
+            "one workgroup a head".into(),
+        )
+    }
+}

@@ -1,0 +1,67 @@
+//! `binary`: y = y op x, value by value.
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "binary",
+    template: include_str!("binary.wgsl.jinja"),
+    variants: || Function::ALL.iter().map(|f| vec![("f", Value::Word(f.word()))]).collect(),
+    cases: cases::cases,
+};
+
+/// Which function of two values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// Sum.
+    Add,
+    /// Product.
+    Mul,
+}
+
+impl Function {
+    pub(crate) const ALL: [Function; 2] = [Function::Add, Function::Mul];
+
+    /// The word in kernel names.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Function::Add => "add",
+            Function::Mul => "mul",
+        }
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Binary {
+    /// The function.
+    pub f: Function,
+    /// Values a column.
+    pub k: u32,
+    /// Values from column to column of x; 0 repeats one column.
+    pub ldx: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl Binary {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        dispatch(
+            OP.name,
+            &[Value::Word(self.f.word())],
+            vec![("K", self.k.into()), ("LDX", self.ldx.into()), ("LDY", self.ldy.into())],
+            [self.k.div_ceil(64), self.n_col, 1],
+            "one thread a value".into(),
+        )
+    }
+}

@@ -1,0 +1,56 @@
+//! `get_rows`: rows of a table in a weight format, dequantised.
+
+pub(crate) mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::format::{FORMATS, Matrix};
+use crate::op::{Op, Value, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "get_rows",
+    template: include_str!("get_rows.wgsl.jinja"),
+    variants: || FORMATS.iter().map(|f| vec![("a", Value::Word(f.name))]).collect(),
+    cases: cases::cases,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct GetRows {
+    /// The rows of the table that the binding holds.
+    pub table: Matrix,
+    /// Number of the first of them in the whole table; ids outside are left alone.
+    pub row0: u32,
+    /// Word of the first id.
+    pub ids: u32,
+    /// Words from id to id.
+    pub id_stride: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl GetRows {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if no kernel reads the format.
+    pub fn dispatch(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let layout = self.table.layout();
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
+        constants.extend([
+            ("K", self.table.n_col.into()),
+            ("ROW0", self.row0.into()),
+            ("ROWS", self.table.n_row.into()),
+            ("IDS", self.ids.into()),
+            ("ID_STRIDE", self.id_stride.into()),
+            ("LDY", self.ldy.into()),
+            ("BLOCKS", layout.blocks_per_row.into()),
+        ]);
+        let grid = [self.table.n_col.div_ceil(256), self.n_col, 1];
+        dispatch(OP.name, &[Value::Word(self.table.format.name)], constants, grid, "four values a thread".into())
+    }
+}

@@ -1,0 +1,31 @@
+//! Cases of `glu`.
+
+use super::{Act, Glu, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for act in Act::ALL {
+        for (f, up, ldx, ldy, n_col) in
+            [(128, 128, 256, 128, 8), (5, 5, 10, 5, 7), (172, 172, 344, 172, 3), (7, 9, 20, 8, 2), (0, 0, 4, 4, 1)]
+        {
+            let x: Vec<f32> = random_values(1, (ldx * n_col) as usize).iter().map(|v| v * 5.0).collect();
+            let y = vec![7.0f32; (ldy * n_col) as usize];
+            let mut values = y.clone();
+            for c in 0..n_col as usize {
+                let col = &x[c * ldx as usize..];
+                let r = reference::glu(act, &col[..f as usize], &col[up as usize..][..f as usize]);
+                values[c * ldy as usize..][..f as usize].copy_from_slice(&r);
+            }
+            out.push(Case::new(
+                format!("{} f{f} up{up} ldx{ldx} ldy{ldy} n{n_col}", act.word()),
+                move |_| Glu { act, f, up, ldx, ldy, n_col }.dispatch(),
+                vec![
+                    CaseBuffer::input("x", &x),
+                    CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: 1e-7 }),
+                ],
+            ));
+        }
+    }
+    out
+}

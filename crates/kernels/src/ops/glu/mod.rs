@@ -1,0 +1,77 @@
+//! `glu`: y = act(gate) * up.
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "glu",
+    template: include_str!("glu.wgsl.jinja"),
+    variants: || Act::ALL.iter().map(|a| vec![("act", Value::Word(a.word()))]).collect(),
+    cases: cases::cases,
+};
+
+/// The gate's activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// x * logistic(x)
+    Swiglu,
+    /// GELU in its tanh form
+    Geglu,
+    /// max(x, 0)
+    Reglu,
+}
+
+impl Act {
+    pub(crate) const ALL: [Act; 3] = [Act::Swiglu, Act::Geglu, Act::Reglu];
+
+    /// The word in kernel names.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Act::Swiglu => "swiglu",
+            Act::Geglu => "geglu",
+            Act::Reglu => "reglu",
+        }
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Glu {
+    /// The activation.
+    pub act: Act,
+    /// Values a half.
+    pub f: u32,
+    /// Where the second half starts in a column of x.
+    pub up: u32,
+    /// Values from column to column of x.
+    pub ldx: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl Glu {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        dispatch(
+            OP.name,
+            &[Value::Word(self.act.word())],
+            vec![
+                ("F", self.f.into()),
+                ("UP", self.up.into()),
+                ("LDX", self.ldx.into()),
+                ("LDY", self.ldy.into()),
+            ],
+            [self.f.div_ceil(64), self.n_col, 1],
+            "one thread a value".into(),
+        )
+    }
+}

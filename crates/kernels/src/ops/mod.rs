@@ -1,0 +1,15 @@
+//! The operations, one folder each.
+
+pub mod argmax;
+pub mod attention;
+pub mod attention_merge;
+pub mod binary;
+pub mod get_rows;
+pub mod glu;
+pub mod mul_mat;
+pub mod mul_mat_vec;
+pub mod rms_norm;
+pub mod rope_kv;
+pub mod sample;
+pub mod scale;
+pub mod soft_max;

@@ -1,0 +1,164 @@
+//! Cases of `mul_mat_vec`: every format, every epilogue, odd sizes.
+
+use super::{Epilogue, KvLayout, MulMatVec, QKV_PAIRS, RopeKv, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::format::{FORMATS, Format, Matrix};
+use crate::ops::get_rows::cases::table;
+use crate::ops::{get_rows, glu, rms_norm, rope_kv};
+use crate::rope::{Rope, RopePairing};
+
+/// ggml's limit for products of quantised weights; with plain f32 activations far less is left.
+const LIMIT: f64 = 1e-9;
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f in FORMATS {
+        for (m, k) in [(16, 256), (1, 256), (7, 1024), (33, 512), (0, 256), (5, 4096)] {
+            out.push(plain(f, m, k, Epilogue::Store, None, false));
+        }
+        out.push(plain(f, 19, 512, Epilogue::Add, None, false));
+        out.push(plain(f, 19, 512, Epilogue::Store, Some(1e-5), true));
+        out.push(plain(f, 18, 256, Epilogue::Swiglu, Some(1e-6), false));
+        out.push(plain(f, 6, 512, Epilogue::Swiglu, None, true));
+        if f.is_plain() {
+            for (m, k) in [(5, 65), (4, 3), (64, 588), (3, 80), (9, 172)] {
+                out.push(plain(f, m, k, Epilogue::Store, Some(1e-5), false));
+            }
+        }
+        out.push(rope_kv(f, None, RopePairing::Norm, 32, false, true));
+        out.push(rope_kv(f, None, RopePairing::Neox, 32, true, false));
+        out.push(rope_kv(f, None, RopePairing::Neox, 24, false, true));
+    }
+    for (a, b) in QKV_PAIRS {
+        let find = |n: &str| FORMATS.iter().find(|f| f.name == n).expect("a format of the table");
+        out.push(rope_kv(find(a), Some(find(b)), RopePairing::Norm, 32, true, true));
+        out.push(rope_kv(find(a), Some(find(b)), RopePairing::Norm, 20, false, false));
+    }
+    out
+}
+
+fn rows_of(f: &Format, blocks: &[u8], k: usize, n_row: usize) -> Vec<Vec<f32>> {
+    (0..n_row).map(|r| get_rows::reference::row(f.ty, blocks, k, r)).collect()
+}
+
+/// (scale, bias) of each row.
+fn affine_of(n_row: usize) -> Vec<f32> {
+    random_values(77, 2 * n_row)
+}
+
+fn apply(r: &mut [f32], affine: bool) {
+    if affine {
+        let a = affine_of(r.len());
+        r.iter_mut().enumerate().for_each(|(i, v)| *v = *v * a[2 * i] + a[2 * i + 1]);
+    }
+}
+
+fn plain(f: &'static Format, m: u32, k: u32, epilogue: Epilogue, norm: Option<f32>, affine: bool) -> Case {
+    let (mu, ku) = (m as usize, k as usize);
+    let blocks = table(f, mu, ku, 3);
+    let mut x = random_values(5, ku.next_multiple_of(4));
+    // What lies past the end of a ragged row must not count.
+    x[ku..].fill(f32::NAN);
+    let weights = random_values(6, ku.next_multiple_of(8));
+    let xn = match norm {
+        Some(eps) => rms_norm::reference::rms_norm(&x[..ku], Some(&weights[..ku]), eps),
+        None => x[..ku].to_vec(),
+    };
+    let rows = rows_of(f, &blocks, ku, mu);
+    let mut r = reference::mul_mat_vec(mu, |i| rows[i].clone(), &xn);
+    apply(&mut r, affine);
+    let y0 = 3usize;
+    let y = random_values(8, mu + 2 * y0);
+    let mut values = y.clone();
+    match epilogue {
+        Epilogue::Store => values[y0..y0 + mu].copy_from_slice(&r),
+        Epilogue::Add => values[y0..y0 + mu].iter_mut().zip(&r).for_each(|(v, r)| *v += r),
+        Epilogue::Swiglu => {
+            let (g, u) = r.split_at(mu / 2);
+            values[y0..y0 + mu / 2].copy_from_slice(&glu::reference::glu(glu::Act::Swiglu, g, u));
+        }
+        Epilogue::RopeKv(_) => unreachable!("has its own cases"),
+    }
+    let matrix = Matrix { format: f, n_row: m, n_col: k };
+    let mut aux = weights;
+    let at = aux.len() as u32;
+    aux.extend(affine_of(mu.max(1)));
+    let call = MulMatVec { w: matrix, w2: None, norm, affine: affine.then_some(at), epilogue, y0: y0 as u32 };
+    let name = match epilogue {
+        Epilogue::Store => "store",
+        Epilogue::Add => "add",
+        _ => "swiglu",
+    };
+    Case::new(
+        format!("{} {m}x{k} {name} norm{} affine{affine}", f.name, norm.is_some()),
+        move |caps| call.dispatch(caps),
+        vec![
+            CaseBuffer::input("w", &matrix.layout().pack_all(f, k, &blocks)),
+            CaseBuffer::input("x", &x),
+            CaseBuffer::input("aux", &aux),
+            CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: LIMIT }),
+        ],
+    )
+    .work(2 * u64::from(m) * u64::from(k))
+}
+
+/// Four query heads over two KV heads of 32 channels, position 70 on the third page.
+fn rope_kv(
+    f: &'static Format,
+    f2: Option<&'static Format>,
+    pairing: RopePairing,
+    n_rot: u32,
+    f16: bool,
+    affine: bool,
+) -> Case {
+    let (k, d, m_q, m_k) = (256usize, 32u32, 128u32, 64u32);
+    let m = (m_q + 2 * m_k) as usize;
+    let m1 = if f2.is_some() { (m_q + m_k) as usize } else { m };
+    let blocks = table(f, m1, k, 13);
+    let mut rows = rows_of(f, &blocks, k, m1);
+    let w = Matrix { format: f, n_row: m1 as u32, n_col: k as u32 };
+    let mut buffers = vec![CaseBuffer::input("w", &w.layout().pack_all(f, k as u32, &blocks))];
+    let w2 = f2.map(|f2| {
+        let blocks = table(f2, m - m1, k, 500);
+        rows.extend(rows_of(f2, &blocks, k, m - m1));
+        let w2 = Matrix { format: f2, n_row: (m - m1) as u32, n_col: k as u32 };
+        buffers.push(CaseBuffer::input("w2", &w2.layout().pack_all(f2, k as u32, &blocks)));
+        w2
+    });
+    let x = random_values(5, k);
+    let weights = random_values(6, k);
+    let eps = 1e-5;
+    let xn = rms_norm::reference::rms_norm(&x, Some(&weights), eps);
+    let mut r = reference::mul_mat_vec(m, |i| rows[i].clone(), &xn);
+    apply(&mut r, affine);
+    let mut aux = weights;
+    aux.extend(affine_of(m));
+
+    let kv = KvLayout { n_kv: 2, d, f16, n_page: 4, page: 32, pages_per_seq: 3, pages_at: 20 };
+    let rope = Rope { magnitude: 1.1, ..Rope::plain(n_rot, pairing, 10_000.0) };
+    let world = rope_kv::cases::World::new(&rope, kv, &[70]);
+    let (q, cache) = world.expect(&r, m_q, m_k);
+    buffers.extend([
+        CaseBuffer::input("x", &x),
+        CaseBuffer::input("aux", &aux),
+        CaseBuffer::input("step", &world.step),
+        CaseBuffer::input("rope", &world.tables),
+        CaseBuffer::output("y", &vec![0.0f32; m_q as usize], Expected::F32 { values: q, max_nmse: LIMIT }),
+        CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache, 1e-7)),
+    ]);
+    let call = MulMatVec {
+        w,
+        w2,
+        norm: Some(eps),
+        affine: affine.then_some(k as u32),
+        epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, kv }),
+        y0: 0,
+    };
+    let second = f2.map_or(String::new(), |f| format!("+{}", f.name));
+    Case::new(
+        format!("{}{second} rope_kv {pairing:?} n_rot{n_rot} f16{f16} affine{affine}", f.name),
+        move |caps| call.dispatch(caps),
+        buffers,
+    )
+    .work(2 * (m * k) as u64)
+}

@@ -1,0 +1,133 @@
+//! Cases of `rope_kv`, and the small world of cache, pages and positions that other operations' cases share.
+
+use super::RopeKvCols;
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::ops::mul_mat_vec::{KvLayout, RopeKv};
+use crate::rope::{Rope, RopePairing};
+use crate::step;
+
+/// Positions, page tables and rotation tables of a call.
+pub(crate) struct World {
+    pub(crate) step: Vec<u32>,
+    pub(crate) tables: Vec<f32>,
+    rope: Rope,
+    kv: KvLayout,
+    pos: Vec<u32>,
+}
+
+impl World {
+    /// One sequence with the columns at `pos`; its pages lie in the cache in reverse order.
+    pub(crate) fn new(rope: &Rope, kv: KvLayout, pos: &[u32]) -> Self {
+        let mut words = vec![0u32; step::n_word((kv.pages_at as usize - step::HEADER) / step::COLUMN, 1, kv.pages_per_seq as usize)];
+        words[step::N_COL] = pos.len() as u32;
+        for (c, p) in pos.iter().enumerate() {
+            words[step::HEADER + step::COLUMN * c + 1] = *p;
+        }
+        for i in 0..kv.pages_per_seq {
+            words[(kv.pages_at + i) as usize] = kv.n_page - 1 - i;
+        }
+        let tables = rope.tables(kv.page * kv.pages_per_seq);
+        World { step: words, tables, rope: rope.clone(), kv, pos: pos.to_vec() }
+    }
+
+    /// Index of channel 0 of a cell, in values.
+    pub(crate) fn cell(&self, pos: u32, head: u32) -> usize {
+        let kv = &self.kv;
+        let page = kv.n_page - 1 - pos / kv.page;
+        (((page * kv.n_kv + head) * kv.page + pos % kv.page) * kv.d) as usize
+    }
+
+    /// Values of keys and values together.
+    pub(crate) fn n_value(&self) -> usize {
+        2 * (self.kv.n_page * self.kv.page * self.kv.n_kv * self.kv.d) as usize
+    }
+
+    /// A cache of zeros, in words.
+    pub(crate) fn empty_cache(&self) -> Vec<u32> {
+        vec![0; 2 * self.kv.half_words() as usize]
+    }
+
+    /// q rotated, and the cache's values (keys, then values), from the columns' rows q, k, v.
+    pub(crate) fn expect(&self, rows: &[f32], m_q: u32, m_k: u32) -> (Vec<f32>, Vec<f32>) {
+        let (d, m) = (self.kv.d as usize, rows.len() / self.pos.len());
+        let (mut q, mut cache) = (Vec::new(), vec![0.0; self.n_value()]);
+        for (col, pos) in rows.chunks_exact(m).zip(&self.pos) {
+            let mut col = col.to_vec();
+            let (qk, v) = col.split_at_mut((m_q + m_k) as usize);
+            self.rope.rotate(qk, d, *pos);
+            q.extend_from_slice(&qk[..m_q as usize]);
+            for h in 0..self.kv.n_kv {
+                let at = self.cell(*pos, h);
+                cache[at..at + d].copy_from_slice(&qk[m_q as usize + h as usize * d..][..d]);
+                let at = at + self.n_value() / 2;
+                cache[at..at + d].copy_from_slice(&v[h as usize * d..][..d]);
+            }
+        }
+        (q, cache)
+    }
+
+    /// The cache in words.
+    pub(crate) fn cache_words(&self, values: &[f32]) -> Vec<u32> {
+        if self.kv.f16 {
+            let pair = |p: &[f32]| {
+                u32::from(half::f16::from_f32(p[0]).to_bits()) | u32::from(half::f16::from_f32(p[1]).to_bits()) << 16
+            };
+            values.chunks_exact(2).map(pair).collect()
+        } else {
+            values.iter().map(|v| v.to_bits()).collect()
+        }
+    }
+
+    /// What the cache must hold: f32 within the limit, f16 as pairs rounded to f16 (compared as values).
+    pub(crate) fn expected_cache(&self, values: &[f32], max_nmse: f64) -> Expected {
+        if self.kv.f16 {
+            Expected::F16 { values: values.to_vec(), max_nmse: 1e-6 }
+        } else {
+            Expected::F32 { values: values.to_vec(), max_nmse }
+        }
+    }
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for pairing in [RopePairing::Norm, RopePairing::Neox] {
+        for f16 in [true, false] {
+            for n_rot in [32, 20, 64] {
+                for pos in [&[0u32, 1, 2][..], &[31, 32, 33, 95], &[50], &[]] {
+                    out.push(case(pairing, f16, n_rot, pos));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
+    let (d, m_q, m_k) = (64, 192, 128);
+    let kv = KvLayout { n_kv: 2, d, f16, n_page: 4, page: 32, pages_per_seq: 3, pages_at: 16 + 4 * 5 };
+    let rope = Rope {
+        ext_factor: 1.0,
+        freq_scale: 0.25,
+        n_ctx_orig: 16,
+        magnitude: 1.14,
+        factors: Some((0..n_rot / 2).map(|i| 1.0 + i as f32 * 0.1).collect()),
+        ..Rope::plain(n_rot, pairing, 10_000.0)
+    };
+    let world = World::new(&rope, kv, pos);
+    let m = (m_q + 2 * m_k) as usize;
+    let n_col = pos.len() as u32;
+    let x = random_values(3, m * pos.len().max(1));
+    let (q, cache) = if pos.is_empty() { (vec![0.0; m_q as usize], vec![0.0; world.n_value()]) } else { world.expect(&x, m_q, m_k) };
+    let call = RopeKvCols { rows: RopeKv { m_q, m_k, n_rot, pairing, kv }, m_v: m_k, ldx: m as u32, ldy: m_q, n_col };
+    Case::new(
+        format!("{pairing:?} f16{f16} n_rot{n_rot} pos{pos:?}"),
+        move |caps| call.dispatch(caps),
+        vec![
+            CaseBuffer::input("x", &x),
+            CaseBuffer::input("step", &world.step),
+            CaseBuffer::input("rope", &world.tables),
+            CaseBuffer::output("y", &vec![0.0f32; q.len()], Expected::F32 { values: q, max_nmse: 1e-7 }),
+            CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache, 1e-7)),
+        ],
+    )
+}

@@ -1,0 +1,66 @@
+//! Cases of `sample`.
+
+use super::{CHUNK, MAX_TOP_K, Sample, SampleParams, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::step;
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for (i, k) in [1, 63, 512, 1024, 1025, 2048, 5000, 32_000, 128_256].into_iter().enumerate() {
+        let mut x: Vec<f32> = random_values(i as u64, k as usize).iter().map(|v| v * 6.0).collect();
+        if k > 70 {
+            x[5] = f32::NEG_INFINITY;
+            x[k as usize - 2] = x[7];
+        }
+        let parts: Vec<[u32; 2]> = x.chunks(CHUNK as usize).enumerate().flat_map(|(i, c)| best(i, c)).collect();
+        let call = Sample { k, ring: 8 };
+        out.push(Case::new(
+            format!("chunk k{k}"),
+            move |caps| call.chunk(caps),
+            vec![
+                CaseBuffer::input("x", &x),
+                CaseBuffer::output(
+                    "y",
+                    &vec![0u32; 2 * parts.len()],
+                    Expected::Words(parts.iter().flatten().copied().collect()),
+                ),
+            ],
+        ));
+        for (j, (top_k, top_p, min_p, temp)) in
+            [(40, 0.95, 0.05, 0.8), (1, 1.0, 0.0, 1.0), (64, 1.0, 0.0, 1.5), (10, 0.5, 0.0, 0.3)].into_iter().enumerate()
+        {
+            let p = SampleParams { top_k, top_p, min_p, temp, seed: 100 * i as u32 + j as u32 };
+            let mut before: Vec<u32> = (0..step::HEADER as u32 + 4).collect();
+            before[step::RING] = 13;
+            let token = reference::sample(&x, &p, before[step::DRAWS]);
+            let mut after = before.clone();
+            after[step::HEADER] = token;
+            after[step::HEADER + 1] += 1;
+            after[step::DRAWS] += 1;
+            after[step::RING] += 1;
+            let mut ring = vec![9u32; 8];
+            ring[13 % 8] = token;
+            out.push(Case::new(
+                format!("final k{k} top_k{top_k} top_p{top_p} min_p{min_p} temp{temp}"),
+                move |caps| call.join(caps),
+                vec![
+                    CaseBuffer::input("x", &parts.concat()),
+                    CaseBuffer::input("sampler", &p.words()),
+                    CaseBuffer::output("step", &before, Expected::Words(after)),
+                    CaseBuffer::output("ring", &[9u32; 8], Expected::Words(ring)),
+                ],
+            ));
+        }
+    }
+    out
+}
+
+/// The 64 largest of a chunk as (bits, index), missing ones as the kernel marks them.
+fn best(chunk: usize, x: &[f32]) -> Vec<[u32; 2]> {
+    let mut c: Vec<(f32, u32)> =
+        x.iter().enumerate().map(|(i, v)| (*v, (chunk * CHUNK as usize + i) as u32)).collect();
+    c.resize(c.len().max(CHUNK as usize), (f32::MIN, u32::MAX));
+    c.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    c.truncate(MAX_TOP_K as usize);
+    c.into_iter().map(|(v, i)| [v.to_bits(), i]).collect()
+}

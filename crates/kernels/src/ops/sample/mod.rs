@@ -1,0 +1,79 @@
+//! `sample`: draws the next token by top-k, top-p, min-p and temperature, in two dispatches.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "sample",
+    template: include_str!("sample.wgsl.jinja"),
+    variants: || ["chunk", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
+    cases: cases::cases,
+};
+
+/// Values that one workgroup sorts.
+const CHUNK: u32 = 1024;
+/// Candidates that a chunk keeps; no more than these can be drawn from.
+pub const MAX_TOP_K: u32 = 64;
+
+/// A call: first [`Sample::chunk`], then [`Sample::join`].
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    /// Logits.
+    pub k: u32,
+    /// Slots of the ring of chosen tokens, a power of two.
+    pub ring: u32,
+}
+
+/// What the draw depends on; five words of the `sampler` buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SampleParams {
+    /// Candidates kept, 1 to [`MAX_TOP_K`].
+    pub top_k: u32,
+    /// Smallest share of probability kept.
+    pub top_p: f32,
+    /// Least probability kept, as a share of the largest.
+    pub min_p: f32,
+    /// Temperature, above 0.
+    pub temp: f32,
+    /// Start of the random sequence.
+    pub seed: u32,
+}
+
+impl SampleParams {
+    /// The words of the `sampler` buffer.
+    pub fn words(&self) -> [u32; 8] {
+        let inv_t = 1.0 / self.temp;
+        [self.top_k, self.top_p.to_bits(), self.min_p.to_bits(), inv_t.to_bits(), self.seed, 0, 0, 0]
+    }
+}
+
+impl Sample {
+    /// Chunks, each with [`MAX_TOP_K`] pairs of words of result.
+    pub fn n_part(&self) -> u32 {
+        self.k.div_ceil(CHUNK)
+    }
+
+    /// Leaves the best of every chunk.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn chunk(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("K", self.k.into())];
+        let why = format!("{CHUNK} logits a workgroup");
+        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
+    }
+
+    /// Joins the chunks, draws and advances the step.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn join(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("N_PART", self.n_part().into()), ("RING", self.ring.into())];
+        dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
+    }
+}

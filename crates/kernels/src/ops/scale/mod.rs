@@ -1,0 +1,51 @@
+//! `scale`: y = y * by + bias, in place.
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "scale",
+    template: include_str!("scale.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: cases::cases,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Values a column.
+    pub k: u32,
+    /// Values from column to column.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+    /// Factor.
+    pub by: f32,
+    /// Added after the product.
+    pub bias: f32,
+}
+
+impl Scale {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        dispatch(
+            OP.name,
+            &[],
+            vec![
+                ("K", self.k.into()),
+                ("LDY", self.ldy.into()),
+                ("BY", self.by.into()),
+                ("BIAS", self.bias.into()),
+            ],
+            [self.k.div_ceil(64), self.n_col, 1],
+            "one thread a value".into(),
+        )
+    }
+}

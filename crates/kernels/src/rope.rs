@@ -1,0 +1,153 @@
+//! Rotary position embedding: parameters of every scaling, and the tables that the kernels read.
+//!
+//! Source: ggml `ggml_rope_ext`; Su et al. 2021; YaRN: Peng et al. 2023.
+
+use std::f64::consts::PI;
+
+/// How channels pair up.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RopePairing {
+    /// Neighbours: (0, 1), (2, 3), ...
+    Norm,
+    /// Halves: (0, n/2), (1, n/2 + 1), ...
+    Neox,
+}
+
+/// Everything that determines the angle of a channel pair at a position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rope {
+    /// Rotated channels of a head, even.
+    pub n_rot: u32,
+    /// Pairing of channels.
+    pub pairing: RopePairing,
+    /// Base of the frequencies.
+    pub base: f64,
+    /// Multiplies interpolated angles: 1 / scaling factor.
+    pub freq_scale: f64,
+    /// Share of YaRN's ramp: 0 for none and linear, 1 for YaRN.
+    pub ext_factor: f64,
+    /// Net magnitude of cosine and sine (YaRN's and `rope.scaling.attn_factor` together).
+    pub magnitude: f64,
+    /// YaRN: turns over the original context above which a pair is not interpolated.
+    pub beta_fast: f64,
+    /// YaRN: turns below which a pair is fully interpolated.
+    pub beta_slow: f64,
+    /// Context the model was trained for, in tokens.
+    pub n_ctx_orig: u32,
+    /// Divisors of the frequencies, one a pair, if the model has them.
+    pub factors: Option<Vec<f32>>,
+}
+
+impl Rope {
+    /// Plain rotation: no scaling, no factors.
+    pub fn plain(n_rot: u32, pairing: RopePairing, base: f64) -> Self {
+        Rope {
+            n_rot,
+            pairing,
+            base,
+            freq_scale: 1.0,
+            ext_factor: 0.0,
+            magnitude: 1.0,
+            beta_fast: 32.0,
+            beta_slow: 1.0,
+            n_ctx_orig: 0,
+            factors: None,
+        }
+    }
+
+    /// Radians a position of every pair.
+    pub fn frequencies(&self) -> Vec<f64> {
+        let n = f64::from(self.n_rot);
+        let corr = |beta: f64| {
+            n * (f64::from(self.n_ctx_orig) / (2.0 * PI * beta)).ln() / (2.0 * self.base.ln())
+        };
+        let (low, high) = (corr(self.beta_fast).floor().max(0.0), corr(self.beta_slow).ceil().min(n - 1.0));
+        (0..self.n_rot / 2)
+            .map(|i| {
+                let factor = self.factors.as_ref().map_or(1.0, |f| f64::from(f[i as usize]));
+                let free = self.base.powf(-2.0 * f64::from(i) / n) / factor;
+                let inter = free * self.freq_scale;
+                if self.ext_factor == 0.0 {
+                    return inter;
+                }
+                let ramp = 1.0 - ((f64::from(i) - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+                let mix = ramp * self.ext_factor;
+                inter * (1.0 - mix) + free * mix
+            })
+            .collect()
+    }
+
+    /// Words (`f32`) of [`Self::tables`] for a context of `n_ctx` tokens.
+    pub fn table_len(&self, n_ctx: u32) -> usize {
+        (256 + n_ctx as usize / 256 + 1) * self.n_rot as usize
+    }
+
+    /// The tables of `shared/rope.wgsl.jinja`: (cos, sin) of 256 single positions, then of every 256th position times
+    /// the magnitude; the kernels multiply the two as complex numbers.
+    pub fn tables(&self, n_ctx: u32) -> Vec<f32> {
+        let freq = self.frequencies();
+        let mut out = Vec::with_capacity(self.table_len(n_ctx));
+        let mut row = |pos: f64, m: f64| {
+            for f in &freq {
+                let a = (pos * f).rem_euclid(2.0 * PI);
+                out.extend([(m * a.cos()) as f32, (m * a.sin()) as f32]);
+            }
+        };
+        (0..256).for_each(|p| row(f64::from(p), 1.0));
+        (0..=n_ctx / 256).for_each(|p| row(f64::from(p) * 256.0, self.magnitude));
+        out
+    }
+
+    /// Rotates the heads of one row in place: the formula itself, in f64.
+    ///
+    /// `x`: `[n_head, d]` f32; channels from `n_rot` on are left alone.
+    pub fn rotate(&self, x: &mut [f32], d: usize, pos: u32) {
+        let half = self.n_rot as usize / 2;
+        for (i, f) in self.frequencies().into_iter().enumerate() {
+            let angle = f64::from(pos) * f;
+            let (s, c) = angle.sin_cos();
+            let (s, c) = (s * self.magnitude, c * self.magnitude);
+            let (a, b) = match self.pairing {
+                RopePairing::Norm => (2 * i, 2 * i + 1),
+                RopePairing::Neox => (i, i + half),
+            };
+            for head in x.chunks_exact_mut(d) {
+                let (u, v) = (f64::from(head[a]), f64::from(head[b]));
+                head[a] = (u * c - v * s) as f32;
+                head[b] = (u * s + v * c) as f32;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_tables_make_every_angle() {
+        let rope = Rope { magnitude: 1.25, ..Rope::plain(8, RopePairing::Norm, 10_000.0) };
+        let n_ctx = 100_000;
+        let t = rope.tables(n_ctx);
+        assert_eq!(t.len(), rope.table_len(n_ctx));
+        for pos in [0u32, 1, 255, 256, 257, 4095, 99_999] {
+            for (i, f) in rope.frequencies().iter().enumerate() {
+                let at = |row: usize| (f64::from(t[row * 8 + 2 * i]), f64::from(t[row * 8 + 2 * i + 1]));
+                let ((a, b), (c, d)) = (at(pos as usize % 256), at(256 + pos as usize / 256));
+                let angle = f64::from(pos) * f;
+                assert!((a * c - b * d - 1.25 * angle.cos()).abs() < 5e-7);
+                assert!((b * c + a * d - 1.25 * angle.sin()).abs() < 5e-7);
+            }
+        }
+    }
+
+    #[test]
+    fn rotation_by_hand() {
+        // One pair with frequency 1: a quarter turn is pi/2, so position 1 rotates by one radian.
+        let rope = Rope::plain(2, RopePairing::Norm, 10_000.0);
+        let mut x = [1.0f32, 0.0, 5.0, 6.0];
+        rope.rotate(&mut x, 4, 1);
+        assert!((x[0] - 1f32.cos()).abs() < 1e-7 && (x[1] - 1f32.sin()).abs() < 1e-7);
+        assert_eq!(&x[2..], &[5.0, 6.0]);
+    }
+}
