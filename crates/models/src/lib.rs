@@ -1,9 +1,11 @@
 //! Placeholder line; see ARCHITECTURE.md.
 
+mod sampler;
 mod template;
 mod text;
 mod tokenizer;
 
+pub use sampler::{Candidate, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{
     CHATML, ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions, strip_added_special,
 };

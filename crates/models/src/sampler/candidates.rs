@@ -1,0 +1,127 @@
+//! The tokens that may come next, with their logits and probabilities.
+
+use std::cmp::Ordering;
+
+use super::SampleError;
+
+/// A token that may come next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The token.
+    pub id: u32,
+    /// Logarithm of its probability, up to a constant that all candidates share.
+    pub logit: f32,
+    /// Its probability among the candidates, where it has been computed.
+    pub p: f32,
+}
+
+/// What samplers work on; never empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Candidates {
+    pub(super) list: Vec<Candidate>,
+    /// Whether logits fall from the first to the last.
+    is_sorted: bool,
+}
+
+/// Larger logits first, then smaller ids.
+fn order(a: &Candidate, b: &Candidate) -> Ordering {
+    b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
+}
+
+impl Candidates {
+    #[cfg(test)]
+    pub(super) fn new(logits: &[f32]) -> Candidates {
+        let mut candidates = Candidates::default();
+        candidates.fill(logits);
+        candidates
+    }
+
+    /// Starts again with one candidate per logit.
+    pub(super) fn fill(&mut self, logits: &[f32]) {
+        self.list.clear();
+        let all = logits.iter().enumerate();
+        self.list.extend(all.map(|(id, &logit)| Candidate { id: id as u32, logit, p: 0.0 }));
+        self.is_sorted = false;
+    }
+
+    /// Refuses logits from which nothing can be drawn.
+    pub(super) fn check(&self) -> Result<(), SampleError> {
+        let is_broken = |candidate: &&Candidate| candidate.logit.is_nan() || candidate.logit == f32::INFINITY;
+        if let Some(&Candidate { id, logit, .. }) = self.list.iter().find(is_broken) {
+            return Err(SampleError::NotFinite { id, logit });
+        }
+        if self.list.iter().all(|candidate| candidate.logit == f32::NEG_INFINITY) {
+            return Err(SampleError::NothingLeft);
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Says that logits were changed in ways that may break the order.
+    pub(super) fn unsorted(&mut self) {
+        self.is_sorted = false;
+    }
+
+    pub(super) fn sort(&mut self) {
+        if !self.is_sorted {
+            self.list.sort_unstable_by(order);
+            self.is_sorted = true;
+        }
+    }
+
+    /// Keeps the `n` candidates (at least one) with the largest logits, sorted.
+    pub(super) fn keep_top(&mut self, n: usize) {
+        let n = n.max(1);
+        if !self.is_sorted && n < self.len() {
+            self.list.select_nth_unstable_by(n - 1, order);
+        }
+        self.list.truncate(n);
+        self.sort();
+    }
+
+    /// Keeps the first `n` candidates (at least one) in the order that they have.
+    pub(super) fn truncate(&mut self, n: usize) {
+        self.list.truncate(n.max(1));
+    }
+
+    /// The candidate with the largest logit; of equal ones the smallest id.
+    pub(super) fn best(&self) -> Candidate {
+        if self.is_sorted {
+            return self.list[0];
+        }
+        *self.list.iter().min_by(|a, b| order(a, b)).expect("candidates are never empty")
+    }
+
+    /// Computes the probabilities.
+    pub(super) fn softmax(&mut self) {
+        let max = self.best().logit;
+        let mut sum = 0.0;
+        for candidate in &mut self.list {
+            candidate.p = (candidate.logit - max).exp();
+            sum += f64::from(candidate.p);
+        }
+        for candidate in &mut self.list {
+            candidate.p = (f64::from(candidate.p) / sum) as f32;
+        }
+    }
+
+    /// Entropy of the probabilities, in nats; [`Candidates::softmax`] comes first.
+    pub(super) fn entropy(&self) -> f64 {
+        let terms = self.list.iter().map(|candidate| f64::from(candidate.p));
+        -terms.filter(|&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>()
+    }
+
+    #[cfg(test)]
+    pub(super) fn ids(&self) -> Vec<u32> {
+        self.list.iter().map(|candidate| candidate.id).collect()
+    }
+
+    /// Candidates with the given probabilities.
+    #[cfg(test)]
+    pub(super) fn with_p(p: &[f32]) -> Candidates {
+        Candidates::new(&p.iter().map(|p| p.ln()).collect::<Vec<_>>())
+    }
+}

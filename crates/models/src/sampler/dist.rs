@@ -1,0 +1,47 @@
+//! The draw by probability.
+
+use super::{Candidates, State};
+
+/// Draws one candidate; returns its place.
+pub(super) fn draw(state: &mut State, candidates: &mut Candidates) -> usize {
+    candidates.softmax();
+    if candidates.len() == 1 {
+        return 0;
+    }
+    let total: f64 = candidates.list.iter().map(|candidate| f64::from(candidate.p)).sum();
+    let wanted = state.rng.next_f64() * total;
+    let mut sum = 0.0;
+    let drawn = candidates.list.iter().position(|candidate| {
+        sum += f64::from(candidate.p);
+        candidate.p > 0.0 && sum >= wanted
+    });
+    drawn.unwrap_or_else(|| {
+        // The sum can only miss `wanted` by rounding.
+        candidates.list.iter().rposition(|candidate| candidate.p > 0.0).unwrap_or(0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequencies_are_the_probabilities() {
+        let p = [0.5, 0.0, 0.3, 0.2];
+        let mut state = State::with_history(&[]);
+        let mut counts = [0u32; 4];
+        const N: u32 = 40_000;
+        for _ in 0..N {
+            let mut candidates = Candidates::with_p(&p);
+            let index = draw(&mut state, &mut candidates);
+            counts[candidates.list[index].id as usize] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        for (count, p) in counts.iter().zip(p) {
+            // Five standard deviations of a binomial count.
+            let expected = f64::from(N) * f64::from(p);
+            let deviation = (f64::from(N) * f64::from(p) * (1.0 - f64::from(p))).sqrt();
+            assert!((f64::from(*count) - expected).abs() <= 5.0 * deviation, "{counts:?}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! Samplers: from logits to the next token, by llama.cpp's chain with its defaults.
+//!
+//! Each sampler is a function on the list of candidates, in a file of its own, and a row in [`SAMPLERS`]. They run
+//! in the order of [`SamplerParams::samplers`], then a token is drawn.
+
+mod adaptive;
+mod candidates;
+mod dist;
+mod dry;
+mod error;
+mod min_p;
+mod mirostat;
+mod params;
+mod penalties;
+mod rng;
+mod temperature;
+mod top_k;
+mod top_n_sigma;
+mod top_p;
+mod typical;
+mod xtc;
+
+use std::hash::{BuildHasher, Hasher};
+
+pub use candidates::Candidate;
+pub use error::SampleError;
+pub use params::{Mirostat, SamplerKind, SamplerParams};
+
+use crate::tokenizer::Tokenizer;
+use candidates::Candidates;
+use rng::Mt19937;
+
+/// One sampler of the chain.
+struct Row {
+    kind: SamplerKind,
+    name: &'static str,
+    /// Other spellings that users know.
+    aliases: &'static [&'static str],
+    /// What `--sampling-seq` calls it.
+    letter: char,
+    apply: fn(&SamplerParams, &mut State, &mut Candidates),
+}
+
+/// All samplers.
+static SAMPLERS: &[Row] = &[
+    Row {
+        kind: SamplerKind::Penalties,
+        name: "penalties",
+        aliases: &[],
+        letter: 'e',
+        apply: penalties::apply,
+    },
+    Row { kind: SamplerKind::Dry, name: "dry", aliases: &[], letter: 'd', apply: dry::apply },
+    Row {
+        kind: SamplerKind::TopNSigma,
+        name: "top_n_sigma",
+        aliases: &["top-n-sigma"],
+        letter: 's',
+        apply: top_n_sigma::apply,
+    },
+    Row { kind: SamplerKind::TopK, name: "top_k", aliases: &["top-k"], letter: 'k', apply: top_k::apply },
+    Row {
+        kind: SamplerKind::Typical,
+        name: "typ_p",
+        aliases: &["typical_p", "typical-p", "typical", "typ-p", "typ"],
+        letter: 'y',
+        apply: typical::apply,
+    },
+    Row {
+        kind: SamplerKind::TopP,
+        name: "top_p",
+        aliases: &["top-p", "nucleus"],
+        letter: 'p',
+        apply: top_p::apply,
+    },
+    Row { kind: SamplerKind::MinP, name: "min_p", aliases: &["min-p"], letter: 'm', apply: min_p::apply },
+    Row { kind: SamplerKind::Xtc, name: "xtc", aliases: &[], letter: 'x', apply: xtc::apply },
+    Row {
+        kind: SamplerKind::Temperature,
+        name: "temperature",
+        aliases: &["temp"],
+        letter: 't',
+        apply: temperature::apply,
+    },
+    Row {
+        kind: SamplerKind::AdaptiveP,
+        name: "adaptive_p",
+        aliases: &["adaptive-p"],
+        letter: 'a',
+        // It is the draw itself.
+        apply: |_, _, _| {},
+    },
+];
+
+impl SamplerKind {
+    fn row(self) -> &'static Row {
+        SAMPLERS.iter().find(|row| row.kind == self).expect("every kind has a row")
+    }
+
+    /// All samplers there are.
+    pub fn all() -> impl Iterator<Item = SamplerKind> {
+        SAMPLERS.iter().map(|row| row.kind)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The letter that short sequences use.
+    pub fn letter(self) -> char {
+        self.row().letter
+    }
+
+    /// The sampler with this name or alias.
+    pub fn from_name(name: &str) -> Option<SamplerKind> {
+        SAMPLERS.iter().find(|row| row.name == name || row.aliases.contains(&name)).map(|row| row.kind)
+    }
+
+    /// The sampler with this letter.
+    pub fn from_letter(letter: char) -> Option<SamplerKind> {
+        SAMPLERS.iter().find(|row| row.letter == letter).map(|row| row.kind)
+    }
+}
+
+/// What samplers remember from token to token.
+#[derive(Clone, Debug)]
+struct State {
+    /// All tokens so far, the newest last.
+    history: Vec<u32>,
+    breakers: dry::Breakers,
+    rng: Mt19937,
+    xtc_rng: Mt19937,
+    /// Mirostat's limit, in bits.
+    mu: f32,
+    mean: adaptive::Mean,
+}
+
+#[cfg(test)]
+impl State {
+    fn with_history(history: &[u32]) -> State {
+        State {
+            history: history.to_vec(),
+            breakers: dry::Breakers::default(),
+            rng: Mt19937::new(7),
+            xtc_rng: Mt19937::new(7),
+            mu: 0.0,
+            mean: adaptive::Mean::default(),
+        }
+    }
+}
+
+/// Draws tokens from logits.
+///
+/// ```
+/// use chaski_models::{Sampler, SamplerParams, Tokenizer, TokenizerSpec};
+///
+/// let spec = TokenizerSpec { model: "none".into(), n_vocab: Some(3), ..TokenizerSpec::default() };
+/// let tokenizer = Tokenizer::from_spec(spec)?;
+/// let mut sampler = Sampler::new(SamplerParams::greedy(), &tokenizer);
+/// let token = sampler.sample(&[0.5, 2.0, -1.0])?;
+/// sampler.accept(token);
+/// assert_eq!(token, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    params: SamplerParams,
+    seed: u32,
+    n_vocab: usize,
+    /// Added to the logits; sorted by token, one entry each.
+    bias: Vec<(u32, f32)>,
+    state: State,
+    candidates: Candidates,
+}
+
+impl Sampler {
+    /// A sampler for the vocabulary of `tokenizer`, which also says what may never be drawn and spells the
+    /// breakers of the DRY penalty in tokens.
+    pub fn new(params: SamplerParams, tokenizer: &Tokenizer) -> Sampler {
+        let mut bias: std::collections::BTreeMap<u32, f32> = Default::default();
+        for &(id, value) in &params.logit_bias {
+            *bias.entry(id).or_default() += value;
+        }
+        let ends = if params.ignore_eos { tokenizer.eog_ids() } else { Vec::new() };
+        for &id in tokenizer.suppressed().iter().chain(&ends) {
+            bias.insert(id, f32::NEG_INFINITY);
+        }
+        let uses_dry = params.dry_multiplier != 0.0 && params.samplers.contains(&SamplerKind::Dry);
+        let breakers = if uses_dry {
+            dry::Breakers::new(&params.dry_sequence_breakers, tokenizer)
+        } else {
+            dry::Breakers::default()
+        };
+        let seed = params.seed.unwrap_or_else(random_seed);
+        let state = State {
+            history: Vec::new(),
+            breakers,
+            rng: Mt19937::new(seed),
+            xtc_rng: Mt19937::new(seed),
+            mu: 2.0 * params.mirostat_tau,
+            mean: adaptive::Mean::new(&params),
+        };
+        Sampler {
+            seed,
+            n_vocab: tokenizer.n_vocab(),
+            bias: bias.into_iter().collect(),
+            state,
+            candidates: Candidates::default(),
+            params,
+        }
+    }
+
+    /// Draws the next token from `logits`, one per token of the vocabulary.
+    ///
+    /// # Errors
+    ///
+    /// [`SampleError::Length`] if there are too few or too many, [`SampleError::NotFinite`] for NaN or plus
+    /// infinity, [`SampleError::NothingLeft`] if all are minus infinity.
+    ///
+    /// # Source
+    ///
+    /// llama.cpp `common_sampler_sample`, without grammar: for one, give minus infinity to what it forbids.
+    pub fn sample(&mut self, logits: &[f32]) -> Result<u32, SampleError> {
+        if logits.len() != self.n_vocab {
+            return Err(SampleError::Length { expected: self.n_vocab, found: logits.len() });
+        }
+        self.candidates.fill(logits);
+        for &(id, value) in &self.bias {
+            if let Some(candidate) = self.candidates.list.get_mut(id as usize) {
+                candidate.logit += value;
+            }
+        }
+        self.candidates.check()?;
+
+        let (params, state, candidates) = (&self.params, &mut self.state, &mut self.candidates);
+        if params.is_argmax() {
+            let best = candidates.best();
+            candidates.list.clear();
+            candidates.list.push(Candidate { p: 1.0, ..best });
+            return Ok(best.id);
+        }
+        let index = match params.mirostat {
+            Mirostat::Off => {
+                for kind in &params.samplers {
+                    (kind.row().apply)(params, state, candidates);
+                }
+                // Absurd parameters can spoil good logits.
+                candidates.check()?;
+                if params.samplers.contains(&SamplerKind::AdaptiveP) && params.adaptive_target >= 0.0 {
+                    adaptive::draw(params, state, candidates)
+                } else {
+                    dist::draw(state, candidates)
+                }
+            }
+            Mirostat::V1 => {
+                temperature::apply(params, state, candidates);
+                mirostat::draw_v1(params, state, candidates, self.n_vocab)
+            }
+            Mirostat::V2 => {
+                temperature::apply(params, state, candidates);
+                mirostat::draw_v2(params, state, candidates)
+            }
+        };
+        Ok(candidates.list[index].id)
+    }
+
+    /// What the last draw was made from: the candidates that were left, with their probabilities.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates.list
+    }
+
+    /// Says that `token` is the next one of the text, drawn or not: prompts are told in this way.
+    pub fn accept(&mut self, token: u32) {
+        self.state.history.push(token);
+    }
+
+    /// Forgets the text and starts the random numbers again.
+    pub fn reset(&mut self) {
+        self.state.history.clear();
+        self.state.rng = Mt19937::new(self.seed);
+        self.state.xtc_rng = Mt19937::new(self.seed);
+        self.state.mu = 2.0 * self.params.mirostat_tau;
+        self.state.mean = adaptive::Mean::new(&self.params);
+    }
+
+    /// The seed that is in use.
+    pub fn seed(&self) -> u32 {
+        self.seed
+    }
+
+    /// The parameters that are in use.
+    pub fn params(&self) -> &SamplerParams {
+        &self.params
+    }
+}
+
+/// A seed that differs from run to run, where the platform has randomness: the one that keys hash maps.
+///
+/// (`wasm32-unknown-unknown` has none; there the caller should give a seed.)
+fn random_seed() -> u32 {
+    let hash = std::hash::RandomState::new().build_hasher().finish();
+    (hash ^ (hash >> 32)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenizer::TokenizerSpec;
+
+    fn tokenizer(n_vocab: u32) -> Tokenizer {
+        let spec = TokenizerSpec {
+            model: "none".into(),
+            n_vocab: Some(n_vocab),
+            suppress: vec![2, -1, 99],
+            ..TokenizerSpec::default()
+        };
+        Tokenizer::from_spec(spec).unwrap()
+    }
+
+    fn sampler(params: SamplerParams) -> Sampler {
+        Sampler::new(params, &tokenizer(4))
+    }
+
+    #[test]
+    fn every_kind_has_one_row_and_names_lead_back() {
+        let mut letters = std::collections::BTreeSet::new();
+        for row in SAMPLERS {
+            assert_eq!(SamplerKind::from_name(row.name), Some(row.kind));
+            assert_eq!(SamplerKind::from_letter(row.letter), Some(row.kind));
+            assert!(row.aliases.iter().all(|alias| SamplerKind::from_name(alias) == Some(row.kind)));
+            assert!(letters.insert(row.letter));
+        }
+        assert!(SamplerKind::DEFAULT_ORDER.iter().all(|kind| SamplerKind::all().any(|row| row == *kind)));
+        assert_eq!(SamplerKind::from_name("no such"), None);
+    }
+
+    #[test]
+    fn greedy_takes_the_first_of_the_largest_that_is_allowed() {
+        let mut sampler = sampler(SamplerParams::greedy());
+        assert!(sampler.params().is_argmax());
+        assert_eq!(sampler.sample(&[0.0, 3.0, 9.0, 3.0]), Ok(1));
+        assert_eq!(sampler.candidates().len(), 1);
+    }
+
+    #[test]
+    fn greedy_with_penalties_goes_through_the_chain() {
+        let params = SamplerParams { penalty_repeat: 10.0, ..SamplerParams::greedy() };
+        let mut sampler = sampler(params);
+        assert!(!sampler.params().is_argmax());
+        assert_eq!(sampler.sample(&[2.0, 3.0, 9.0, 1.0]), Ok(1));
+        sampler.accept(1);
+        assert_eq!(sampler.sample(&[2.0, 3.0, 9.0, 1.0]), Ok(0));
+        sampler.reset();
+        assert_eq!(sampler.sample(&[2.0, 3.0, 9.0, 1.0]), Ok(1));
+    }
+
+    #[test]
+    fn biases_add_up_and_exclude() {
+        let logit_bias = vec![(3, 1.5), (3, 1.5), (1, f32::NEG_INFINITY), (77, 1.0)];
+        let mut sampler = sampler(SamplerParams { logit_bias, ..SamplerParams::greedy() });
+        assert_eq!(sampler.sample(&[2.0, 9.0, 9.0, 0.0]), Ok(3));
+    }
+
+    #[test]
+    fn broken_logits_are_errors() {
+        let mut sampler = sampler(SamplerParams::default());
+        let error = sampler.sample(&[0.0, f32::NAN, 0.0, 0.0]).unwrap_err();
+        assert_eq!(error.to_string(), "logit of token 1 is NaN");
+        let error = sampler.sample(&[0.0, 0.0, 0.0, f32::INFINITY]).unwrap_err();
+        assert!(matches!(error, SampleError::NotFinite { id: 3, .. }));
+        assert_eq!(sampler.sample(&[0.0]), Err(SampleError::Length { expected: 4, found: 1 }));
+        assert_eq!(sampler.sample(&[f32::NEG_INFINITY; 4]), Err(SampleError::NothingLeft));
+    }
+
+    #[test]
+    fn absurd_parameters_are_errors() {
+        let mut sampler = sampler(SamplerParams { penalty_repeat: 0.0, ..SamplerParams::default() });
+        sampler.accept(1);
+        assert!(matches!(sampler.sample(&[0.0, 1.0, 2.0, 3.0]), Err(SampleError::NotFinite { id: 1, .. })));
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_tokens_again() {
+        let params = SamplerParams { seed: Some(42), temp: 2.0, top_k: 0, ..SamplerParams::default() };
+        let mut sampler = sampler(params);
+        let draw = |sampler: &mut Sampler| -> Vec<u32> {
+            (0..50).map(|_| sampler.sample(&[0.1, 0.2, 0.3, 0.4]).unwrap()).collect()
+        };
+        let first = draw(&mut sampler);
+        sampler.reset();
+        assert_eq!(draw(&mut sampler), first);
+        assert!([0, 1, 3].iter().all(|id| first.contains(id)) && !first.contains(&2));
+    }
+
+    #[test]
+    fn chain_of_defaults_draws_by_the_scaled_probabilities() {
+        let params =
+            SamplerParams { seed: Some(1), temp: 0.5, min_p: 0.0, top_p: 1.0, ..SamplerParams::default() };
+        let mut sampler = sampler(params);
+        // Probabilities 1/2, 1/4 at temperature 1/2 are as 4 to 1.
+        let logits = [0.5f32.ln(), 0.25f32.ln(), 0.0, f32::NEG_INFINITY];
+        const N: usize = 20_000;
+        let n_first = (0..N).filter(|_| sampler.sample(&logits) == Ok(0)).count();
+        assert!((n_first as f64 / N as f64 - 0.8).abs() < 0.015, "{n_first}");
+    }
+
+    #[test]
+    fn mirostat_and_adaptive_p_replace_the_draw() {
+        for mirostat in [Mirostat::V1, Mirostat::V2] {
+            let mut sampler = sampler(SamplerParams { seed: Some(3), mirostat, ..SamplerParams::default() });
+            let before = sampler.state.mu;
+            assert!(sampler.sample(&[1.0, 2.0, 3.0, 4.0]).is_ok());
+            assert_ne!(sampler.state.mu, before);
+        }
+        let samplers = vec![SamplerKind::Temperature, SamplerKind::AdaptiveP];
+        let params =
+            SamplerParams { seed: Some(3), samplers, adaptive_target: 0.5, ..SamplerParams::default() };
+        let mut sampler = sampler(params);
+        assert!(sampler.sample(&[1.0, 2.0, 3.0, 4.0]).is_ok());
+    }
+
+    #[test]
+    fn metadata_changes_the_defaults() {
+        let mut params = SamplerParams::default();
+        let number = |key: &str| match key {
+            "general.sampling.top_k" => Some(20.0),
+            "general.sampling.temp" => Some(0.6),
+            "general.sampling.mirostat" => Some(2.0),
+            _ => None,
+        };
+        let text = |key: &str| (key == "general.sampling.sequence").then_some("top_k;temperature;infill");
+        assert_eq!(params.apply_metadata(number, text), ["infill"]);
+        assert_eq!((params.top_k, params.temp, params.mirostat), (20, 0.6, Mirostat::V2));
+        assert_eq!(params.samplers, [SamplerKind::TopK, SamplerKind::Temperature]);
+        assert_eq!(params.top_p, 0.95);
+    }
+}

@@ -1,0 +1,31 @@
+//! Top-k: a cut by rank.
+
+use super::{Candidates, SamplerParams, State};
+
+/// Keeps the `top_k` largest logits.
+pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
+    if let Ok(k @ 1..) = usize::try_from(params.top_k) {
+        candidates.keep_top(k.max(params.min_keep));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn largest_logits_stay_and_small_ids_win_ties() {
+        let keep = |top_k, min_keep| {
+            let params = SamplerParams { top_k, min_keep, ..SamplerParams::default() };
+            let mut candidates = Candidates::new(&[1.0, 3.0, 2.0, 3.0, 1.0]);
+            apply(&params, &mut State::with_history(&[]), &mut candidates);
+            candidates.ids()
+        };
+        assert_eq!(keep(1, 0), [1]);
+        assert_eq!(keep(3, 0), [1, 3, 2]);
+        assert_eq!(keep(4, 0), [1, 3, 2, 0]);
+        assert_eq!(keep(1, 2), [1, 3]);
+        assert_eq!(keep(99, 0), [1, 3, 2, 0, 4]);
+        assert_eq!(keep(0, 0).len(), 5);
+    }
+}

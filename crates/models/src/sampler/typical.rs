@@ -1,0 +1,55 @@
+//! Locally typical sampling: a cut by distance from the expected surprise.
+
+use super::{Candidates, SamplerParams, State};
+
+/// Keeps the tokens whose surprise `-ln p` is nearest to the entropy, until their probability exceeds `typical_p`.
+///
+/// # Source
+///
+/// Meister et al. 2022, "Locally Typical Sampling".
+pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
+    if params.typical_p >= 1.0 {
+        return;
+    }
+    candidates.softmax();
+    let entropy = candidates.entropy();
+    let distance = |p: f32| (-f64::from(p).ln() - entropy).abs();
+    candidates.list.sort_by(|a, b| distance(a.p).total_cmp(&distance(b.p)).then(a.id.cmp(&b.id)));
+    candidates.unsorted();
+    let mut sum = 0.0;
+    let enough = candidates.list.iter().enumerate().position(|(index, candidate)| {
+        sum += candidate.p;
+        sum > params.typical_p && index + 1 >= params.min_keep
+    });
+    if let Some(last) = enough {
+        candidates.truncate(last + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn surprise_near_the_entropy_stays() {
+        let keep = |typical_p| {
+            // Entropy 1.1683 nats; surprises 0.693, 1.386, 2.079, 2.079: distances 0.52, 0.17, 0.87, 0.87
+            // (entropy of 1/2, 1/4, 1/8, 1/8 is 1.75 bits = 1.213 nats).
+            let params = SamplerParams { typical_p, ..SamplerParams::default() };
+            let mut candidates = Candidates::with_p(&[0.5, 0.25, 0.125, 0.125]);
+            apply(&params, &mut State::with_history(&[]), &mut candidates);
+            candidates.ids()
+        };
+        assert_eq!(keep(0.2), [1]);
+        assert_eq!(keep(0.5), [1, 0]);
+        assert_eq!(keep(0.8), [1, 0, 2]);
+    }
+
+    #[test]
+    fn excluded_tokens_do_not_spoil_the_entropy() {
+        let params = SamplerParams { typical_p: 0.5, ..SamplerParams::default() };
+        let mut candidates = Candidates::new(&[f32::NEG_INFINITY, 0.0, 0.0]);
+        apply(&params, &mut State::with_history(&[]), &mut candidates);
+        assert_eq!(candidates.ids(), [1, 2]);
+    }
+}
