@@ -4,6 +4,7 @@
 //! one of some thirty formats. This crate knows all of it and nothing of what a model is:
 //!
 //! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and functions that convert them;
+//! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the mixes that make a `Q4_K_M` file;
 //! - [`blocks`]: the bytes of each format, as structs;
 //! - [`Gguf`] reads the head of a file from its first bytes, wherever these come from;
 //! - [`ModelFile`] reads a model from a [`ByteSource`], or several if it is split over files;
@@ -14,7 +15,10 @@
 //! the byte, never a panic, and never an allocation out of proportion to the file.
 
 pub mod blocks;
+mod convert;
+mod file_type;
 mod gguf;
+mod mix;
 #[cfg(feature = "mmap")]
 mod mmap;
 mod model_file;
@@ -22,10 +26,13 @@ mod source;
 mod split;
 mod types;
 
+pub use convert::{ConvertError, dequantize, quantize};
+pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{
     ArrayBuf, ArrayIter, ArrayView, DEFAULT_ALIGNMENT, DataWriter, FromValue, Gguf, GgufError, GgufWriter,
     HeaderBytes, Metadata, OwnedValue, StrIter, TensorInfo, Value, ValueType, WriteError,
 };
+pub use mix::{MixCounters, MixError, ModelFacts, mix_order, needs_importance, tensor_type};
 #[cfg(feature = "mmap")]
 pub use mmap::MmapSource;
 pub use model_file::{ModelFile, OpenError, read_header};

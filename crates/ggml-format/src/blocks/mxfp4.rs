@@ -45,7 +45,7 @@ impl Block for BlockMxfp4 {
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, _, block: &mut BlockMxfp4| {
         let max = largest_magnitude(x);
-        block.e = if max > 0.0 { (max.log2().floor() as i32 - 2 + 127).clamp(0, 254) as u8 } else { 0 };
+        block.e = if max > 0.0 { (max.log2().floor() - 2.0 + 127.0).clamp(0.0, 254.0) as u8 } else { 0 };
         let d = e8m0_half(block.e);
         block.qs = std::array::from_fn(|j| nearest_e2m1(x[j], d) | (nearest_e2m1(x[j + 16], d) << 4));
     });

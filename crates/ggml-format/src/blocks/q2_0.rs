@@ -41,7 +41,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
         block.d = F16::from_f32(d);
         block.qs = [0; 16];
         for (j, &x) in x.iter().enumerate() {
-            let code = ((x * inverse).round() as i32 + 1).clamp(0, 3) as u8;
+            let code = (((x * inverse).round() as i32).clamp(-1, 2) + 1) as u8;
             block.qs[j / 4] |= code << (2 * (j % 4));
         }
     });

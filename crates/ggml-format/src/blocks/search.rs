@@ -9,8 +9,12 @@ use super::{F16, QK_K};
 pub(super) const EPSILON: f32 = 1e-15;
 
 /// The nearest integer, halves to even; defined for magnitudes below 2^22.
+///
+/// Adding 1.5 * 2^23 leaves no bits for a fraction, so that the addition itself rounds; on processors whose
+/// base instructions have no rounding this is much faster than `round_ties_even`.
 pub(super) fn nearest_int(x: f32) -> i32 {
-    x.round_ties_even() as i32
+    let shifted = x + 12_582_912.0;
+    (shifted.to_bits() & 0x007f_ffff) as i32 - 0x0040_0000
 }
 
 /// The value of largest magnitude, with its sign; the first of equals; 0 for none.

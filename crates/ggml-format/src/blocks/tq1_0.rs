@@ -62,7 +62,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
                 let mut sum = 0u32;
                 for n in 0..5 {
                     let trit = if n < n_trit {
-                        ((x[start + n * n_byte + m] * inverse).round() as i32 + 1) as u32
+                        (((x[start + n * n_byte + m] * inverse).round() as i32).clamp(-1, 1) + 1) as u32
                     } else {
                         0
                     };

@@ -43,7 +43,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
         block.qs = [0; QK_K / 4];
         for (e, &x) in x.iter().enumerate() {
             let (h, k, l) = (e / 128, e / 32 % 4, e % 32);
-            let code = ((x * inverse).round() as i32 + 1) as u8 & 3;
+            let code = (((x * inverse).round() as i32).clamp(-1, 1) + 1) as u8;
             block.qs[32 * h + l] |= code << (2 * k);
         }
     });

@@ -1,0 +1,86 @@
+//! Conversion of whole tensors, with the lengths checked.
+
+use crate::types::GgmlType;
+
+/// Lengths that do not fit each other, or a conversion that we do not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum ConvertError {
+    #[error("{ty}: expected a whole number of blocks of {} bytes, found {found} bytes", .ty.block_bytes())]
+    Bytes { ty: GgmlType, found: usize },
+    #[error("{ty}: expected room for {expected} values, found {found}")]
+    Values { ty: GgmlType, expected: usize, found: usize },
+    #[error("{ty}: expected rows of a multiple of {} values, found {found}", .ty.block_len())]
+    RowLength { ty: GgmlType, found: usize },
+    #[error("{ty}: expected a whole number of rows of {n_per_row} values, found {found} values")]
+    Rows { ty: GgmlType, n_per_row: usize, found: usize },
+    #[error("{ty}: expected {expected} bytes of room, found {found}")]
+    Room { ty: GgmlType, expected: usize, found: usize },
+    #[error("{ty}: expected one importance for each of {expected} columns, found {found}")]
+    Importance { ty: GgmlType, expected: usize, found: usize },
+    #[error("{ty}: values cannot be dequantised")]
+    NoDequantizer { ty: GgmlType },
+    #[error("{ty}: values cannot be quantised to this type")]
+    NoQuantizer { ty: GgmlType },
+}
+
+/// Turns the blocks in `bytes` into as many values as they hold.
+///
+/// ```
+/// use ggml_format::{GgmlType, dequantize};
+/// let mut y = [0.0; 2];
+/// dequantize(GgmlType::BF16, &[0x80, 0x3f, 0x00, 0xc0], &mut y)?;
+/// assert_eq!(y, [1.0, -2.0]);
+/// # Ok::<(), ggml_format::ConvertError>(())
+/// ```
+///
+/// # Errors
+/// If the lengths do not fit.
+pub fn dequantize(ty: GgmlType, bytes: &[u8], y: &mut [f32]) -> Result<(), ConvertError> {
+    let convert = ty.info().dequantize.ok_or(ConvertError::NoDequantizer { ty })?;
+    if !bytes.len().is_multiple_of(ty.block_bytes()) {
+        return Err(ConvertError::Bytes { ty, found: bytes.len() });
+    }
+    let expected = bytes.len() / ty.block_bytes() * ty.block_len();
+    if y.len() != expected {
+        return Err(ConvertError::Values { ty, expected, found: y.len() });
+    }
+    convert(bytes, y);
+    Ok(())
+}
+
+/// Quantises rows of `n_per_row` values; `importance` says how much an error in each column counts.
+///
+/// # Shapes
+/// `x`: `[n_row, n_per_row]`; `importance`: `[n_per_row]`, not negative; `out`: the rows' bytes
+///
+/// # Errors
+/// If the lengths do not fit, and for types that have no quantiser ([`crate::TypeInfo::quantize`]).
+pub fn quantize(
+    ty: GgmlType,
+    x: &[f32],
+    n_per_row: usize,
+    importance: Option<&[f32]>,
+    out: &mut [u8],
+) -> Result<(), ConvertError> {
+    let convert = ty.info().quantize.ok_or(ConvertError::NoQuantizer { ty })?;
+    if n_per_row == 0 || !n_per_row.is_multiple_of(ty.block_len()) {
+        return Err(ConvertError::RowLength { ty, found: n_per_row });
+    }
+    if !x.len().is_multiple_of(n_per_row) {
+        return Err(ConvertError::Rows { ty, n_per_row, found: x.len() });
+    }
+    let row_bytes = n_per_row / ty.block_len() * ty.block_bytes();
+    let expected = x.len() / n_per_row * row_bytes;
+    if out.len() != expected {
+        return Err(ConvertError::Room { ty, expected, found: out.len() });
+    }
+    if let Some(w) = importance.filter(|w| w.len() != n_per_row) {
+        return Err(ConvertError::Importance { ty, expected: n_per_row, found: w.len() });
+    }
+    for (x, out) in x.chunks_exact(n_per_row).zip(out.chunks_exact_mut(row_bytes)) {
+        convert(x, importance, out);
+    }
+    Ok(())
+}

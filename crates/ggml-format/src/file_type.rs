@@ -1,0 +1,171 @@
+//! File types: what `general.file_type` says about a file as a whole, such as `Q4_K_M`.
+
+use std::fmt;
+
+use crate::types::GgmlType;
+
+/// A recipe for the types of a model's tensors, as llama.cpp names them.
+///
+/// The number in a file is informational; each tensor's own type is what counts.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[allow(non_camel_case_types, reason = "these are llama.cpp's own names")]
+#[allow(missing_docs, reason = "a variant is documented by its row in FILE_TYPES")]
+pub enum FileType {
+    F32,
+    F16,
+    Q4_0,
+    Q4_1,
+    Q8_0,
+    Q5_0,
+    Q5_1,
+    Q2_K,
+    Q3_K_S,
+    Q3_K_M,
+    Q3_K_L,
+    Q4_K_S,
+    Q4_K_M,
+    Q5_K_S,
+    Q5_K_M,
+    Q6_K,
+    IQ2_XXS,
+    IQ2_XS,
+    Q2_K_S,
+    IQ3_XS,
+    IQ3_XXS,
+    IQ1_S,
+    IQ4_NL,
+    IQ3_S,
+    IQ3_M,
+    IQ2_S,
+    IQ2_M,
+    IQ4_XS,
+    IQ1_M,
+    BF16,
+    TQ1_0,
+    TQ2_0,
+    MXFP4_MOE,
+    NVFP4,
+    Q1_0,
+    Q2_0,
+}
+
+/// One row of [`FILE_TYPES`].
+#[derive(Copy, Clone, Debug)]
+pub struct FileTypeInfo {
+    /// The file type that this row describes.
+    pub file_type: FileType,
+    /// The value of `general.file_type`; not to be confused with [`GgmlType::id`].
+    pub id: u32,
+    /// llama.cpp's name for it.
+    pub name: &'static str,
+    /// The type of most of its matrices.
+    pub base: GgmlType,
+}
+
+/// All file types, in the order of [`FileType`]'s variants.
+pub static FILE_TYPES: &[FileTypeInfo] = &[
+    row(FileType::F32, 0, "F32", GgmlType::F32),
+    row(FileType::F16, 1, "F16", GgmlType::F16),
+    row(FileType::Q4_0, 2, "Q4_0", GgmlType::Q4_0),
+    row(FileType::Q4_1, 3, "Q4_1", GgmlType::Q4_1),
+    row(FileType::Q8_0, 7, "Q8_0", GgmlType::Q8_0),
+    row(FileType::Q5_0, 8, "Q5_0", GgmlType::Q5_0),
+    row(FileType::Q5_1, 9, "Q5_1", GgmlType::Q5_1),
+    row(FileType::Q2_K, 10, "Q2_K", GgmlType::Q2_K),
+    row(FileType::Q3_K_S, 11, "Q3_K_S", GgmlType::Q3_K),
+    row(FileType::Q3_K_M, 12, "Q3_K_M", GgmlType::Q3_K),
+    row(FileType::Q3_K_L, 13, "Q3_K_L", GgmlType::Q3_K),
+    row(FileType::Q4_K_S, 14, "Q4_K_S", GgmlType::Q4_K),
+    row(FileType::Q4_K_M, 15, "Q4_K_M", GgmlType::Q4_K),
+    row(FileType::Q5_K_S, 16, "Q5_K_S", GgmlType::Q5_K),
+    row(FileType::Q5_K_M, 17, "Q5_K_M", GgmlType::Q5_K),
+    row(FileType::Q6_K, 18, "Q6_K", GgmlType::Q6_K),
+    row(FileType::IQ2_XXS, 19, "IQ2_XXS", GgmlType::IQ2_XXS),
+    row(FileType::IQ2_XS, 20, "IQ2_XS", GgmlType::IQ2_XS),
+    row(FileType::Q2_K_S, 21, "Q2_K_S", GgmlType::Q2_K),
+    row(FileType::IQ3_XS, 22, "IQ3_XS", GgmlType::IQ3_S),
+    row(FileType::IQ3_XXS, 23, "IQ3_XXS", GgmlType::IQ3_XXS),
+    row(FileType::IQ1_S, 24, "IQ1_S", GgmlType::IQ1_S),
+    row(FileType::IQ4_NL, 25, "IQ4_NL", GgmlType::IQ4_NL),
+    row(FileType::IQ3_S, 26, "IQ3_S", GgmlType::IQ3_S),
+    row(FileType::IQ3_M, 27, "IQ3_M", GgmlType::IQ3_S),
+    row(FileType::IQ2_S, 28, "IQ2_S", GgmlType::IQ2_XS),
+    row(FileType::IQ2_M, 29, "IQ2_M", GgmlType::IQ2_S),
+    row(FileType::IQ4_XS, 30, "IQ4_XS", GgmlType::IQ4_XS),
+    row(FileType::IQ1_M, 31, "IQ1_M", GgmlType::IQ1_M),
+    row(FileType::BF16, 32, "BF16", GgmlType::BF16),
+    row(FileType::TQ1_0, 36, "TQ1_0", GgmlType::TQ1_0),
+    row(FileType::TQ2_0, 37, "TQ2_0", GgmlType::TQ2_0),
+    row(FileType::MXFP4_MOE, 38, "MXFP4_MOE", GgmlType::MXFP4),
+    row(FileType::NVFP4, 39, "NVFP4", GgmlType::NVFP4),
+    row(FileType::Q1_0, 40, "Q1_0", GgmlType::Q1_0),
+    row(FileType::Q2_0, 41, "Q2_0", GgmlType::Q2_0),
+];
+
+const fn row(file_type: FileType, id: u32, name: &'static str, base: GgmlType) -> FileTypeInfo {
+    FileTypeInfo { file_type, id, name, base }
+}
+
+/// Added to an id by loaders that guessed it from the tensors.
+const GUESSED: u32 = 1024;
+
+impl FileType {
+    /// The file type of this id, whether stated or guessed (1024 added); `None` for unknown ones.
+    pub fn from_id(id: u32) -> Option<FileType> {
+        let id = if id >= GUESSED { id - GUESSED } else { id };
+        FILE_TYPES.iter().find(|t| t.id == id).map(|t| t.file_type)
+    }
+
+    /// The file type of this name, in any mix of upper and lower case.
+    ///
+    /// As in llama.cpp, `Q3_K`, `Q4_K` and `Q5_K` stand for the `_M` mixes.
+    pub fn from_name(name: &str) -> Option<FileType> {
+        let find = |name: &str| FILE_TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name));
+        find(name).or_else(|| find(&format!("{name}_M"))).map(|t| t.file_type)
+    }
+
+    /// The file type's row of [`FILE_TYPES`].
+    pub fn info(self) -> &'static FileTypeInfo {
+        &FILE_TYPES[self as usize]
+    }
+
+    /// The value of `general.file_type`.
+    pub fn id(self) -> u32 {
+        self.info().id
+    }
+
+    /// llama.cpp's name for the file type.
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The type of most of the matrices.
+    pub fn base(self) -> GgmlType {
+        self.info().base
+    }
+}
+
+impl fmt::Display for FileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_where_their_variants_say() {
+        for (i, row) in FILE_TYPES.iter().enumerate() {
+            assert_eq!(row.file_type as usize, i, "{}", row.name);
+            assert_eq!(format!("{:?}", row.file_type), row.name);
+            assert_eq!(FileType::from_id(row.id), Some(row.file_type));
+            assert_eq!(FileType::from_id(row.id + GUESSED), Some(row.file_type));
+            assert_eq!(FileType::from_name(&row.name.to_lowercase()), Some(row.file_type));
+        }
+        assert_eq!(FileType::from_name("q4_k"), Some(FileType::Q4_K_M));
+        assert_eq!(FileType::from_id(4), None);
+        assert_eq!(FileType::from_name("q9"), None);
+    }
+}
