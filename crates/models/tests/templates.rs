@@ -80,7 +80,9 @@ fn renderings_equal_jinja2_for_every_template() {
             }
         }
     }
-    println!("{n_template} templates: {n_equal} renderings equal, {n_both_raise} raise on both sides");
+    common::say(&format!(
+        "{n_template} templates: {n_equal} renderings equal, {n_both_raise} raise on both sides"
+    ));
     assert!(n_template > 0, "no template in {}", folder.display());
     for (name, reason) in EXCEPTIONS {
         assert!(found.remove(*name).is_some(), "{name} no longer differs ({reason}): drop its exception");

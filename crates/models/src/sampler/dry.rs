@@ -21,7 +21,10 @@ impl Breakers {
     /// All ways in which `texts` can be spelled in tokens: as a part of one token, or from the end of one token on.
     pub(super) fn new(texts: &[String], tokenizer: &Tokenizer) -> Breakers {
         let mut breakers = Breakers::default();
-        let texts = texts.iter().map(|text| &text[..text.floor_char_boundary(MAX_BREAKER)]);
+        let texts = texts.iter().map(|text| {
+            let end = (0..=MAX_BREAKER.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+            &text[..end.unwrap_or(0)]
+        });
         let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
         // The tail of a breaker is the same for all tokens that end alike.
         let mut tails: HashMap<&str, Vec<u32>> = HashMap::new();

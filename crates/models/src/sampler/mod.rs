@@ -422,15 +422,17 @@ mod tests {
 
     #[test]
     fn metadata_changes_the_defaults() {
+        let mut writer = ggml_format::GgufWriter::new();
+        writer.set("general.sampling.top_k", 20i32).unwrap();
+        writer.set("general.sampling.temp", 0.6f32).unwrap();
+        writer.set("general.sampling.mirostat", 2i32).unwrap();
+        writer.set("general.sampling.sequence", "top_k;temperature;infill").unwrap();
+        let file = writer.begin(Vec::new()).unwrap().finish().unwrap();
+        let n_byte = file.len() as u64;
+        let gguf = ggml_format::Gguf::parse(file.into(), n_byte).unwrap();
+
         let mut params = SamplerParams::default();
-        let number = |key: &str| match key {
-            "general.sampling.top_k" => Some(20.0),
-            "general.sampling.temp" => Some(0.6),
-            "general.sampling.mirostat" => Some(2.0),
-            _ => None,
-        };
-        let text = |key: &str| (key == "general.sampling.sequence").then_some("top_k;temperature;infill");
-        assert_eq!(params.apply_metadata(number, text), ["infill"]);
+        assert_eq!(params.apply_metadata(gguf.metadata()), ["infill"]);
         assert_eq!((params.top_k, params.temp, params.mirostat), (20, 0.6, Mirostat::V2));
         assert_eq!(params.samplers, [SamplerKind::TopK, SamplerKind::Temperature]);
         assert_eq!(params.top_p, 0.95);

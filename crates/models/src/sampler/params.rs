@@ -1,5 +1,7 @@
 //! The parameters of sampling; defaults are llama.cpp's.
 
+use ggml_format::Metadata;
+
 /// How the next token is chosen.
 ///
 /// Each sampler does nothing at the value given as *off*.
@@ -131,12 +133,9 @@ impl SamplerParams {
 
     /// Takes over what a model's author recommends in the metadata `general.sampling.*`.
     ///
-    /// `number` and `text` look up a key. Names in `sequence` that are not known are left out and returned.
-    pub fn apply_metadata<'m>(
-        &mut self,
-        number: impl Fn(&str) -> Option<f64>,
-        text: impl Fn(&str) -> Option<&'m str>,
-    ) -> Vec<String> {
+    /// Names in `sequence` that are not known are left out and returned.
+    pub fn apply_metadata(&mut self, metadata: &Metadata) -> Vec<String> {
+        let number = |key: &str| metadata.get(key).and_then(|value| value.to::<f64>());
         let float = |key: &str, field: &mut f32| {
             if let Some(value) = number(&format!("general.sampling.{key}")) {
                 *field = value as f32;
@@ -160,7 +159,8 @@ impl SamplerParams {
         if let Some(version) = number("general.sampling.mirostat") {
             self.mirostat = Mirostat::from_version(version as i64);
         }
-        let Some(sequence) = text("general.sampling.sequence") else { return Vec::new() };
+        let sequence = metadata.get("general.sampling.sequence").and_then(|value| value.to::<&str>());
+        let Some(sequence) = sequence else { return Vec::new() };
         let (samplers, unknown) = SamplerKind::parse_sequence(sequence);
         self.samplers = samplers;
         unknown

@@ -24,13 +24,10 @@ pub(super) fn tojson(value: &Value, positional: Rest<Value>, kwargs: Kwargs) -> 
         Ok(given.filter(|value| !value.is_none() && !value.is_undefined()))
     };
     let ensure_ascii = argument(0, "ensure_ascii")?.is_some_and(|value| value.is_true());
-    let indent = match argument(1, "indent")? {
-        None => None,
-        Some(value) => Some(match value.as_str() {
-            Some(text) => text.to_owned(),
-            None => " ".repeat(usize::try_from(value).unwrap_or(0).min(64)),
-        }),
-    };
+    let indent = argument(1, "indent")?.map(|value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => " ".repeat(usize::try_from(value).unwrap_or(0).min(64)),
+    });
     let separators = argument(2, "separators")?;
     let sort_keys = argument(3, "sort_keys")?.is_some_and(|value| value.is_true());
     kwargs.assert_all_used()?;

@@ -74,6 +74,26 @@ impl ChatTemplate {
         Ok(ChatTemplate { env, source, capabilities: OnceLock::new() })
     }
 
+    /// Compiles the chat template of a GGUF file, or the one called `name` (`tool_use`, `rag`, ...) if it has several.
+    ///
+    /// `None` if there is no such template. A model without any may be one that does not chat; [`CHATML`] is the
+    /// best guess otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChatTemplate::new`].
+    pub fn from_metadata(
+        metadata: &ggml_format::Metadata,
+        name: Option<&str>,
+    ) -> Result<Option<ChatTemplate>, TemplateError> {
+        let key = match name {
+            None => "tokenizer.chat_template".to_owned(),
+            Some(name) => format!("tokenizer.chat_template.{name}"),
+        };
+        let source = metadata.get(&key).and_then(|value| value.to::<&str>());
+        source.map(ChatTemplate::new).transpose()
+    }
+
     /// The text that was compiled.
     pub fn source(&self) -> &str {
         &self.source

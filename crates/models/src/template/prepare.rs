@@ -113,11 +113,13 @@ fn fit_content(message: &mut Message, capabilities: &Capabilities) {
             let part = json!({"type": "text", "text": text});
             message.content = Some(Content::Parts(vec![part]));
         }
-        Some(Content::Parts(parts)) if capabilities.text && !capabilities.parts => {
-            // Parts that are not text stay, so that the template can refuse them.
-            if parts.iter().all(|part| part.get("text").is_some_and(Value::is_string)) {
-                message.content = Some(Content::Text(message.text()));
-            }
+        // Parts that are not text stay, so that the template can refuse them.
+        Some(Content::Parts(parts))
+            if capabilities.text
+                && !capabilities.parts
+                && parts.iter().all(|part| part.get("text").is_some_and(Value::is_string)) =>
+        {
+            message.content = Some(Content::Text(message.text()));
         }
         _ => {}
     }

@@ -4,6 +4,13 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
+    /// The metadata lacks something, or has it in another type.
+    #[error("cannot read the tokenizer's metadata")]
+    Metadata {
+        /// What is wrong.
+        #[source]
+        source: Box<ggml_format::GgufError>,
+    },
     /// The metadata names a kind of tokenizer that is not implemented.
     #[error("tokenizer model `{model}` is not supported (known: {known})")]
     UnsupportedModel {

@@ -92,6 +92,16 @@ enum Model {
 const KNOWN: &str = "llama, gpt2, gemma4, test, none";
 
 impl Tokenizer {
+    /// Builds the tokenizer that the metadata of a GGUF file describes.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenizerError::Metadata`], and those of [`Tokenizer::from_spec`].
+    pub fn from_metadata(metadata: &ggml_format::Metadata) -> Result<Tokenizer, TokenizerError> {
+        let spec = TokenizerSpec::from_metadata(metadata);
+        Tokenizer::from_spec(spec.map_err(|e| TokenizerError::Metadata { source: Box::new(e) })?)
+    }
+
     /// Builds the tokenizer that `spec.model` names.
     ///
     /// # Errors

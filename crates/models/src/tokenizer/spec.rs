@@ -1,5 +1,7 @@
 //! What a tokenizer is built from: the `tokenizer.ggml.*` metadata as plain data.
 
+use ggml_format::{GgufError, Metadata};
+
 /// The vocabulary and flags of a tokenizer, as a GGUF file states them.
 ///
 /// Every field has the meaning of the metadata key in its description (prefix `tokenizer.ggml.`); `None` and
@@ -48,6 +50,59 @@ pub struct TokenizerSpec {
     pub add_space_prefix: Option<bool>,
     /// `suppress_tokens`: ids that must never be sampled.
     pub suppress: Vec<i32>,
+}
+
+impl TokenizerSpec {
+    /// Reads the metadata of a GGUF file.
+    ///
+    /// # Errors
+    ///
+    /// `tokenizer.ggml.model` is missing, or a key has a value of another type.
+    pub fn from_metadata(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
+        let key = |name: &str| format!("tokenizer.ggml.{name}");
+        let text = |key: &str| Ok(metadata.opt_str(key)?.map(str::to_owned));
+        let strings = |name: &str| -> Result<Vec<String>, GgufError> {
+            let strings = metadata.opt_strings(&key(name))?;
+            Ok(strings.into_iter().flatten().map(str::to_owned).collect())
+        };
+        // Some files say -1 for an id that there is not.
+        let id = |name: &str| -> Result<Option<u32>, GgufError> {
+            let id = metadata.opt_i64(&key(&format!("{name}_token_id")))?;
+            Ok(id.and_then(|id| u32::try_from(id).ok()))
+        };
+        let flag = |name: &str| metadata.opt_bool(&key(name));
+        let arch = metadata.opt_str("general.architecture")?.unwrap_or_default();
+        Ok(TokenizerSpec {
+            model: metadata.str("tokenizer.ggml.model")?.to_owned(),
+            pre: text("tokenizer.ggml.pre")?,
+            name: text("general.name")?,
+            tokens: strings("tokens")?,
+            n_vocab: metadata.opt_u32(&format!("{arch}.vocab_size"))?,
+            scores: metadata.opt_vec(&key("scores"))?.unwrap_or_default(),
+            token_types: metadata.opt_vec(&key("token_type"))?.unwrap_or_default(),
+            merges: strings("merges")?,
+            bos: id("bos")?,
+            eos: id("eos")?,
+            eot: id("eot")?,
+            eom: id("eom")?,
+            unk: id("unknown")?,
+            sep: id("seperator")?,
+            pad: id("padding")?,
+            mask: id("mask")?,
+            fim: FimTokens {
+                prefix: id("fim_pre")?,
+                suffix: id("fim_suf")?,
+                middle: id("fim_mid")?,
+                pad: id("fim_pad")?,
+                repo: id("fim_rep")?,
+                sep: id("fim_sep")?,
+            },
+            add_bos: flag("add_bos_token")?,
+            add_eos: flag("add_eos_token")?,
+            add_space_prefix: flag("add_space_prefix")?,
+            suppress: metadata.opt_vec(&key("suppress_tokens"))?.unwrap_or_default(),
+        })
+    }
 }
 
 /// Ids of the fill-in-the-middle tokens.

@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ggml_format::Gguf;
+
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -18,9 +20,20 @@ pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    #[allow(clippy::print_stderr, reason = "a test that checks nothing must say so")]
-    {
-        eprintln!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display());
-    }
+    say(&format!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display()));
     None
+}
+
+/// The head of a GGUF file.
+pub(crate) fn read_gguf(path: &Path) -> Gguf {
+    let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let n_byte = bytes.len() as u64;
+    Gguf::parse(bytes.into(), n_byte).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Prints a line past the test harness, which hides what passing tests print.
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    // Only macros are captured.
+    writeln!(std::io::stderr(), "{line}").expect("stderr can be written");
 }
