@@ -219,7 +219,7 @@ pub enum ErrorKind {
         name: String,
     },
     /// A call with too many or too few arguments.
-    #[error("macro `{name}` takes {expected} argument(s), found {found}")]
+    #[error("macro `{name}` takes {expected} argument{}, found {found}", if *expected == 1 { "" } else { "s" })]
     ArgumentCount {
         /// The macro.
         name: String,

@@ -372,7 +372,7 @@ mod tests {
             ("defined(A", "9: expected `)`, found the end of the line"),
             ("1 + TYPE", "4: macro `TYPE` is `vec4<u32>`, which is no integer expression"),
             ("LOOP", "0: macro `LOOP` comes up again in its own value"),
-            ("DOUBLE(1, 2)", "0: macro `DOUBLE` takes 1 argument(s), found 2"),
+            ("DOUBLE(1, 2)", "0: macro `DOUBLE` takes 1 argument, found 2"),
             ("DOUBLE(1", "0: the call of macro `DOUBLE` is not closed"),
         ] {
             assert_eq!(value(text), Err(expected.to_owned()), "{text}");

@@ -72,3 +72,8 @@ pub use output::{LineMap, Output};
 pub use process::{Options, Preprocessor};
 #[cfg(feature = "wasm")]
 pub use wasm::{Processed, preprocess, render};
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

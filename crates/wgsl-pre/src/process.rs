@@ -575,8 +575,11 @@ impl Run<'_> {
     }
 }
 
+/// Something in a line and the offset where it ends, or where it is wrong.
+type At<T> = (T, usize);
+
 /// Reads `(a, b)` at `start`: the names and where the list ends, or what is wrong and where.
-fn parameters(clean: &str, start: usize) -> Result<(Vec<Rc<str>>, usize), (String, usize)> {
+fn parameters(clean: &str, start: usize) -> Result<At<Vec<Rc<str>>>, At<String>> {
     let tokens = expr::tokens(clean, start + 1);
     let mut solid = tokens.into_iter().filter(|token| !token.is_space());
     let mut params: Vec<Rc<str>> = Vec::new();

@@ -93,3 +93,18 @@ fn rendering_is_deterministic() {
         assert_eq!(r.render("t", &vars).unwrap(), "z=1 a=2 k=3\n");
     }
 }
+
+#[test]
+fn the_readme_shows_what_its_template_gives() {
+    let readme = include_str!("../README.md");
+    let block = |language: &str| {
+        let start = readme.find(&format!("```{language}\n")).expect("the readme has such a block");
+        let text = &readme[start + language.len() + 4..];
+        text[..text.find("```").expect("the block ends")].to_owned()
+    };
+    let mut r = Renderer::new();
+    r.add_template("load.jinja", "{% macro load(at) %}tile[{{ at }}].x{% endmacro %}").unwrap();
+    r.add_template("main", block("jinja")).unwrap();
+    let vars = json!({ "scales": [0.5, 1, 2], "type": "f32", "wg": 64, "unroll": 2 });
+    assert_eq!(r.render("main", &vars).unwrap(), block("wgsl"));
+}
