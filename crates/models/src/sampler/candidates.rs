@@ -39,21 +39,25 @@ impl Candidates {
     /// Starts again with one candidate per logit.
     pub(super) fn fill(&mut self, logits: &[f32]) {
         self.list.clear();
-        let all = logits.iter().enumerate();
-        self.list.extend(all.map(|(id, &logit)| Candidate { id: id as u32, logit, p: 0.0 }));
+        let all = (0u32..).zip(logits);
+        // Adding zero makes one zero of both, so that they compare as equal.
+        self.list.extend(all.map(|(id, &logit)| Candidate { id, logit: logit + 0.0, p: 0.0 }));
         self.is_sorted = false;
     }
 
     /// Refuses logits from which nothing can be drawn.
     pub(super) fn check(&self) -> Result<(), SampleError> {
-        let is_broken = |candidate: &&Candidate| candidate.logit.is_nan() || candidate.logit == f32::INFINITY;
-        if let Some(&Candidate { id, logit, .. }) = self.list.iter().find(is_broken) {
+        let (mut is_good, mut is_any_left) = (true, false);
+        for candidate in &self.list {
+            is_good &= candidate.logit < f32::INFINITY; // false for NaN, too
+            is_any_left |= candidate.logit > f32::NEG_INFINITY;
+        }
+        if !is_good {
+            let broken = self.list.iter().find(|candidate| !candidate.logit.lt(&f32::INFINITY));
+            let &Candidate { id, logit, .. } = broken.expect("the loop above found one");
             return Err(SampleError::NotFinite { id, logit });
         }
-        if self.list.iter().all(|candidate| candidate.logit == f32::NEG_INFINITY) {
-            return Err(SampleError::NothingLeft);
-        }
-        Ok(())
+        if is_any_left { Ok(()) } else { Err(SampleError::NothingLeft) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -92,7 +96,13 @@ impl Candidates {
         if self.is_sorted {
             return self.list[0];
         }
-        *self.list.iter().min_by(|a, b| order(a, b)).expect("candidates are never empty")
+        let mut best = self.list[0];
+        for &candidate in &self.list[1..] {
+            if candidate.logit > best.logit || (candidate.logit == best.logit && candidate.id < best.id) {
+                best = candidate;
+            }
+        }
+        best
     }
 
     /// Computes the probabilities.

@@ -341,6 +341,7 @@ mod tests {
         assert!(sampler.params().is_argmax());
         assert_eq!(sampler.sample(&[0.0, 3.0, 9.0, 3.0]), Ok(1));
         assert_eq!(sampler.candidates().len(), 1);
+        assert_eq!(sampler.sample(&[-0.0, 0.0, 0.0, -1.0]), Ok(0));
     }
 
     #[test]
