@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ChatTemplate, Content, Message, TemplateOptions};
+use super::{ChatTemplate, Content, LocalTime, Message, TemplateOptions};
 
 /// What a template can do with messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub(super) struct Capabilities {
     text: bool,
     /// It prints content that is a list of typed parts.
     parts: bool,
-    /// It prints tool calls.
-    tool_calls: bool,
+    /// It does so for system messages, too.
+    system_parts: bool,
     /// It prints the arguments of tool calls only if they are an object, not the text of one.
     needs_object_arguments: bool,
 }
@@ -24,17 +24,21 @@ pub(super) struct Capabilities {
 impl Capabilities {
     /// Renders small conversations and looks for their words in the output.
     pub(super) fn probe(template: &ChatTemplate) -> Capabilities {
-        let options = TemplateOptions::default();
+        // Some templates fail without a date.
+        let options = TemplateOptions { now: Some(LocalTime::from_unix(0, 0)), ..TemplateOptions::default() };
         let render = |messages: &[Message]| template.render_exact(messages, &options).unwrap_or_default();
         let parts = |text: &str| Content::Parts(vec![json!({"type": "text", "text": text})]);
         let user = || Message::new("user", "NEEDLE_USER");
-        let user_parts = || Message { content: Some(parts("NEEDLE_USER")), ..user() };
+        // A template that prints the list as it is does not take parts.
+        let prints_parts = |printed: &str, words: &str| {
+            printed.contains(words) && !["'type'", "\"type\""].iter().any(|key| printed.contains(key))
+        };
 
         let text = render(&[user()]).contains("NEEDLE_USER");
-        // A template that prints the list as it is does not take parts.
-        let printed = render(&[user_parts()]);
-        let takes_parts = printed.contains("NEEDLE_USER")
-            && !["'type'", "\"type\""].iter().any(|key| printed.contains(key));
+        let user_parts = Message { content: Some(parts("NEEDLE_USER")), ..user() };
+        let takes_parts = prints_parts(&render(&[user_parts]), "NEEDLE_USER");
+        let system_parts = Message { content: Some(parts("NEEDLE_SYSTEM")), ..Message::new("system", "") };
+        let system_parts = prints_parts(&render(&[system_parts, user()]), "NEEDLE_SYSTEM");
 
         let content = |words: &str| if text { Content::Text(words.into()) } else { parts(words) };
         let say =
@@ -61,7 +65,7 @@ impl Capabilities {
             developer: template.source().contains("<|channel|>") && template.source().contains("developer"),
             text,
             parts: takes_parts,
-            tool_calls: as_object.contains("needle_tool") || as_text.contains("needle_tool"),
+            system_parts,
             needs_object_arguments: prints_object && !prints_text,
         }
     }
@@ -104,19 +108,19 @@ pub(super) fn prepare(messages: &[Message], capabilities: &Capabilities) -> Vec<
 }
 
 fn fit_content(message: &mut Message, capabilities: &Capabilities) {
-    let is_missing = matches!(message.content, None | Some(Content::Null));
-    if is_missing && capabilities.tool_calls {
+    if matches!(message.content, None | Some(Content::Null)) {
         message.content = Some(Content::Text(String::new()));
     }
+    let takes_parts = if message.role == "system" { capabilities.system_parts } else { capabilities.parts };
     match &message.content {
-        Some(Content::Text(text)) if !capabilities.text && capabilities.parts => {
+        Some(Content::Text(text)) if !capabilities.text && takes_parts => {
             let part = json!({"type": "text", "text": text});
             message.content = Some(Content::Parts(vec![part]));
         }
         // Parts that are not text stay, so that the template can refuse them.
         Some(Content::Parts(parts))
             if capabilities.text
-                && !capabilities.parts
+                && !takes_parts
                 && parts.iter().all(|part| part.get("text").is_some_and(Value::is_string)) =>
         {
             message.content = Some(Content::Text(message.text()));
