@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Location};
 use crate::literal::{self, Mismatch};
+use crate::load::{LoadError, Loader};
 use crate::words;
 
 /// Renders Jinja templates into WGSL.
@@ -110,9 +111,13 @@ impl Renderer {
         self.env.add_template_owned(name, source).map_err(|e| from_jinja(&e))
     }
 
-    /// Lets `load` find the templates that were not added; it answers `None` for those that do not exist.
-    pub fn set_loader(&mut self, load: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
-        self.env.set_loader(move |name| Ok(load(name)));
+    /// Lets `loader` find the templates that were not added; it is asked outside any file.
+    pub fn set_loader(&mut self, loader: impl Loader + 'static) {
+        self.env.set_loader(move |name| match loader.load(name, None) {
+            Ok(source) => Ok(Some(source.text)),
+            Err(LoadError::NotFound { .. }) => Ok(None),
+            Err(reason) => Err(carry(ErrorKind::Load { path: name.to_owned(), reason })),
+        });
     }
 
     /// Renders a template with `vars`, which is a struct or a map (`()` for no variables).

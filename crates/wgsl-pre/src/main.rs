@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use wgsl_pre::{Dirs, Loader, Macros, Options, Preprocessor, Renderer};
+use wgsl_pre::{Dirs, LoadError, Loader, Macros, Options, Preprocessor, Renderer, Source};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -107,10 +107,21 @@ fn render(args: &Args, name: &str, text: String, dirs: Dirs) -> Result<String, F
     }
     let in_text = |e: wgsl_pre::Error| Failure(1, e.to_string());
     let mut renderer = Renderer::new();
-    let from = name.to_owned();
-    renderer.set_loader(move |path| dirs.load(path, Some(&from)).ok().map(|source| source.text));
+    renderer.set_loader(Beside { dirs, file: name.to_owned() });
     renderer.add_template(name.to_owned(), text).map_err(in_text)?;
     renderer.render(name, &vars).map_err(in_text)
+}
+
+/// Finds templates as if `file` included them, so that its directory comes first.
+struct Beside {
+    dirs: Dirs,
+    file: String,
+}
+
+impl Loader for Beside {
+    fn load(&self, path: &str, _: Option<&str>) -> Result<Source, LoadError> {
+        self.dirs.load(path, Some(&self.file))
+    }
 }
 
 fn read(file: &str) -> Result<(String, String), Failure> {

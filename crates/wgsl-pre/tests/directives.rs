@@ -230,7 +230,7 @@ proptest! {
     #[test]
     fn names_that_only_contain_a_macro_stay_as_they_are(before in "[a-zA-Z_]{0,3}", after in "[a-zA-Z0-9_]{0,3}") {
         let name = format!("{before}MACRO{after}");
-        prop_assume!(name != "MACRO");
+        let name = if name == "MACRO" { "MACRO_".to_owned() } else { name };
         let output = Preprocessor::default().process("main", &name, &Macros::new().with("MACRO", "x")).unwrap();
         prop_assert_eq!(output.text, name);
     }

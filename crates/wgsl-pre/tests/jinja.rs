@@ -1,7 +1,7 @@
 //! Whole templates: includes, errors with places, tidying.
 
 use serde_json::json;
-use wgsl_pre::{ErrorKind, Renderer};
+use wgsl_pre::{ErrorKind, LoadError, Loader, Renderer, Source};
 
 fn renderer(templates: &[(&'static str, &'static str)]) -> Renderer {
     let mut renderer = Renderer::new();
@@ -56,11 +56,29 @@ fn booleans_are_written_as_in_wgsl_and_none_is_an_error() {
     assert_eq!(error.to_string(), "t:1:14: the value is none, which has no text in WGSL");
 }
 
+/// A disk with one file and one that does not read.
+struct Disk;
+
+impl Loader for Disk {
+    fn load(&self, path: &str, _: Option<&str>) -> Result<Source, LoadError> {
+        match path {
+            "x" => Ok(Source { name: path.into(), text: "from the loader".into() }),
+            "broken" => Err(LoadError::Unreadable { message: "the disk is on fire".into() }),
+            _ => Err(LoadError::NotFound { tried: Vec::new() }),
+        }
+    }
+}
+
 #[test]
 fn a_loader_finds_what_was_not_added() {
-    let mut r = renderer(&[("t", "{% include 'x' %}\n{% include 'y' ignore missing %}\n")]);
-    r.set_loader(|name| (name == "x").then(|| "from the loader".to_owned()));
+    let mut r = renderer(&[
+        ("t", "{% include 'x' %}\n{% include 'y' ignore missing %}\n"),
+        ("u", "{% include 'broken' %}\n"),
+    ]);
+    r.set_loader(Disk);
     assert_eq!(r.render("t", &()).unwrap(), "from the loader\n");
+    let error = r.render("u", &()).unwrap_err();
+    assert_eq!(error.to_string(), "u:1:4: cannot load `broken`: the disk is on fire");
 }
 
 #[test]
