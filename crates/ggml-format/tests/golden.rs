@@ -128,3 +128,36 @@ fn quantisers_equal_ggml_byte_for_byte() {
     }
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
+
+/// Importance weights buy less weighted error; formats that do not use them give the same bytes.
+#[test]
+fn importance_lowers_the_weighted_error() {
+    const USE_IMPORTANCE: [GgmlType; 10] = [
+        GgmlType::Q4_0,
+        GgmlType::Q4_1,
+        GgmlType::Q5_0,
+        GgmlType::Q5_1,
+        GgmlType::Q2_K,
+        GgmlType::Q3_K,
+        GgmlType::Q4_K,
+        GgmlType::Q5_K,
+        GgmlType::Q6_K,
+        GgmlType::IQ4_XS,
+    ];
+    let importance = read_f32("importance.f32");
+    for Golden { info, blocks, .. } in goldens() {
+        if info.quantize.is_none() || info.ty == GgmlType::IQ4_NL {
+            continue;
+        }
+        let n = N_QUANTISED / info.block_len * info.block_bytes;
+        let weighted = quantise(info, Some(&importance));
+        if !USE_IMPORTANCE.contains(&info.ty) {
+            assert_eq!(weighted, blocks[..n], "{}", info.name);
+            continue;
+        }
+        let before = relative_rmse(info, &blocks[..n], Some(&importance));
+        let after = relative_rmse(info, &weighted, Some(&importance));
+        assert!(after < before, "{}: {after} with importance, {before} without", info.name);
+        assert!(after > 0.5 * before, "{}: {after} is too good to be true", info.name);
+    }
+}

@@ -124,16 +124,17 @@ fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufE
         found: id,
     })?;
 
-    let too_many = || GgufError::TooManyValues { tensor: tensor(), offset: shape_at, ne };
-    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
-    let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_many)?;
-    if n_elem > i64::MAX as u64 {
-        return Err(too_many());
-    }
-    let Some(row_bytes) = ty.row_bytes(ne[0]) else {
+    if !ne[0].is_multiple_of(ty.block_len() as u64) {
         return Err(GgufError::RowLength { tensor: tensor(), offset: shape_at, ty, found: ne[0] });
-    };
-    let n_byte = ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_many)?;
+    }
+    let too_large = || GgufError::TooLarge { tensor: tensor(), offset: shape_at, ne };
+    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
+    let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_large)?;
+    let row_bytes = ty.row_bytes(ne[0]).ok_or_else(too_large)?;
+    let n_byte = ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_large)?;
+    if n_elem.max(n_byte) > i64::MAX as u64 {
+        return Err(too_large());
+    }
 
     let offset_at = cursor.position();
     let offset = cursor.u64(Field::TensorOffset(name))?;

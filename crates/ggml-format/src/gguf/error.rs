@@ -46,8 +46,10 @@ pub enum GgufError {
     DimensionCount { tensor: String, offset: u64, found: u32 },
     #[error("dimension {index} of tensor `{tensor}` at byte {offset}: expected a size, found {found}")]
     NegativeDimension { tensor: String, index: u32, offset: u64, found: i64 },
-    #[error("shape of tensor `{tensor}` at byte {offset}: expected less than 2^63 values, found {ne:?}")]
-    TooManyValues { tensor: String, offset: u64, ne: [u64; 4] },
+    #[error(
+        "shape of tensor `{tensor}` at byte {offset}: expected less than 2^63 values and bytes, found {ne:?}"
+    )]
+    TooLarge { tensor: String, offset: u64, ne: [u64; 4] },
     #[error("type of tensor `{tensor}` at byte {offset}: expected the id of a ggml type, found {found}{}", removed(*.found))]
     TensorTypeId { tensor: String, offset: u64, found: u32 },
     #[error(
