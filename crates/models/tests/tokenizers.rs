@@ -312,3 +312,12 @@ fn broken_metadata_are_refused_with_the_reason() {
     );
     assert!(error(|spec| spec.pre = Some("x".into())).starts_with("pre-tokenizer `x` is not known"));
 }
+
+#[test]
+fn types_can_be_shared_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<Tokenizer>();
+    is_shared::<ChatTemplate>();
+    is_shared::<Sampler>();
+    is_shared::<TextStream>();
+}

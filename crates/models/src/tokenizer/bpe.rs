@@ -53,7 +53,15 @@ impl Merges {
     }
 
     /// Appends the ids of one word: merges the pair of lowest rank, leftmost first, until none is left.
-    fn encode_word(&self, vocab: &Vocab, word: &str, out: &mut Vec<u32>) {
+    ///
+    /// `spell` appends the ids for what is no token then.
+    fn encode_word(
+        &self,
+        vocab: &Vocab,
+        word: &str,
+        spell: fn(&Vocab, &str, &mut Vec<u32>),
+        out: &mut Vec<u32>,
+    ) {
         let n_piece = word.chars().count();
         let mut pieces: Vec<Piece> = Vec::with_capacity(n_piece);
         for (index, (start, c)) in word.char_indices().enumerate() {
@@ -98,7 +106,7 @@ impl Merges {
             if piece.symbol < vocab.n_text() {
                 out.push(piece.symbol);
             } else {
-                vocab.push_bytes(&word[piece.start..piece.end], out);
+                spell(vocab, &word[piece.start..piece.end], out);
             }
             index = piece.next;
         }
@@ -119,6 +127,11 @@ struct Piece {
 /// No neighbour.
 const NONE: usize = usize::MAX;
 
+/// Appends a token per byte of the text (a character here); only broken vocabularies lack one, which is left out.
+fn spell_chars(vocab: &Vocab, escaped: &str, out: &mut Vec<u32>) {
+    out.extend(escaped.chars().filter_map(|c| vocab.id(c.encode_utf8(&mut [0; 4]))));
+}
+
 /// Byte-level BPE: words from a pre-tokenizer, their bytes as characters, then merges.
 #[derive(Debug)]
 pub(super) struct Bpe {
@@ -134,7 +147,7 @@ impl Bpe {
             bytes::escape(word, &mut escaped);
             match vocab.id(&escaped) {
                 Some(id) if self.pre.ignore_merges() => out.push(id),
-                _ => self.merges.encode_word(vocab, &escaped, out),
+                _ => self.merges.encode_word(vocab, &escaped, spell_chars, out),
             }
         }
     }
@@ -157,7 +170,7 @@ impl Gemma4 {
             let (word, after) = rest.split_at(end);
             match vocab.id(word) {
                 Some(id) if is_newline => out.push(id),
-                _ => self.merges.encode_word(vocab, word, out),
+                _ => self.merges.encode_word(vocab, word, Vocab::push_bytes, out),
             }
             rest = after;
         }

@@ -111,7 +111,10 @@ impl Tokenizer {
     pub fn from_spec(mut spec: TokenizerSpec) -> Result<Tokenizer, TokenizerError> {
         let defaults = match spec.model.as_str() {
             "llama" => SpecialIds { bos: Some(1), eos: Some(2), unk: Some(0), ..SpecialIds::default() },
-            "gpt2" => SpecialIds { bos: Some(11), eos: Some(11), ..SpecialIds::default() },
+            "gpt2" => {
+                let has_bos = PreTokenizer::has_bos(spec.pre.as_deref());
+                SpecialIds { bos: has_bos.then_some(11), eos: Some(11), ..SpecialIds::default() }
+            }
             _ => SpecialIds::default(),
         };
         let vocab = Vocab::new(&mut spec, defaults)?;

@@ -14,38 +14,44 @@ struct Rule {
     ignore_merges: bool,
     /// Whether a text begins with BOS if the file does not say.
     add_bos: bool,
+    /// Whether there is a BOS if the file does not say.
+    has_bos: bool,
 }
 
-const PLAIN: Rule = Rule { names: &[], patterns: &[], ignore_merges: false, add_bos: false };
+const PLAIN: Rule = Rule { names: &[], patterns: &[], ignore_merges: false, add_bos: false, has_bos: true };
 
-/// A regular expression, and what becomes of white space before a word.
+/// A regular expression, and how its matches are cut further.
 ///
 /// The original expressions end in `\s+(?!\S)|\s+`: of white space before a word, the last character is left to
-/// the word. Here they end in `\s+` and [`LastSpace`] does the rest, so that expressions need no look-ahead, and
-/// the time and memory of a match stay linear in the text.
+/// the word. Here they end in `\s+` and [`Cut`] does the rest, so that expressions need no look-ahead, and the time
+/// and memory of a match stay linear in the text.
 #[derive(Clone, Copy, Debug)]
 struct Pattern {
     regex: &'static str,
-    last_space: LastSpace,
+    cut: Cut,
 }
 
-/// What becomes of the last character of white space that stands before a word.
+/// What is done to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastSpace {
-    /// Nothing special.
-    Stays,
-    /// It joins the word.
-    Joins,
-    /// It joins the word unless it ends a line.
-    JoinsInLine,
+enum Cut {
+    /// Nothing.
+    Whole,
+    /// Of white space before a word, the last character joins the word.
+    LastSpace,
+    /// Likewise, unless it ends a line.
+    LastSpaceInLine,
+    /// Digits are grouped in threes, from the right.
+    Thousands,
+    /// Likewise, unless they are the beginning of a word such as `12th`.
+    ThousandsOfNumbers,
 }
 
 const fn plain(regex: &'static str) -> Pattern {
-    Pattern { regex, last_space: LastSpace::Stays }
+    Pattern { regex, cut: Cut::Whole }
 }
 
 const fn words(regex: &'static str) -> Pattern {
-    Pattern { regex, last_space: LastSpace::JoinsInLine }
+    Pattern { regex, cut: Cut::LastSpaceInLine }
 }
 
 /// English contractions in any case.
@@ -92,7 +98,7 @@ macro_rules! by_case {
 
 const GPT2: Pattern = Pattern {
     regex: r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+",
-    last_space: LastSpace::Joins,
+    cut: Cut::LastSpace,
 };
 const LLAMA3: Pattern = words(llama3!(r"\p{N}{1,3}"));
 const QWEN2: Pattern = words(llama3!(r"\p{N}"));
@@ -103,6 +109,19 @@ const QWEN35: Pattern = words(concat!(
 ));
 const TEKKEN: Pattern = words(by_case!(r"\p{N}", ""));
 const GPT_4O: Pattern = words(by_case!(r"\p{N}{1,3}", concat!("(?:", contractions!(), ")?")));
+const THOUSANDS: Pattern = Pattern { regex: r"\p{N}+", cut: Cut::Thousands };
+/// The word pattern of Kimi: as gpt-4o, with Han characters apart.
+const KIMI_K2: Pattern = words(concat!(
+    r"\p{Han}+|",
+    r"[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+(?:",
+    contractions!(),
+    r")?|[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*(?:",
+    contractions!(),
+    r")?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|",
+    tail!()
+));
+const BLOOM: Pattern = plain(r" ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+");
+const DEEPSEEK_V3_CJK: Pattern = plain(r"[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+");
 const DEEPSEEK_V3: Pattern = words(concat!(
     r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"##,
     r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|",
@@ -140,14 +159,36 @@ static RULES: &[Rule] = &[
         ..PLAIN
     },
     Rule {
-        names: &["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"],
+        names: &[
+            "llama-bpe",
+            "llama3",
+            "llama-v3",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
+            "lfm2",
+            "jina-v5-nano",
+        ],
         patterns: &[LLAMA3],
         ignore_merges: true,
         add_bos: true,
+        ..PLAIN
     },
-    Rule { names: &["dbrx", "smaug-bpe", "chatglm-bpe", "glm4"], patterns: &[LLAMA3], ..PLAIN },
+    Rule { names: &["dbrx", "smaug-bpe"], patterns: &[LLAMA3], ..PLAIN },
+    Rule { names: &["chatglm-bpe", "glm4"], patterns: &[LLAMA3], has_bos: false, ..PLAIN },
     Rule {
-        names: &["qwen2", "deepseek-r1-qwen", "kormo", "stablelm2", "megrez", "hunyuan"],
+        names: &[
+            "qwen2",
+            "deepseek-r1-qwen",
+            "kormo",
+            "stablelm2",
+            "megrez",
+            "hunyuan",
+            "f2llmv2",
+            "solar-open",
+            "grok-2",
+        ],
         patterns: &[QWEN2],
         ..PLAIN
     },
@@ -169,12 +210,24 @@ static RULES: &[Rule] = &[
             "gigachat",
             "a.x-4.0",
             "mellum",
+            "exaone4",
+            "jais",
+            "trillion",
         ],
         patterns: &[GPT2],
         ..PLAIN
     },
     Rule {
-        names: &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"],
+        names: &[
+            "starcoder",
+            "refact",
+            "command-r",
+            "smollm",
+            "codeshell",
+            "exaone",
+            "minerva-7b",
+            "mellum2",
+        ],
         patterns: &[plain(r"\p{N}"), GPT2],
         ..PLAIN
     },
@@ -183,8 +236,8 @@ static RULES: &[Rule] = &[
         patterns: &[plain(r"[\p{P}\$\+<=>\^~\|`]+"), GPT2, plain("[0-9][0-9][0-9]")],
         ..PLAIN
     },
-    Rule { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true },
-    Rule { names: &["gpt-4o", "llama4", "kanana2", "talkie"], patterns: &[GPT_4O], ..PLAIN },
+    Rule { names: &["tekken"], patterns: &[TEKKEN], ignore_merges: true, add_bos: true, ..PLAIN },
+    Rule { names: &["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"], patterns: &[GPT_4O], ..PLAIN },
     Rule {
         names: &["deepseek-llm"],
         patterns: &[
@@ -210,11 +263,95 @@ static RULES: &[Rule] = &[
     },
     Rule {
         names: &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
+        patterns: &[plain(r"\p{N}{1,3}"), DEEPSEEK_V3_CJK, DEEPSEEK_V3],
+        ..PLAIN
+    },
+    Rule {
+        names: &["spark2_5"],
         patterns: &[
             plain(r"\p{N}{1,3}"),
-            plain(r"[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+"),
+            DEEPSEEK_V3_CJK,
+            Pattern {
+                regex: concat!(
+                    r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"##,
+                    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+"
+                ),
+                cut: Cut::LastSpace,
+            },
+            plain(r"\p{N}"),
+        ],
+        ..PLAIN
+    },
+    Rule {
+        names: &["youtu"],
+        patterns: &[
+            plain(concat!(
+                r"[\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+",
+                r"|[!\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B}\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+",
+                r"|[\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+"
+            )),
+            words(by_case!(r"\p{N}", concat!("(?:", contractions!(), ")?"))),
+        ],
+        ignore_merges: true,
+        ..PLAIN
+    },
+    Rule {
+        names: &["minicpm5"],
+        patterns: &[plain(r"\p{N}{1,3}"), words(llama3!(r"\p{N}+"))],
+        ignore_merges: true,
+        ..PLAIN
+    },
+    Rule {
+        names: &["tiny_aya", "cohere2moe"],
+        patterns: &[Pattern { regex: r"\d+", cut: Cut::ThousandsOfNumbers }, GPT_4O],
+        ..PLAIN
+    },
+    Rule { names: &["superbpe"], patterns: &[THOUSANDS], ..PLAIN },
+    Rule {
+        names: &["afmoe"],
+        patterns: &[
+            THOUSANDS,
+            plain(concat!(
+                r"[\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{309F}\x{30A0}-\x{30FF}",
+                r"\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF}\x{1780}-\x{17FF}",
+                r"\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+"
+            )),
             DEEPSEEK_V3,
         ],
+        ..PLAIN
+    },
+    Rule { names: &["kimi-k2"], patterns: &[KIMI_K2], ..PLAIN },
+    Rule { names: &["poro-chat", "bloom", "gpt3-finnish"], patterns: &[BLOOM], ..PLAIN },
+    Rule { names: &["viking"], patterns: &[BLOOM, plain(r"\p{N}")], ..PLAIN },
+    Rule {
+        names: &["bailingmoe", "bailingmoe2", "llada-moe"],
+        patterns: &[words(concat!(
+            contractions!(),
+            r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+"
+        ))],
+        ..PLAIN
+    },
+    Rule {
+        names: &["seed-coder"],
+        patterns: &[words(concat!(
+            contractions!(),
+            r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|",
+            tail!()
+        ))],
+        ..PLAIN
+    },
+    Rule {
+        names: &["ufakzeka"],
+        patterns: &[words(concat!(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|", tail!()))],
+        ..PLAIN
+    },
+    Rule { names: &["laguna"], patterns: &[plain(r"[^\n]+|[\n]+"), QWEN2], ..PLAIN },
+    Rule {
+        names: &["exaone-moe"],
+        patterns: &[words(concat!(
+            contractions!(),
+            r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+"
+        ))],
         ..PLAIN
     },
 ];
@@ -223,23 +360,29 @@ static RULES: &[Rule] = &[
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     rule: &'static Rule,
-    patterns: Vec<(Regex, LastSpace)>,
+    patterns: Vec<(Regex, Cut)>,
 }
 
 impl PreTokenizer {
+    fn rule(name: Option<&str>) -> Option<&'static Rule> {
+        let name = name.unwrap_or(RULES[0].names[0]);
+        RULES.iter().find(|rule| rule.names.contains(&name))
+    }
+
     /// The rule called `name`, or the one for files that name none.
     pub(super) fn new(name: Option<&str>) -> Result<PreTokenizer, TokenizerError> {
-        let name = name.unwrap_or(RULES[0].names[0]);
-        let rule = RULES
-            .iter()
-            .find(|rule| rule.names.contains(&name))
-            .ok_or_else(|| TokenizerError::UnknownPre { pre: name.to_owned() })?;
+        let unknown = || TokenizerError::UnknownPre { pre: name.unwrap_or_default().to_owned() };
+        let rule = PreTokenizer::rule(name).ok_or_else(unknown)?;
         let patterns = rule.patterns.iter().map(|pattern| {
             let regex = Regex::new(pattern.regex).expect("the table's expressions are tested to compile");
-            (regex, pattern.last_space)
+            (regex, pattern.cut)
         });
-        let patterns = patterns.collect();
-        Ok(PreTokenizer { rule, patterns })
+        Ok(PreTokenizer { rule, patterns: patterns.collect() })
+    }
+
+    /// Whether a file with the rule called `name` has a BOS if it does not say.
+    pub(super) fn has_bos(name: Option<&str>) -> bool {
+        PreTokenizer::rule(name).is_none_or(|rule| rule.has_bos)
     }
 
     pub(super) fn ignore_merges(&self) -> bool {
@@ -253,38 +396,46 @@ impl PreTokenizer {
     /// Cuts `text` into words; together they are `text`, and none is empty.
     pub(super) fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut words = vec![text];
-        for (regex, last_space) in &self.patterns {
-            let mut cut = Vec::with_capacity(words.len());
+        for (regex, cut) in &self.patterns {
+            let mut pieces = Vec::with_capacity(words.len());
             for word in words {
                 let mut from = 0;
                 while let Some(found) = regex.find_at(word, from) {
-                    let end = found.start() + n_byte_kept(found.as_str(), &word[found.end()..], *last_space);
-                    cut.push(&word[from..found.start()]);
-                    cut.push(&word[found.start()..end]);
+                    let n_byte = cut.n_byte(found.as_str(), &word[found.end()..]);
+                    let end = found.start() + n_byte;
+                    pieces.push(&word[from..found.start()]);
+                    pieces.push(&word[found.start()..end]);
                     from = end;
                 }
-                cut.push(&word[from..]);
+                pieces.push(&word[from..]);
             }
-            cut.retain(|word| !word.is_empty());
-            words = cut;
+            pieces.retain(|piece| !piece.is_empty());
+            words = pieces;
         }
         words
     }
 }
 
-/// How much of a match stays when the last of several white-space characters may join the word in `rest`.
-fn n_byte_kept(found: &str, rest: &str, last_space: LastSpace) -> usize {
-    let all = found.len();
-    let Some(last) = found.chars().next_back() else { return all };
-    let stays = match last_space {
-        LastSpace::Stays => true,
-        LastSpace::Joins => false,
-        LastSpace::JoinsInLine => matches!(last, '\r' | '\n'),
-    };
-    if stays || rest.is_empty() || last.len_utf8() == all || !found.chars().all(char::is_whitespace) {
-        return all;
+impl Cut {
+    /// How much of a match is one piece; the search goes on after it. `rest` is what follows the match.
+    fn n_byte(self, found: &str, rest: &str) -> usize {
+        let all = found.len();
+        let Some(last) = found.chars().next_back() else { return all };
+        match self {
+            Cut::Whole => all,
+            Cut::LastSpaceInLine if matches!(last, '\r' | '\n') => all,
+            Cut::LastSpace | Cut::LastSpaceInLine => {
+                let joins =
+                    !rest.is_empty() && last.len_utf8() < all && found.chars().all(char::is_whitespace);
+                if joins { all - last.len_utf8() } else { all }
+            }
+            Cut::ThousandsOfNumbers if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') => all,
+            Cut::Thousands | Cut::ThousandsOfNumbers => {
+                let n_first = (found.chars().count() - 1) % 3 + 1;
+                found.chars().take(n_first).map(char::len_utf8).sum()
+            }
+        }
     }
-    all - last.len_utf8()
 }
 
 #[cfg(test)]
@@ -335,6 +486,21 @@ mod tests {
         assert_eq!(words("tekken", "HelloWORLDFoo"), ["Hello", "WORLDFoo"]);
         assert_eq!(words("gpt-4o", "camelCase"), ["camel", "Case"]);
         assert_eq!(words("tekken", "été Été"), ["été", " Été"]);
+    }
+
+    #[test]
+    fn digits_are_grouped_from_the_right_where_the_model_says_so() {
+        assert_eq!(words("afmoe", "1234567 123456"), ["1", "234", "567", " ", "123", "456"]);
+        assert_eq!(words("cohere2moe", "12345."), ["12", "345", "."]);
+        assert_eq!(words("cohere2moe", "12345th"), ["123", "45", "th"]);
+        assert_eq!(words("superbpe", "a b 1000"), ["a b ", "1", "000"]);
+    }
+
+    #[test]
+    fn scripts_are_kept_apart_where_the_model_says_so() {
+        assert_eq!(words("kimi-k2", "abc你好Abc"), ["abc", "你好", "Abc"]);
+        assert_eq!(words("deepseek-v3", "abc你好"), ["abc", "你好"]);
+        assert_eq!(words("viking", "ab 12, c"), ["ab", " ", "1", "2", ",", " c"]);
     }
 
     #[test]
