@@ -33,8 +33,8 @@ mod tests {
     #[test]
     fn surprise_near_the_entropy_stays() {
         let keep = |typical_p| {
-            // Entropy 1.1683 nats; surprises 0.693, 1.386, 2.079, 2.079: distances 0.52, 0.17, 0.87, 0.87
-            // (entropy of 1/2, 1/4, 1/8, 1/8 is 1.75 bits = 1.213 nats).
+            // The entropy is 1.75 bits = 1.213 nats; surprises are 0.693, 1.386, 2.079, 2.079 nats:
+            // their distances from it are 0.52, 0.17, 0.87, 0.87.
             let params = SamplerParams { typical_p, ..SamplerParams::default() };
             let mut candidates = Candidates::with_p(&[0.5, 0.25, 0.125, 0.125]);
             apply(&params, &mut State::with_history(&[]), &mut candidates);
