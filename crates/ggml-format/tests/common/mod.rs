@@ -1,6 +1,8 @@
 //! Builds GGUF files byte by byte, right and wrong ones.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub(crate) mod visit;
+
 use ggml_format::{Gguf, GgufError};
 
 /// A file under construction; nothing is checked.

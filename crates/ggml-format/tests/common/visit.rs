@@ -1,0 +1,32 @@
+//! Reads a file and touches all that it holds; what must hold for any bytes is asserted.
+
+use ggml_format::{Gguf, GgufError, Value};
+
+/// Reads `bytes` as the first of a file of `file_len` bytes.
+pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
+    let gguf = match Gguf::parse(bytes.to_vec().into(), file_len) {
+        Ok(gguf) => gguf,
+        Err(GgufError::NeedMore { n_byte }) => {
+            assert!(n_byte > bytes.len() as u64 && n_byte <= file_len, "asks for what there is");
+            return Err(GgufError::NeedMore { n_byte });
+        }
+        Err(e) => {
+            assert!(!e.to_string().is_empty());
+            return Err(e);
+        }
+    };
+    for (key, value) in gguf.metadata().iter() {
+        assert_eq!(gguf.get(key).map(Value::ty), Some(value.ty()));
+        let _ = (gguf.u32(key), gguf.f32(key), gguf.bool(key), gguf.str(key), gguf.vec::<f64>(key));
+        if let Value::Array(array) = value {
+            assert_eq!(array.iter().count() as u64, array.len());
+        }
+    }
+    for t in gguf.tensors() {
+        assert_eq!(gguf.tensor(&t.name), Some(t));
+        assert!(t.offset.checked_add(t.n_byte).is_some_and(|end| end <= file_len));
+        assert_eq!(t.ty.row_bytes(t.n_elem()), Some(t.n_byte));
+        assert_eq!(t.offset % u64::from(gguf.alignment()), 0);
+    }
+    Ok(())
+}

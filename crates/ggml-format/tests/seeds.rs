@@ -1,0 +1,89 @@
+//! The seeds of the fuzz target `gguf`: they are what this file makes, and reading them does no harm.
+//!
+//! `UPDATE_SEEDS=1 cargo test -p ggml-format --test seeds` writes them anew.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::visit::visit;
+use common::{Raw, rich};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/gguf")
+}
+
+/// Name, content, and whether a reader takes it.
+fn seeds() -> Vec<(&'static str, Vec<u8>, bool)> {
+    let one_tensor = |ty: u32, ne: &[i64], n_byte: usize| {
+        Raw::header(3, 1, 0).tensor("t", ne, ty, 0).pad(32).zeros(n_byte).bytes
+    };
+    let mut cut = rich();
+    cut.truncate(300);
+    vec![
+        ("empty.gguf", Raw::header(3, 0, 0).bytes, true),
+        ("version-2.gguf", Raw::header(2, 0, 1).kv_u32("k", 7).bytes, true),
+        ("rich.gguf", rich(), true),
+        ("rich-cut.gguf", cut, false),
+        (
+            "two-tensors.gguf",
+            Raw::header(3, 2, 1)
+                .kv_u32("general.alignment", 8)
+                .tensor("a", &[32, 2], 8, 0)
+                .tensor("b", &[3], 0, 72)
+                .pad(8)
+                .zeros(84)
+                .bytes,
+            true,
+        ),
+        (
+            "strings.gguf",
+            Raw::header(3, 0, 1).str("tokens").u32(9).u32(8).u64(3).str("a").str("").str("é").bytes,
+            true,
+        ),
+        (
+            "split.gguf",
+            Raw::header(3, 0, 2).str("split.no").u32(2).u16(0).str("split.count").u32(2).u16(2).bytes,
+            true,
+        ),
+        ("big-endian.gguf", Raw::header(3u32.swap_bytes(), 0, 0).bytes, false),
+        ("nested-array.gguf", Raw::header(3, 0, 1).str("k").u32(9).u32(9).u64(1).bytes, false),
+        ("long-array.gguf", Raw::header(3, 0, 1).str("k").u32(9).u32(10).u64(1 << 63).bytes, false),
+        ("fork-type.gguf", one_tensor(40, &[256, 64], 3072), false),
+        ("wide-tensor.gguf", one_tensor(0, &[i64::MAX, i64::MAX, 0], 32), false),
+    ]
+}
+
+#[test]
+fn seeds_are_what_this_file_makes() {
+    let update = std::env::var_os("UPDATE_SEEDS").is_some();
+    for (name, bytes, _) in seeds() {
+        let path = folder().join(name);
+        if update {
+            fs::create_dir_all(folder()).unwrap();
+            fs::write(&path, &bytes).unwrap();
+        }
+        let found = fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert!(found == bytes, "{name} is stale; run this test with UPDATE_SEEDS=1");
+    }
+}
+
+#[test]
+fn replaying_the_seeds_does_no_harm() {
+    let mut n_seed = 0;
+    for entry in fs::read_dir(folder()).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        let _ = visit(&bytes, bytes.len() as u64);
+        for n in 0..bytes.len() {
+            let _ = visit(&bytes[..n], bytes.len() as u64);
+            let _ = visit(&bytes[..n], n as u64);
+        }
+        n_seed += 1;
+    }
+    assert!(n_seed >= seeds().len());
+    for (name, bytes, is_good) in seeds() {
+        let result = visit(&bytes, bytes.len() as u64);
+        assert_eq!(result.is_ok(), is_good, "{name}: {result:?}");
+    }
+}
