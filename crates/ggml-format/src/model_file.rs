@@ -19,6 +19,8 @@ pub enum OpenError {
         #[source]
         source: Box<GgufError>,
     },
+    #[error("`{file}`: expected a head of at most {limit} bytes, found one of at least {n_byte}")]
+    HeadTooLong { file: String, n_byte: u64, limit: u64 },
     #[error("`{file}`: key `split.no`: expected 0, the first of {count} files, found {found}{}", hint(.first))]
     NotFirst { file: String, found: u16, count: u16, first: Option<String> },
     #[error(
@@ -54,10 +56,13 @@ pub struct ModelFile<S> {
 /// Bytes of a file that are read first, when it is not in memory.
 const FIRST_READ: u64 = 1 << 20;
 
+/// Longest head that is read into memory, in bytes: some forty times the largest we know of.
+const HEAD_LIMIT: u64 = 1 << 30;
+
 /// Reads the head of a file from its source, in a few growing reads if it is not in memory.
 ///
 /// # Errors
-/// [`OpenError::Source`] and [`OpenError::Gguf`].
+/// [`OpenError::Source`], [`OpenError::Gguf`], and [`OpenError::HeadTooLong`] beyond 1 GiB.
 pub async fn read_header<S: ByteSource>(source: &S) -> Result<Gguf, OpenError> {
     let located = |e| OpenError::Gguf { file: source.name().to_owned(), source: Box::new(e) };
     let len = source.len();
@@ -68,7 +73,7 @@ pub async fn read_header<S: ByteSource>(source: &S) -> Result<Gguf, OpenError> {
     let mut wanted = FIRST_READ;
     loop {
         let start = bytes.len();
-        bytes.resize(usize::try_from(wanted.min(len)).unwrap_or(usize::MAX), 0);
+        bytes.resize(wanted.min(len) as usize, 0);
         source.read_at(start as u64, &mut bytes[start..]).await?;
         match Scan::new(&bytes, len) {
             Ok(scan) => {
@@ -77,7 +82,16 @@ pub async fn read_header<S: ByteSource>(source: &S) -> Result<Gguf, OpenError> {
                 bytes.shrink_to_fit();
                 return Ok(scan.with_bytes(HeaderBytes::from(bytes)));
             }
-            Err(GgufError::NeedMore { n_byte }) => wanted = n_byte.max(bytes.len() as u64 * 4),
+            Err(GgufError::NeedMore { n_byte }) if n_byte > HEAD_LIMIT => {
+                return Err(OpenError::HeadTooLong {
+                    file: source.name().to_owned(),
+                    n_byte,
+                    limit: HEAD_LIMIT,
+                });
+            }
+            Err(GgufError::NeedMore { n_byte }) => {
+                wanted = n_byte.max(bytes.len() as u64 * 4).min(HEAD_LIMIT)
+            }
             Err(e) => return Err(located(e)),
         }
     }

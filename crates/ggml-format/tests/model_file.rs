@@ -234,6 +234,36 @@ fn damaged_file_is_named() {
     assert!(pollster::block_on(read_header(&empty)).is_err());
 }
 
+/// A file of 2^50 bytes: what it begins with, then zeros.
+struct Endless(Vec<u8>);
+
+impl ByteSource for Endless {
+    fn name(&self) -> &str {
+        "endless.gguf"
+    }
+
+    fn len(&self) -> u64 {
+        1 << 50
+    }
+
+    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        for (i, byte) in buf.iter_mut().enumerate() {
+            *byte = self.0.get(offset as usize + i).copied().unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn head_of_absurd_length_is_not_fetched() {
+    let source = Endless(common::Raw::header(3, 0, 1).u64(1 << 40).bytes);
+    let error = pollster::block_on(read_header(&source)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`endless.gguf`: expected a head of at most 1073741824 bytes, found one of at least 1099511627808"
+    );
+}
+
 #[cfg(feature = "mmap")]
 #[test]
 fn mapped_file_is_read_in_place() {

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::search::{
-    Affine, AffineSearch, affine, affine_or_self_weighted, largest, nearest_int, non_negative, sum_squares,
+    Affine, AffineSearch, affine, affine_by_importance, largest, nearest_int, non_negative, sum_squares,
 };
 use super::{Block, F16, QK_K, quantize_blocks};
 
@@ -55,7 +55,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
                     let w = &w[group];
                     let weight: [f32; 16] = std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt());
                     weights[g] = weight.iter().fold(0.0, |sum, w| sum + w);
-                    affine_or_self_weighted(3, x, Some(&weight), code)
+                    affine_by_importance(3, x, &weight, code)
                 }
                 None => {
                     let weight: [f32; 16] = std::array::from_fn(|j| x[j].abs());

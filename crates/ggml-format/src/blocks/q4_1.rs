@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{Affine, affine_or_self_weighted, mean_square, min_max};
+use super::search::{Affine, affine_by_importance, mean_square, min_max};
 use super::{Block, F16, quantize_blocks};
 
 /// `x[i] = code[i] * d + m`.
@@ -42,7 +42,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
         let mut code = [0u8; 32];
         let (d, min) = if let Some(w) = importance {
             let weight: [f32; 32] = std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt());
-            let Affine { scale, offset } = affine_or_self_weighted(15, x, Some(&weight), &mut code);
+            let Affine { scale, offset } = affine_by_importance(15, x, &weight, &mut code);
             (scale, -offset)
         } else {
             steps_above_minimum(15, x, &mut code)

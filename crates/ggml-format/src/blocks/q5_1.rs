@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::q4_1::steps_above_minimum;
 use super::q5_0::{codes, split_codes};
-use super::search::{Affine, affine_or_self_weighted, mean_square};
+use super::search::{Affine, affine_by_importance, mean_square};
 use super::{Block, F16, quantize_blocks};
 
 /// `x[i] = code[i] * d + m`.
@@ -45,7 +45,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
         let mut code = [0u8; 32];
         let (d, min) = if let Some(w) = importance {
             let weight: [f32; 32] = std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt());
-            let Affine { scale, offset } = affine_or_self_weighted(31, x, Some(&weight), &mut code);
+            let Affine { scale, offset } = affine_by_importance(31, x, &weight, &mut code);
             (scale, -offset)
         } else {
             steps_above_minimum(31, x, &mut code)

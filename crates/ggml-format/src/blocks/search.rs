@@ -297,19 +297,10 @@ pub(super) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut
     Affine { scale, offset: -min }
 }
 
-/// [`affine`] as ggml does it when importance is known; without weights, values weigh by their squares
-/// (ggml's `make_qkx3_quants`).
-pub(super) fn affine_or_self_weighted(
-    n_max: i32,
-    x: &[f32],
-    weight: Option<&[f32]>,
-    code: &mut [u8],
-) -> Affine {
+/// [`affine`] with the candidates that ggml tries when importance is known (ggml's `make_qkx3_quants`).
+pub(super) fn affine_by_importance(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
     let search = AffineSearch { n_max, first: -0.9, step: 0.05, n_step: 36, absolute_error: false };
-    match weight {
-        Some(w) => affine(search, x, w, code),
-        None => affine(search, x, &x.iter().map(|x| x * x).collect::<Vec<_>>(), code),
-    }
+    affine(search, x, weight, code)
 }
 
 /// What q4_K and q5_K have in common: scales, minima and codes of a block.
@@ -339,7 +330,7 @@ pub(super) fn k_groups(
                 let w = &w[group];
                 let weight: [f32; 32] = std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt());
                 weights[g] = weight.iter().fold(0.0, |sum, w| sum + w);
-                affine_or_self_weighted(n_max, x, Some(&weight), code)
+                affine_by_importance(n_max, x, &weight, code)
             }
             None => {
                 let rms = mean_square(x).sqrt();
