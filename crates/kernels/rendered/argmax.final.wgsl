@@ -46,12 +46,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     if (tid == 0u) {
         let token = index[0];
-        // The next step: this token, one position on; its id goes to the ring.
+        // The next step: one column with this token, one position after the wanted one; its id goes to the ring.
+        let picked = COLS + 4u * step[1];
+        step[COLS + 1u] = step[picked + 1u] + 1u;
+        step[COLS + 2u] = step[picked + 2u];
         step[COLS] = token;
-        step[COLS + 1u] += 1u;
-        ring[step[2] & (RING - 1u)] = token;
-        step[1] += 1u;
+        step[0] = 1u;
+        step[1] = 0u;
+        ring[step[3] & (RING - 1u)] = token;
         step[2] += 1u;
+        step[3] += 1u;
 
     }
 }

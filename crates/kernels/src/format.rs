@@ -190,7 +190,14 @@ impl DeviceLayout {
     ///
     /// `first_row` counts rows of the whole matrix and must be a multiple of [`Self::row_step`]; so must the number of
     /// rows, unless they are the last. Runs are padded with zeros to whole words.
-    pub fn pack(&self, format: &Format, n_col: u32, first_row: u64, rows: &[u8], mut put: impl FnMut(u64, &[u8])) {
+    pub fn pack(
+        &self,
+        format: &Format,
+        n_col: u32,
+        first_row: u64,
+        rows: &[u8],
+        mut put: impl FnMut(u64, &[u8]),
+    ) {
         let row_bytes = n_col as usize / format.ty.block_len() * format.ty.block_bytes();
         assert!(row_bytes > 0 && rows.len() % row_bytes == 0, "{}: whole rows", format.name);
         assert!(first_row % u64::from(self.row_step()) == 0, "{}: rows on a word border", format.name);

@@ -128,7 +128,12 @@ fn render(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<Rendered, R
 }
 
 /// Parses and validates under exactly the capabilities that the kernel declares, and reflects its interface.
-fn check(name: String, source: String, needs_subgroup: bool, needs_f16: bool) -> Result<Rendered, RenderError> {
+fn check(
+    name: String,
+    source: String,
+    needs_subgroup: bool,
+    needs_f16: bool,
+) -> Result<Rendered, RenderError> {
     let mut caps = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let mut text = String::new();
     if needs_f16 {

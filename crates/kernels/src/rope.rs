@@ -58,9 +58,8 @@ impl Rope {
     /// Radians a position of every pair.
     pub fn frequencies(&self) -> Vec<f64> {
         let n = f64::from(self.n_rot);
-        let corr = |beta: f64| {
-            n * (f64::from(self.n_ctx_orig) / (2.0 * PI * beta)).ln() / (2.0 * self.base.ln())
-        };
+        let corr =
+            |beta: f64| n * (f64::from(self.n_ctx_orig) / (2.0 * PI * beta)).ln() / (2.0 * self.base.ln());
         let (low, high) = (corr(self.beta_fast).floor().max(0.0), corr(self.beta_slow).ceil().min(n - 1.0));
         (0..self.n_rot / 2)
             .map(|i| {

@@ -1,1 +1,18 @@
-//! Placeholder line; see ARCHITECTURE.md.
+//! Chaski's runtime: from a graph to results, on a GPU through wgpu or on the processor.
+//!
+//! A model builds a [`graph::Graph`], plain data. [`plan`] turns it into dispatches: it fuses nodes, puts weights into
+//! groups, assigns activations to buffers and picks kernels. [`gpu`] is the only place that calls wgpu: it opens a
+//! device, loads the weights and replays the plan. [`cpu`] interprets the same graph with the operations' references.
+//!
+//! Nothing is allocated after loading: a token is one compute pass over bind groups that exist, and what changes from
+//! token to token (position, last token, draws) lives in a buffer that the GPU itself advances.
+
+mod error;
+mod platform;
+
+pub mod cpu;
+pub mod gpu;
+pub mod graph;
+pub mod plan;
+
+pub use error::RuntimeError;

@@ -29,15 +29,12 @@ pub(super) fn cases() -> Vec<Case> {
                 CaseBuffer::output("y", &vec![0u32; parts.len()], Expected::Words(parts.clone())),
             ],
         ));
-        let before: Vec<u32> = (0..step::HEADER as u32 + 4).collect();
+        let mut before: Vec<u32> = (0..step::HEADER as u32 + 12).collect();
+        before[step::PICK] = 2;
         let mut after = before.clone();
         let token = best(&x).0 as u32;
-        after[step::HEADER] = token;
-        after[step::HEADER + 1] += 1;
-        after[step::DRAWS] += 1;
-        after[step::RING] += 1;
         let mut ring = vec![9u32; 64];
-        ring[before[step::RING] as usize] = token;
+        step::advance(&mut after, &mut ring, token);
         out.push(Case::new(
             format!("final k{k}"),
             move |caps| call.join(caps),

@@ -69,6 +69,7 @@ fn setting(
             ));
         }
     }
-    let call = Attention { n_head, kv, scale, splits, ldq: hd as u32, ldy: hd as u32, n_col: pos.len() as u32 };
+    let call =
+        Attention { n_head, kv, scale, splits, ldq: hd as u32, ldy: hd as u32, n_col: pos.len() as u32 };
     (call, q, world, cache, values)
 }

@@ -28,7 +28,11 @@ pub(super) fn cases() -> Vec<Case> {
                 move |caps| AttentionMerge { n_head, d, splits, ldy, n_col }.dispatch(caps),
                 vec![
                     CaseBuffer::input("x", &x),
-                    CaseBuffer::output("y", &vec![0f32; values.len()], Expected::F32 { values, max_nmse: 1e-7 }),
+                    CaseBuffer::output(
+                        "y",
+                        &vec![0f32; values.len()],
+                        Expected::F32 { values, max_nmse: 1e-7 },
+                    ),
                 ],
             )
         })

@@ -6,9 +6,14 @@ use crate::case::{Case, CaseBuffer, Expected, random_values};
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in Function::ALL {
-        for (k, ldx, ldy, n_col) in
-            [(10, 10, 10, 5), (1, 1, 1, 1), (65, 68, 72, 3), (128, 0, 128, 4), (0, 4, 4, 2), (16, 16, 16, 300)]
-        {
+        for (k, ldx, ldy, n_col) in [
+            (10, 10, 10, 5),
+            (1, 1, 1, 1),
+            (65, 68, 72, 3),
+            (128, 0, 128, 4),
+            (0, 4, 4, 2),
+            (16, 16, 16, 300),
+        ] {
             let x = random_values(1, (ldx * n_col).max(k).max(4) as usize);
             let y = random_values(2, (ldy * n_col).max(4) as usize);
             let mut values = y.clone();

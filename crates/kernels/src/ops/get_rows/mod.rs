@@ -51,6 +51,12 @@ impl GetRows {
             ("BLOCKS", layout.blocks_per_row.into()),
         ]);
         let grid = [self.table.n_col.div_ceil(256), self.n_col, 1];
-        dispatch(OP.name, &[Value::Word(self.table.format.name)], constants, grid, "four values a thread".into())
+        dispatch(
+            OP.name,
+            &[Value::Word(self.table.format.name)],
+            constants,
+            grid,
+            "four values a thread".into(),
+        )
     }
 }

@@ -6,9 +6,13 @@ use crate::case::{Case, CaseBuffer, Expected, random_values};
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for act in Act::ALL {
-        for (f, up, ldx, ldy, n_col) in
-            [(128, 128, 256, 128, 8), (5, 5, 10, 5, 7), (172, 172, 344, 172, 3), (7, 9, 20, 8, 2), (0, 0, 4, 4, 1)]
-        {
+        for (f, up, ldx, ldy, n_col) in [
+            (128, 128, 256, 128, 8),
+            (5, 5, 10, 5, 7),
+            (172, 172, 344, 172, 3),
+            (7, 9, 20, 8, 2),
+            (0, 0, 4, 4, 1),
+        ] {
             let x: Vec<f32> = random_values(1, (ldx * n_col) as usize).iter().map(|v| v * 5.0).collect();
             let y = vec![7.0f32; (ldy * n_col) as usize];
             let mut values = y.clone();

@@ -6,7 +6,9 @@ use super::Act;
 pub fn act(act: Act, v: f64) -> f64 {
     match act {
         Act::Swiglu => v / (1.0 + (-v).exp()),
-        Act::Geglu => 0.5 * v * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * v * (1.0 + 0.044715 * v * v)).tanh()),
+        Act::Geglu => {
+            0.5 * v * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * v * (1.0 + 0.044715 * v * v)).tanh())
+        }
         Act::Reglu => v.max(0.0),
     }
 }

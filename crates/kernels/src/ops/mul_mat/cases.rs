@@ -11,7 +11,9 @@ use crate::step;
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
-        for (m, n, k) in [(16, 1, 256), (16, 9, 256), (65, 70, 512), (1, 2, 1024), (64, 64, 256), (0, 3, 256), (3, 0, 256)] {
+        for (m, n, k) in
+            [(16, 1, 256), (16, 9, 256), (65, 70, 512), (1, 2, 1024), (64, 64, 256), (0, 3, 256), (3, 0, 256)]
+        {
             out.push(case(f, m, n, k, false, false, false));
         }
         out.push(case(f, 67, 65, 256, true, true, false));

@@ -19,7 +19,8 @@ pub const OP: Op = Op {
 };
 
 /// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.
-pub static QKV_PAIRS: &[(&str, &str)] = &[("q4_K", "q6_K"), ("q4_K", "q8_0"), ("q4_0", "q6_K"), ("f16", "f32")];
+pub static QKV_PAIRS: &[(&str, &str)] =
+    &[("q4_K", "q6_K"), ("q4_K", "q8_0"), ("q4_0", "q6_K"), ("f16", "f32")];
 
 fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
@@ -192,7 +193,8 @@ impl MulMatVec {
         }
         let n_team = m.div_ceil(per_team);
         let [x, y] = fold(n_team.div_ceil(teams.wg / teams.team), caps.max_groups);
-        let why = format!("{} threads on {rows} rows at once, {} units a row", teams.team, layout.units_per_row);
+        let why =
+            format!("{} threads on {rows} rows at once, {} units a row", teams.team, layout.units_per_row);
         let b = self.w2.map_or("none", |w| w.format.name);
         let variant = variant(self.w.format.name, b, epi, rows, caps.set());
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();

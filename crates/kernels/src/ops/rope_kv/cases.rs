@@ -18,7 +18,14 @@ pub(crate) struct World {
 impl World {
     /// One sequence with the columns at `pos`; its pages lie in the cache in reverse order.
     pub(crate) fn new(rope: &Rope, kv: KvLayout, pos: &[u32]) -> Self {
-        let mut words = vec![0u32; step::n_word((kv.pages_at as usize - step::HEADER) / step::COLUMN, 1, kv.pages_per_seq as usize)];
+        let mut words = vec![
+            0u32;
+            step::n_word(
+                (kv.pages_at as usize - step::HEADER) / step::COLUMN,
+                1,
+                kv.pages_per_seq as usize
+            )
+        ];
         words[step::N_COL] = pos.len() as u32;
         for (c, p) in pos.iter().enumerate() {
             words[step::HEADER + step::COLUMN * c + 1] = *p;
@@ -70,7 +77,8 @@ impl World {
     pub(crate) fn cache_words(&self, values: &[f32]) -> Vec<u32> {
         if self.kv.f16 {
             let pair = |p: &[f32]| {
-                u32::from(half::f16::from_f32(p[0]).to_bits()) | u32::from(half::f16::from_f32(p[1]).to_bits()) << 16
+                u32::from(half::f16::from_f32(p[0]).to_bits())
+                    | u32::from(half::f16::from_f32(p[1]).to_bits()) << 16
             };
             values.chunks_exact(2).map(pair).collect()
         } else {
@@ -117,8 +125,18 @@ fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
     let m = (m_q + 2 * m_k) as usize;
     let n_col = pos.len() as u32;
     let x = random_values(3, m * pos.len().max(1));
-    let (q, cache) = if pos.is_empty() { (vec![0.0; m_q as usize], vec![0.0; world.n_value()]) } else { world.expect(&x, m_q, m_k) };
-    let call = RopeKvCols { rows: RopeKv { m_q, m_k, n_rot, pairing, kv }, m_v: m_k, ldx: m as u32, ldy: m_q, n_col };
+    let (q, cache) = if pos.is_empty() {
+        (vec![0.0; m_q as usize], vec![0.0; world.n_value()])
+    } else {
+        world.expect(&x, m_q, m_k)
+    };
+    let call = RopeKvCols {
+        rows: RopeKv { m_q, m_k, n_rot, pairing, kv },
+        m_v: m_k,
+        ldx: m as u32,
+        ldy: m_q,
+        n_col,
+    };
     Case::new(
         format!("{pairing:?} f16{f16} n_rot{n_rot} pos{pos:?}"),
         move |caps| call.dispatch(caps),

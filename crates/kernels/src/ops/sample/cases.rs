@@ -12,7 +12,8 @@ pub(super) fn cases() -> Vec<Case> {
             x[5] = f32::NEG_INFINITY;
             x[k as usize - 2] = x[7];
         }
-        let parts: Vec<[u32; 2]> = x.chunks(CHUNK as usize).enumerate().flat_map(|(i, c)| best(i, c)).collect();
+        let parts: Vec<[u32; 2]> =
+            x.chunks(CHUNK as usize).enumerate().flat_map(|(i, c)| best(i, c)).collect();
         let call = Sample { k, ring: 8 };
         out.push(Case::new(
             format!("chunk k{k}"),
@@ -27,19 +28,18 @@ pub(super) fn cases() -> Vec<Case> {
             ],
         ));
         for (j, (top_k, top_p, min_p, temp)) in
-            [(40, 0.95, 0.05, 0.8), (1, 1.0, 0.0, 1.0), (64, 1.0, 0.0, 1.5), (10, 0.5, 0.0, 0.3)].into_iter().enumerate()
+            [(40, 0.95, 0.05, 0.8), (1, 1.0, 0.0, 1.0), (64, 1.0, 0.0, 1.5), (10, 0.5, 0.0, 0.3)]
+                .into_iter()
+                .enumerate()
         {
             let p = SampleParams { top_k, top_p, min_p, temp, seed: 100 * i as u32 + j as u32 };
-            let mut before: Vec<u32> = (0..step::HEADER as u32 + 4).collect();
+            let mut before: Vec<u32> = (0..step::HEADER as u32 + 12).collect();
+            before[step::PICK] = 2;
             before[step::RING] = 13;
             let token = reference::sample(&x, &p, before[step::DRAWS]);
             let mut after = before.clone();
-            after[step::HEADER] = token;
-            after[step::HEADER + 1] += 1;
-            after[step::DRAWS] += 1;
-            after[step::RING] += 1;
             let mut ring = vec![9u32; 8];
-            ring[13 % 8] = token;
+            step::advance(&mut after, &mut ring, token);
             out.push(Case::new(
                 format!("final k{k} top_k{top_k} top_p{top_p} min_p{min_p} temp{temp}"),
                 move |caps| call.join(caps),

@@ -6,7 +6,9 @@ use crate::case::{Case, CaseBuffer, Expected, random_values};
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for scale in [1.0, 0.1] {
-        for (k, pad, n_row) in [(16, 0, 16), (15, 1, 15), (1024, 0, 4), (1023, 5, 3), (1, 0, 4), (200_001, 0, 1)] {
+        for (k, pad, n_row) in
+            [(16, 0, 16), (15, 1, 15), (1024, 0, 4), (1023, 5, 3), (1, 0, 4), (200_001, 0, 1)]
+        {
             out.push(case(k, pad, n_row, scale));
         }
     }

@@ -1,0 +1,86 @@
+//! What can go wrong between a model and a device.
+
+use crate::plan::PlanError;
+
+/// An error of the runtime.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// No GPU was found.
+    #[error("no GPU adapter was found{hint}")]
+    NoAdapter {
+        /// What to do, if known; begins with a separator.
+        hint: String,
+    },
+    /// No GPU of that name.
+    #[error("no GPU adapter matches `{wanted}` (found: {found})")]
+    NoSuchAdapter {
+        /// The name or number asked for.
+        wanted: String,
+        /// The adapters that there are.
+        found: String,
+    },
+    /// The adapter refused to open a device.
+    #[error("the adapter `{adapter}` did not open a device")]
+    Open {
+        /// The adapter's name.
+        adapter: String,
+        /// wgpu's reason.
+        #[source]
+        source: wgpu::RequestDeviceError,
+    },
+    /// The device has not enough memory.
+    #[error(
+        "out of device memory: could not allocate {n_byte} bytes for {what}; use a smaller context or a smaller model"
+    )]
+    OutOfMemory {
+        /// The buffer.
+        what: String,
+        /// Its size.
+        n_byte: u64,
+    },
+    /// The device is gone: reset by the driver, unplugged, or out of memory inside the driver.
+    #[error("the device was lost: {reason}")]
+    DeviceLost {
+        /// The driver's message.
+        reason: String,
+    },
+    /// wgpu refused a call; a bug of ours or of the driver.
+    #[error("the device refused {what}: {reason}")]
+    Refused {
+        /// The object's label.
+        what: String,
+        /// wgpu's message.
+        reason: String,
+    },
+    /// The model does not fit the device.
+    #[error("the model cannot be planned for this device")]
+    Plan(#[from] PlanError),
+    /// A tensor could not be read.
+    #[error("could not read tensor `{tensor}`")]
+    Tensor {
+        /// The tensor.
+        tensor: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A weight format that cannot be computed with.
+    #[error("tensor `{tensor}`: the type {ty} has no dequantiser")]
+    NoDequantizer {
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        ty: ggml_format::GgmlType,
+    },
+    /// A request beyond what the engine was built for.
+    #[error("{what}: {found}, but at most {limit}")]
+    Limit {
+        /// Which size.
+        what: &'static str,
+        /// The size asked for.
+        found: u64,
+        /// The largest that fits.
+        limit: u64,
+    },
+}

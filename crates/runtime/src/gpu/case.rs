@@ -1,0 +1,117 @@
+//! Runs a test case of an operation on a device and compares with its reference.
+
+use chaski_kernels::{Case, Expected};
+
+use super::device::Gpu;
+use crate::error::RuntimeError;
+
+/// What came of a case.
+#[derive(Debug)]
+pub struct CaseReport {
+    /// The kernel that ran.
+    pub kernel: &'static str,
+    /// Largest error seen, as a normalised mean squared error.
+    pub nmse: f64,
+    /// What is wrong, if anything.
+    pub failure: Option<String>,
+}
+
+/// Bytes around every output that must stay as they are.
+const SENTINEL: usize = 256;
+const MARK: u8 = 0xA5;
+
+/// Runs one case; outputs are followed by sentinels.
+///
+/// # Errors
+/// [`RuntimeError`] if there is no kernel or the device fails; a wrong result is in the report.
+pub async fn run_case(gpu: &Gpu, case: &Case) -> Result<CaseReport, RuntimeError> {
+    let d = (case.dispatch)(gpu.caps()).map_err(|e| RuntimeError::Plan(e.into()))?;
+    let compiled = gpu.compile(&d)?;
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+    let mut buffers = Vec::new();
+    for b in &case.buffers {
+        let n = b.bytes.len().next_multiple_of(16).max(16);
+        let buffer = gpu.buffer(b.binding, (n + SENTINEL) as u64, usage).await?;
+        let mut bytes = b.bytes.clone();
+        bytes.resize(n + SENTINEL, MARK);
+        gpu.queue.write_buffer(&buffer, 0, &bytes);
+        buffers.push((b.binding, buffer));
+    }
+    let bound: Vec<(&str, &wgpu::Buffer)> = buffers.iter().map(|(n, b)| (*n, b)).collect();
+    let group = gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, &bound);
+    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        pass.set_pipeline(&compiled.pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(d.grid[0], d.grid[1], d.grid[2]);
+    }
+    gpu.submit(Some(encoder));
+
+    let mut report = CaseReport { kernel: d.kernel.name, nmse: 0.0, failure: None };
+    for (b, (_, buffer)) in case.buffers.iter().zip(&buffers) {
+        let Some(expected) = &b.expect else { continue };
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = gpu.buffer("staging", buffer.size(), usage).await?;
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+        let index = gpu.submit(Some(encoder));
+        let bytes = gpu.read(&staging, buffer.size(), Some(index)).await?;
+        let n = b.bytes.len();
+        let mut fail = |what: String| {
+            report.failure.get_or_insert(format!("`{}`: {what}", b.binding));
+        };
+        if bytes[n..].iter().any(|v| *v != MARK) {
+            fail("values after the end were written".into());
+        }
+        match expected {
+            Expected::Words(words) => {
+                let found: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                if let Some(i) = (0..words.len()).find(|i| words[*i] != found[*i]) {
+                    fail(format!("word {i} is {:#x}, must be {:#x}", found[i], words[i]));
+                }
+            }
+            Expected::F32 { values, max_nmse } => {
+                let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                let e = compare(&found, values, *max_nmse, &mut fail);
+                report.nmse = report.nmse.max(e);
+            }
+            Expected::F16 { values, max_nmse } => {
+                let found: Vec<half::f16> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                let found: Vec<f32> = found.into_iter().map(half::f16::to_f32).collect();
+                let e = compare(&found, values, *max_nmse, &mut fail);
+                report.nmse = report.nmse.max(e);
+            }
+        }
+    }
+    gpu.check()?;
+    Ok(report)
+}
+
+/// Normalised mean squared error; values that are not finite must agree one by one.
+fn compare(found: &[f32], wanted: &[f32], limit: f64, fail: &mut impl FnMut(String)) -> f64 {
+    let (mut error, mut size) = (0.0, 0.0);
+    for (i, (a, b)) in found.iter().zip(wanted).enumerate() {
+        if !a.is_finite() || !b.is_finite() {
+            if a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) {
+                fail(format!("value {i} is {a}, must be {b}"));
+            }
+            continue;
+        }
+        if limit == 0.0 && a.to_bits() != b.to_bits() && !(*a == 0.0 && *b == 0.0) {
+            fail(format!("value {i} is {a:e}, must be {b:e} exactly"));
+        }
+        error += f64::from(a - b) * f64::from(a - b);
+        size += f64::from(*b) * f64::from(*b);
+    }
+    let nmse = if error == 0.0 { 0.0 } else { error / size.max(1e-30) };
+    if nmse > limit {
+        let at = found.iter().zip(wanted).enumerate().max_by(|x, y| {
+            let d = |p: &(usize, (&f32, &f32))| (p.1.0 - p.1.1).abs();
+            d(x).total_cmp(&d(y))
+        });
+        let worst = at.map_or(String::new(), |(i, (a, b))| format!("; worst at {i}: {a} for {b}"));
+        fail(format!("the error is {nmse:.3e}, at most {limit:.1e} is allowed{worst}"));
+    }
+    nmse
+}

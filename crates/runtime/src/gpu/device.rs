@@ -1,0 +1,417 @@
+//! The device: choosing an adapter, negotiating features and limits, and making objects that are counted.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use chaski_kernels::{Caps, FeatureSet};
+
+use super::pipeline::Pipelines;
+use crate::error::RuntimeError;
+
+/// How to open a device.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// Part of the adapter's name, or its number in [`adapters`]; else the fastest.
+    pub adapter: Option<String>,
+    /// Use no more than this feature set.
+    pub set: Option<FeatureSet>,
+    /// Leave `f16` arithmetic out.
+    pub no_f16: bool,
+    /// Bounds checks in shaders.
+    pub checked: bool,
+    /// A pipeline cache that [`Gpu::pipeline_cache`] returned earlier.
+    pub pipeline_cache: Option<Vec<u8>>,
+    /// Lower the limits, to test how models are split.
+    pub max_binding_bytes: Option<u64>,
+}
+
+/// An adapter, for people.
+#[derive(Clone, Debug)]
+pub struct AdapterSummary {
+    /// Its name.
+    pub name: String,
+    /// The graphics interface, such as Vulkan.
+    pub backend: String,
+    /// Discrete, integrated, processor ...
+    pub kind: String,
+    /// The driver's name and version.
+    pub driver: String,
+    /// What kernels can use.
+    pub caps: Caps,
+    /// Bytes of one buffer, at most.
+    pub max_buffer_bytes: u64,
+    /// Features that matter here.
+    pub features: Vec<&'static str>,
+    /// Shapes of cooperative matrices, as text.
+    pub cooperative: Vec<String>,
+}
+
+/// How many objects were made on a device; none of these may grow after warm-up.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Buffers.
+    pub buffers: AtomicU64,
+    /// Bind groups.
+    pub bind_groups: AtomicU64,
+    /// Pipelines.
+    pub pipelines: AtomicU64,
+    /// Dispatches recorded.
+    pub dispatches: AtomicU64,
+    /// Submissions.
+    pub submits: AtomicU64,
+}
+
+impl Counters {
+    /// Buffers, bind groups and pipelines made so far.
+    pub fn objects(&self) -> [u64; 3] {
+        [&self.buffers, &self.bind_groups, &self.pipelines].map(|c| c.load(Ordering::Relaxed))
+    }
+}
+
+/// An open device.
+pub struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) pipelines: Pipelines,
+    caps: Caps,
+    summary: AdapterSummary,
+    checked: bool,
+    counters: Arc<Counters>,
+    trouble: Arc<Mutex<Option<Trouble>>>,
+    timestamps: bool,
+}
+
+/// What the device reported on its own.
+#[derive(Clone, Debug)]
+enum Trouble {
+    Lost(String),
+    Refused(String),
+}
+
+fn instance() -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends();
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    wgpu::Instance::new(descriptor)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn backends() -> wgpu::Backends {
+    wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12
+}
+
+#[cfg(target_arch = "wasm32")]
+fn backends() -> wgpu::Backends {
+    wgpu::Backends::BROWSER_WEBGPU
+}
+
+/// Every adapter, fastest kind first.
+pub async fn adapters() -> Vec<AdapterSummary> {
+    list().await.iter().map(|a| summary(a, &GpuOptions::default())).collect()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+async fn list() -> Vec<wgpu::Adapter> {
+    let mut all = instance().enumerate_adapters(backends()).await;
+    let rank = |a: &wgpu::Adapter| match a.get_info().device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    };
+    all.sort_by_key(rank);
+    all
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn list() -> Vec<wgpu::Adapter> {
+    let options = wgpu::RequestAdapterOptions {
+        power_preference: wgpu::PowerPreference::HighPerformance,
+        ..Default::default()
+    };
+    instance().request_adapter(&options).await.into_iter().collect()
+}
+
+/// The features that kernels or measurements can use.
+fn wanted(options: &GpuOptions) -> wgpu::Features {
+    let mut f = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES;
+    if cfg!(not(target_arch = "wasm32")) {
+        f |= wgpu::Features::PIPELINE_CACHE;
+    }
+    if options.set != Some(FeatureSet::Base) {
+        f |= wgpu::Features::SUBGROUP;
+    }
+    if !options.no_f16 {
+        f |= wgpu::Features::SHADER_F16;
+    }
+    f
+}
+
+fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
+    let (features, limits, info) =
+        (adapter.features() & wanted(options), adapter.limits(), adapter.get_info());
+    let (min, max) = (info.subgroup_min_size, info.subgroup_max_size);
+    let binding = limits.max_storage_buffer_binding_size as u64;
+    Caps {
+        subgroup: (features.contains(wgpu::Features::SUBGROUP) && min >= 4).then_some((min, max)),
+        f16: features.contains(wgpu::Features::SHADER_F16),
+        max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
+        max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
+        max_binding_bytes: binding
+            .min(limits.max_buffer_size)
+            .min(options.max_binding_bytes.unwrap_or(u64::MAX)),
+        max_groups: limits.max_compute_workgroups_per_dimension,
+        software: info.device_type == wgpu::DeviceType::Cpu,
+    }
+}
+
+fn summary(adapter: &wgpu::Adapter, options: &GpuOptions) -> AdapterSummary {
+    let info = adapter.get_info();
+    let names = [
+        (wgpu::Features::SUBGROUP, "subgroups"),
+        (wgpu::Features::SHADER_F16, "f16"),
+        (wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES, "timestamps"),
+        (wgpu::Features::PIPELINE_CACHE, "pipeline cache"),
+        (wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, "cooperative matrices"),
+    ];
+    AdapterSummary {
+        name: info.name.clone(),
+        backend: info.backend.to_string(),
+        kind: format!("{:?}", info.device_type),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        caps: caps(adapter, options),
+        max_buffer_bytes: adapter.limits().max_buffer_size,
+        features: names.iter().filter(|(f, _)| adapter.features().contains(*f)).map(|(_, n)| *n).collect(),
+        cooperative: cooperative(adapter),
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn cooperative(adapter: &wgpu::Adapter) -> Vec<String> {
+    adapter
+        .cooperative_matrix_properties()
+        .iter()
+        .map(|p| format!("{}x{}x{} {:?} -> {:?}", p.m_size, p.n_size, p.k_size, p.ab_type, p.cr_type))
+        .collect()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn cooperative(_: &wgpu::Adapter) -> Vec<String> {
+    Vec::new()
+}
+
+impl Gpu {
+    /// Opens a device with every feature that kernels can use and the adapter's own limits.
+    ///
+    /// # Errors
+    /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Open`].
+    pub async fn open(options: &GpuOptions) -> Result<Gpu, RuntimeError> {
+        let all = list().await;
+        let adapter = choose(&all, options)?;
+        let summary = summary(adapter, options);
+        let caps = summary.caps.clone();
+        let features = adapter.features() & wanted(options);
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("chaski"),
+            required_features: features,
+            required_limits: adapter.limits(),
+            memory_hints: wgpu::MemoryHints::Performance,
+            ..Default::default()
+        };
+        let (device, queue) = adapter
+            .request_device(&descriptor)
+            .await
+            .map_err(|source| RuntimeError::Open { adapter: summary.name.clone(), source })?;
+        let trouble = Arc::new(Mutex::new(None));
+        let note = |cell: &Arc<Mutex<Option<Trouble>>>, t: Trouble| {
+            tracing::error!(?t, "the device reported an error");
+            cell.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(t);
+        };
+        let cell = trouble.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                note(&cell, Trouble::Lost(message));
+            }
+        });
+        let cell = trouble.clone();
+        device.on_uncaptured_error(Arc::new(move |error| note(&cell, Trouble::Refused(error.to_string()))));
+        let counters = Arc::new(Counters::default());
+        let pipelines = Pipelines::new(&device, features, options.pipeline_cache.as_deref());
+        let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
+        Ok(Gpu {
+            device,
+            queue,
+            pipelines,
+            caps,
+            summary,
+            checked: options.checked,
+            counters,
+            trouble,
+            timestamps,
+        })
+    }
+
+    /// What kernels can use on this device.
+    pub fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    /// The adapter.
+    pub fn summary(&self) -> &AdapterSummary {
+        &self.summary
+    }
+
+    /// Shaders check bounds.
+    pub fn checked(&self) -> bool {
+        self.checked
+    }
+
+    /// Time can be measured inside a pass.
+    pub fn has_timestamps(&self) -> bool {
+        self.timestamps
+    }
+
+    /// How many objects were made.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The driver's compiled pipelines, to be given to a later [`GpuOptions`]; none where wgpu has no such cache.
+    pub fn pipeline_cache(&self) -> Option<Vec<u8>> {
+        self.pipelines.cache_data()
+    }
+
+    /// Fails if the device has reported an error since it was opened.
+    ///
+    /// # Errors
+    /// [`RuntimeError::DeviceLost`], [`RuntimeError::Refused`].
+    pub fn check(&self) -> Result<(), RuntimeError> {
+        match self.trouble.lock().unwrap_or_else(|e| e.into_inner()).clone() {
+            None => Ok(()),
+            Some(Trouble::Lost(reason)) => Err(RuntimeError::DeviceLost { reason }),
+            Some(Trouble::Refused(reason)) => Err(RuntimeError::Refused { what: "a call".into(), reason }),
+        }
+    }
+
+    /// Gives the device up, as a driver reset would; for tests of what follows.
+    pub fn destroy(&self) {
+        *self.trouble.lock().unwrap_or_else(|e| e.into_inner()) = Some(Trouble::Lost("destroyed".into()));
+        self.device.destroy();
+    }
+
+    /// Makes a buffer.
+    ///
+    /// # Errors
+    /// [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
+    pub(crate) async fn buffer(
+        &self,
+        label: &str,
+        n_byte: u64,
+        usage: wgpu::BufferUsages,
+    ) -> Result<wgpu::Buffer, RuntimeError> {
+        let size = n_byte.next_multiple_of(16).max(16);
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(label),
+            size,
+            usage,
+            mapped_at_creation: false,
+        });
+        // Both scopes are popped before anything is awaited: they belong to this thread.
+        let (refused, out) = (validation.pop(), memory.pop());
+        if let Some(e) = refused.await {
+            return Err(RuntimeError::Refused { what: label.into(), reason: e.to_string() });
+        }
+        if out.await.is_some() {
+            return Err(RuntimeError::OutOfMemory { what: label.into(), n_byte: size });
+        }
+        self.counters.buffers.fetch_add(1, Ordering::Relaxed);
+        Ok(buffer)
+    }
+
+    /// Binds buffers to the names of a kernel.
+    pub(crate) fn bind_group(
+        &self,
+        label: &str,
+        layout: &wgpu::BindGroupLayout,
+        kernel: &chaski_kernels::Kernel,
+        buffers: &[(&str, &wgpu::Buffer)],
+    ) -> wgpu::BindGroup {
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
+            .bindings
+            .iter()
+            .map(|b| {
+                let (_, buffer) = buffers
+                    .iter()
+                    .find(|(name, _)| *name == b.name)
+                    .unwrap_or_else(|| panic!("{}: nothing is bound to `{}`", kernel.name, b.name));
+                wgpu::BindGroupEntry { binding: b.index, resource: buffer.as_entire_binding() }
+            })
+            .collect();
+        assert_eq!(buffers.len(), kernel.bindings.len(), "{}: more buffers than bindings", kernel.name);
+        self.counters.bind_groups.fetch_add(1, Ordering::Relaxed);
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(label),
+            layout,
+            entries: &entries,
+        })
+    }
+
+    /// Reads a mappable buffer that a submission fills.
+    pub(crate) async fn read(
+        &self,
+        staging: &wgpu::Buffer,
+        n_byte: u64,
+        index: Option<wgpu::SubmissionIndex>,
+    ) -> Result<Vec<u8>, RuntimeError> {
+        let (keeper, promise) = crate::platform::promise();
+        staging.map_async(wgpu::MapMode::Read, 0..n_byte, move |r| keeper.keep(r));
+        crate::platform::settle(&self.device, index);
+        self.check()?;
+        promise.await.map_err(|e| self.failed("a readback", &e.to_string()))?;
+        let bytes = staging
+            .get_mapped_range(0..n_byte)
+            .map_err(|e| self.failed("a readback", &e.to_string()))?
+            .to_vec();
+        staging.unmap();
+        Ok(bytes)
+    }
+
+    /// The device's own trouble if it has any, else the reason given.
+    pub(crate) fn failed(&self, what: &str, reason: &str) -> RuntimeError {
+        self.check()
+            .err()
+            .unwrap_or_else(|| RuntimeError::Refused { what: what.into(), reason: reason.into() })
+    }
+
+    /// Sends commands.
+    pub(crate) fn submit(&self, encoder: Option<wgpu::CommandEncoder>) -> wgpu::SubmissionIndex {
+        self.counters.submits.fetch_add(1, Ordering::Relaxed);
+        self.queue.submit(encoder.map(wgpu::CommandEncoder::finish))
+    }
+}
+
+fn choose<'a>(all: &'a [wgpu::Adapter], options: &GpuOptions) -> Result<&'a wgpu::Adapter, RuntimeError> {
+    let first = all.first().ok_or_else(|| RuntimeError::NoAdapter { hint: hint().into() })?;
+    let Some(wanted) = &options.adapter else { return Ok(first) };
+    let lower = wanted.to_lowercase();
+    let by_number = wanted.parse().ok().and_then(|i: usize| all.get(i));
+    by_number.or_else(|| all.iter().find(|a| a.get_info().name.to_lowercase().contains(&lower))).ok_or_else(
+        || {
+            let found: Vec<String> = all.iter().map(|a| a.get_info().name).collect();
+            RuntimeError::NoSuchAdapter { wanted: wanted.clone(), found: found.join(", ") }
+        },
+    )
+}
+
+fn hint() -> &'static str {
+    if cfg!(target_os = "linux") {
+        "; install a Vulkan driver (on Debian or Ubuntu: `apt install mesa-vulkan-drivers`, or NVIDIA's own driver)"
+    } else if cfg!(target_arch = "wasm32") {
+        "; use a browser with WebGPU"
+    } else {
+        "; install the graphics driver of your GPU's maker"
+    }
+}

@@ -1,0 +1,175 @@
+//! Loading: weights stream from a source through small chunks into their device layout.
+
+use std::future::Future;
+
+use chaski_kernels::rope::Rope;
+
+use super::device::Gpu;
+use crate::error::RuntimeError;
+use crate::graph::{Graph, WeightId};
+use crate::plan::{Aux, Groups};
+
+/// Where tensors come from: a file, a range of a web resource, a generator.
+pub trait Tensors {
+    /// Reads `buf.len()` bytes of a tensor from `offset` bytes on, in the file's format.
+    fn read(
+        &self,
+        name: &str,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>;
+}
+
+/// What loading is at.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Kernels are compiled.
+    Compile,
+    /// Weights are read and sent.
+    Upload,
+}
+
+/// How far loading is.
+#[derive(Copy, Clone, Debug)]
+pub struct Progress {
+    /// The stage.
+    pub stage: Stage,
+    /// Units done: bytes, or kernels.
+    pub done: u64,
+    /// Units in all.
+    pub total: u64,
+}
+
+/// Bytes that are read at once, and in flight to the device at most four times.
+pub(crate) const CHUNK: usize = 1 << 20;
+
+/// Bytes of a weight as the file has them.
+pub(crate) fn file_bytes(graph: &Graph, id: WeightId) -> u64 {
+    let w = &graph.weights[id.0];
+    u64::from(w.n_row) * (u64::from(w.n_col) / w.ty.block_len() as u64) * w.ty.block_bytes() as u64
+}
+
+/// A small tensor as f32.
+pub(crate) async fn small(
+    graph: &Graph,
+    id: WeightId,
+    tensors: &impl Tensors,
+) -> Result<Vec<f32>, RuntimeError> {
+    let w = &graph.weights[id.0];
+    let mut bytes = vec![0; file_bytes(graph, id) as usize];
+    let read = tensors.read(&w.name, 0, &mut bytes).await;
+    read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+    let mut out = vec![0.0; (w.n_row * w.n_col) as usize];
+    let no = || RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty };
+    (w.ty.info().dequantize.ok_or_else(no)?)(&bytes, &mut out);
+    Ok(out)
+}
+
+/// The buffers of every group, shard by shard.
+pub(crate) async fn groups(
+    gpu: &Gpu,
+    graph: &Graph,
+    groups: &Groups,
+    tensors: &impl Tensors,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Vec<Vec<wgpu::Buffer>>, RuntimeError> {
+    let total = graph.weights.iter().enumerate().map(|(i, _)| file_bytes(graph, WeightId(i))).sum();
+    let (mut done, mut in_flight) = (0, 0usize);
+    let mut out = Vec::with_capacity(groups.groups.len());
+    let mut bytes = Vec::new();
+    for g in &groups.groups {
+        let mut buffers = Vec::with_capacity(g.shards.len());
+        for shard in &g.shards {
+            let layout = g.layout(shard);
+            let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+            let label = &graph.weights[g.members[0].0.0].name;
+            let buffer = gpu.buffer(label, layout.n_byte, usage).await?;
+            let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
+            // Rows of a chunk: whole steps of the layout, so that its pieces fall on words.
+            let step = layout.row_step();
+            let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
+            let mut row = shard.row0;
+            while row < shard.row0 + shard.n_row {
+                let n = per.min(shard.row0 + shard.n_row - row);
+                bytes.resize(n as usize * row_bytes, 0);
+                rows(graph, &g.members, row, row_bytes, &mut bytes, tensors).await?;
+                layout.pack(g.format, g.n_col, u64::from(row - shard.row0), &bytes, |at, run| {
+                    gpu.queue.write_buffer(&buffer, at, run);
+                });
+                done += bytes.len() as u64;
+                in_flight += bytes.len();
+                // wgpu holds a copy of every write until the device has taken it.
+                if in_flight >= 4 * CHUNK {
+                    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
+                    gpu.check()?;
+                    in_flight = 0;
+                }
+                progress(Progress { stage: Stage::Upload, done, total });
+                row += n;
+            }
+            buffers.push(buffer);
+        }
+        out.push(buffers);
+    }
+    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
+    gpu.check()?;
+    Ok(out)
+}
+
+/// Rows of a group that may span several of its members.
+async fn rows(
+    graph: &Graph,
+    members: &[(WeightId, u32)],
+    first: u32,
+    row_bytes: usize,
+    out: &mut [u8],
+    tensors: &impl Tensors,
+) -> Result<(), RuntimeError> {
+    let end = first + (out.len() / row_bytes) as u32;
+    for (id, start) in members {
+        let w = &graph.weights[id.0];
+        let (a, b) = (first.max(*start), end.min(start + w.n_row));
+        if a < b {
+            let part = &mut out[(a - first) as usize * row_bytes..(b - first) as usize * row_bytes];
+            let offset = u64::from(a - start) * row_bytes as u64;
+            let read = tensors.read(&w.name, offset, part).await;
+            read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+        }
+    }
+    Ok(())
+}
+
+/// The words of an aux buffer.
+pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
+    let mut out = vec![0.0; aux.n_word()];
+    if let Some(w) = aux.norm {
+        let values = small(graph, w, tensors).await?;
+        out[..values.len()].copy_from_slice(&values);
+    }
+    let mut at = aux.affine_at as usize;
+    for run in &aux.rows {
+        let scale = match run.scale {
+            Some(s) => small(graph, s, tensors).await?[0],
+            None => 1.0,
+        };
+        let bias = match run.bias {
+            Some(b) => small(graph, b, tensors).await?,
+            None => vec![0.0; run.n_row as usize],
+        };
+        for b in bias {
+            // (W x) * scale + bias: the bias is not scaled.
+            out[at..at + 2].copy_from_slice(&[scale, b]);
+            at += 2;
+        }
+    }
+    Ok(out)
+}
+
+/// The rotation tables of a context, sent in pieces.
+pub(crate) async fn rope(gpu: &Gpu, rope: Option<&Rope>, n_ctx: u32) -> Result<wgpu::Buffer, RuntimeError> {
+    let tables = rope.map_or(vec![0.0; 4], |r| r.tables(n_ctx));
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+    let buffer = gpu.buffer("rope tables", tables.len() as u64 * 4, usage).await?;
+    gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&tables));
+    Ok(buffer)
+}

@@ -1,0 +1,555 @@
+//! A model on the device: all its memory, all its dispatches ready, and the replay.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use chaski_kernels::ops::sample::SampleParams;
+use chaski_kernels::step;
+
+use super::device::Gpu;
+use super::load::{self, Progress, Stage, Tensors};
+use super::pipeline::Compiled;
+use crate::error::RuntimeError;
+use crate::graph::Graph;
+use crate::plan::{Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
+
+/// How the next token is chosen on the device.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Choose {
+    /// The largest logit.
+    Greedy,
+    /// By the parameters of [`GpuModel::set_sampler`].
+    Sample,
+}
+
+/// Which logits a call leaves.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    None,
+    Last,
+}
+
+/// A readback under way.
+#[derive(Debug)]
+pub struct Ticket {
+    slot: usize,
+    /// Ring index of its first token.
+    first: u32,
+    n: u32,
+    index: wgpu::SubmissionIndex,
+}
+
+/// One buffer or kind of buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryItem {
+    /// What it holds.
+    pub what: &'static str,
+    /// Buffers.
+    pub n_buffer: usize,
+    /// Bytes.
+    pub n_byte: u64,
+}
+
+/// Device memory of a model, to the byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All kinds of buffers.
+    pub items: Vec<MemoryItem>,
+}
+
+impl Memory {
+    /// Bytes in all.
+    pub fn n_byte(&self) -> u64 {
+        self.items.iter().map(|i| i.n_byte).sum()
+    }
+}
+
+/// A dispatch that can be recorded.
+struct Ready {
+    compiled: Arc<Compiled>,
+    group: wgpu::BindGroup,
+    planned: Planned,
+}
+
+type ReadySegment = Vec<Ready>;
+
+struct ReadySegments {
+    decode: ReadySegment,
+    prefill: ReadySegment,
+    pick: ReadySegment,
+    head_decode: ReadySegment,
+    head_pick: ReadySegment,
+    head_all: ReadySegment,
+    argmax: ReadySegment,
+    sample: ReadySegment,
+}
+
+struct Buffers {
+    groups: Vec<Vec<wgpu::Buffer>>,
+    aux: Vec<wgpu::Buffer>,
+    no_aux: wgpu::Buffer,
+    acts: Vec<wgpu::Buffer>,
+    kv: Vec<wgpu::Buffer>,
+    step: wgpu::Buffer,
+    ring: wgpu::Buffer,
+    rope: wgpu::Buffer,
+    sampler: wgpu::Buffer,
+    logits: wgpu::Buffer,
+    logits_staging: wgpu::Buffer,
+    ring_staging: Vec<wgpu::Buffer>,
+}
+
+impl Buffers {
+    fn of(&self, slot: Slot) -> &wgpu::Buffer {
+        match slot {
+            Slot::Weights { group, shard } => &self.groups[group][shard],
+            Slot::Aux(None) => &self.no_aux,
+            Slot::Aux(Some(i)) => &self.aux[i],
+            Slot::Act(i) => &self.acts[i],
+            Slot::Kv(layer) => &self.kv[layer],
+            Slot::Step => &self.step,
+            Slot::Ring => &self.ring,
+            Slot::Rope => &self.rope,
+            Slot::Sampler => &self.sampler,
+            Slot::Logits => &self.logits,
+        }
+    }
+}
+
+/// A loaded model.
+pub struct GpuModel {
+    gpu: Arc<Gpu>,
+    config: PlanConfig,
+    ready: ReadySegments,
+    buffers: Buffers,
+    memory: Memory,
+    all_cols: u32,
+    n_vocab: u32,
+    ld_logits: u32,
+    n_layer: usize,
+    /// Words of a step, reused.
+    words: Vec<u32>,
+    /// Tokens written to the ring so far.
+    ring_at: u32,
+    next_staging: usize,
+}
+
+/// Readbacks that may be under way at once.
+const STAGING: usize = 4;
+
+impl GpuModel {
+    /// Plans, compiles and loads a model.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
+    pub async fn load(
+        gpu: Arc<Gpu>,
+        graph: &Graph,
+        config: PlanConfig,
+        tensors: &impl Tensors,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<GpuModel, RuntimeError> {
+        assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
+        let steps = fuse(graph).map_err(crate::plan::PlanError::from)?;
+        let mut groups = Groups::new(graph, &steps, gpu.caps())?;
+        let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
+        let all = all_segments(&segments);
+        let n_kernel = all.iter().map(|s| s.len() as u64).sum();
+        progress(Progress { stage: Stage::Compile, done: 0, total: n_kernel });
+        gpu.compile_all(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)))?;
+        progress(Progress { stage: Stage::Compile, done: n_kernel, total: n_kernel });
+
+        let buffers = make_buffers(&gpu, graph, &groups, &segments, &config, tensors, &mut progress).await?;
+        let memory = memory_of(&buffers);
+        let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
+            s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
+        };
+        let ready = ReadySegments {
+            decode: ready(&segments.decode)?,
+            prefill: ready(&segments.prefill)?,
+            pick: ready(&segments.pick)?,
+            head_decode: ready(&segments.head_decode)?,
+            head_pick: ready(&segments.head_pick)?,
+            head_all: ready(&segments.head_all)?,
+            argmax: ready(&segments.argmax)?,
+            sample: ready(&segments.sample)?,
+        };
+        // Sequence s owns the s-th run of pages.
+        let at = step::pages_at(config.max_col as usize);
+        let pages: Vec<u32> = (0..config.n_seq * config.pages_per_seq()).collect();
+        gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
+        gpu.check()?;
+        let n_vocab = graph.logits.map_or(0, |l| graph.width(l));
+        Ok(GpuModel {
+            words: vec![0; step::pages_at(config.max_col as usize)],
+            config,
+            ready,
+            buffers,
+            memory,
+            all_cols: segments.all_cols,
+            n_vocab,
+            ld_logits: segments.ld_logits,
+            n_layer: segments.n_layer,
+            gpu,
+            ring_at: 0,
+            next_staging: 0,
+        })
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// The sizes it was planned for.
+    pub fn config(&self) -> &PlanConfig {
+        &self.config
+    }
+
+    /// Device memory, to the byte.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Columns whose logits one call of [`Self::eval_all`] gives at most.
+    pub fn all_cols(&self) -> u32 {
+        self.all_cols
+    }
+
+    /// Dispatches of one token: (per layer, in all with a greedy choice).
+    pub fn dispatches_per_token(&self) -> (f64, usize) {
+        let body = self.ready.decode.len();
+        let layers = self.ready.decode.iter().filter(|r| r.planned.part != "embed").count();
+        let per_layer = layers as f64 / self.n_layer.max(1) as f64;
+        (per_layer, body + self.ready.head_decode.len() + self.ready.argmax.len())
+    }
+
+    /// What a token runs, in order: part of the model, kernel, and why it was chosen.
+    pub fn explain(&self) -> Vec<(&'static str, &'static str, String)> {
+        let all = [&self.ready.decode, &self.ready.head_decode, &self.ready.argmax];
+        let line =
+            |r: &Ready| (r.planned.part, r.planned.dispatch.kernel.name, r.planned.dispatch.why.clone());
+        all.into_iter().flatten().map(line).collect()
+    }
+
+    pub(crate) fn timeline(&self, n_col: u32) -> Vec<&Planned> {
+        let r = &self.ready;
+        let segments = if n_col == 1 {
+            [&r.decode, &r.head_decode, &r.argmax].to_vec()
+        } else {
+            [&r.prefill, &r.pick, &r.head_pick].to_vec()
+        };
+        segments.into_iter().flatten().map(|r| &r.planned).collect()
+    }
+
+    /// Sets the parameters of [`Choose::Sample`].
+    pub fn set_sampler(&mut self, params: &SampleParams) {
+        self.gpu.queue.write_buffer(&self.buffers.sampler, 0, bytemuck::cast_slice(&params.words()));
+        // The count of draws starts again, so that a seed gives one text.
+        self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &[0; 4]);
+    }
+
+    /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] past the context; device errors.
+    pub fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let chunk = self.config.max_col as usize;
+        let n_chunk = tokens.len().div_ceil(chunk);
+        for (i, part) in tokens.chunks(chunk).enumerate() {
+            let want = if last && i + 1 == n_chunk { Want::Last } else { Want::None };
+            self.run_chunk(part, pos + (i * chunk) as u32, want)?;
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
+        let end = u64::from(pos) + n as u64;
+        let limit = u64::from(self.config.n_ctx);
+        if end > limit {
+            return Err(RuntimeError::Limit { what: "tokens of the sequence", found: end, limit });
+        }
+        Ok(())
+    }
+
+    fn write_columns(&mut self, tokens: &[u32], pos: u32) {
+        let n = tokens.len();
+        for (c, token) in tokens.iter().enumerate() {
+            let at = step::HEADER + step::COLUMN * c;
+            self.words[at..at + 4].copy_from_slice(&[*token, pos + c as u32, 0, 0]);
+        }
+        let head = [n as u32, n.saturating_sub(1) as u32];
+        let queue = &self.gpu.queue;
+        queue.write_buffer(&self.buffers.step, 0, bytemuck::cast_slice(&head));
+        let cols = &self.words[step::HEADER..step::HEADER + step::COLUMN * n];
+        queue.write_buffer(&self.buffers.step, 4 * step::HEADER as u64, bytemuck::cast_slice(cols));
+    }
+
+    fn run_chunk(&mut self, tokens: &[u32], pos: u32, want: Want) -> Result<(), RuntimeError> {
+        self.write_columns(tokens, pos);
+        let n = tokens.len() as u32;
+        let r = &self.ready;
+        let single = n == 1;
+        let (body, head): (_, &[&ReadySegment]) = match (single, want) {
+            (true, Want::Last) => (&r.decode, &[&r.head_decode]),
+            (true, Want::None) => (&r.decode, &[]),
+            (false, Want::Last) => (&r.prefill, &[&r.pick, &r.head_pick]),
+            (false, Want::None) => (&r.prefill, &[]),
+        };
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.record(&mut pass, body, n);
+            head.iter().for_each(|s| self.record(&mut pass, s, n));
+        }
+        self.gpu.submit(Some(encoder));
+        self.gpu.check()
+    }
+
+    fn encoder(&self) -> wgpu::CommandEncoder {
+        self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
+    }
+
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &ReadySegment, n_col: u32) {
+        for r in segment {
+            pass.set_pipeline(&r.compiled.pipeline);
+            pass.set_bind_group(0, &r.group, &[]);
+            let [x, y, z] = r.planned.grid(n_col);
+            pass.dispatch_workgroups(x, y, z);
+        }
+        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
+    ///
+    /// # Errors
+    /// Device errors.
+    pub fn choose(&mut self, choose: Choose) -> Result<Ticket, RuntimeError> {
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.record(&mut pass, self.chooser(choose), 1);
+        }
+        self.read_back(encoder, 1)
+    }
+
+    fn chooser(&self, choose: Choose) -> &ReadySegment {
+        match choose {
+            Choose::Greedy => &self.ready.argmax,
+            Choose::Sample => &self.ready.sample,
+        }
+    }
+
+    /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any.
+    ///
+    /// `pos` is the position of the first, for the check of the context alone: the device keeps its own.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] past the context or for more tokens than the ring has slots; device errors.
+    pub fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
+        self.check_room(n as usize, pos)?;
+        let limit = u64::from(self.config.ring) / STAGING as u64;
+        if u64::from(n) > limit {
+            return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
+        }
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for _ in 0..n {
+                self.record(&mut pass, &self.ready.decode, 1);
+                self.record(&mut pass, &self.ready.head_decode, 1);
+                self.record(&mut pass, self.chooser(choose), 1);
+            }
+        }
+        self.read_back(encoder, n)
+    }
+
+    fn read_back(&mut self, mut encoder: wgpu::CommandEncoder, n: u32) -> Result<Ticket, RuntimeError> {
+        let slot = self.next_staging;
+        self.next_staging = (slot + 1) % STAGING;
+        let n_byte = u64::from(self.config.ring) * 4;
+        encoder.copy_buffer_to_buffer(&self.buffers.ring, 0, &self.buffers.ring_staging[slot], 0, n_byte);
+        let index = self.gpu.submit(Some(encoder));
+        self.gpu.check()?;
+        let first = self.ring_at;
+        self.ring_at = self.ring_at.wrapping_add(n);
+        Ok(Ticket { slot, first, n, index })
+    }
+
+    /// The tokens of a ticket. Tickets must be redeemed in order, at most four behind.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn tokens(&mut self, ticket: Ticket) -> Result<Vec<u32>, RuntimeError> {
+        let n_byte = u64::from(self.config.ring) * 4;
+        let bytes =
+            self.gpu.read(&self.buffers.ring_staging[ticket.slot], n_byte, Some(ticket.index)).await?;
+        let ring: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
+        let mask = self.config.ring - 1;
+        Ok((0..ticket.n).map(|i| ring[(ticket.first.wrapping_add(i) & mask) as usize]).collect())
+    }
+
+    /// The logits of the last token that ran.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn logits(&mut self) -> Result<Vec<f32>, RuntimeError> {
+        self.read_logits(1).await
+    }
+
+    /// Runs tokens and returns the logits of each: `[n, n_vocab]`, at most [`Self::all_cols`] tokens.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; device errors.
+    pub async fn eval_all(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let (found, limit) = (tokens.len() as u64, u64::from(self.all_cols));
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "tokens with logits at once", found, limit });
+        }
+        let n = tokens.len() as u32;
+        if n == 1 {
+            self.run_chunk(tokens, pos, Want::Last)?;
+            return self.read_logits(1).await;
+        }
+        self.write_columns(tokens, pos);
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.record(&mut pass, &self.ready.prefill, n);
+            self.record(&mut pass, &self.ready.head_all, n);
+        }
+        self.gpu.submit(Some(encoder));
+        self.read_logits(n).await
+    }
+
+    async fn read_logits(&mut self, n: u32) -> Result<Vec<f32>, RuntimeError> {
+        let n_byte = u64::from(self.ld_logits) * 4 * u64::from(n);
+        let mut encoder = self.encoder();
+        encoder.copy_buffer_to_buffer(&self.buffers.logits, 0, &self.buffers.logits_staging, 0, n_byte);
+        let index = self.gpu.submit(Some(encoder));
+        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, Some(index)).await?;
+        let mut out = Vec::with_capacity((n * self.n_vocab) as usize);
+        for row in bytes.chunks_exact(self.ld_logits as usize * 4) {
+            out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..self.n_vocab as usize * 4]));
+        }
+        Ok(out)
+    }
+
+    /// Waits until the device has done everything.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub fn finish(&self) -> Result<(), RuntimeError> {
+        crate::platform::settle(&self.gpu.device, None);
+        self.gpu.check()
+    }
+
+    /// Records one run of a batch of `n_col` columns for the profiler, with a call after every dispatch.
+    pub(crate) fn record_timed(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        n_col: u32,
+        mut after: impl FnMut(&mut wgpu::ComputePass<'_>),
+    ) {
+        let r = &self.ready;
+        let segments = if n_col == 1 {
+            [&r.decode, &r.head_decode, &r.argmax]
+        } else {
+            [&r.prefill, &r.pick, &r.head_pick]
+        };
+        for r in segments.into_iter().flatten() {
+            pass.set_pipeline(&r.compiled.pipeline);
+            pass.set_bind_group(0, &r.group, &[]);
+            let [x, y, z] = r.planned.grid(n_col);
+            pass.dispatch_workgroups(x, y, z);
+            after(pass);
+        }
+    }
+
+    /// Puts tokens in place without running them, for the profiler.
+    pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
+        self.write_columns(tokens, pos);
+    }
+}
+
+fn all_segments(s: &Segments) -> [&Segment; 8] {
+    [&s.decode, &s.prefill, &s.pick, &s.head_decode, &s.head_pick, &s.head_all, &s.argmax, &s.sample]
+}
+
+fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
+    let compiled = gpu.compile(&p.dispatch)?;
+    let bound: Vec<(&str, &wgpu::Buffer)> = p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
+    let group = gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound);
+    Ok(Ready { compiled, group, planned: p.clone() })
+}
+
+async fn make_buffers(
+    gpu: &Gpu,
+    graph: &Graph,
+    groups: &Groups,
+    segments: &Segments,
+    config: &PlanConfig,
+    tensors: &impl Tensors,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Buffers, RuntimeError> {
+    use wgpu::BufferUsages as U;
+    let storage = U::STORAGE | U::COPY_DST | U::COPY_SRC;
+    let staging = U::MAP_READ | U::COPY_DST;
+    // What can run out of memory is made first, before anything is read.
+    let mut kv = Vec::new();
+    for (i, layer) in graph.kv.iter().enumerate() {
+        let n_byte = u64::from(config.kv_layout(layer.n_kv, layer.d).half_words()) * 8;
+        kv.push(gpu.buffer(&format!("kv cache of layer {i}"), n_byte, storage).await?);
+    }
+    let mut acts = Vec::new();
+    for (i, words) in segments.act_words.iter().enumerate() {
+        acts.push(gpu.buffer(&format!("activations {i}"), words * 4, storage).await?);
+    }
+    let mut aux = Vec::new();
+    for a in &groups.aux {
+        let words = load::aux(graph, a, tensors).await?;
+        let buffer = gpu.buffer("norms, scales and biases", words.len() as u64 * 4, storage).await?;
+        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+        aux.push(buffer);
+    }
+    let ring_bytes = u64::from(config.ring) * 4;
+    let mut ring_staging = Vec::new();
+    for _ in 0..STAGING {
+        ring_staging.push(gpu.buffer("readback of tokens", ring_bytes, staging).await?);
+    }
+    let logits = segments.logits_words * 4;
+    Ok(Buffers {
+        kv,
+        acts,
+        aux,
+        no_aux: gpu.buffer("placeholder", 16, storage).await?,
+        step: gpu.buffer("step", config.step_words() as u64 * 4, storage).await?,
+        ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
+        rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
+        sampler: gpu.buffer("sampler", 32, storage).await?,
+        logits: gpu.buffer("logits", logits, storage).await?,
+        logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
+        ring_staging,
+        groups: load::groups(gpu, graph, groups, tensors, progress).await?,
+    })
+}
+
+fn memory_of(b: &Buffers) -> Memory {
+    let item = |what, buffers: &mut dyn Iterator<Item = &wgpu::Buffer>| {
+        let (n_buffer, n_byte) = buffers.fold((0, 0), |(n, s), b| (n + 1, s + b.size()));
+        MemoryItem { what, n_buffer, n_byte }
+    };
+    Memory {
+        items: vec![
+            item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
+            item("kv cache", &mut b.kv.iter()),
+            item("activations", &mut b.acts.iter().chain([&b.no_aux])),
+            item("logits", &mut [&b.logits].into_iter()),
+            item("rotation tables", &mut [&b.rope].into_iter()),
+            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler].into_iter()),
+            item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
+        ],
+    }
+}

@@ -1,0 +1,187 @@
+//! Pipelines, by kernel and constants: each is compiled once.
+#![allow(unsafe_code, reason = "wgpu marks unchecked shader modules and pipeline cache data as unsafe")]
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chaski_kernels::{Access, Dispatch, Kernel};
+
+use super::device::Gpu;
+use crate::error::RuntimeError;
+
+/// A compiled kernel with its constants.
+pub(crate) struct Compiled {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+}
+
+/// Kernel and constants, as bits.
+type Key = (&'static str, Vec<(&'static str, u64)>);
+
+/// All pipelines of a device.
+pub(crate) struct Pipelines {
+    compiled: Mutex<HashMap<Key, Arc<Compiled>>>,
+    modules: Mutex<HashMap<&'static str, wgpu::ShaderModule>>,
+    layouts: Mutex<HashMap<&'static str, wgpu::BindGroupLayout>>,
+    cache: Option<wgpu::PipelineCache>,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn key(d: &Dispatch) -> Key {
+    let mut constants: Vec<_> = d.constants.iter().map(|(n, v)| (*n, v.to_bits())).collect();
+    constants.sort_unstable();
+    (d.kernel.name, constants)
+}
+
+impl Pipelines {
+    pub(crate) fn new(device: &wgpu::Device, features: wgpu::Features, data: Option<&[u8]>) -> Self {
+        let cache = features.contains(wgpu::Features::PIPELINE_CACHE).then(|| {
+            // SAFETY: `data` is what `cache_data` returned, or the caller's file; wgpu checks its header (vendor,
+            // device, driver version), and with `fallback` ignores what does not fit.
+            unsafe {
+                device.create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
+                    label: Some("chaski"),
+                    data,
+                    fallback: true,
+                })
+            }
+        });
+        Pipelines { compiled: Mutex::default(), modules: Mutex::default(), layouts: Mutex::default(), cache }
+    }
+
+    pub(crate) fn cache_data(&self) -> Option<Vec<u8>> {
+        self.cache.as_ref().and_then(wgpu::PipelineCache::get_data)
+    }
+}
+
+impl Gpu {
+    /// The pipeline of a dispatch, compiled now if it is the first of its kind.
+    pub(crate) fn compile(&self, d: &Dispatch) -> Result<Arc<Compiled>, RuntimeError> {
+        let key = key(d);
+        if let Some(c) = lock(&self.pipelines.compiled).get(&key) {
+            return Ok(c.clone());
+        }
+        let compiled = Arc::new(self.create(d)?);
+        lock(&self.pipelines.compiled).insert(key, compiled.clone());
+        Ok(compiled)
+    }
+
+    /// Compiles all that are missing, on several threads where there are any.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Refused`] if the driver refuses a kernel.
+    pub(crate) fn compile_all<'a>(
+        &self,
+        all: impl Iterator<Item = &'a Dispatch>,
+    ) -> Result<(), RuntimeError> {
+        let mut missing: HashMap<Key, &Dispatch> = HashMap::new();
+        for d in all {
+            let key = key(d);
+            if !lock(&self.pipelines.compiled).contains_key(&key) {
+                missing.insert(key, d);
+            }
+        }
+        let missing: Vec<&Dispatch> = missing.into_values().collect();
+        crate::platform::for_each(&missing, |d| self.compile(d).map(|_| ())).into_iter().collect()
+    }
+
+    fn create(&self, d: &Dispatch) -> Result<Compiled, RuntimeError> {
+        let module = self.module(d.kernel)?;
+        let layout = self.layout(d.kernel);
+        let pipeline_layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(d.kernel.name),
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 0,
+        });
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(d.kernel.name),
+            layout: Some(&pipeline_layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &d.constants,
+                zero_initialize_workgroup_memory: false,
+            },
+            cache: self.pipelines.cache.as_ref(),
+        });
+        now(scope.pop()).map_or(Ok(()), |e| self.refuse(d.kernel.name, &e))?;
+        self.counters().pipelines.fetch_add(1, Ordering::Relaxed);
+        Ok(Compiled { pipeline, layout })
+    }
+
+    fn refuse(&self, what: &str, e: &wgpu::Error) -> Result<(), RuntimeError> {
+        Err(RuntimeError::Refused { what: what.into(), reason: e.to_string() })
+    }
+
+    fn module(&self, kernel: &'static Kernel) -> Result<wgpu::ShaderModule, RuntimeError> {
+        if let Some(m) = lock(&self.pipelines.modules).get(kernel.name) {
+            return Ok(m.clone());
+        }
+        let mut source = String::new();
+        if kernel.needs_f16 {
+            source.push_str("enable f16;\n");
+        }
+        if kernel.needs_subgroup && cfg!(target_arch = "wasm32") {
+            source.push_str("enable subgroups;\n");
+        }
+        source.push_str(kernel.source);
+        let checks = if self.checked() {
+            wgpu::ShaderRuntimeChecks::checked()
+        } else {
+            wgpu::ShaderRuntimeChecks::unchecked()
+        };
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(kernel.name),
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        };
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        // SAFETY: the text is one of our rendered kernels. Their loops end (every loop counts to a bound), and indices
+        // stay in bounds for the constants that their dispatch functions give; the tests run all of them with checks
+        // on and off and look for stray writes.
+        let module = unsafe { self.device.create_shader_module_trusted(descriptor, checks) };
+        now(scope.pop()).map_or(Ok(()), |e| self.refuse(kernel.name, &e))?;
+        lock(&self.pipelines.modules).insert(kernel.name, module.clone());
+        Ok(module)
+    }
+
+    fn layout(&self, kernel: &'static Kernel) -> wgpu::BindGroupLayout {
+        lock(&self.pipelines.layouts)
+            .entry(kernel.name)
+            .or_insert_with(|| {
+                let entries: Vec<wgpu::BindGroupLayoutEntry> = kernel
+                    .bindings
+                    .iter()
+                    .map(|b| wgpu::BindGroupLayoutEntry {
+                        binding: b.index,
+                        visibility: wgpu::ShaderStages::COMPUTE,
+                        ty: wgpu::BindingType::Buffer {
+                            ty: wgpu::BufferBindingType::Storage { read_only: b.access == Access::Read },
+                            has_dynamic_offset: false,
+                            min_binding_size: None,
+                        },
+                        count: None,
+                    })
+                    .collect();
+                self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                    label: Some(kernel.name),
+                    entries: &entries,
+                })
+            })
+            .clone()
+    }
+}
+
+/// The result of a future that is ready; natively error scopes are. In a browser the error arrives later, through the
+/// device's error callback.
+fn now<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).as_mut().poll(&mut context) {
+        std::task::Poll::Ready(v) => v,
+        std::task::Poll::Pending => None,
+    }
+}

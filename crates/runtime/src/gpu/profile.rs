@@ -1,0 +1,104 @@
+//! Time on the device, dispatch by dispatch.
+
+use super::model::GpuModel;
+use crate::error::RuntimeError;
+
+/// Time of one kernel in one part of the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileRow {
+    /// Part of the model, such as `qkv`.
+    pub part: &'static str,
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Dispatches.
+    pub count: u32,
+    /// Microseconds in all.
+    pub micros: f64,
+    /// Bytes of weights read.
+    pub n_byte: u64,
+}
+
+/// Time of one run of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// Sums by part and kernel, longest first.
+    pub rows: Vec<ProfileRow>,
+    /// Every dispatch: part, start and length in microseconds.
+    pub events: Vec<(&'static str, f64, f64)>,
+}
+
+impl GpuModel {
+    /// Times one run of `n_col` tokens at `pos`, the median of `repeat`; `None` where the device has no timestamps.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] past the context; device errors.
+    pub async fn profile(
+        &mut self,
+        n_col: u32,
+        pos: u32,
+        repeat: u32,
+    ) -> Result<Option<Profile>, RuntimeError> {
+        let gpu = self.gpu().clone();
+        if !gpu.has_timestamps() {
+            return Ok(None);
+        }
+        let end = u64::from(pos + n_col);
+        if end > u64::from(self.config().n_ctx) || n_col > self.config().max_col {
+            let limit = u64::from(self.config().n_ctx);
+            return Err(RuntimeError::Limit { what: "tokens of the sequence", found: end, limit });
+        }
+        let plan: Vec<_> =
+            self.timeline(n_col).into_iter().map(|p| (p.part, p.dispatch.kernel.name, p.n_byte)).collect();
+        let n = plan.len() as u32 + 1;
+        let set = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: Some("profile"),
+            ty: wgpu::QueryType::Timestamp,
+            count: n,
+        });
+        let usage = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+        let resolved = gpu.buffer("timestamps", u64::from(n) * 8, usage).await?;
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = gpu.buffer("readback of timestamps", u64::from(n) * 8, usage).await?;
+        let tokens: Vec<u32> = (0..n_col).collect();
+        let mut runs: Vec<Vec<f64>> = Vec::new();
+        for _ in 0..repeat.max(1) {
+            self.stage_columns(&tokens, pos);
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                pass.write_timestamp(&set, 0);
+                let mut i = 0;
+                self.record_timed(&mut pass, n_col, |pass| {
+                    i += 1;
+                    pass.write_timestamp(&set, i);
+                });
+            }
+            encoder.resolve_query_set(&set, 0..n, &resolved, 0);
+            encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, u64::from(n) * 8);
+            let index = gpu.submit(Some(encoder));
+            let bytes = gpu.read(&staging, u64::from(n) * 8, Some(index)).await?;
+            let ticks: Vec<u64> = bytemuck::pod_collect_to_vec(&bytes);
+            let period = f64::from(gpu.queue.get_timestamp_period()) / 1000.0;
+            runs.push(ticks.windows(2).map(|w| w[1].saturating_sub(w[0]) as f64 * period).collect());
+        }
+        let mut profile = Profile::default();
+        let mut at = 0.0;
+        for (i, (part, kernel, n_byte)) in plan.into_iter().enumerate() {
+            let mut times: Vec<f64> = runs.iter().map(|r| r[i]).collect();
+            times.sort_by(f64::total_cmp);
+            let micros = times[times.len() / 2];
+            profile.events.push((part, at, micros));
+            at += micros;
+            match profile.rows.iter_mut().find(|r| r.part == part && r.kernel == kernel) {
+                Some(r) => {
+                    r.count += 1;
+                    r.micros += micros;
+                    r.n_byte += n_byte;
+                }
+                None => profile.rows.push(ProfileRow { part, kernel, count: 1, micros, n_byte }),
+            }
+        }
+        profile.rows.sort_by(|a, b| b.micros.total_cmp(&a.micros));
+        Ok(Some(profile))
+    }
+}

@@ -1,0 +1,200 @@
+//! The graph: what a model computes for a batch of columns (tokens), as plain data.
+//!
+//! Models build it once; it knows no GPU. A value has one column for every token of a batch, so the graph is the same
+//! for one token and for a prompt.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::Rope;
+use ggml_format::GgmlType;
+
+/// Number of a weight in [`Graph::weights`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WeightId(pub usize);
+
+/// Number of a value in [`Graph::widths`].
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub usize);
+
+/// A tensor of the model file that the graph uses.
+#[derive(Clone, Debug)]
+pub struct Weight {
+    /// Name in the file.
+    pub name: String,
+    /// Format in the file.
+    pub ty: GgmlType,
+    /// Rows (outputs; 1 for a vector).
+    pub n_row: u32,
+    /// Values a row (inputs).
+    pub n_col: u32,
+}
+
+/// One operation. Inputs are values made by earlier nodes.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Rows of a table, chosen by the tokens.
+    Embed {
+        /// `[n_vocab, n]`
+        table: WeightId,
+    },
+    /// x / rms(x) * weight.
+    RmsNorm {
+        /// Input.
+        x: ValueId,
+        /// `[n]`
+        weight: WeightId,
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// W x * scale + bias.
+    MulMat {
+        /// Input.
+        x: ValueId,
+        /// `[n_out, n_in]`
+        weight: WeightId,
+        /// `[n_out]`
+        bias: Option<WeightId>,
+        /// `[1]`
+        scale: Option<WeightId>,
+    },
+    /// Rotates every head by the token's position with [`Graph::rope`].
+    Rope {
+        /// Input, heads of `d` channels.
+        x: ValueId,
+        /// Channels a head.
+        d: u32,
+    },
+    /// Puts keys and values of the batch into the cache; has no result of its own.
+    KvWrite {
+        /// Keys, rotated.
+        k: ValueId,
+        /// Values.
+        v: ValueId,
+        /// Layer of the cache.
+        layer: usize,
+    },
+    /// Causal attention over the cache, this batch included.
+    Attention {
+        /// Queries, rotated.
+        q: ValueId,
+        /// Layer of the cache.
+        layer: usize,
+        /// Query heads.
+        n_head: u32,
+        /// Multiplies the scores.
+        scale: f32,
+    },
+    /// act(gate) * up.
+    Glu {
+        /// Goes through the activation.
+        gate: ValueId,
+        /// Is multiplied.
+        up: ValueId,
+        /// The activation.
+        act: Act,
+    },
+    /// a + b.
+    Add {
+        /// One input.
+        a: ValueId,
+        /// The other.
+        b: ValueId,
+    },
+    /// x * by.
+    Scale {
+        /// Input.
+        x: ValueId,
+        /// Factor.
+        by: f32,
+    },
+}
+
+impl Op {
+    /// Values that the operation reads.
+    pub fn inputs(&self) -> Vec<ValueId> {
+        match *self {
+            Op::Embed { .. } => vec![],
+            Op::RmsNorm { x, .. } | Op::MulMat { x, .. } | Op::Rope { x, .. } | Op::Scale { x, .. } => {
+                vec![x]
+            }
+            Op::KvWrite { k, v, .. } => vec![k, v],
+            Op::Attention { q, .. } => vec![q],
+            Op::Glu { gate, up, .. } => vec![gate, up],
+            Op::Add { a, b } => vec![a, b],
+        }
+    }
+}
+
+/// An operation and the value that it makes.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operation.
+    pub op: Op,
+    /// Its result; [`Op::KvWrite`] has one of width 0.
+    pub out: ValueId,
+}
+
+/// A layer of the KV cache.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct KvLayer {
+    /// KV heads.
+    pub n_kv: u32,
+    /// Channels a head.
+    pub d: u32,
+}
+
+/// What a model computes.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Tensors of the file.
+    pub weights: Vec<Weight>,
+    /// Values a column of every value.
+    pub widths: Vec<u32>,
+    /// Operations in order.
+    pub nodes: Vec<Node>,
+    /// Layers of the KV cache.
+    pub kv: Vec<KvLayer>,
+    /// Rotation of every [`Op::Rope`].
+    pub rope: Option<Rope>,
+    /// The result: one logit a vocabulary entry.
+    pub logits: Option<ValueId>,
+}
+
+impl Graph {
+    /// Adds a tensor.
+    pub fn weight(&mut self, weight: Weight) -> WeightId {
+        self.weights.push(weight);
+        WeightId(self.weights.len() - 1)
+    }
+
+    /// Adds an operation whose result has `width` values a column.
+    pub fn push(&mut self, op: Op, width: u32) -> ValueId {
+        let out = ValueId(self.widths.len());
+        self.widths.push(width);
+        self.nodes.push(Node { op, out });
+        out
+    }
+
+    /// Values a column of a value.
+    pub fn width(&self, v: ValueId) -> u32 {
+        self.widths[v.0]
+    }
+
+    /// For every value the number of the last node that reads it (0 if none does; the logits are read at the end).
+    pub fn last_use(&self) -> Vec<usize> {
+        let mut last = vec![0; self.widths.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            node.op.inputs().into_iter().for_each(|v| last[v.0] = i);
+        }
+        if let Some(v) = self.logits {
+            last[v.0] = self.nodes.len();
+        }
+        last
+    }
+
+    /// For every value how many nodes read it.
+    pub fn n_use(&self) -> Vec<usize> {
+        let mut n = vec![0; self.widths.len()];
+        self.nodes.iter().flat_map(|node| node.op.inputs()).for_each(|v| n[v.0] += 1);
+        n
+    }
+}

@@ -1,0 +1,302 @@
+//! Fusion: which nodes of the graph run as one step.
+//!
+//! A step is still independent of the batch: `expand` makes one dispatch of it for a single token and several for a
+//! prompt.
+
+use chaski_kernels::ops::glu::Act;
+
+use crate::graph::{Graph, Op, ValueId, WeightId};
+
+/// An RMS norm in front of a product.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Norm {
+    /// `[n]`
+    pub weight: WeightId,
+    /// Added to the mean square.
+    pub eps: f32,
+}
+
+/// A matrix with what is applied to its products row by row.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// `[n_out, n_in]`
+    pub weight: WeightId,
+    /// `[n_out]`
+    pub bias: Option<WeightId>,
+    /// `[1]`
+    pub scale: Option<WeightId>,
+}
+
+/// A step: one node, or several that belong together.
+#[derive(Clone, Debug)]
+pub enum Fused {
+    /// Token embeddings to `y`.
+    Embed { table: WeightId, y: ValueId },
+    /// A norm of its own.
+    Norm { x: ValueId, norm: Norm, y: ValueId },
+    /// [norm,] product, and either a plain result or a sum into `y` in place.
+    Project { x: ValueId, norm: Option<Norm>, part: Part, add: bool, y: ValueId },
+    /// [norm,] gate and up, activation, product.
+    Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
+    /// [norm,] q, k and v; q and k rotated; k and v to the cache; `y` is q.
+    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, d: u32, layer: usize, y: ValueId },
+    /// Attention over the cache.
+    Attention { q: ValueId, layer: usize, n_head: u32, scale: f32, y: ValueId },
+    /// `y += x` in place.
+    Add { x: ValueId, y: ValueId },
+    /// `y *= by` in place.
+    Scale { by: f32, y: ValueId },
+}
+
+impl Fused {
+    /// Values that the step reads, its in-place result included.
+    pub fn inputs(&self) -> Vec<ValueId> {
+        match *self {
+            Fused::Embed { .. } => vec![],
+            Fused::Norm { x, .. } | Fused::Gated { x, .. } | Fused::Qkv { x, .. } => vec![x],
+            Fused::Project { x, add, y, .. } => {
+                if add {
+                    vec![x, y]
+                } else {
+                    vec![x]
+                }
+            }
+            Fused::Attention { q, .. } => vec![q],
+            Fused::Add { x, y } => vec![x, y],
+            Fused::Scale { y, .. } => vec![y],
+        }
+    }
+
+    /// The value that the step makes or changes.
+    pub fn output(&self) -> ValueId {
+        match *self {
+            Fused::Embed { y, .. }
+            | Fused::Norm { y, .. }
+            | Fused::Project { y, .. }
+            | Fused::Gated { y, .. }
+            | Fused::Qkv { y, .. }
+            | Fused::Attention { y, .. }
+            | Fused::Add { y, .. }
+            | Fused::Scale { y, .. } => y,
+        }
+    }
+}
+
+/// A node that no step can express.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("node {node} of the graph ({what}) fits no fused step")]
+pub struct FuseError {
+    /// Index of the node.
+    pub node: usize,
+    /// What it is.
+    pub what: String,
+}
+
+/// Groups the nodes of a graph into steps.
+///
+/// # Errors
+/// [`FuseError`] for a rotation or a cache write that does not belong to a q, k, v block.
+pub fn fuse(graph: &Graph) -> Result<Vec<Fused>, FuseError> {
+    Fuser::new(graph).run()
+}
+
+struct Fuser<'a> {
+    graph: &'a Graph,
+    n_use: Vec<usize>,
+    last_use: Vec<usize>,
+    /// Node that makes each value.
+    maker: Vec<usize>,
+    /// Nodes that an earlier step has taken in.
+    done: Vec<bool>,
+    /// In-place results: the value in whose place each value stands.
+    place: Vec<ValueId>,
+}
+
+impl<'a> Fuser<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        let mut maker = vec![0; graph.widths.len()];
+        graph.nodes.iter().enumerate().for_each(|(i, n)| maker[n.out.0] = i);
+        Fuser {
+            graph,
+            n_use: graph.n_use(),
+            last_use: graph.last_use(),
+            maker,
+            done: vec![false; graph.nodes.len()],
+            place: (0..graph.widths.len()).map(ValueId).collect(),
+        }
+    }
+
+    fn run(mut self) -> Result<Vec<Fused>, FuseError> {
+        let mut steps = Vec::new();
+        for i in 0..self.graph.nodes.len() {
+            if !self.done[i] {
+                self.step(i, &mut steps)?;
+            }
+        }
+        Ok(steps)
+    }
+
+    fn step(&mut self, i: usize, steps: &mut Vec<Fused>) -> Result<(), FuseError> {
+        let node = &self.graph.nodes[i];
+        let y = node.out;
+        self.done[i] = true;
+        match node.op.clone() {
+            Op::Embed { table } => steps.push(Fused::Embed { table, y }),
+            Op::RmsNorm { x, weight, eps } => {
+                let norm = Norm { weight, eps };
+                // A norm that only products read becomes their prologue.
+                let readers = self.readers(y);
+                let all_products =
+                    readers.iter().all(|r| matches!(self.graph.nodes[*r].op, Op::MulMat { .. }));
+                if !all_products || readers.is_empty() || !self.products(&readers, x, Some(norm), steps) {
+                    steps.push(Fused::Norm { x: self.place(x), norm, y });
+                }
+            }
+            Op::MulMat { x, .. } => {
+                let readers: Vec<usize> = self.readers(x).into_iter().filter(|r| *r >= i).collect();
+                if !self.products(&readers, x, None, steps) {
+                    self.project(i, x, None, steps);
+                }
+            }
+            Op::Attention { q, layer, n_head, scale } => {
+                steps.push(Fused::Attention { q: self.place(q), layer, n_head, scale, y });
+            }
+            Op::Add { a, b } => {
+                // In place of whichever operand dies here.
+                let (x, into) = if self.last_use[a.0] == i { (b, a) } else { (a, b) };
+                if self.last_use[into.0] != i {
+                    return Err(self.stuck(i));
+                }
+                self.put(y, into);
+                steps.push(Fused::Add { x: self.place(x), y: self.place(y) });
+            }
+            Op::Scale { x, by } => {
+                if self.last_use[x.0] != i {
+                    return Err(self.stuck(i));
+                }
+                self.put(y, x);
+                steps.push(Fused::Scale { by, y: self.place(y) });
+            }
+            Op::Rope { .. } | Op::KvWrite { .. } | Op::Glu { .. } => return Err(self.stuck(i)),
+        }
+        Ok(())
+    }
+
+    fn stuck(&self, node: usize) -> FuseError {
+        let what = format!("{:?}", self.graph.nodes[node].op);
+        FuseError { node, what }
+    }
+
+    fn place(&self, v: ValueId) -> ValueId {
+        self.place[v.0]
+    }
+
+    fn put(&mut self, v: ValueId, into: ValueId) {
+        self.place[v.0] = self.place(into);
+    }
+
+    fn readers(&self, v: ValueId) -> Vec<usize> {
+        let reads = |n: &crate::graph::Node| n.op.inputs().contains(&v);
+        (0..self.graph.nodes.len()).filter(|i| reads(&self.graph.nodes[*i])).collect()
+    }
+
+    fn part(&self, node: usize) -> Option<Part> {
+        match self.graph.nodes[node].op {
+            Op::MulMat { weight, bias, scale, .. } => Some(Part { weight, bias, scale }),
+            _ => None,
+        }
+    }
+
+    /// Products of one input: as a q, k, v block, as a gated pair, or each by itself. False if `nodes` is none of
+    /// these and a norm would have to be computed more than once.
+    fn products(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>, steps: &mut Vec<Fused>) -> bool {
+        if let Some(s) = self.qkv(nodes, x, norm).or_else(|| self.gated(nodes, x, norm)) {
+            steps.push(s);
+            return true;
+        }
+        match nodes {
+            [one] => {
+                self.project(*one, x, norm, steps);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The only reader of a value.
+    fn sole_reader(&self, v: ValueId) -> Option<usize> {
+        (self.n_use[v.0] == 1).then(|| self.readers(v)[0])
+    }
+
+    fn qkv(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        let [a, b, c] = *nodes else { return None };
+        // Which product is rotated and read by attention, which goes to the cache, and where.
+        let (mut q, mut k, mut v, mut write) = (None, None, None, None);
+        for n in [a, b, c] {
+            let out = self.graph.nodes[n].out;
+            let reader = self.sole_reader(out)?;
+            match self.graph.nodes[reader].op {
+                Op::Rope { d, .. } => {
+                    let rotated = self.graph.nodes[reader].out;
+                    let next = self.sole_reader(rotated)?;
+                    match self.graph.nodes[next].op {
+                        Op::Attention { .. } => q = Some((n, reader, rotated, d)),
+                        Op::KvWrite { k: key, layer, .. } if key == rotated => {
+                            k = Some((n, reader, d));
+                            write = Some((next, layer));
+                        }
+                        _ => return None,
+                    }
+                }
+                Op::KvWrite { v: value, .. } if value == out => v = Some(n),
+                _ => return None,
+            }
+        }
+        let ((q, rope_q, y, d), (k, rope_k, d_k), v, (write, layer)) = (q?, k?, v?, write?);
+        if d != d_k {
+            return None;
+        }
+        for n in [q, k, v, rope_q, rope_k, write] {
+            self.done[n] = true;
+        }
+        let part = |n| self.part(n).expect("the nodes are products");
+        Some(Fused::Qkv { x: self.place(x), norm, q: part(q), k: part(k), v: part(v), d, layer, y })
+    }
+
+    fn gated(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        let [a, b] = *nodes else { return None };
+        let glu = self.sole_reader(self.graph.nodes[a].out)?;
+        if self.sole_reader(self.graph.nodes[b].out)? != glu {
+            return None;
+        }
+        let Op::Glu { gate, up, act } = self.graph.nodes[glu].op else { return None };
+        let (gate, up) = (self.maker[gate.0], self.maker[up.0]);
+        [gate, up, glu].into_iter().for_each(|n| self.done[n] = true);
+        let y = self.graph.nodes[glu].out;
+        Some(Fused::Gated { x: self.place(x), norm, gate: self.part(gate)?, up: self.part(up)?, act, y })
+    }
+
+    /// One product; a sum that is its only reader and whose other operand dies there is taken in.
+    fn project(&mut self, n: usize, x: ValueId, norm: Option<Norm>, steps: &mut Vec<Fused>) {
+        let part = self.part(n).expect("a product");
+        let out = self.graph.nodes[n].out;
+        self.done[n] = true;
+        let x = self.place(x);
+        if let Some(sum) = self.sole_reader(out)
+            && let Op::Add { a, b } = self.graph.nodes[sum].op
+            && a != b
+        {
+            let other = if a == out { b } else { a };
+            // Nobody may look at the other operand between the product and the sum.
+            let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum);
+            if quiet && self.place(other) != x && self.maker[other.0] < n {
+                self.done[sum] = true;
+                self.put(self.graph.nodes[sum].out, other);
+                let y = self.place(other);
+                steps.push(Fused::Project { x, norm, part, add: true, y });
+                return;
+            }
+        }
+        steps.push(Fused::Project { x, norm, part, add: false, y: out });
+    }
+}

@@ -1,0 +1,187 @@
+//! Which weights lie together on the device.
+//!
+//! Matrices that multiply the same input (q, k, v; gate, up) and have the same format are stored one after the other,
+//! so that one binding holds them all. A matrix larger than a binding is split by rows. Small vectors (norms, biases,
+//! scales) travel in one `aux` buffer for every step that wants them.
+
+use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
+
+use super::expand::PlanError;
+use super::fuse::{Fused, Norm, Part};
+use crate::graph::{Graph, WeightId};
+
+/// Rows of a group in one buffer.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    /// First row of the group.
+    pub row0: u32,
+    /// Rows.
+    pub n_row: u32,
+}
+
+/// Weights of one format and row length, rows one after the other.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Members and the row at which each begins.
+    pub members: Vec<(WeightId, u32)>,
+    /// Their format.
+    pub format: &'static Format,
+    /// Rows in all.
+    pub n_row: u32,
+    /// Values a row.
+    pub n_col: u32,
+    /// How the rows are split over buffers.
+    pub shards: Vec<Shard>,
+}
+
+impl Group {
+    /// The matrix of a shard.
+    pub fn matrix(&self, shard: &Shard) -> Matrix {
+        Matrix { format: self.format, n_row: shard.n_row, n_col: self.n_col }
+    }
+
+    /// The layout of a shard.
+    pub fn layout(&self, shard: &Shard) -> DeviceLayout {
+        self.matrix(shard).layout()
+    }
+}
+
+/// Scale and bias of a run of rows.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AuxRow {
+    /// Rows.
+    pub n_row: u32,
+    /// `[n_row]`, else zeros.
+    pub bias: Option<WeightId>,
+    /// `[1]`, else one.
+    pub scale: Option<WeightId>,
+}
+
+/// The small vectors of a step: norm weights, then (scale, bias) of every row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Aux {
+    /// Norm weights, at word 0.
+    pub norm: Option<WeightId>,
+    /// Runs of rows, from [`Self::affine_at`] on; empty if no row has a scale or a bias.
+    pub rows: Vec<AuxRow>,
+    /// Word at which the rows begin.
+    pub affine_at: u32,
+}
+
+impl Aux {
+    /// Words of the buffer.
+    pub fn n_word(&self) -> usize {
+        self.affine_at as usize + 2 * self.rows.iter().map(|r| r.n_row as usize).sum::<usize>()
+    }
+}
+
+/// All groups and aux buffers of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Groups {
+    /// The groups.
+    pub groups: Vec<Group>,
+    /// The aux buffers.
+    pub aux: Vec<Aux>,
+    /// For every weight its group and first row there.
+    pub home: Vec<Option<(usize, u32)>>,
+}
+
+impl Groups {
+    /// Decides for every matrix of the steps where it lies.
+    ///
+    /// # Errors
+    /// [`PlanError::Format`] for a weight whose format the device cannot read, [`PlanError::Row`] for rows that do not
+    /// fit a binding.
+    pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps) -> Result<Self, PlanError> {
+        let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
+        for step in steps {
+            match step {
+                Fused::Embed { table, .. } => g.add(graph, &[*table], caps)?,
+                Fused::Project { part, .. } => g.add(graph, &[part.weight], caps)?,
+                Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
+                Fused::Qkv { q, k, v, .. } => g.add(graph, &[q.weight, k.weight, v.weight], caps)?,
+                _ => {}
+            }
+        }
+        Ok(g)
+    }
+
+    /// Adds runs of neighbours that can share a binding.
+    fn add(&mut self, graph: &Graph, weights: &[WeightId], caps: &Caps) -> Result<(), PlanError> {
+        let mut run: Vec<WeightId> = Vec::new();
+        for id in weights {
+            if self.home[id.0].is_some() {
+                continue;
+            }
+            let w = &graph.weights[id.0];
+            let rows: u32 = run.iter().map(|r| graph.weights[r.0].n_row).sum::<u32>() + w.n_row;
+            let joins = run.first().is_some_and(|first| {
+                let f = &graph.weights[first.0];
+                let fits = Format::of(w.ty)
+                    .is_some_and(|f| DeviceLayout::new(f, rows, w.n_col).n_byte <= caps.max_binding_bytes);
+                f.ty == w.ty && f.n_col == w.n_col && rows - w.n_row == (rows - w.n_row) / 4 * 4 && fits
+            });
+            if !joins {
+                self.close(graph, &mut run, caps)?;
+            }
+            run.push(*id);
+        }
+        self.close(graph, &mut run, caps)
+    }
+
+    fn close(&mut self, graph: &Graph, run: &mut Vec<WeightId>, caps: &Caps) -> Result<(), PlanError> {
+        let Some(first) = run.first() else { return Ok(()) };
+        let w = &graph.weights[first.0];
+        let format =
+            Format::of(w.ty).ok_or_else(|| PlanError::Format { tensor: w.name.clone(), ty: w.ty })?;
+        if w.n_col as usize % w.ty.block_len() != 0 {
+            return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
+        }
+        let (mut members, mut n_row) = (Vec::new(), 0);
+        for id in run.drain(..) {
+            self.home[id.0] = Some((self.groups.len(), n_row));
+            members.push((id, n_row));
+            n_row += graph.weights[id.0].n_row;
+        }
+        // Whole steps of four rows a shard, so that packing stays on word borders.
+        let bytes = |rows: u32| DeviceLayout::new(format, rows, w.n_col).n_byte;
+        let mut per = n_row.max(1);
+        if bytes(per) > caps.max_binding_bytes {
+            let row = bytes(64).div_ceil(64);
+            per = (caps.max_binding_bytes.saturating_sub(64) / row / 4 * 4) as u32;
+            if per == 0 {
+                return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
+            }
+        }
+        let shards = (0..n_row)
+            .step_by(per as usize)
+            .map(|row0| Shard { row0, n_row: per.min(n_row - row0) })
+            .collect();
+        self.groups.push(Group { members, format, n_row, n_col: w.n_col, shards });
+        Ok(())
+    }
+
+    /// The group of a matrix and its first row there.
+    pub fn home(&self, w: WeightId) -> (usize, u32) {
+        self.home[w.0].expect("every matrix of a step has a group")
+    }
+
+    /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.
+    pub fn aux(&mut self, graph: &Graph, norm: Option<Norm>, parts: &[Part]) -> Option<usize> {
+        let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some());
+        if norm.is_none() && !any {
+            return None;
+        }
+        let rows = |p: &Part| AuxRow { n_row: graph.weights[p.weight.0].n_row, bias: p.bias, scale: p.scale };
+        let aux = Aux {
+            norm: norm.map(|n| n.weight),
+            rows: if any { parts.iter().map(rows).collect() } else { vec![] },
+            affine_at: norm.map_or(0, |n| graph.weights[n.weight.0].n_col.next_multiple_of(8)),
+        };
+        let at = self.aux.iter().position(|a| *a == aux);
+        Some(at.unwrap_or_else(|| {
+            self.aux.push(aux);
+            self.aux.len() - 1
+        }))
+    }
+}

@@ -1,0 +1,9 @@
+//! From a graph to a list of dispatches: fusion, grouping of weights, memory, kernels. Pure data, no GPU.
+
+mod expand;
+mod fuse;
+mod group;
+
+pub use expand::{PlanConfig, PlanError, Planned, Segment, Segments, Slot, plan};
+pub use fuse::{Fused, Norm, Part, fuse};
+pub use group::{Aux, AuxRow, Group, Groups, Shard};

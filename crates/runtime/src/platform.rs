@@ -1,0 +1,83 @@
+//! Where native and web differ: waiting for the device, and working on several threads.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+/// A value that a callback will bring.
+pub(crate) struct Promise<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
+
+/// The callback's side of a [`Promise`].
+pub(crate) struct Keeper<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
+
+/// A promise and the one who keeps it.
+pub(crate) fn promise<T>() -> (Keeper<T>, Promise<T>) {
+    let cell = Arc::new(Mutex::new((None, None)));
+    (Keeper(cell.clone()), Promise(cell))
+}
+
+impl<T> Keeper<T> {
+    pub(crate) fn keep(self, value: T) {
+        let mut cell = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        cell.0 = Some(value);
+        if let Some(waker) = cell.1.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Future for Promise<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let mut cell = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        match cell.0.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                cell.1 = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Lets callbacks of everything submitted up to `index` run. Natively this waits for the device; in a browser the
+/// event loop does it and the promise wakes the task.
+pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        // A lost device ends the wait with an error; its callback has been told the reason.
+        let _ = device.poll(wgpu::PollType::Wait { submission_index: index, timeout: None });
+    }
+    #[cfg(target_arch = "wasm32")]
+    {
+        let _ = (device, index);
+    }
+}
+
+/// Calls `f` for every item, on several threads where there are any.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn for_each<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Send + Sync) -> Vec<R> {
+    use rayon::prelude::*;
+    items.par_iter().map(f).collect()
+}
+
+/// Calls `f` for every item.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn for_each<T, R>(items: &[T], f: impl Fn(&T) -> R) -> Vec<R> {
+    items.iter().map(f).collect()
+}
+
+/// Fills chunks of `out` in parallel where there are threads: `f(index of the chunk, chunk)`.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Send + Sync) {
+    use rayon::prelude::*;
+    out.par_chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
+}
+
+/// Fills chunks of `out`: `f(index of the chunk, chunk)`.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32])) {
+    out.chunks_mut(chunk).enumerate().for_each(|(i, c)| f(i, c));
+}

@@ -1,0 +1,37 @@
+//! Every case of every operation, on a device: with bounds checks and without, in every feature set it has.
+#![allow(clippy::print_stdout, reason = "a test reports what it covered")]
+
+use chaski_kernels::{FeatureSet, OPS};
+use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
+
+#[test]
+fn every_operation_matches_its_reference() {
+    let mut failures = Vec::new();
+    let mut n = 0;
+    for (set, checked) in
+        [(FeatureSet::Sg, false), (FeatureSet::Base, false), (FeatureSet::Sg, true), (FeatureSet::Base, true)]
+    {
+        let options =
+            GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
+        let gpu = pollster::block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver");
+        println!("{}: {:?}, checks {checked}", gpu.summary().name, gpu.caps());
+        for op in OPS {
+            let mut worst = 0.0f64;
+            for case in (op.cases)() {
+                n += 1;
+                match pollster::block_on(run_case(&gpu, &case)) {
+                    Ok(r) => {
+                        worst = worst.max(r.nmse);
+                        if let Some(what) = r.failure {
+                            failures.push(format!("{} [{}] {}: {what}", r.kernel, set.word(), case.label));
+                        }
+                    }
+                    Err(e) => failures.push(format!("{} [{}] {}: {e:?}", op.name, set.word(), case.label)),
+                }
+            }
+            println!("  {:16} worst error {worst:.2e}", op.name);
+        }
+    }
+    println!("{n} cases");
+    assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
+}
