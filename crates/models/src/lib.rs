@@ -1,10 +1,27 @@
-//! Placeholder line; see ARCHITECTURE.md.
+//! Models: from a GGUF file to text.
+//!
+//! A family (one file under `arch/`, one row of [`ARCHS`]) turns metadata into a graph of the runtime; attention,
+//! feed-forward parts and rotation are shared layers. [`Model`] opens a file from any byte source. [`Runner`] is a
+//! loaded model with one sequence; [`Generation`] makes text of it. Tokenizers, chat templates and samplers are built
+//! from the file's metadata.
+
+pub mod arch;
+mod error;
+mod layers;
+mod model;
+mod run;
 
 mod sampler;
 mod template;
 mod text;
 mod tokenizer;
 
+pub use arch::ARCHS;
+pub use error::ModelError;
+pub use model::Model;
+pub use run::{
+    Finish, GenerateOptions, Generation, KvType, Perplexity, Piece, Runner, RunnerConfig, Stats, Target, perplexity,
+};
 pub use sampler::{Candidate, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{
     CHATML, ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions, strip_added_special,

@@ -22,10 +22,29 @@ pub struct Weight {
     pub name: String,
     /// Format in the file.
     pub ty: GgmlType,
+    /// First row of the file's tensor that this weight takes; more than 0 for parts of a fused matrix.
+    pub row0: u32,
     /// Rows (outputs; 1 for a vector).
     pub n_row: u32,
     /// Values a row (inputs).
     pub n_col: u32,
+}
+
+impl Weight {
+    /// Bytes of a row in the file.
+    pub fn row_bytes(&self) -> u64 {
+        u64::from(self.n_col) / self.ty.block_len() as u64 * self.ty.block_bytes() as u64
+    }
+
+    /// Bytes in the file.
+    pub fn n_byte(&self) -> u64 {
+        u64::from(self.n_row) * self.row_bytes()
+    }
+
+    /// Byte of the file's tensor at which a row begins.
+    pub fn offset(&self, row: u32) -> u64 {
+        (u64::from(self.row0) + u64::from(row)) * self.row_bytes()
+    }
 }
 
 /// One operation. Inputs are values made by earlier nodes.

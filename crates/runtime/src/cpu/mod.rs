@@ -58,15 +58,14 @@ impl CpuModel {
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
-        let size = |i| crate::gpu::file_bytes(&graph, WeightId(i));
-        let total = (0..graph.weights.len()).map(size).sum();
+        let total = graph.weights.iter().map(crate::graph::Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
-        for (i, w) in graph.weights.iter().enumerate() {
+        for w in &graph.weights {
             if w.ty.info().dequantize.is_none() {
                 return Err(RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty });
             }
-            let mut bytes = vec![0; size(i) as usize];
-            let read = tensors.read(&w.name, 0, &mut bytes).await;
+            let mut bytes = vec![0; w.n_byte() as usize];
+            let read = tensors.read(&w.name, w.offset(0), &mut bytes).await;
             read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
             done += bytes.len() as u64;
             progress(done, total);

@@ -43,12 +43,6 @@ pub struct Progress {
 /// Bytes that are read at once, and in flight to the device at most four times.
 pub(crate) const CHUNK: usize = 1 << 20;
 
-/// Bytes of a weight as the file has them.
-pub(crate) fn file_bytes(graph: &Graph, id: WeightId) -> u64 {
-    let w = &graph.weights[id.0];
-    u64::from(w.n_row) * (u64::from(w.n_col) / w.ty.block_len() as u64) * w.ty.block_bytes() as u64
-}
-
 /// A small tensor as f32.
 pub(crate) async fn small(
     graph: &Graph,
@@ -56,8 +50,8 @@ pub(crate) async fn small(
     tensors: &impl Tensors,
 ) -> Result<Vec<f32>, RuntimeError> {
     let w = &graph.weights[id.0];
-    let mut bytes = vec![0; file_bytes(graph, id) as usize];
-    let read = tensors.read(&w.name, 0, &mut bytes).await;
+    let mut bytes = vec![0; w.n_byte() as usize];
+    let read = tensors.read(&w.name, w.offset(0), &mut bytes).await;
     read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
     let mut out = vec![0.0; (w.n_row * w.n_col) as usize];
     let no = || RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty };
@@ -73,7 +67,7 @@ pub(crate) async fn groups(
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Vec<Vec<wgpu::Buffer>>, RuntimeError> {
-    let total = graph.weights.iter().enumerate().map(|(i, _)| file_bytes(graph, WeightId(i))).sum();
+    let total = graph.weights.iter().map(crate::graph::Weight::n_byte).sum();
     let (mut done, mut in_flight) = (0, 0usize);
     let mut out = Vec::with_capacity(groups.groups.len());
     let mut bytes = Vec::new();
@@ -131,7 +125,7 @@ async fn rows(
         let (a, b) = (first.max(*start), end.min(start + w.n_row));
         if a < b {
             let part = &mut out[(a - first) as usize * row_bytes..(b - first) as usize * row_bytes];
-            let offset = u64::from(a - start) * row_bytes as u64;
+            let offset = w.offset(a - start);
             let read = tensors.read(&w.name, offset, part).await;
             read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
         }

@@ -9,7 +9,6 @@ mod profile;
 
 pub use case::{CaseReport, run_case};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
-pub(crate) use load::file_bytes;
 pub use load::{Progress, Stage, Tensors};
 pub use model::{Choose, GpuModel, Memory, MemoryItem, Ticket};
 pub use profile::{Profile, ProfileRow};

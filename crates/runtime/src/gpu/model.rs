@@ -390,6 +390,12 @@ impl GpuModel {
         Ok((0..ticket.n).map(|i| ring[(ticket.first.wrapping_add(i) & mask) as usize]).collect())
     }
 
+    /// Gives a ticket up.
+    pub fn discard(&mut self, ticket: Ticket) {
+        // Its staging buffer was never mapped, so there is nothing to undo.
+        drop(ticket);
+    }
+
     /// The logits of the last token that ran.
     ///
     /// # Errors

@@ -1,0 +1,318 @@
+//! What all families share: the common metadata, and adding tensors and layers to a graph.
+
+use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_runtime::graph::{Graph, KvLayer, Op, ValueId, Weight, WeightId};
+use ggml_format::{Metadata, TensorInfo};
+
+use crate::error::ModelError;
+
+/// The common metadata of a model, without the family's own.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `general.architecture`, the prefix of all keys.
+    pub arch: String,
+    /// Context that the model was trained for, in tokens.
+    pub n_ctx_train: u32,
+    /// Width of the residual stream.
+    pub n_embd: u32,
+    /// Layers that run.
+    pub n_layer: u32,
+    /// Query heads of each layer.
+    pub n_head: Vec<u32>,
+    /// KV heads of each layer.
+    pub n_head_kv: Vec<u32>,
+    /// Width of each layer's feed-forward part.
+    pub n_ff: Vec<u32>,
+    /// Channels of a key head.
+    pub d_head: u32,
+    /// Channels of a value head.
+    pub d_head_v: u32,
+    /// Epsilon of RMS norms.
+    pub eps: f32,
+    /// Rotated channels of a head.
+    pub n_rot: u32,
+    /// Entries of the vocabulary.
+    pub n_vocab: u32,
+    /// Context before any scaling of the rotation, in tokens.
+    pub n_ctx_orig: u32,
+}
+
+impl Config {
+    /// Reads the metadata.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
+    pub fn new(m: &Metadata) -> Result<Config, ModelError> {
+        let arch = m.str("general.architecture")?.to_owned();
+        let key = |k: &str| format!("{arch}.{k}");
+        let n_block = m.u32(&key("block_count"))?;
+        let n_next = m.opt_u32(&key("nextn_predict_layers"))?.unwrap_or(0);
+        let wrong = |k: &str, found: u64, expected: &str| ModelError::Config {
+            key: key(k),
+            found: found.to_string(),
+            expected: expected.into(),
+        };
+        if n_block > 4096 || n_next > n_block {
+            return Err(wrong("block_count", n_block.into(), "must be at most 4096"));
+        }
+        let layers = |k: &str, default: Option<Vec<u32>>| -> Result<Vec<u32>, ModelError> {
+            match default {
+                Some(d) if !m.contains(&key(k)) => Ok(d),
+                _ => Ok(m.per_layer::<u32>(&key(k), n_block as usize)?),
+            }
+        };
+        let n_embd = m.u32(&key("embedding_length"))?;
+        let n_head = layers("attention.head_count", None)?;
+        let n_head_kv = layers("attention.head_count_kv", Some(n_head.clone()))?;
+        let n_ff = layers("feed_forward_length", Some(vec![0; n_block as usize]))?;
+        let first = n_head.first().copied().unwrap_or(0);
+        let even = n_embd.checked_div(first).unwrap_or(0);
+        let d_head = m.opt_u32(&key("attention.key_length"))?.unwrap_or(even);
+        let d_head_v = m.opt_u32(&key("attention.value_length"))?.unwrap_or(even);
+        let n_rot = m.opt_u32(&key("rope.dimension_count"))?.unwrap_or(d_head);
+        for (k, v, limit) in [
+            ("embedding_length", n_embd, 1 << 20),
+            ("attention.key_length", d_head, 1 << 14),
+            ("attention.value_length", d_head_v, 1 << 14),
+        ] {
+            if v == 0 || v > limit {
+                return Err(wrong(k, v.into(), &format!("must be 1 to {limit}")));
+            }
+        }
+        if n_rot > d_head || n_rot % 2 != 0 {
+            return Err(wrong("rope.dimension_count", n_rot.into(), "must be even and at most the head's channels"));
+        }
+        for (q, kv) in n_head.iter().zip(&n_head_kv) {
+            if *kv != 0 && q % kv != 0 {
+                return Err(wrong("attention.head_count_kv", (*kv).into(), "must divide the query heads"));
+            }
+        }
+        let n_ctx_train = m.u32(&key("context_length"))?;
+        let n_token = m.array("tokenizer.ggml.tokens").map(|a| a.len() as u32).ok();
+        let n_vocab = match m.opt_u32(&key("vocab_size"))?.or(n_token) {
+            Some(n) => n,
+            None => m.u32(&key("vocab_size"))?,
+        };
+        Ok(Config {
+            n_ctx_train,
+            n_embd,
+            n_layer: n_block - n_next,
+            n_head,
+            n_head_kv,
+            n_ff,
+            d_head,
+            d_head_v,
+            eps: m.opt_f32(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5),
+            n_rot,
+            n_vocab,
+            n_ctx_orig: m.opt_u32(&key("rope.scaling.original_context_length"))?.unwrap_or(n_ctx_train),
+            arch,
+        })
+    }
+
+    /// The rotation, with the scaling that the metadata ask for.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for mistyped keys, [`ModelError::Unsupported`] for an unknown scaling.
+    pub fn rope(&self, m: &Metadata, pairing: RopePairing, factors: Option<Vec<f32>>) -> Result<Rope, ModelError> {
+        let key = |k: &str| format!("{}.rope.{k}", self.arch);
+        let base = m.opt_f32(&key("freq_base"))?.unwrap_or(10_000.0);
+        let kind = m.opt_str(&key("scaling.type"))?.unwrap_or("linear");
+        let factor = match m.opt_f32(&key("scaling.factor"))? {
+            Some(f) => f,
+            None => m.opt_f32(&key("scale_linear"))?.unwrap_or(0.0),
+        };
+        let factor = if factor == 0.0 { 1.0 } else { f64::from(factor) };
+        let attn_factor = f64::from(m.opt_f32(&key("scaling.attn_factor"))?.unwrap_or(1.0));
+        let plain = Rope {
+            n_ctx_orig: self.n_ctx_orig,
+            magnitude: attn_factor,
+            factors,
+            ..Rope::plain(self.n_rot, pairing, f64::from(base))
+        };
+        Ok(match kind {
+            "none" => plain,
+            "linear" | "longrope" => {
+                let freq_scale = if kind == "linear" { 1.0 / factor } else { 1.0 };
+                Rope { freq_scale, ..plain }
+            }
+            "yarn" => Rope {
+                freq_scale: 1.0 / factor,
+                ext_factor: 1.0,
+                magnitude: attn_factor * if factor <= 1.0 { 1.0 } else { 1.0 + 0.1 * factor.ln() },
+                ..plain
+            },
+            other => return Err(ModelError::Unsupported { what: format!("rope scaling `{other}`") }),
+        })
+    }
+}
+
+/// A product's tensors.
+#[derive(Copy, Clone, Debug)]
+pub struct Linear {
+    weight: WeightId,
+    bias: Option<WeightId>,
+    scale: Option<WeightId>,
+}
+
+/// Adds tensors and operations to a graph.
+pub struct Builder<'a> {
+    /// The metadata.
+    pub metadata: &'a Metadata,
+    /// The common part of them.
+    pub config: &'a Config,
+    /// Divisors of the rotation's frequencies.
+    pub rope_factors: Option<Vec<f32>>,
+    graph: Graph,
+    tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty graph for a model whose tensors `tensor` finds.
+    pub fn new(
+        metadata: &'a Metadata,
+        config: &'a Config,
+        rope_factors: Option<Vec<f32>>,
+        tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
+    ) -> Self {
+        Builder { metadata, config, rope_factors, graph: Graph::default(), tensor }
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        self.graph
+    }
+
+    /// Sets the rotation of all layers.
+    pub fn set_rope(&mut self, rope: Rope) {
+        self.graph.rope = Some(rope);
+    }
+
+    /// Whether the file has a tensor.
+    pub fn has(&self, name: &str) -> bool {
+        (self.tensor)(name).is_some()
+    }
+
+    fn find(&self, name: &str, shape: &[u64]) -> Result<&'a TensorInfo, ModelError> {
+        let t = (self.tensor)(name).ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })?;
+        let found: Vec<u64> = t.ne.iter().rev().copied().collect();
+        let mut expected = vec![1; 4 - shape.len()];
+        expected.extend_from_slice(shape);
+        if found != expected {
+            let strip = |v: Vec<u64>| v.into_iter().skip(4 - shape.len()).collect();
+            let found = if found[..4 - shape.len()].iter().all(|n| *n == 1) { strip(found) } else { found };
+            return Err(ModelError::Shape { tensor: name.to_owned(), expected: shape.to_vec(), found });
+        }
+        Ok(t)
+    }
+
+    /// A vector of `n` values.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn vector(&mut self, name: &str, n: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n.into()])?;
+        Ok(self.graph.weight(Weight { name: name.to_owned(), ty: t.ty, row0: 0, n_row: 1, n_col: n }))
+    }
+
+    /// A matrix of `n_out` rows of `n_in` values.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn matrix(&mut self, name: &str, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n_out.into(), n_in.into()])?;
+        Ok(self.graph.weight(Weight { name: name.to_owned(), ty: t.ty, row0: 0, n_row: n_out, n_col: n_in }))
+    }
+
+    /// `stem.weight` with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn linear(&mut self, stem: &str, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        let weight = self.matrix(&format!("{stem}.weight"), n_out, n_in)?;
+        let (bias, scale) = (format!("{stem}.bias"), format!("{stem}.scale"));
+        let bias = if self.has(&bias) { Some(self.vector(&bias, n_out)?) } else { None };
+        let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
+        Ok(Linear { weight, bias, scale })
+    }
+
+    /// q, k and v: three tensors, or one that holds their rows one after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn qkv(&mut self, block: &str, rows: [u32; 3], n_in: u32) -> Result<[Linear; 3], ModelError> {
+        let fused = format!("{block}.attn_qkv.weight");
+        if !self.has(&fused) {
+            let [q, k, v] = rows;
+            return Ok([
+                self.linear(&format!("{block}.attn_q"), q, n_in)?,
+                self.linear(&format!("{block}.attn_k"), k, n_in)?,
+                self.linear(&format!("{block}.attn_v"), v, n_in)?,
+            ]);
+        }
+        let all: u32 = rows.iter().sum();
+        let t = self.find(&fused, &[all.into(), n_in.into()])?;
+        let bias = format!("{block}.attn_qkv.bias");
+        let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
+        let mut row0 = 0;
+        Ok(rows.map(|n_row| {
+            let weight = Weight { name: fused.clone(), ty: t.ty, row0, n_row, n_col: n_in };
+            let weight = self.graph.weight(weight);
+            // A part of the bias is a run of single values.
+            let bias = bias_ty.map(|ty| {
+                self.graph.weight(Weight { name: bias.clone(), ty, row0, n_row, n_col: 1 })
+            });
+            row0 += n_row;
+            Linear { weight, bias, scale: None }
+        }))
+    }
+
+    /// Embeddings of the batch's tokens.
+    pub fn embed(&mut self, table: WeightId) -> ValueId {
+        self.graph.push(Op::Embed { table }, self.config.n_embd)
+    }
+
+    /// RMS norm with weights.
+    pub fn norm(&mut self, x: ValueId, weight: WeightId) -> ValueId {
+        let width = self.graph.width(x);
+        self.graph.push(Op::RmsNorm { x, weight, eps: self.config.eps }, width)
+    }
+
+    /// Product.
+    pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
+        let width = self.graph.weights[l.weight.0].n_row;
+        self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width)
+    }
+
+    /// Sum.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        let width = self.graph.width(a);
+        self.graph.push(Op::Add { a, b }, width)
+    }
+
+    /// Any operation; `width` values a column.
+    pub fn push(&mut self, op: Op, width: u32) -> ValueId {
+        self.graph.push(op, width)
+    }
+
+    /// A new layer of the KV cache.
+    pub fn kv_layer(&mut self, n_kv: u32, d: u32) -> usize {
+        self.graph.kv.push(KvLayer { n_kv, d });
+        self.graph.kv.len() - 1
+    }
+
+    /// The result: `output.weight`, or the embeddings where the file has none.
+    ///
+    /// # Errors
+    /// [`ModelError::Shape`].
+    pub fn logits(&mut self, x: ValueId, embeddings: WeightId) -> Result<(), ModelError> {
+        let head = if self.has("output.weight") {
+            self.linear("output", self.config.n_vocab, self.config.n_embd)?
+        } else {
+            Linear { weight: embeddings, bias: None, scale: None }
+        };
+        let logits = self.mul(x, head);
+        self.graph.logits = Some(logits);
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Why a model cannot be used.
+
+use chaski_runtime::RuntimeError;
+use ggml_format::{GgufError, OpenError, SourceError};
+
+use crate::sampler::SampleError;
+use crate::template::TemplateError;
+use crate::tokenizer::TokenizerError;
+
+/// An error of a model: its file, its tokens, or the device it runs on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The file is not what it should be.
+    #[error("the model file cannot be read")]
+    Open(#[from] OpenError),
+    /// A value of the metadata.
+    #[error("the model's metadata are wrong")]
+    Metadata(#[from] GgufError),
+    /// Bytes could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// An architecture that we do not know.
+    #[error("the architecture `{name}` is not supported (supported: {known})")]
+    Architecture {
+        /// The name in the file.
+        name: String,
+        /// The names that we know.
+        known: String,
+    },
+    /// A tensor that is not there.
+    #[error("tensor `{tensor}` is missing")]
+    NoTensor {
+        /// Its name.
+        tensor: String,
+    },
+    /// A tensor of another shape.
+    #[error("tensor `{tensor}`: expected shape {expected:?}, found {found:?} (outermost first)")]
+    Shape {
+        /// Its name.
+        tensor: String,
+        /// What the metadata ask for.
+        expected: Vec<u64>,
+        /// What the file has.
+        found: Vec<u64>,
+    },
+    /// A number in the metadata that makes no sense.
+    #[error("`{key}` is {found}, but {expected}")]
+    Config {
+        /// The key.
+        key: String,
+        /// The value.
+        found: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// The model has something that the engine does not compute yet.
+    #[error("{what} is not supported yet")]
+    Unsupported {
+        /// What.
+        what: String,
+    },
+    /// The tokenizer.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The chat template.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The choice of a token.
+    #[error(transparent)]
+    Sample(#[from] SampleError),
+    /// The device.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A token id that the vocabulary lacks.
+    #[error("token {token} is not in the vocabulary of {n_vocab}")]
+    Token {
+        /// The id.
+        token: u32,
+        /// Ids there are.
+        n_vocab: u32,
+    },
+    /// Too little text for what was asked.
+    #[error("the text has {found} tokens, but {what} needs at least {needed}")]
+    ShortText {
+        /// Tokens.
+        found: usize,
+        /// Who asks.
+        what: &'static str,
+        /// How many it needs.
+        needed: usize,
+    },
+}

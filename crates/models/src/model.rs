@@ -1,0 +1,134 @@
+//! A model file, opened: metadata, tokenizer, template, and the graph for a context.
+
+use chaski_runtime::gpu::Tensors;
+use chaski_runtime::graph::Graph;
+use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
+
+use crate::arch::{Arch, Builder, Config, rope_factor_tensor};
+use crate::error::ModelError;
+use crate::template::ChatTemplate;
+use crate::tokenizer::Tokenizer;
+
+/// An opened model file; weights stay in the file until they are loaded.
+pub struct Model<S> {
+    file: ModelFile<S>,
+    arch: &'static Arch,
+    config: Config,
+    tokenizer: Tokenizer,
+    template: Option<ChatTemplate>,
+}
+
+impl<S: ByteSource> Model<S> {
+    /// Opens a file and, if it is the first of a split set, its siblings.
+    ///
+    /// # Errors
+    /// [`ModelError`] that names the file, the field or the tensor.
+    pub async fn open(
+        first: S,
+        open_sibling: impl AsyncFnMut(&str) -> Result<S, SourceError>,
+    ) -> Result<Self, ModelError> {
+        let file = ModelFile::open(first, open_sibling).await?;
+        let arch = Arch::of(file.metadata())?;
+        let config = Config::new(file.metadata())?;
+        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+        let template = ChatTemplate::from_metadata(file.metadata(), None)?;
+        Ok(Model { file, arch, config, tokenizer, template })
+    }
+
+    /// The file's metadata.
+    pub fn metadata(&self) -> &Metadata {
+        self.file.metadata()
+    }
+
+    /// The file's tensors.
+    pub fn tensors(&self) -> &[TensorInfo] {
+        self.file.tensors()
+    }
+
+    /// The family.
+    pub fn arch(&self) -> &'static Arch {
+        self.arch
+    }
+
+    /// The common metadata.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// The chat template, if the file has one.
+    pub fn template(&self) -> Option<&ChatTemplate> {
+        self.template.as_ref()
+    }
+
+    /// Bytes of all tensors.
+    pub fn n_byte(&self) -> u64 {
+        self.file.n_byte_data()
+    }
+
+    /// Values of all tensors.
+    pub fn n_param(&self) -> u64 {
+        self.tensors().iter().map(TensorInfo::n_elem).sum()
+    }
+
+    /// A short description: family, size, and file type, such as `llama 7B Q4_K - Medium`.
+    pub fn describe(&self) -> String {
+        let n = self.n_param() as f64;
+        let size = [(1e9, "B"), (1e6, "M"), (1e3, "K")].into_iter().find(|(unit, _)| n >= *unit);
+        let size = size.map_or(format!("{n}"), |(unit, letter)| format!("{:.2}{letter}", n / unit));
+        format!("{} {size} {}", self.arch.name, self.file_type())
+    }
+
+    /// The file type's name, or the format of most tensors where the file names none.
+    pub fn file_type(&self) -> String {
+        let id = self.metadata().opt_u32("general.file_type").ok().flatten();
+        if let Some(t) = id.and_then(FileType::from_id) {
+            return t.name().to_owned();
+        }
+        let count = |ty: GgmlType| self.tensors().iter().filter(|t| t.ty == ty).map(|t| t.n_byte).sum::<u64>();
+        let most = self.tensors().iter().map(|t| t.ty).max_by_key(|ty| count(*ty));
+        most.map_or("no tensors".into(), |t| t.name().to_uppercase())
+    }
+
+    /// The graph for a context of `n_ctx` tokens.
+    ///
+    /// # Errors
+    /// [`ModelError`] for tensors that are missing or have another shape than the metadata say.
+    pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
+        let find = |name: &str| self.file.tensor(name);
+        let factors = match rope_factor_tensor(find, &self.config, n_ctx) {
+            Some(t) => Some(self.rope_factors(t).await?),
+            None => None,
+        };
+        let mut builder = Builder::new(self.metadata(), &self.config, factors, &find);
+        (self.arch.build)(&mut builder)?;
+        Ok(builder.finish())
+    }
+
+    async fn rope_factors(&self, t: &TensorInfo) -> Result<Vec<f32>, ModelError> {
+        let expected = u64::from(self.config.n_rot / 2);
+        if t.ty != GgmlType::F32 || t.n_elem() != expected {
+            let (tensor, found) = (t.name.clone(), t.shape());
+            return Err(ModelError::Shape { tensor, expected: vec![expected], found });
+        }
+        let mut bytes = vec![0; t.n_byte as usize];
+        self.file.read_tensor(t, 0, &mut bytes).await?;
+        Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+    }
+}
+
+impl<S: ByteSource> Tensors for Model<S> {
+    async fn read(
+        &self,
+        name: &str,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let tensor = self.file.tensor(name).ok_or_else(|| format!("no tensor `{name}`"))?;
+        Ok(self.file.read_tensor(tensor, offset, buf).await?)
+    }
+}

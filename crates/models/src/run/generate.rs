@@ -1,0 +1,390 @@
+//! Generation: tokens to text, with several tokens under way on the device.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use chaski_kernels::ops::sample::{MAX_TOP_K, SampleParams};
+use chaski_runtime::gpu::{Choose, Ticket};
+use web_time::Instant;
+
+use super::runner::{Device, Runner};
+use crate::error::ModelError;
+use crate::sampler::{Mirostat, Sampler, SamplerKind, SamplerParams};
+use crate::text::{StopStrings, Stopped, TextStream};
+use crate::tokenizer::{RenderSpecial, Tokenizer};
+
+/// How to generate.
+#[derive(Clone, Debug)]
+pub struct GenerateOptions {
+    /// Tokens at most; `None` until the context is full.
+    pub max_tokens: Option<usize>,
+    /// How tokens are chosen.
+    pub sampler: SamplerParams,
+    /// Texts that end the answer; they are not part of it.
+    pub stop: Vec<String>,
+    /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed.
+    pub interval: u32,
+    /// Show special tokens in the text.
+    pub special: RenderSpecial,
+}
+
+impl Default for GenerateOptions {
+    fn default() -> Self {
+        GenerateOptions {
+            max_tokens: None,
+            sampler: SamplerParams::default(),
+            stop: Vec::new(),
+            interval: 0,
+            special: RenderSpecial::No,
+        }
+    }
+}
+
+/// Why a generation ended.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// The model ended its answer.
+    Stop,
+    /// A stop text came.
+    StopText,
+    /// As many tokens as were asked for.
+    Length,
+    /// The context is full.
+    Context,
+}
+
+/// A piece of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// Text that is certain now; may be empty while a character or a stop text is incomplete.
+    pub text: String,
+    /// The token that brought it; `None` for text held back until the end.
+    pub token: Option<u32>,
+}
+
+/// Counts and times of a generation.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Tokens of the prompt that had to be run.
+    pub n_prompt: usize,
+    /// Tokens of the prompt that were in the cache already.
+    pub n_cached: usize,
+    /// Tokens of the answer.
+    pub n_token: usize,
+    /// Time until the first token.
+    pub first: Duration,
+    /// Time from the first token to the last.
+    pub rest: Duration,
+    /// Submissions to the device.
+    pub n_group: usize,
+}
+
+impl Stats {
+    /// Prompt tokens a second, the first token's choice included.
+    pub fn prompt_rate(&self) -> f64 {
+        self.n_prompt as f64 / self.first.as_secs_f64().max(1e-9)
+    }
+
+    /// Answer tokens a second, after the first.
+    pub fn token_rate(&self) -> f64 {
+        self.n_token.saturating_sub(1) as f64 / self.rest.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Who chooses the next token.
+enum Chooser {
+    /// The device, without waiting for the processor.
+    Device(Choose),
+    /// The processor, from logits that are read back for every token.
+    Processor(Box<Sampler>),
+}
+
+/// An answer in the making; dropping it ends it.
+pub struct Generation<'a> {
+    runner: &'a mut Runner,
+    tokenizer: &'a Tokenizer,
+    options: GenerateOptions,
+    chooser: Chooser,
+    stream: TextStream,
+    stop: StopStrings,
+    /// Groups under way on the device, and when each was sent.
+    tickets: VecDeque<Ticket>,
+    /// Tokens chosen but not looked at.
+    ready: VecDeque<u32>,
+    /// Tokens sent or to be had, since the start.
+    n_sent: usize,
+    /// Tokens of the prompt in the cache.
+    n_base: usize,
+    /// Tokens accepted.
+    accepted: Vec<u32>,
+    interval: u32,
+    last_group: Instant,
+    start: Instant,
+    first_at: Option<Instant>,
+    finish: Option<Finish>,
+    stats: Stats,
+}
+
+/// What a group of tokens should take on the device at most, so that text flows.
+const GROUP_TIME: Duration = Duration::from_millis(25);
+/// Tokens of a group at most: a quarter of the ring.
+const MAX_GROUP: u32 = 16;
+
+impl<'a> Generation<'a> {
+    /// Runs the prompt (all tokens of the sequence; what the cache has of them is not run again) and starts.
+    ///
+    /// # Errors
+    /// [`ModelError`] for unknown tokens, a prompt that fills the context, or a device that fails.
+    pub fn start(
+        runner: &'a mut Runner,
+        tokenizer: &'a Tokenizer,
+        prompt: &[u32],
+        options: GenerateOptions,
+    ) -> Result<Self, ModelError> {
+        let start = Instant::now();
+        if prompt.is_empty() {
+            return Err(ModelError::ShortText { found: 0, what: "a generation", needed: 1 });
+        }
+        // At least one token is run, for its logits.
+        let same = runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
+        runner.truncate(same);
+        let software = runner.gpu().is_none_or(|g| g.gpu().caps().software);
+        let mut options = options;
+        // One seed for the whole answer, wherever tokens are chosen.
+        let chooser = match device_choice(&options.sampler, tokenizer) {
+            Some(choose) if runner.gpu().is_some() => Chooser::Device(choose),
+            _ => Chooser::Processor(Box::new(Sampler::new(options.sampler.clone(), tokenizer))),
+        };
+        if let (Chooser::Device(Choose::Sample), Some(g)) = (&chooser, runner.gpu_mut()) {
+            let seed = Sampler::new(options.sampler.clone(), tokenizer).seed();
+            let p = &options.sampler;
+            g.set_sampler(&SampleParams {
+                top_k: p.top_k as u32,
+                top_p: p.top_p,
+                min_p: p.min_p,
+                temp: p.temp,
+                seed,
+            });
+        }
+        let room = runner.n_ctx() as usize - prompt.len().min(runner.n_ctx() as usize);
+        options.max_tokens = Some(options.max_tokens.unwrap_or(usize::MAX));
+        runner.prefill(&prompt[same..])?;
+        let mut g = Generation {
+            interval: if options.interval > 0 { options.interval.min(MAX_GROUP) } else { 1 },
+            stop: StopStrings::new(options.stop.iter().cloned()),
+            // The text goes on after a prompt: a leading space is part of it.
+            stream: TextStream::new(),
+            n_base: prompt.len(),
+            runner,
+            tokenizer,
+            options,
+            chooser,
+            tickets: VecDeque::new(),
+            ready: VecDeque::new(),
+            n_sent: 0,
+            accepted: Vec::new(),
+            last_group: start,
+            start,
+            first_at: None,
+            finish: None,
+            stats: Stats { n_prompt: prompt.len() - same, n_cached: same, ..Stats::default() },
+        };
+        if g.options.max_tokens == Some(0) {
+            g.finish = Some(Finish::Length);
+        } else if let Chooser::Device(choose) = g.chooser {
+            let gpu = g.runner.gpu_mut().expect("the device chooses only on a device");
+            g.tickets.push_back(gpu.choose(choose)?);
+            g.n_sent = 1;
+            // Software devices run at once what they are sent: nothing is gained by sending ahead.
+            if !software {
+                g.send(room)?;
+            }
+        }
+        Ok(g)
+    }
+
+    /// Sends the next group of tokens if there is room for one.
+    fn send(&mut self, room: usize) -> Result<(), ModelError> {
+        let Chooser::Device(choose) = self.chooser else { return Ok(()) };
+        let max = self.options.max_tokens.unwrap_or(usize::MAX);
+        // A token that is run takes a cell of the context; the last one chosen is not run.
+        let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
+        let n = (self.interval as usize).min(left) as u32;
+        if n > 0 {
+            let pos = (self.n_base + self.n_sent - 1) as u32;
+            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
+            self.tickets.push_back(gpu.decode(n, pos, choose)?);
+            self.n_sent += n as usize;
+            self.stats.n_group += 1;
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> usize {
+        (self.runner.n_ctx() as usize).saturating_sub(self.n_base)
+    }
+
+    /// The next piece of text, or `None` at the end.
+    ///
+    /// # Errors
+    /// Device errors; logits that are not finite.
+    pub async fn next(&mut self) -> Result<Option<Piece>, ModelError> {
+        if self.finish.is_some() {
+            return Ok(None);
+        }
+        let max = self.options.max_tokens.unwrap_or(usize::MAX);
+        if self.accepted.len() >= max {
+            return Ok(Some(self.end(Finish::Length)));
+        }
+        let Some(token) = self.next_token().await? else {
+            return Ok(Some(self.end(Finish::Context)));
+        };
+        let now = Instant::now();
+        match self.first_at {
+            None => {
+                self.first_at = Some(now);
+                self.stats.first = now - self.start;
+            }
+            Some(first) => self.stats.rest = now - first,
+        }
+        self.stats.n_token += 1;
+        if self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
+            return Ok(Some(self.end(Finish::Stop)));
+        }
+        self.accepted.push(token);
+        let bytes = self.tokenizer.token_bytes(token, self.options.special);
+        let text = self.stream.push(&bytes).unwrap_or("").to_owned();
+        let (text, stopped) = self.stop.push(&text);
+        let text = text.to_owned();
+        if let Stopped::Yes { .. } = stopped {
+            self.conclude(Finish::StopText);
+        }
+        Ok(Some(Piece { text, token: Some(token) }))
+    }
+
+    async fn next_token(&mut self) -> Result<Option<u32>, ModelError> {
+        if let Some(t) = self.ready.pop_front() {
+            return Ok(Some(t));
+        }
+        if let Chooser::Processor(_) = self.chooser {
+            return self.next_on_processor().await;
+        }
+        if self.tickets.is_empty() {
+            self.send(self.room())?;
+        }
+        let Some(ticket) = self.tickets.pop_front() else { return Ok(None) };
+        // While this group's tokens are looked at, the device runs the next.
+        let software = self.runner.gpu().is_none_or(|g| g.gpu().caps().software);
+        if !software && self.tickets.is_empty() {
+            self.send(self.room())?;
+        }
+        let gpu = self.runner.gpu_mut().expect("tickets come from a device");
+        let tokens = gpu.tokens(ticket).await?;
+        self.adapt(tokens.len());
+        self.ready.extend(tokens);
+        Ok(self.ready.pop_front())
+    }
+
+    /// Longer groups while they come fast, so that readbacks cost little; shorter ones when they do not.
+    fn adapt(&mut self, n: usize) {
+        let took = self.last_group.elapsed();
+        self.last_group = Instant::now();
+        if self.options.interval == 0 && self.first_at.is_some() {
+            let per_token = took / n.max(1) as u32;
+            if per_token * self.interval * 2 <= GROUP_TIME {
+                self.interval = (self.interval * 2).min(MAX_GROUP);
+            } else if per_token * self.interval > GROUP_TIME * 2 {
+                self.interval = (self.interval / 2).max(1);
+            }
+        }
+    }
+
+    async fn next_on_processor(&mut self) -> Result<Option<u32>, ModelError> {
+        if let Some(last) = self.accepted.last().copied() {
+            if self.runner.history.len() >= self.runner.n_ctx() as usize {
+                return Ok(None);
+            }
+            self.runner.prefill(&[last])?;
+        }
+        let logits = self.runner.logits().await?;
+        let Chooser::Processor(sampler) = &mut self.chooser else { return Ok(None) };
+        let token = sampler.sample(&logits)?;
+        sampler.accept(token);
+        Ok(Some(token))
+    }
+
+    /// Ends with the text that was held back.
+    fn end(&mut self, finish: Finish) -> Piece {
+        let rest = self.stream.finish().unwrap_or("").to_owned();
+        let mut text = self.stop.push(&rest).0.to_owned();
+        text.push_str(self.stop.finish());
+        self.conclude(finish);
+        Piece { text, token: None }
+    }
+
+    /// Notes what the cache holds for certain: the prompt and all accepted tokens but the last.
+    fn conclude(&mut self, finish: Finish) {
+        self.finish = Some(finish);
+        self.settle_history();
+    }
+
+    fn settle_history(&mut self) {
+        let n = self.accepted.len().saturating_sub(1);
+        self.runner.history.truncate(self.n_base);
+        self.runner.history.extend_from_slice(&self.accepted[..n]);
+    }
+
+    /// Why it ended, once it has.
+    pub fn finish(&self) -> Option<Finish> {
+        self.finish
+    }
+
+    /// Counts and times so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Tokens accepted so far.
+    pub fn tokens(&self) -> &[u32] {
+        &self.accepted
+    }
+}
+
+impl Drop for Generation<'_> {
+    fn drop(&mut self) {
+        if self.finish.is_none() {
+            self.settle_history();
+        }
+        if let Device::Gpu(g) = &mut self.runner.device {
+            // Tokens sent ahead are dropped; their readbacks must not be taken for later ones.
+            for ticket in self.tickets.drain(..) {
+                g.discard(ticket);
+            }
+        }
+    }
+}
+
+/// What the device can do of a chain of samplers; `None` if it needs the processor.
+fn device_choice(p: &SamplerParams, tokenizer: &Tokenizer) -> Option<Choose> {
+    let biased = !p.logit_bias.is_empty() || p.ignore_eos || !tokenizer.suppressed().is_empty();
+    if biased {
+        return None;
+    }
+    if p.is_argmax() {
+        return Some(Choose::Greedy);
+    }
+    let penalised =
+        p.penalty_last_n > 0 && (p.penalty_repeat != 1.0 || p.penalty_freq != 0.0 || p.penalty_present != 0.0);
+    let plain = !penalised
+        && p.samplers == SamplerKind::DEFAULT_ORDER
+        && p.min_keep <= 1
+        && p.dry_multiplier == 0.0
+        && p.top_n_sigma <= 0.0
+        && p.typical_p >= 1.0
+        && (p.xtc_probability <= 0.0 || p.xtc_threshold > 0.5)
+        && p.dynatemp_range <= 0.0
+        && p.mirostat == Mirostat::Off
+        && p.adaptive_target < 0.0;
+    let fits = p.top_k > 0 && p.top_k as u32 <= MAX_TOP_K && p.temp > 0.0;
+    (plain && fits).then_some(Choose::Sample)
+}

@@ -1,0 +1,9 @@
+//! Running a model: one sequence on a device, generation, perplexity.
+
+mod generate;
+mod perplexity;
+mod runner;
+
+pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
+pub use perplexity::{Perplexity, perplexity};
+pub use runner::{KvType, Runner, RunnerConfig, Target};

@@ -1,0 +1,255 @@
+//! One sequence on a device: what is in the cache, and how tokens get there.
+
+use std::sync::Arc;
+
+use chaski_runtime::cpu::CpuModel;
+use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
+use chaski_runtime::plan::PlanConfig;
+use ggml_format::ByteSource;
+
+use crate::error::ModelError;
+use crate::model::Model;
+
+/// Where a model runs.
+#[derive(Clone)]
+pub enum Target {
+    /// An open device.
+    Gpu(Arc<Gpu>),
+    /// The processor, through the references.
+    Cpu,
+}
+
+/// Type of the KV cache.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum KvType {
+    /// f32 while the cache is small (up to 64 MiB), f16 above.
+    #[default]
+    Auto,
+    /// f32
+    F32,
+    /// f16
+    F16,
+}
+
+/// Bytes up to which [`KvType::Auto`] spends full precision.
+const SMALL_KV: u64 = 64 << 20;
+
+impl KvType {
+    /// Whether a model's cache of `n_ctx` tokens is f16.
+    pub fn is_f16<S: ByteSource>(self, model: &Model<S>, n_ctx: u32) -> bool {
+        let c = model.config();
+        let heads: u64 = c.n_head_kv.iter().map(|h| u64::from(*h)).sum();
+        let n_byte = heads * u64::from(c.d_head + c.d_head_v) * u64::from(n_ctx) * 4;
+        match self {
+            KvType::F32 => false,
+            KvType::F16 => true,
+            KvType::Auto => n_byte > SMALL_KV,
+        }
+    }
+}
+
+/// How to run a model.
+#[derive(Clone, Debug)]
+pub struct RunnerConfig {
+    /// Tokens of the sequence at most; 0 takes the model's own context, at most 4096.
+    pub n_ctx: u32,
+    /// Type of the KV cache.
+    pub kv: KvType,
+    /// Tokens that are run at once at most when a prompt is read.
+    pub chunk: u32,
+    /// Products of many columns may round their inputs to f16.
+    pub f16_tiles: bool,
+}
+
+impl Default for RunnerConfig {
+    fn default() -> Self {
+        RunnerConfig { n_ctx: 0, kv: KvType::Auto, chunk: 512, f16_tiles: false }
+    }
+}
+
+impl RunnerConfig {
+    /// The context that a model gets.
+    pub fn n_ctx_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
+        if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
+    }
+}
+
+pub(crate) enum Device {
+    Gpu(Box<GpuModel>),
+    Cpu(Box<CpuModel>),
+}
+
+/// A loaded model with one sequence.
+pub struct Runner {
+    pub(crate) device: Device,
+    n_ctx: u32,
+    n_vocab: u32,
+    kv_f16: bool,
+    /// Tokens whose keys and values are in the cache.
+    pub(crate) history: Vec<u32>,
+    /// Logits of the last token, where they came to the processor anyway.
+    pub(crate) cpu_logits: Vec<f32>,
+}
+
+impl Runner {
+    /// Loads a model onto a target.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a tensor is missing or wrong, the model does not fit, or the device fails.
+    pub async fn load<S: ByteSource>(
+        model: &Model<S>,
+        target: &Target,
+        config: &RunnerConfig,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Runner, ModelError> {
+        let n_ctx = config.n_ctx_for(model);
+        let kv_f16 = config.kv.is_f16(model, n_ctx);
+        let graph = model.graph(n_ctx).await?;
+        let n_vocab = model.config().n_vocab;
+        let device = match target {
+            Target::Gpu(gpu) => {
+                let plan = PlanConfig {
+                    n_ctx,
+                    n_seq: 1,
+                    max_col: config.chunk.clamp(1, n_ctx),
+                    page: 64,
+                    kv_f16,
+                    f16_tiles: config.f16_tiles,
+                    ring: 64,
+                };
+                let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;
+                Device::Gpu(Box::new(loaded))
+            }
+            Target::Cpu => {
+                let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
+                Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv_f16, model, report).await?))
+            }
+        };
+        Ok(Runner { device, n_ctx, n_vocab, kv_f16, history: Vec::new(), cpu_logits: Vec::new() })
+    }
+
+    /// Tokens that the sequence may have.
+    pub fn n_ctx(&self) -> u32 {
+        self.n_ctx
+    }
+
+    /// Entries of the vocabulary.
+    pub fn n_vocab(&self) -> u32 {
+        self.n_vocab
+    }
+
+    /// The KV cache is f16 (else f32).
+    pub fn kv_is_f16(&self) -> bool {
+        self.kv_f16
+    }
+
+    /// Tokens whose keys and values are in the cache.
+    pub fn history(&self) -> &[u32] {
+        &self.history
+    }
+
+    /// Memory, by what it holds.
+    pub fn memory(&self) -> Memory {
+        match &self.device {
+            Device::Gpu(g) => g.memory().clone(),
+            Device::Cpu(c) => Memory {
+                items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte: c.n_byte() }],
+            },
+        }
+    }
+
+    /// The model on a GPU, for measurements.
+    pub fn gpu_mut(&mut self) -> Option<&mut GpuModel> {
+        match &mut self.device {
+            Device::Gpu(g) => Some(g),
+            Device::Cpu(_) => None,
+        }
+    }
+
+    /// The model on a GPU.
+    pub fn gpu(&self) -> Option<&GpuModel> {
+        match &self.device {
+            Device::Gpu(g) => Some(g),
+            Device::Cpu(_) => None,
+        }
+    }
+
+    /// Forgets all tokens from position `n` on.
+    pub fn truncate(&mut self, n: usize) {
+        self.history.truncate(n);
+    }
+
+    fn check(&self, tokens: &[u32]) -> Result<(), ModelError> {
+        match tokens.iter().find(|t| **t >= self.n_vocab) {
+            Some(t) => Err(ModelError::Token { token: *t, n_vocab: self.n_vocab }),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs tokens after the history, in chunks; the logits of the last stay where they are made.
+    ///
+    /// # Errors
+    /// [`ModelError::Token`]; a full context; device errors.
+    pub fn prefill(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
+        self.check(tokens)?;
+        let pos = self.history.len() as u32;
+        match &mut self.device {
+            Device::Gpu(g) => g.prefill(tokens, pos, true)?,
+            Device::Cpu(c) => {
+                if !tokens.is_empty() {
+                    self.cpu_logits = c.eval(tokens, pos, false)?;
+                }
+            }
+        }
+        self.history.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// Runs tokens without keeping any logits.
+    ///
+    /// # Errors
+    /// As [`Self::prefill`].
+    pub fn feed(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
+        self.check(tokens)?;
+        let pos = self.history.len() as u32;
+        match &mut self.device {
+            Device::Gpu(g) => g.prefill(tokens, pos, false)?,
+            Device::Cpu(c) => drop(c.eval(tokens, pos, false)?),
+        }
+        self.history.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// The logits of the last token of [`Self::prefill`]: `[n_vocab]`.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn logits(&mut self) -> Result<Vec<f32>, ModelError> {
+        Ok(match &mut self.device {
+            Device::Gpu(g) => g.logits().await?,
+            Device::Cpu(_) => self.cpu_logits.clone(),
+        })
+    }
+
+    /// Runs tokens after the history, `chunk` at once, and returns the logits of each: `[n, n_vocab]`.
+    ///
+    /// # Errors
+    /// [`ModelError::Token`]; a full context; device errors.
+    pub async fn eval_all(&mut self, tokens: &[u32], chunk: usize) -> Result<Vec<f32>, ModelError> {
+        self.check(tokens)?;
+        let mut out = Vec::new();
+        let chunk = match &self.device {
+            Device::Gpu(g) => chunk.min(g.all_cols() as usize),
+            Device::Cpu(_) => chunk,
+        };
+        for part in tokens.chunks(chunk.max(1)) {
+            let pos = self.history.len() as u32;
+            out.extend(match &mut self.device {
+                Device::Gpu(g) => g.eval_all(part, pos).await?,
+                Device::Cpu(c) => c.eval(part, pos, true)?,
+            });
+            self.history.extend_from_slice(part);
+        }
+        Ok(out)
+    }
+}
