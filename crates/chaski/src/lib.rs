@@ -1,1 +1,42 @@
-//! Placeholder line; see ARCHITECTURE.md.
+//! Run large language models from GGUF files on any GPU.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), chaski::Error> {
+//! use chaski::{Engine, GenerateOptions, Source};
+//!
+//! let mut engine = Engine::builder(Source::path("model.gguf")).context(4096).build().await?;
+//! let mut answer = engine.generate("Once upon a time", GenerateOptions::default())?;
+//! while let Some(piece) = answer.next().await? {
+//!     print!("{}", piece.text);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything is a future and no async runtime is needed: natively `pollster::block_on` will do, in a browser the
+//! event loop does.
+
+mod engine;
+mod error;
+mod source;
+
+pub use chaski_models::{
+    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, KvType, LocalTime, Message,
+    Mirostat, ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, Runner, SamplerKind, SamplerParams,
+    Stats, TemplateOptions, Tokenizer, perplexity, strip_added_special,
+};
+pub use chaski_runtime::RuntimeError;
+pub use chaski_runtime::gpu::{
+    AdapterSummary, GpuOptions, Memory, MemoryItem, Profile, ProfileRow, Progress, Stage, adapters,
+};
+pub use engine::{DeviceChoice, DeviceInfo, Engine, EngineBuilder};
+pub use error::Error;
+pub use source::{AnySource, ModelInfo, OpenModel, Source};
+
+/// What the runtime knows of kernels and feature sets.
+pub mod kernels {
+    pub use chaski_runtime::kernels::{Caps, FeatureSet};
+}
+
+/// The GGUF reader and writer, and the tensor formats.
+pub use ggml_format as gguf;

@@ -12,12 +12,20 @@ use crate::error::ModelError;
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-pub(crate) fn attention(b: &mut Builder<'_>, block: &str, layer: usize, x: ValueId) -> Result<ValueId, ModelError> {
+pub(crate) fn attention(
+    b: &mut Builder<'_>,
+    block: &str,
+    layer: usize,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
     let c = b.config;
     let (n_head, n_kv, d) = (c.n_head[layer], c.n_head_kv[layer], c.d_head);
     if n_kv == 0 || n_head == 0 || c.d_head_v != d {
         return Err(ModelError::Unsupported {
-            what: format!("layer {layer} with {n_head} query heads, {n_kv} KV heads, {d} and {} channels", c.d_head_v),
+            what: format!(
+                "layer {layer} with {n_head} query heads, {n_kv} KV heads, {d} and {} channels",
+                c.d_head_v
+            ),
         });
     }
     let n_embd = c.n_embd;

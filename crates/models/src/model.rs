@@ -89,7 +89,8 @@ impl<S: ByteSource> Model<S> {
         if let Some(t) = id.and_then(FileType::from_id) {
             return t.name().to_owned();
         }
-        let count = |ty: GgmlType| self.tensors().iter().filter(|t| t.ty == ty).map(|t| t.n_byte).sum::<u64>();
+        let count =
+            |ty: GgmlType| self.tensors().iter().filter(|t| t.ty == ty).map(|t| t.n_byte).sum::<u64>();
         let most = self.tensors().iter().map(|t| t.ty).max_by_key(|ty| count(*ty));
         most.map_or("no tensors".into(), |t| t.name().to_uppercase())
     }

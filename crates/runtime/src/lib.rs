@@ -13,6 +13,7 @@ mod platform;
 pub mod cpu;
 pub mod gpu;
 pub mod graph;
+pub use chaski_kernels as kernels;
 pub mod plan;
 
 pub use error::RuntimeError;

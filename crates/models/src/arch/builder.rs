@@ -80,7 +80,11 @@ impl Config {
             }
         }
         if n_rot > d_head || n_rot % 2 != 0 {
-            return Err(wrong("rope.dimension_count", n_rot.into(), "must be even and at most the head's channels"));
+            return Err(wrong(
+                "rope.dimension_count",
+                n_rot.into(),
+                "must be even and at most the head's channels",
+            ));
         }
         for (q, kv) in n_head.iter().zip(&n_head_kv) {
             if *kv != 0 && q % kv != 0 {
@@ -114,7 +118,12 @@ impl Config {
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for mistyped keys, [`ModelError::Unsupported`] for an unknown scaling.
-    pub fn rope(&self, m: &Metadata, pairing: RopePairing, factors: Option<Vec<f32>>) -> Result<Rope, ModelError> {
+    pub fn rope(
+        &self,
+        m: &Metadata,
+        pairing: RopePairing,
+        factors: Option<Vec<f32>>,
+    ) -> Result<Rope, ModelError> {
         let key = |k: &str| format!("{}.rope.{k}", self.arch);
         let base = m.opt_f32(&key("freq_base"))?.unwrap_or(10_000.0);
         let kind = m.opt_str(&key("scaling.type"))?.unwrap_or("linear");
@@ -259,9 +268,8 @@ impl<'a> Builder<'a> {
             let weight = Weight { name: fused.clone(), ty: t.ty, row0, n_row, n_col: n_in };
             let weight = self.graph.weight(weight);
             // A part of the bias is a run of single values.
-            let bias = bias_ty.map(|ty| {
-                self.graph.weight(Weight { name: bias.clone(), ty, row0, n_row, n_col: 1 })
-            });
+            let bias =
+                bias_ty.map(|ty| self.graph.weight(Weight { name: bias.clone(), ty, row0, n_row, n_col: 1 }));
             row0 += n_row;
             Linear { weight, bias, scale: None }
         }))

@@ -146,7 +146,8 @@ impl<'a> Generation<'a> {
             return Err(ModelError::ShortText { found: 0, what: "a generation", needed: 1 });
         }
         // At least one token is run, for its logits.
-        let same = runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
+        let same =
+            runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
         runner.truncate(same);
         let software = runner.gpu().is_none_or(|g| g.gpu().caps().software);
         let mut options = options;
@@ -373,8 +374,8 @@ fn device_choice(p: &SamplerParams, tokenizer: &Tokenizer) -> Option<Choose> {
     if p.is_argmax() {
         return Some(Choose::Greedy);
     }
-    let penalised =
-        p.penalty_last_n > 0 && (p.penalty_repeat != 1.0 || p.penalty_freq != 0.0 || p.penalty_present != 0.0);
+    let penalised = p.penalty_last_n > 0
+        && (p.penalty_repeat != 1.0 || p.penalty_freq != 0.0 || p.penalty_present != 0.0);
     let plain = !penalised
         && p.samplers == SamplerKind::DEFAULT_ORDER
         && p.min_keep <= 1

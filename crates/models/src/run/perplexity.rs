@@ -33,7 +33,11 @@ pub async fn perplexity(
 ) -> Result<Perplexity, ModelError> {
     let tokens = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::No)?;
     if tokens.len() < 2 * n_ctx || n_ctx < 2 {
-        return Err(ModelError::ShortText { found: tokens.len(), what: "perplexity", needed: 2 * n_ctx.max(2) });
+        return Err(ModelError::ShortText {
+            found: tokens.len(),
+            what: "perplexity",
+            needed: 2 * n_ctx.max(2),
+        });
     }
     let n_chunk = (tokens.len() / n_ctx).min(max_chunks);
     let first = n_ctx / 2;

@@ -153,7 +153,11 @@ impl Runner {
         match &self.device {
             Device::Gpu(g) => g.memory().clone(),
             Device::Cpu(c) => Memory {
-                items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte: c.n_byte() }],
+                items: vec![MemoryItem {
+                    what: "weights and kv cache (processor)",
+                    n_buffer: 0,
+                    n_byte: c.n_byte(),
+                }],
             },
         }
     }

@@ -29,7 +29,10 @@ pub struct Part {
 
 /// A step: one node, or several that belong together.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "fields are inputs `x`, result `y`, and what the graph's node of that name has")]
+#[allow(
+    missing_docs,
+    reason = "fields are inputs `x`, result `y`, and what the graph's node of that name has"
+)]
 pub enum Fused {
     /// Token embeddings to `y`.
     Embed { table: WeightId, y: ValueId },

@@ -1,0 +1,47 @@
+//! The error that callers see.
+
+use chaski_models::ModelError;
+use chaski_runtime::RuntimeError;
+use ggml_format::SourceError;
+
+/// An error of the engine. Display prints one frame; `source()` has the rest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The model: its file, its tokens, its template.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The device.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// A file that cannot be opened.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The default model was left out of this build.
+    #[error(
+        "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"
+    )]
+    NoDefaultModel,
+    /// A chat with a model that has no template.
+    #[error("the model has no chat template; give it a plain prompt")]
+    NoTemplate,
+}
+
+impl Error {
+    /// The device is out of memory.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.runtime(), Some(RuntimeError::OutOfMemory { .. }))
+    }
+
+    /// The device is gone; [`crate::Engine::rebuild`] makes a new one.
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. }))
+    }
+
+    fn runtime(&self) -> Option<&RuntimeError> {
+        match self {
+            Error::Runtime(e) | Error::Model(ModelError::Runtime(e)) => Some(e),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Where a model comes from.
+
+use std::path::PathBuf;
+
+use chaski_models::Model;
+use ggml_format::{ByteSource, HeaderBytes, MemorySource, SourceError};
+
+use crate::error::Error;
+
+/// Where a model comes from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Source {
+    /// A file; the first of a split set brings its siblings.
+    Path(PathBuf),
+    /// A file in memory.
+    Bytes {
+        /// A name for messages.
+        name: String,
+        /// The whole file.
+        bytes: &'static [u8],
+    },
+    /// The model that is embedded in the build: a small teller of children's stories.
+    Default,
+}
+
+#[cfg(feature = "default-model")]
+const DEFAULT_MODEL: Option<&[u8]> = Some(include_bytes!("../../../fixtures/storyteller-Q4_K_M.gguf"));
+#[cfg(not(feature = "default-model"))]
+const DEFAULT_MODEL: Option<&[u8]> = None;
+
+impl Source {
+    /// A file.
+    pub fn path(path: impl Into<PathBuf>) -> Source {
+        Source::Path(path.into())
+    }
+
+    /// Opens the file: reads its header, not its weights.
+    ///
+    /// # Errors
+    /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
+    pub async fn open(&self) -> Result<OpenModel, Error> {
+        let first = self.bytes()?;
+        Ok(Model::open(first, async |name: &str| sibling(name)).await?)
+    }
+
+    fn bytes(&self) -> Result<AnySource, Error> {
+        Ok(match self {
+            Source::Path(path) => open_file(path)?,
+            Source::Bytes { name, bytes } => AnySource::Memory(MemorySource::new(name.clone(), *bytes)),
+            Source::Default => {
+                let bytes = DEFAULT_MODEL.ok_or(Error::NoDefaultModel)?;
+                AnySource::Memory(MemorySource::new("storyteller-Q4_K_M.gguf", bytes))
+            }
+        })
+    }
+}
+
+/// A model file of any source, opened.
+pub type OpenModel = Model<AnySource>;
+
+/// What a model file says of itself.
+#[derive(Clone, Debug)]
+pub struct ModelInfo {
+    /// Family, size and file type.
+    pub description: String,
+    /// Name of the file or source.
+    pub file: String,
+    /// Bytes of all tensors.
+    pub n_byte: u64,
+    /// Values of all tensors.
+    pub n_param: u64,
+    /// Context that the model was trained for, in tokens.
+    pub n_ctx_train: u32,
+    /// Entries of the vocabulary.
+    pub n_vocab: u32,
+}
+
+/// The byte sources of this crate as one type.
+pub enum AnySource {
+    /// In memory.
+    Memory(MemorySource),
+    /// A file.
+    #[cfg(not(target_arch = "wasm32"))]
+    File(FileSource),
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
+    Ok(AnySource::File(FileSource::open(path)?))
+}
+
+/// A file that is read in place, not mapped: pages of a mapping would count as memory of the process while a model
+/// streams through.
+#[cfg(not(target_arch = "wasm32"))]
+pub struct FileSource {
+    name: String,
+    file: std::fs::File,
+    len: u64,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl FileSource {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`]
+    pub fn open(path: &std::path::Path) -> Result<FileSource, SourceError> {
+        let name = path.display().to_string();
+        let io = |source| SourceError::Io { name: name.clone(), source };
+        let file = std::fs::File::open(path).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
+        if meta.is_dir() {
+            return Err(io(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+        }
+        Ok(FileSource { len: meta.len(), file, name })
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        SourceError::check_range(&self.name, self.len, offset, buf.len() as u64)?;
+        read_exact_at(&self.file, offset, buf)
+            .map_err(|source| SourceError::Io { name: self.name.clone(), source })
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &std::fs::File, offset: u64, buf: &mut [u8]) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buf, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &std::fs::File, mut offset: u64, mut buf: &mut [u8]) -> std::io::Result<()> {
+    while !buf.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buf, offset)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                buf = &mut buf[n..];
+                offset += n as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(target_arch = "wasm32")]
+fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
+    let source = "a browser has no files by path; use bytes".into();
+    Err(Error::Source(SourceError::Other { name: path.display().to_string(), source }))
+}
+
+/// The next file of a split set, which lies beside the first.
+fn sibling(name: &str) -> Result<AnySource, SourceError> {
+    open_file(std::path::Path::new(name)).map_err(|e| match e {
+        Error::Source(e) => e,
+        other => SourceError::Other { name: name.to_owned(), source: Box::new(other) },
+    })
+}
+
+impl ByteSource for AnySource {
+    fn name(&self) -> &str {
+        match self {
+            AnySource::Memory(s) => s.name(),
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(s) => &s.name,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            AnySource::Memory(s) => s.len(),
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(s) => s.len,
+        }
+    }
+
+    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        match self {
+            AnySource::Memory(s) => s.read_at(offset, buf).await,
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(s) => s.read(offset, buf),
+        }
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        match self {
+            AnySource::Memory(s) => s.as_slice(),
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(_) => None,
+        }
+    }
+
+    fn shared(&self) -> Option<HeaderBytes> {
+        match self {
+            AnySource::Memory(s) => s.shared(),
+            #[cfg(not(target_arch = "wasm32"))]
+            AnySource::File(_) => None,
+        }
+    }
+}
