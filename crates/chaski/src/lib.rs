@@ -18,6 +18,7 @@
 
 mod engine;
 mod error;
+mod estimate;
 mod source;
 
 pub use chaski_models::{
@@ -27,10 +28,12 @@ pub use chaski_models::{
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
-    AdapterSummary, GpuOptions, Memory, MemoryItem, Profile, ProfileRow, Progress, Stage, adapters,
+    AdapterSummary, Choose, GpuModel, GpuOptions, Memory, MemoryItem, Profile, ProfileRow, Progress, Stage,
+    Ticket, adapters,
 };
 pub use engine::{DeviceChoice, DeviceInfo, Engine, EngineBuilder};
 pub use error::Error;
+pub use estimate::memory_need;
 pub use source::{AnySource, ModelInfo, OpenModel, Source};
 
 /// What the runtime knows of kernels and feature sets.

@@ -1,2 +1,115 @@
-//! The `chaski` command.
-fn main() {}
+//! The `chaski` command: runs, measures and inspects models in GGUF files.
+//!
+//! One file per command; the options that several share are in `options`, loading with its progress bars in `load`.
+//! Answers go to stdout, everything else to stderr.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+
+mod args;
+mod bench;
+mod cache;
+mod completions;
+mod devices;
+mod failure;
+mod interrupt;
+mod load;
+mod logits;
+mod options;
+mod perplexity;
+mod run;
+mod show;
+mod stats;
+mod synth;
+mod tokenize;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::ui::{Ui, UiArgs};
+
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("CHASKI_COMMIT"),
+    ", wgpu ",
+    env!("CHASKI_WGPU_VERSION"),
+    ")"
+);
+
+const AFTER_HELP: &str = "\
+Examples:
+  chaski run -p \"Once upon a time\"             continue a text with the built-in model
+  chaski run model.gguf \"Why is the sky blue?\"  ask a model
+  chaski run model.gguf                         talk to it
+  chaski bench model.gguf                       how fast it is here
+  chaski devices                                which GPUs there are
+
+Exit codes:
+  0  done    1  failed    2  wrong usage    3  no such file, or not a model    4  out of memory    130  Ctrl-C";
+
+/// Runs large language models from GGUF files on any GPU.
+#[derive(Parser)]
+#[command(name = "chaski", version = LONG_VERSION, after_help = AFTER_HELP, propagate_version = true)]
+#[command(arg_required_else_help = true, infer_subcommands = true)]
+struct Cli {
+    #[command(flatten)]
+    ui: UiArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Answer a prompt, or talk
+    Run(Box<run::Args>),
+    /// Say what a model file holds, and how much memory it needs
+    Show(show::Args),
+    /// List the GPUs
+    Devices(devices::Args),
+    /// Measure speed
+    Bench(Box<bench::Args>),
+    /// Turn text into token ids
+    Tokenize(tokenize::Args),
+    /// Measure how well a model predicts a text
+    Perplexity(perplexity::Args),
+    /// Print the logits after every token, to compare engines
+    Logits(logits::Args),
+    /// Write a model of random weights in the shape of a real one
+    Synth(synth::Args),
+    /// Print the completion script of a shell
+    Completions(completions::Args),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+}
+
+fn main() -> ExitCode {
+    let matches = match Cli::command().try_get_matches_from(args::llama_style(std::env::args_os())) {
+        Ok(matches) => matches,
+        Err(e) => return failure::usage(&e),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(e) => return failure::usage(&e),
+    };
+    let ui = Ui::new(&cli.ui);
+    ui::log_to_stderr(&ui);
+    let result = match cli.command {
+        Command::Run(a) => run::run(*a, &ui),
+        Command::Show(a) => show::run(&a),
+        Command::Devices(a) => devices::run(&a),
+        Command::Bench(a) => bench::run(*a, &ui),
+        Command::Tokenize(a) => tokenize::run(&a),
+        Command::Perplexity(a) => perplexity::run(&a, &ui),
+        Command::Logits(a) => logits::run(&a, &ui),
+        Command::Synth(a) => synth::run(a),
+        Command::Completions(a) => completions::run(&a, Cli::command()),
+        Command::Man => completions::man(Cli::command()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => failure::report(&e, &ui),
+    }
+}

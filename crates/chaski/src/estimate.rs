@@ -1,0 +1,65 @@
+//! Memory that a model will need on a device, before anything is loaded.
+
+use chaski_models::{KvType, ModelError, RunnerConfig};
+use chaski_runtime::RuntimeError;
+use chaski_runtime::gpu::{Memory, MemoryItem};
+use chaski_runtime::kernels::Caps;
+use chaski_runtime::plan::{Groups, PlanConfig, PlanError, fuse, plan};
+
+use crate::error::Error;
+use crate::source::OpenModel;
+
+/// Memory that [`crate::Engine`] will take on a device of these capabilities, by what it holds.
+///
+/// `n_ctx` 0 is the model's own context, at most 4096; `chunk` is the number of prompt tokens that run at once.
+///
+/// # Errors
+/// [`Error`]: tensors that are missing or wrong, or a model that cannot be planned for such a device.
+pub async fn memory_need(
+    model: &OpenModel,
+    n_ctx: u32,
+    kv: KvType,
+    chunk: u32,
+    caps: &Caps,
+) -> Result<Memory, Error> {
+    let n_ctx = RunnerConfig { n_ctx, ..RunnerConfig::default() }.n_ctx_for(model);
+    let graph = model.graph(n_ctx).await?;
+    let config = PlanConfig {
+        n_ctx,
+        n_seq: 1,
+        max_col: chunk.clamp(1, n_ctx),
+        page: 64,
+        kv_f16: kv.is_f16(model, n_ctx),
+        f16_tiles: false,
+        ring: 64,
+    };
+    let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
+    let steps = fuse(&graph).map_err(|e| wrong(e.into()))?;
+    let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;
+    let segments = plan(&graph, &steps, &mut groups, caps, &config).map_err(wrong)?;
+
+    let shards = groups.groups.iter().flat_map(|g| g.shards.iter().map(|s| g.layout(s).n_byte));
+    let aux = groups.aux.iter().map(|a| a.n_word() as u64 * 4);
+    let kv = graph.kv.iter().map(|l| u64::from(config.kv_layout(l.n_kv, l.d).half_words()) * 8);
+    let logits = segments.logits_words * 4;
+    let ring = u64::from(config.ring) * 4;
+    let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
+    Ok(Memory {
+        items: vec![
+            item("weights", shards.chain(aux)),
+            item("kv cache", kv),
+            item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
+            item("logits", [logits]),
+            item("rotation tables", [rope]),
+            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32]),
+            item("readback", [ring, ring, ring, ring, logits]),
+        ],
+    })
+}
+
+/// Buffers are padded to 16 bytes.
+fn item(what: &'static str, sizes: impl IntoIterator<Item = u64>) -> MemoryItem {
+    let sizes = sizes.into_iter().map(|n| n.next_multiple_of(16).max(16));
+    let (n_buffer, n_byte) = sizes.fold((0, 0), |(n, sum), size| (n + 1, sum + size));
+    MemoryItem { what, n_buffer, n_byte }
+}

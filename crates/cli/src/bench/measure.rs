@@ -1,0 +1,226 @@
+//! The measurements: prompts, answers, both, at a depth.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use chaski::{Choose, Runner};
+
+/// What is measured.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) struct Test {
+    /// Tokens of the prompt.
+    pub(super) n_prompt: u32,
+    /// Tokens of the answer.
+    pub(super) n_gen: u32,
+    /// Tokens that are in the cache before, not timed.
+    pub(super) n_depth: u32,
+}
+
+impl Test {
+    /// The name in tables, such as `pp512 @ d4096`.
+    pub(super) fn name(&self) -> String {
+        let name = match (self.n_prompt, self.n_gen) {
+            (p, 0) => format!("pp{p}"),
+            (0, n) => format!("tg{n}"),
+            (p, n) => format!("pp{p}+tg{n}"),
+        };
+        if self.n_depth > 0 { format!("{name} @ d{}", self.n_depth) } else { name }
+    }
+
+    /// Tokens of context that it takes; an answer begins with one token that is there already.
+    pub(super) fn n_ctx(&self) -> u32 {
+        self.n_depth.saturating_add(self.n_prompt).saturating_add(self.n_gen).saturating_add(1)
+    }
+
+    fn n_token(&self) -> u32 {
+        self.n_prompt + self.n_gen
+    }
+}
+
+/// Times of the repetitions of a test.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    pub(super) times: Vec<Duration>,
+    /// Until the first token of the answer could be read; empty for a test without a prompt.
+    pub(super) first: Vec<Duration>,
+    n_token: u32,
+}
+
+impl Samples {
+    pub(super) fn ns(&self) -> Vec<f64> {
+        self.times.iter().map(|t| t.as_nanos() as f64).collect()
+    }
+
+    pub(super) fn rates(&self) -> Vec<f64> {
+        self.times.iter().map(|t| f64::from(self.n_token) / t.as_secs_f64().max(1e-12)).collect()
+    }
+
+    pub(super) fn first_ms(&self) -> Option<f64> {
+        let ms: Vec<f64> = self.first.iter().map(|t| t.as_secs_f64() * 1e3).collect();
+        (!ms.is_empty()).then(|| mean(&ms))
+    }
+}
+
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// Deviation of a sample (with n - 1).
+pub(super) fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let m = mean(values);
+    (values.iter().map(|v| (v - m) * (v - m)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
+}
+
+/// How tests run.
+pub(super) struct Bench<'a> {
+    pub(super) runner: &'a mut Runner,
+    /// Tokens of a group that runs on the device without a readback.
+    pub(super) group: u32,
+    /// Random tokens, as many as the context has.
+    tokens: Vec<u32>,
+}
+
+/// Groups under way at once.
+const IN_FLIGHT: usize = 2;
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(runner: &'a mut Runner, group: u32) -> Self {
+        let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
+        Bench { runner, group, tokens }
+    }
+
+    /// Runs a test once without a record, then `n` times.
+    pub(super) fn run(
+        &mut self,
+        test: &Test,
+        n: u32,
+        mut before: impl FnMut(u32),
+    ) -> anyhow::Result<Samples> {
+        let mut samples = Samples { n_token: test.n_token(), ..Samples::default() };
+        for i in 0..n {
+            before(i);
+            let (time, first) = self.once(test)?;
+            samples.times.push(time);
+            samples.first.extend(first);
+        }
+        Ok(samples)
+    }
+
+    /// Runs a short piece of a test, so that drivers have everything in place.
+    pub(super) fn warm_up(&mut self, test: &Test) -> anyhow::Result<()> {
+        // The whole prompt: kernels of the last, shorter chunk may be other ones.
+        let short = Test { n_prompt: test.n_prompt, n_gen: test.n_gen.min(1), n_depth: 0 };
+        self.once(&short).map(drop)
+    }
+
+    fn once(&mut self, test: &Test) -> anyhow::Result<(Duration, Option<Duration>)> {
+        let depth = test.n_depth as usize;
+        if test.n_prompt == 0 {
+            // An answer goes on after a token, so the last one of the depth is run for its logits.
+            let begin = depth.max(1);
+            self.fill(begin - 1)?;
+            self.runner.prefill(&self.tokens[begin - 1..begin])?;
+            self.first_token()?;
+            self.wait()?;
+            let start = Instant::now();
+            self.answer(test.n_gen, begin as u32)?;
+            return Ok((start.elapsed(), None));
+        }
+        self.fill(depth)?;
+        self.wait()?;
+        let end = depth + test.n_prompt as usize;
+        let start = Instant::now();
+        self.runner.prefill(&self.tokens[depth..end])?;
+        if test.n_gen == 0 {
+            self.wait()?;
+            let time = start.elapsed();
+            self.first_token()?;
+            return Ok((time, Some(start.elapsed())));
+        }
+        self.first_token()?;
+        let first = start.elapsed();
+        self.answer(test.n_gen, end as u32)?;
+        Ok((start.elapsed(), Some(first)))
+    }
+
+    /// Brings the cache to the first `n` tokens; what it holds of them stays.
+    fn fill(&mut self, n: usize) -> anyhow::Result<()> {
+        let same = self.runner.history().iter().zip(&self.tokens[..n]).take_while(|(a, b)| a == b).count();
+        self.runner.truncate(same);
+        if same < n {
+            self.runner.feed(&self.tokens[same..n])?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> anyhow::Result<()> {
+        self.runner.gpu().map_or(Ok(()), |g| g.finish())?;
+        Ok(())
+    }
+
+    /// Chooses the token after the last one that ran, on the device, and reads it.
+    fn first_token(&mut self) -> anyhow::Result<()> {
+        if let Some(gpu) = self.runner.gpu_mut() {
+            let ticket = gpu.choose(Choose::Greedy)?;
+            pollster::block_on(gpu.tokens(ticket))?;
+        }
+        Ok(())
+    }
+
+    /// Runs `n` tokens from position `pos` on, each the most probable one after the last; on the processor any tokens.
+    fn answer(&mut self, n: u32, mut pos: u32) -> anyhow::Result<()> {
+        let Some(gpu) = self.runner.gpu_mut() else {
+            for i in 0..n {
+                let at = (pos + i) as usize;
+                self.runner.prefill(&self.tokens[at..=at])?;
+            }
+            return Ok(());
+        };
+        let (mut sent, mut tickets) = (0, VecDeque::new());
+        while sent < n || !tickets.is_empty() {
+            while tickets.len() < IN_FLIGHT && sent < n {
+                let k = self.group.min(n - sent);
+                tickets.push_back(gpu.decode(k, pos, Choose::Greedy)?);
+                (pos, sent) = (pos + k, sent + k);
+            }
+            if let Some(ticket) = tickets.pop_front() {
+                pollster::block_on(gpu.tokens(ticket))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same tokens in every run.
+fn random_tokens(n: usize, n_vocab: u32) -> Vec<u32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u32 % n_vocab.max(1)
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tests() {
+        let name = |n_prompt, n_gen, n_depth| Test { n_prompt, n_gen, n_depth }.name();
+        assert_eq!(name(512, 0, 0), "pp512");
+        assert_eq!(name(0, 128, 2048), "tg128 @ d2048");
+        assert_eq!(name(512, 128, 0), "pp512+tg128");
+    }
+
+    #[test]
+    fn mean_and_deviation() {
+        assert_eq!((mean(&[1.0, 3.0]), deviation(&[1.0, 3.0])), (2.0, 2f64.sqrt()));
+        assert_eq!(deviation(&[5.0]), 0.0);
+    }
+}

@@ -1,0 +1,108 @@
+//! The driver's compiled kernels, kept in the user's cache directory from run to run.
+//!
+//! There is one file for each adapter and driver. Which one a start will need is known only once the device is open,
+//! and then it is too late: so a second, tiny file remembers for each `--device` where it led the last time. A wrong
+//! guess does no harm, wgpu checks for whom the data was made. Nothing here can fail a command.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use chaski::{DeviceChoice, Engine};
+
+/// The files for one choice of device.
+pub(crate) struct WarmCache {
+    folder: PathBuf,
+    /// The file that remembers the adapter.
+    last: PathBuf,
+    /// Name of the adapter's file at the last start, and what it held.
+    known: Option<(String, Vec<u8>)>,
+}
+
+impl WarmCache {
+    /// Reads what the last start with this choice left; `None` if there is no place for it.
+    pub(crate) fn open(choice: &DeviceChoice) -> Option<WarmCache> {
+        let word = match choice {
+            DeviceChoice::Cpu => return None,
+            DeviceChoice::Auto | DeviceChoice::Gpu(None) => "fastest".to_owned(),
+            DeviceChoice::Gpu(Some(name)) => plain(name),
+        };
+        let folder = directories::ProjectDirs::from("", "", "chaski")?.cache_dir().join("pipelines");
+        let last = folder.join(format!("{word}.last"));
+        let known = read(&folder, &last).inspect_err(|e| tracing::debug!(%e, "no pipeline cache is read"));
+        Some(WarmCache { folder, last, known: known.ok() })
+    }
+
+    /// What the builder of an engine wants.
+    pub(crate) fn data(&self) -> Option<Vec<u8>> {
+        self.known.as_ref().map(|(_, data)| data.clone())
+    }
+
+    /// Saves what the driver has compiled by now, if that is anything new.
+    pub(crate) fn save(&self, engine: &Engine) {
+        let (Some(gpu), Some(data)) = (engine.gpu(), engine.pipeline_cache()) else { return };
+        let s = gpu.summary();
+        let now = (format!("{}.bin", plain(&format!("{} {} {}", s.backend, s.name, s.driver))), data);
+        if self.known.as_ref() == Some(&now) {
+            return;
+        }
+        let saved = std::fs::create_dir_all(&self.folder)
+            .and_then(|()| write(&self.folder.join(&now.0), &now.1))
+            .and_then(|()| write(&self.last, now.0.as_bytes()));
+        if let Err(e) = saved {
+            tracing::debug!(folder = %self.folder.display(), %e, "the pipeline cache is not written");
+        }
+    }
+}
+
+fn read(folder: &Path, last: &Path) -> std::io::Result<(String, Vec<u8>)> {
+    let name = plain(&std::fs::read_to_string(last)?);
+    let data = std::fs::read(folder.join(&name))?;
+    Ok((name, data))
+}
+
+/// A text with only such characters as every file system takes.
+fn plain(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
+        if !(c == '-' && name.ends_with('-')) {
+            name.push(c);
+        }
+    }
+    name.truncate(160);
+    name.trim_matches(['-', '.']).to_owned()
+}
+
+/// Writes beside the file and renames, so that no other process reads half of it.
+fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = std::fs::File::create(&temporary)
+        .and_then(|mut f| f.write_all(data))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // It may not exist at all; there is nothing more to do about it.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_adapters_become_names_of_files() {
+        assert_eq!(plain("Vulkan NVIDIA H200 (535.1)/x"), "Vulkan-NVIDIA-H200-535.1-x");
+        assert_eq!(plain("../../etc"), "etc");
+    }
+
+    #[test]
+    fn files_are_written_whole_and_leave_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.bin");
+        write(&path, b"one").unwrap();
+        write(&path, b"two").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,148 @@
+//! Errors for people, and exit codes.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use chaski::gguf::SourceError;
+use chaski::{Error, ModelError, RuntimeError};
+
+use crate::ui::Ui;
+
+const FAILED: u8 = 1;
+const USAGE: u8 = 2;
+const NO_MODEL: u8 = 3;
+const OUT_OF_MEMORY: u8 = 4;
+/// What a shell reports for a program that Ctrl-C ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A command line that clap accepts and we do not.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The user pressed Ctrl-C; what there was to say is said.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+/// Prints clap's message; asking for help or the version is no failure.
+pub(crate) fn usage(e: &clap::Error) -> ExitCode {
+    // Nobody is left to be told if this fails.
+    let _ = e.print();
+    if e.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS }
+}
+
+/// Prints the chain of an error and what to do about it.
+pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
+    if e.chain().any(|c| c.is::<Interrupted>()) {
+        return INTERRUPTED.into();
+    }
+    let closed = |c: &(dyn std::error::Error + 'static)| {
+        c.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+    };
+    if e.chain().any(closed) {
+        // Whoever read our output has enough of it.
+        return ExitCode::SUCCESS;
+    }
+    let (code, help) = classify(e);
+    // Wrappers that show their source as their own text would say things twice.
+    let mut said = String::new();
+    for (i, frame) in e.chain().enumerate() {
+        let text = frame.to_string();
+        if text == said {
+            continue;
+        }
+        let head = if i == 0 { ui.paint("1;31", "error:") } else { "  because:".into() };
+        eprintln!("{head} {text}");
+        said = text;
+    }
+    if let Some(help) = help {
+        eprintln!("{} {help}", ui.paint("1;32", "help:"));
+    }
+    code.into()
+}
+
+fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
+    e.chain().find_map(frame).unwrap_or((FAILED, None))
+}
+
+/// Exit code and advice, if this frame of the chain tells them.
+fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static str>)> {
+    if e.is::<Usage>() {
+        return Some((USAGE, Some("`chaski --help` and `chaski COMMAND --help` list the options")));
+    }
+    if let Some(e) = e.downcast_ref::<Error>() {
+        return match e {
+            Error::Model(e) => model(e),
+            Error::Runtime(e) => runtime(e),
+            Error::Source(e) => Some(source(e)),
+            Error::NoDefaultModel => Some((NO_MODEL, None)),
+            _ => None,
+        };
+    }
+    e.downcast_ref::<ModelError>()
+        .and_then(model)
+        .or_else(|| e.downcast_ref().and_then(runtime))
+        .or_else(|| e.downcast_ref().map(source))
+        .or_else(|| e.downcast_ref().map(open))
+}
+
+fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
+    match e {
+        ModelError::Runtime(e) => runtime(e),
+        ModelError::Source(e) => Some(source(e)),
+        ModelError::Open(e) => Some(open(e)),
+        ModelError::Metadata(_)
+        | ModelError::Architecture { .. }
+        | ModelError::NoTensor { .. }
+        | ModelError::Shape { .. }
+        | ModelError::Config { .. } => {
+            Some((NO_MODEL, Some("`chaski show FILE` prints what the file says of itself")))
+        }
+        _ => None,
+    }
+}
+
+fn open(e: &chaski::gguf::OpenError) -> (u8, Option<&'static str>) {
+    match e {
+        chaski::gguf::OpenError::Source(e) => source(e),
+        _ => (NO_MODEL, Some("the file is no whole GGUF file; was its download cut short?")),
+    }
+}
+
+fn source(e: &SourceError) -> (u8, Option<&'static str>) {
+    let missing = matches!(e, SourceError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    let help = "check the path; to give the built-in model a text, write `chaski run -p TEXT`";
+    (NO_MODEL, missing.then_some(help))
+}
+
+fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
+    match e {
+        RuntimeError::OutOfMemory { .. } => {
+            Some((OUT_OF_MEMORY, Some("`chaski show MODEL -c N` says what a context of N tokens needs")))
+        }
+        RuntimeError::NoAdapter { .. } => Some((FAILED, Some("`--device cpu` runs on the processor"))),
+        RuntimeError::NoSuchAdapter { .. } => Some((FAILED, Some("`chaski devices` lists the GPUs"))),
+        RuntimeError::Limit { what: "tokens of the sequence", .. } => {
+            Some((FAILED, Some("a larger context is asked for with `-c N`")))
+        }
+        RuntimeError::DeviceLost { .. } => {
+            Some((FAILED, Some("the driver may need a restart; `--chunk 64` makes its work shorter")))
+        }
+        _ => None,
+    }
+}

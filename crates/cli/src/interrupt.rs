@@ -1,0 +1,40 @@
+//! Ctrl-C: it stops an answer that is under way, else the program.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ANSWERING: AtomicBool = AtomicBool::new(false);
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Takes over Ctrl-C. Pressed twice during an answer, or while there is none, it ends the program.
+pub(crate) fn install() -> anyhow::Result<()> {
+    ctrlc::set_handler(|| {
+        let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
+        if !(first && ANSWERING.load(Ordering::SeqCst)) {
+            std::process::exit(crate::failure::INTERRUPTED.into());
+        }
+    })?;
+    Ok(())
+}
+
+/// An answer is under way, until this is dropped.
+pub(crate) struct Answering(());
+
+impl Answering {
+    pub(crate) fn begin() -> Self {
+        INTERRUPTED.store(false, Ordering::SeqCst);
+        ANSWERING.store(true, Ordering::SeqCst);
+        Answering(())
+    }
+
+    /// Ctrl-C was pressed since the beginning.
+    pub(crate) fn interrupted(&self) -> bool {
+        INTERRUPTED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        ANSWERING.store(false, Ordering::SeqCst);
+        INTERRUPTED.store(false, Ordering::SeqCst);
+    }
+}

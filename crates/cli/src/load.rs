@@ -1,0 +1,62 @@
+//! Loading a model with progress bars, the warm cache, and a word on the device.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use chaski::{Engine, Source};
+
+use crate::cache::WarmCache;
+use crate::options::EngineArgs;
+use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
+
+/// A loaded model.
+pub(crate) struct Loaded {
+    pub(crate) engine: Engine,
+    pub(crate) times: LoadTimes,
+}
+
+/// Loads a model as the options say.
+pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
+    let start = Instant::now();
+    let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
+    let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
+    let shown = progress.clone();
+    let mut builder = Engine::builder(source)
+        .context(args.ctx_size)
+        .kv(args.kv.into())
+        .chunk(args.chunk)
+        .f16_tiles(args.f16_tiles)
+        .checked(args.checked)
+        .device(args.device.clone())
+        .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
+        .on_progress(move |p| shown.borrow_mut().report(p));
+    if let Some(set) = args.features {
+        builder = builder.feature_set(set.into());
+    }
+    let built = pollster::block_on(builder.build());
+    progress.borrow_mut().end();
+    let mut engine = built?;
+    let times = LoadTimes { compile: progress.borrow().compile, total: start.elapsed() };
+    if let Some(cache) = cache {
+        cache.save(&engine);
+    }
+    speak_of_device(&mut engine, ui);
+    Ok(Loaded { engine, times })
+}
+
+fn speak_of_device(engine: &mut Engine, ui: &Ui) {
+    let device = engine.device().clone();
+    if let Some(reason) = &device.fallback {
+        ui.note(&format!("running on the processor, which is slow: {reason}"));
+    }
+    let info = engine.info();
+    ui.detail(&format!("model   {} ({}, {})", info.file, info.description, bytes(info.n_byte)));
+    let software = device.caps.as_ref().is_some_and(|c| c.software);
+    let kind = if software { ", a processor that runs shaders in software" } else { "" };
+    let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", c.set().word()));
+    ui.detail(&format!("device  {} ({}){set}{kind}", device.name, device.driver));
+    let runner = engine.runner();
+    let kv = if runner.kv_is_f16() { "f16" } else { "f32" };
+    ui.detail(&format!("context {} tokens, KV cache {kv}", runner.n_ctx()));
+}

@@ -1,0 +1,114 @@
+//! `chaski logits`: what a model thinks after every token, to compare engines.
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal as _, Write};
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::failure::Usage;
+use crate::load::{self, Loaded};
+use crate::options::{self, EngineArgs};
+use crate::run::read_text;
+use crate::ui::Ui;
+
+const LONG: &str = "\
+Runs token ids and writes the logits after each: one row of the vocabulary's size a token, 32-bit floats in \
+little-endian order, one row after the other.
+
+--chunk N runs N tokens at once (1 takes the kernels of decoding); --kv f32 is exact.";
+
+#[derive(clap::Args)]
+#[command(long_about = LONG)]
+pub(crate) struct Args {
+    /// GGUF file; the built-in model without it
+    #[arg(value_name = "MODEL")]
+    first: Option<PathBuf>,
+    /// GGUF file, in place of MODEL
+    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
+    model: Option<PathBuf>,
+    /// Token ids, by comma or space
+    #[arg(long, value_name = "IDS", required_unless_present = "tokens_file", conflicts_with = "tokens_file")]
+    tokens: Option<String>,
+    /// File with token ids, by comma, space or line; `-` is stdin
+    #[arg(long, value_name = "FILE")]
+    tokens_file: Option<PathBuf>,
+    /// Write the floats to this file
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "text"])]
+    out: Option<PathBuf>,
+    /// Print one JSON array a token
+    #[arg(long, conflicts_with = "text")]
+    json: bool,
+    /// Print one line of numbers a token
+    #[arg(long)]
+    text: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+    let tokens = tokens(args)?;
+    let to_terminal = args.out.is_none() && !args.json && !args.text && std::io::stdout().is_terminal();
+    if to_terminal {
+        return Err(
+            Usage("raw floats are not for a terminal: give --out FILE, --text or --json".into()).into()
+        );
+    }
+    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let mut engine_args = args.engine.clone();
+    if engine_args.ctx_size == 0 {
+        let n = u32::try_from(tokens.len())?;
+        let trained = pollster::block_on(source.open())?.config().n_ctx_train.clamp(1, 4096);
+        engine_args.ctx_size = trained.max(n);
+    }
+    let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;
+    let runner = engine.runner();
+    let n_vocab = runner.n_vocab() as usize;
+    let mut out: Box<dyn Write> = match &args.out {
+        Some(path) => Box::new(BufWriter::new(File::create(path)?)),
+        None => Box::new(BufWriter::new(std::io::stdout().lock())),
+    };
+    let bar = ui.bar(tokens.len() as u64, "[{bar:30}] {pos}/{len} tokens");
+    let mut n_row = 0;
+    for part in tokens.chunks(args.engine.chunk as usize) {
+        let logits = pollster::block_on(runner.eval_all(part, part.len()))?;
+        for row in logits.chunks_exact(n_vocab) {
+            write_row(&mut out, row, args)?;
+            n_row += 1;
+        }
+        bar.inc(part.len() as u64);
+    }
+    out.flush()?;
+    bar.finish_and_clear();
+    ui.detail(&format!("{n_row} rows of {n_vocab} logits"));
+    Ok(())
+}
+
+fn write_row(out: &mut impl Write, row: &[f32], args: &Args) -> std::io::Result<()> {
+    if args.json {
+        return writeln!(out, "{}", json!(row));
+    }
+    if args.text {
+        let numbers: Vec<String> = row.iter().map(f32::to_string).collect();
+        return writeln!(out, "{}", numbers.join(" "));
+    }
+    let bytes: Vec<u8> = row.iter().flat_map(|v| v.to_le_bytes()).collect();
+    out.write_all(&bytes)
+}
+
+fn tokens(args: &Args) -> anyhow::Result<Vec<u32>> {
+    let text = match (&args.tokens, &args.tokens_file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => read_text(path)?,
+        (None, None) => String::new(),
+    };
+    let separators = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
+    let words = text.split(separators).filter(|w| !w.is_empty());
+    let ids: Result<Vec<u32>, _> =
+        words.map(|w| w.parse().map_err(|_| Usage(format!("`{w}` is no token id")))).collect();
+    let ids = ids?;
+    if ids.is_empty() {
+        return Err(Usage("there are no token ids".into()).into());
+    }
+    Ok(ids)
+}

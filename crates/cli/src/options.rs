@@ -1,0 +1,277 @@
+//! Options that several commands share.
+
+use std::path::PathBuf;
+
+use chaski::kernels::FeatureSet;
+use chaski::{DeviceChoice, KvType, Mirostat, SamplerKind, SamplerParams, Source};
+
+/// The source of a model named on the command line; the built-in one if none is.
+pub(crate) fn source(model: Option<&PathBuf>) -> Source {
+    model.map_or(Source::Default, Source::path)
+}
+
+/// Type of the KV cache.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kv {
+    /// f32 while the cache is small, else f16
+    #[default]
+    Auto,
+    /// 32 bits: exact
+    F32,
+    /// 16 bits: half the memory
+    F16,
+}
+
+impl From<Kv> for KvType {
+    fn from(kv: Kv) -> KvType {
+        match kv {
+            Kv::Auto => KvType::Auto,
+            Kv::F32 => KvType::F32,
+            Kv::F16 => KvType::F16,
+        }
+    }
+}
+
+/// A limit on the feature set.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Features {
+    /// What every WebGPU device can do
+    Base,
+    /// Subgroup operations as well
+    Sg,
+}
+
+impl From<Features> for FeatureSet {
+    fn from(f: Features) -> FeatureSet {
+        match f {
+            Features::Base => FeatureSet::Base,
+            Features::Sg => FeatureSet::Sg,
+        }
+    }
+}
+
+/// Reads `auto`, `gpu`, `cpu`, or a GPU's name or number.
+pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
+    Ok(match text {
+        "" => return Err("expected auto, gpu, cpu, or a GPU's name or number".into()),
+        "auto" => DeviceChoice::Auto,
+        "gpu" => DeviceChoice::Gpu(None),
+        "cpu" => DeviceChoice::Cpu,
+        name => DeviceChoice::Gpu(Some(name.to_owned())),
+    })
+}
+
+/// How a model is put on a device.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Device options")]
+pub(crate) struct EngineArgs {
+    /// Tokens of the context; 0 is the model's own, up to 4096
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
+    pub(crate) ctx_size: u32,
+    /// Type of the KV cache
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) kv: Kv,
+    /// auto (the fastest GPU, else the processor), gpu, cpu, or a GPU's name or number
+    #[arg(long, value_parser = device, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
+    pub(crate) device: DeviceChoice,
+    /// Use no more of the GPU than this feature set
+    #[arg(long, value_enum, value_name = "SET")]
+    pub(crate) features: Option<Features>,
+    /// Tokens of a prompt that run at once
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) chunk: u32,
+    /// Check bounds in shaders: slower
+    #[arg(long)]
+    pub(crate) checked: bool,
+    /// Let products over many tokens round their inputs to f16: faster, a little less exact
+    #[arg(long)]
+    pub(crate) f16_tiles: bool,
+    /// Neither read nor write the driver's compiled kernels in the cache directory
+    #[arg(long)]
+    pub(crate) no_warm_cache: bool,
+}
+
+/// llama-style options that change nothing here.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Ignored {
+    /// All layers run on one device
+    #[arg(long, hide = true, value_name = "N", allow_hyphen_values = true)]
+    n_gpu_layers: Option<String>,
+    #[arg(short = 't', long, hide = true, value_name = "N", allow_hyphen_values = true)]
+    threads: Option<String>,
+    #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "on", value_name = "ON")]
+    flash_attn: Option<String>,
+}
+
+impl Ignored {
+    /// A sentence on each option that was given.
+    pub(crate) fn notes(&self) -> Vec<&'static str> {
+        [
+            (
+                &self.n_gpu_layers,
+                "`-ngl` changes nothing: all layers run on the device that `--device` names",
+            ),
+            (&self.threads, "`-t` changes nothing: the processor's threads are taken as they are"),
+            (&self.flash_attn, "`-fa` changes nothing: attention never stores its scores"),
+        ]
+        .into_iter()
+        .filter_map(|(given, note)| given.is_some().then_some(note))
+        .collect()
+    }
+}
+
+/// How tokens are chosen; what is not given follows the model's recommendation, else the defaults named here.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Sampling options")]
+pub(crate) struct SamplingArgs {
+    /// Temperature; 0 always takes the most probable token [default: 0.8]
+    #[arg(long, value_name = "T", value_parser = finite, allow_negative_numbers = true)]
+    pub(crate) temp: Option<f32>,
+    /// Keep so many tokens; 0: off [default: 40]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    top_k: Option<i32>,
+    /// Keep tokens up to this probability in all; 1: off [default: 0.95]
+    #[arg(long, value_name = "P", value_parser = finite)]
+    top_p: Option<f32>,
+    /// Keep tokens with this share of the largest probability; 0: off [default: 0.05]
+    #[arg(long, value_name = "P", value_parser = finite)]
+    min_p: Option<f32>,
+    /// Keep tokens of typical surprise up to this probability; 1: off [default: 1]
+    #[arg(long, alias = "typical", value_name = "P", value_parser = finite)]
+    typical_p: Option<f32>,
+    /// Keep tokens within so many standard deviations of the best; below 0: off [default: -1]
+    #[arg(long, alias = "top-nsigma", value_name = "N", value_parser = finite, allow_negative_numbers = true)]
+    top_n_sigma: Option<f32>,
+    /// Penalty on repeated tokens, a factor; 1: off [default: 1]
+    #[arg(long, value_name = "F", value_parser = finite)]
+    repeat_penalty: Option<f32>,
+    /// So many last tokens are penalised [default: 64]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    repeat_last_n: Option<i32>,
+    /// Penalty on tokens that occurred; 0: off [default: 0]
+    #[arg(long, value_name = "X", value_parser = finite, allow_negative_numbers = true)]
+    presence_penalty: Option<f32>,
+    /// Penalty for each occurrence; 0: off [default: 0]
+    #[arg(long, value_name = "X", value_parser = finite, allow_negative_numbers = true)]
+    frequency_penalty: Option<f32>,
+    /// Penalty on repeated sequences (DRY); 0: off [default: 0]
+    #[arg(long, value_name = "X", value_parser = finite)]
+    dry_multiplier: Option<f32>,
+    /// DRY: growth with each token [default: 1.75]
+    #[arg(long, value_name = "X", value_parser = finite)]
+    dry_base: Option<f32>,
+    /// DRY: length that is free of it [default: 2]
+    #[arg(long, value_name = "N")]
+    dry_allowed_length: Option<i32>,
+    /// DRY: tokens that are searched; -1: all [default: 64]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    dry_penalty_last_n: Option<i32>,
+    /// Probability that the top choices are left out (XTC); 0: off [default: 0]
+    #[arg(long, value_name = "P", value_parser = finite)]
+    xtc_probability: Option<f32>,
+    /// XTC: what counts as a top choice; above 0.5: off [default: 0.1]
+    #[arg(long, value_name = "P", value_parser = finite)]
+    xtc_threshold: Option<f32>,
+    /// Mirostat 1 or 2, in place of the others; 0: off [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=2))]
+    mirostat: Option<i64>,
+    /// Mirostat: surprise to aim at [default: 5]
+    #[arg(long, alias = "mirostat-ent", value_name = "X", value_parser = finite)]
+    mirostat_tau: Option<f32>,
+    /// Mirostat: how fast it follows [default: 0.1]
+    #[arg(long, alias = "mirostat-lr", value_name = "X", value_parser = finite)]
+    mirostat_eta: Option<f32>,
+    /// The samplers and their order, such as `top_k;top_p;temperature`
+    #[arg(long, value_name = "NAMES", value_parser = sequence)]
+    samplers: Option<Sequence>,
+    /// Start of the random numbers; the same seed gives the same text [default: another one each time]
+    #[arg(short, long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
+    seed: Option<Seed>,
+    /// Never end by the model's own will
+    #[arg(long)]
+    ignore_eos: bool,
+}
+
+/// A seed; negative numbers take another one each time.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seed(Option<u32>);
+
+fn seed(text: &str) -> Result<Seed, String> {
+    match text.parse::<i64>() {
+        Ok(n) if n < 0 => Ok(Seed(None)),
+        Ok(n) => u32::try_from(n).map(|n| Seed(Some(n))).map_err(|_| format!("at most {}", u32::MAX)),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// A list of samplers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sequence(Vec<SamplerKind>);
+
+fn sequence(text: &str) -> Result<Sequence, String> {
+    match SamplerKind::parse_sequence(text) {
+        (kinds, unknown) if unknown.is_empty() => Ok(Sequence(kinds)),
+        (_, unknown) => Err(format!("no such sampler: {}", unknown.join(", "))),
+    }
+}
+
+fn finite(text: &str) -> Result<f32, String> {
+    match text.parse::<f32>() {
+        Ok(x) if x.is_finite() => Ok(x),
+        Ok(_) => Err("expected a finite number".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+impl SamplingArgs {
+    /// Writes what was given over `p`, which holds the defaults and the model's recommendation.
+    pub(crate) fn apply(&self, p: &mut SamplerParams) {
+        fn set<T: Clone>(field: &mut T, value: &Option<T>) {
+            if let Some(v) = value {
+                *field = v.clone();
+            }
+        }
+        set(&mut p.temp, &self.temp);
+        set(&mut p.top_k, &self.top_k);
+        set(&mut p.top_p, &self.top_p);
+        set(&mut p.min_p, &self.min_p);
+        set(&mut p.typical_p, &self.typical_p);
+        set(&mut p.top_n_sigma, &self.top_n_sigma);
+        set(&mut p.penalty_repeat, &self.repeat_penalty);
+        set(&mut p.penalty_last_n, &self.repeat_last_n);
+        set(&mut p.penalty_present, &self.presence_penalty);
+        set(&mut p.penalty_freq, &self.frequency_penalty);
+        set(&mut p.dry_multiplier, &self.dry_multiplier);
+        set(&mut p.dry_base, &self.dry_base);
+        set(&mut p.dry_allowed_length, &self.dry_allowed_length);
+        set(&mut p.dry_penalty_last_n, &self.dry_penalty_last_n);
+        set(&mut p.xtc_probability, &self.xtc_probability);
+        set(&mut p.xtc_threshold, &self.xtc_threshold);
+        set(&mut p.mirostat, &self.mirostat.map(Mirostat::from_version));
+        set(&mut p.mirostat_tau, &self.mirostat_tau);
+        set(&mut p.mirostat_eta, &self.mirostat_eta);
+        set(&mut p.samplers, &self.samplers.clone().map(|s| s.0));
+        set(&mut p.seed, &self.seed.map(|s| s.0));
+        p.ignore_eos |= self.ignore_eos;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_words_or_names() {
+        assert_eq!(device("cpu"), Ok(DeviceChoice::Cpu));
+        assert_eq!(device("gpu"), Ok(DeviceChoice::Gpu(None)));
+        assert_eq!(device("RTX"), Ok(DeviceChoice::Gpu(Some("RTX".into()))));
+        assert!(device("").is_err());
+    }
+
+    #[test]
+    fn seeds_below_zero_are_drawn() {
+        assert_eq!(seed("-1"), Ok(Seed(None)));
+        assert_eq!(seed("7"), Ok(Seed(Some(7))));
+        assert!(seed("4294967296").is_err());
+    }
+}

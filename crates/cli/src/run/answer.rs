@@ -1,0 +1,108 @@
+//! One answer: streamed, stopped by Ctrl-C, as text or JSON.
+
+use std::io::Write as _;
+
+use chaski::{Engine, Finish, GenerateOptions, Piece, Stats};
+use serde_json::{Value, json};
+
+use crate::interrupt::Answering;
+use crate::stats;
+use crate::ui::{LoadTimes, Ui};
+
+/// How an answer is printed.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Text as it comes.
+    Text,
+    /// One object at the end.
+    Json,
+    /// One object a piece.
+    JsonLines,
+}
+
+/// An answer that has ended.
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) tokens: Vec<u32>,
+    /// `None` if it was interrupted.
+    pub(super) finish: Option<Finish>,
+    pub(super) stats: Stats,
+}
+
+/// Generates an answer; every piece goes to `sink`.
+fn generate(
+    engine: &mut Engine,
+    prompt: &[u32],
+    options: GenerateOptions,
+    mut sink: impl FnMut(&Piece) -> std::io::Result<()>,
+) -> anyhow::Result<Answer> {
+    let answering = Answering::begin();
+    let mut generation = engine.generate_tokens(prompt, options)?;
+    let mut text = String::new();
+    while !answering.interrupted() {
+        let Some(piece) = pollster::block_on(generation.next())? else { break };
+        sink(&piece)?;
+        text.push_str(&piece.text);
+    }
+    Ok(Answer {
+        text,
+        tokens: generation.tokens().to_vec(),
+        finish: generation.finish(),
+        stats: generation.stats().clone(),
+    })
+}
+
+/// Generates an answer and prints it on stdout.
+pub(super) fn print(
+    engine: &mut Engine,
+    prompt: &[u32],
+    options: GenerateOptions,
+    format: Format,
+    times: &LoadTimes,
+) -> anyhow::Result<Answer> {
+    let mut out = std::io::stdout().lock();
+    let answer = generate(engine, prompt, options, |piece| match format {
+        Format::Json => Ok(()),
+        Format::Text => {
+            out.write_all(piece.text.as_bytes())?;
+            out.flush()
+        }
+        Format::JsonLines => {
+            writeln!(out, "{}", json!({ "type": "piece", "text": piece.text, "token": piece.token }))?;
+            out.flush()
+        }
+    })?;
+    match format {
+        Format::Text if answer.text.ends_with('\n') => {}
+        Format::Text => writeln!(out)?,
+        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, times, true))?,
+        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, times, false))?,
+    }
+    out.flush()?;
+    Ok(answer)
+}
+
+fn summary(engine: &mut Engine, answer: &Answer, times: &LoadTimes, whole: bool) -> Value {
+    let info = engine.info();
+    let device = engine.device().clone();
+    let mut object = serde_json::Map::new();
+    if whole {
+        object.insert("text".into(), answer.text.as_str().into());
+        object.insert("tokens".into(), answer.tokens.clone().into());
+    } else {
+        object.insert("type".into(), "end".into());
+    }
+    object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
+    object.insert("model".into(), json!({ "file": info.file, "description": info.description }));
+    object.insert("device".into(), json!({ "name": device.name, "driver": device.driver }));
+    object.insert("stats".into(), stats::json(engine, times, &answer.stats));
+    Value::Object(object)
+}
+
+/// Says that an answer ended because the context is full.
+pub(super) fn warn_of_context(answer: &Answer, engine: &mut Engine, ui: &Ui) {
+    if answer.finish == Some(Finish::Context) {
+        let n = engine.runner().n_ctx();
+        ui.note(&format!("the context of {n} tokens is full; `-c N` asks for a larger one"));
+    }
+}

@@ -1,0 +1,234 @@
+//! `chaski run`: answers a prompt, or talks.
+
+mod answer;
+mod repl;
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use chaski::{
+    AddSpecial, Engine, GenerateOptions, LocalTime, Message, ParseSpecial, RenderSpecial, SamplerParams,
+    TemplateOptions,
+};
+
+use crate::failure::{Interrupted, Usage};
+use crate::load::{self, Loaded};
+use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
+use crate::ui::Ui;
+use crate::{interrupt, stats};
+
+const LONG: &str = "\
+Answers a prompt, or talks.
+
+  chaski run MODEL PROMPT   PROMPT is a message to the model if it has a chat template, else a text to continue
+  chaski run -p TEXT        continues TEXT as it stands: no chat template, special tokens in it count
+  chaski run MODEL < FILE   the file is the PROMPT
+  chaski run MODEL          a conversation on the terminal; /help lists its commands
+
+Without MODEL, a small teller of children's stories answers that is part of this program. The answer goes to stdout as \
+it comes; the prompt is not repeated.";
+
+#[derive(clap::Args)]
+#[command(long_about = LONG)]
+pub(crate) struct Args {
+    /// GGUF file; of a split set, the first
+    #[arg(value_name = "MODEL")]
+    first: Option<String>,
+    /// Message to the model, or text to continue if it has no chat template
+    #[arg(value_name = "PROMPT")]
+    second: Option<String>,
+    /// GGUF file, in place of MODEL
+    #[arg(short, long, value_name = "FILE")]
+    model: Option<PathBuf>,
+    /// Text to continue as it stands
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["second", "file"])]
+    prompt: Option<String>,
+    /// File with the text to continue as it stands; `-` is stdin
+    #[arg(short, long, value_name = "FILE", conflicts_with = "second")]
+    file: Option<PathBuf>,
+    /// No chat template, whatever the prompt is
+    #[arg(long, conflicts_with = "chat")]
+    raw: bool,
+    /// The chat template, even for -p and -f
+    #[arg(long)]
+    chat: bool,
+    /// Print one JSON object: text, tokens, why it ended, statistics
+    #[arg(long, conflicts_with = "jsonl")]
+    json: bool,
+    /// Print one JSON object for every piece of text, and one at the end
+    #[arg(long)]
+    jsonl: bool,
+    #[command(flatten)]
+    answer: AnswerArgs,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+    #[command(flatten)]
+    ignored: Ignored,
+}
+
+/// What an answer is like, beside the choice of tokens.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// Tokens at most; below 0: until the model ends or the context is full [default: -1]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    n_predict: Option<i64>,
+    /// What the model is told before the conversation
+    #[arg(long, value_name = "TEXT")]
+    system: Option<String>,
+    /// End the answer before this text; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    stop: Vec<String>,
+    /// Show special tokens in the answer
+    #[arg(long)]
+    special: bool,
+    /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
+    #[arg(long, value_name = "N")]
+    interval: Option<u32>,
+}
+
+/// What to answer.
+enum Prompt {
+    /// A text to continue.
+    Text(String),
+    /// A message.
+    Message(String),
+}
+
+pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
+    args.ignored.notes().iter().for_each(|n| ui.note(n));
+    let (model, message) = names(&args)?;
+    let prompt = prompt(&args, message)?;
+    let Loaded { mut engine, times } = load::load(options::source(model.as_ref()), &args.engine, ui)?;
+    interrupt::install()?;
+    let Some(prompt) = prompt else {
+        let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
+        return repl::run(&mut engine, settings, args.raw, &times, ui);
+    };
+    let tokens = tokens(&engine, prompt, &args, ui)?;
+    let options = generate_options(&engine, &args.answer, &args.sampling, ui);
+    let format = match (args.json, args.jsonl) {
+        (true, _) => answer::Format::Json,
+        (_, true) => answer::Format::JsonLines,
+        _ => answer::Format::Text,
+    };
+    let answer = answer::print(&mut engine, &tokens, options, format, &times)?;
+    answer::warn_of_context(&answer, &mut engine, ui);
+    if ui.verbose() {
+        stats::print(ui, &mut engine, &times, &answer.stats);
+    }
+    if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }
+}
+
+/// Model and message: `-m` makes the first word the message.
+fn names(args: &Args) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
+    match (&args.model, &args.first, &args.second) {
+        (Some(_), Some(_), Some(_)) => {
+            Err(Usage("the model is named twice, by -m and by MODEL".into()).into())
+        }
+        (Some(m), message, None) => {
+            if message.is_some() && (args.prompt.is_some() || args.file.is_some()) {
+                return Err(Usage("there are two prompts".into()).into());
+            }
+            Ok((Some(m.clone()), message.clone()))
+        }
+        (_, m, message) => Ok((m.as_ref().map(PathBuf::from), message.clone())),
+    }
+}
+
+/// The prompt, or `None` for a conversation.
+fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>> {
+    let as_text = |text: String| if args.chat { Prompt::Message(text) } else { Prompt::Text(text) };
+    if let Some(text) = &args.prompt {
+        return Ok(Some(as_text(text.clone())));
+    }
+    if let Some(path) = &args.file {
+        return Ok(Some(as_text(read_text(path)?)));
+    }
+    let message = match message {
+        Some(m) => m,
+        None if std::io::stdin().is_terminal() => {
+            if args.json || args.jsonl {
+                return Err(Usage("--json and --jsonl need a prompt".into()).into());
+            }
+            return Ok(None);
+        }
+        None => {
+            let text = read_text(Path::new("-"))?;
+            // The line end of `echo` is not meant.
+            text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).to_owned()).unwrap_or(text)
+        }
+    };
+    Ok(Some(if args.raw { Prompt::Text(message) } else { Prompt::Message(message) }))
+}
+
+/// The text of a file, or of stdin for `-`.
+pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
+    if path == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as UTF-8 text")?;
+        return Ok(text);
+    }
+    std::fs::read_to_string(path)
+        .with_context(|| format!("`{}` cannot be read as UTF-8 text", path.display()))
+}
+
+fn tokens(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow::Result<Vec<u32>> {
+    let no_template = engine.template().is_none();
+    let text = match prompt {
+        Prompt::Message(m) if args.chat || !no_template => {
+            let mut messages = Vec::new();
+            messages.extend(args.answer.system.as_ref().map(|s| Message::new("system", s)));
+            messages.push(Message::new("user", m));
+            engine.chat_prompt(&messages, &template_options())?
+        }
+        Prompt::Message(text) | Prompt::Text(text) => {
+            if args.answer.system.is_some() {
+                ui.note("--system is left out: the prompt is a plain text, not a message");
+            }
+            text
+        }
+    };
+    encode(engine, &text)
+}
+
+/// The tokens of a text, special ones in it included; BOS alone for an empty text, where the model has one.
+fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
+    let tokenizer = engine.tokenizer();
+    let mut tokens =
+        tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::Yes).map_err(chaski::ModelError::from)?;
+    if tokens.is_empty() {
+        tokens.extend(tokenizer.bos());
+    }
+    anyhow::ensure!(!tokens.is_empty(), "the prompt is empty, and the model has no token to begin with");
+    Ok(tokens)
+}
+
+fn template_options() -> TemplateOptions {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // A clock before 1970 gives no date, which templates can do without.
+    let now = since_1970.ok().map(|t| LocalTime::from_unix(t.as_secs() as i64, 0));
+    TemplateOptions { now, ..TemplateOptions::default() }
+}
+
+fn generate_options(
+    engine: &Engine,
+    answer: &AnswerArgs,
+    sampling: &SamplingArgs,
+    ui: &Ui,
+) -> GenerateOptions {
+    let mut sampler = SamplerParams::default();
+    for unknown in sampler.apply_metadata(engine.model().metadata()) {
+        ui.detail(&format!("the model recommends a sampler that is not known: {unknown}"));
+    }
+    sampling.apply(&mut sampler);
+    GenerateOptions {
+        max_tokens: answer.n_predict.and_then(|n| usize::try_from(n).ok()),
+        sampler,
+        stop: answer.stop.clone(),
+        interval: answer.interval.unwrap_or(0),
+        special: if answer.special { RenderSpecial::Yes } else { RenderSpecial::No },
+    }
+}

@@ -1,0 +1,251 @@
+//! The conversation on the terminal.
+
+use std::path::PathBuf;
+
+use chaski::{Engine, Message};
+use clap::Parser as _;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+
+use super::answer::{self, Format};
+use super::{AnswerArgs, encode, generate_options, template_options};
+use crate::options::SamplingArgs;
+use crate::stats;
+use crate::ui::{LoadTimes, Ui, bytes};
+
+const HELP: &str = "\
+  /set OPTION VALUE   change an option: /set temp 0.5, /set n-predict 100, /set system You are a pirate.
+  /show               model, device, memory, and the options that were set
+  /clear              forget the conversation
+  /bye                leave (so does Ctrl-D)
+  \"\"\"                 begins and ends a text of several lines
+  Ctrl-C              stops the answer";
+
+/// What `/set` changes: the options of the command line that belong to an answer.
+#[derive(Clone, Debug, Default, clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub(super) struct Settings {
+    #[command(flatten)]
+    pub(super) answer: AnswerArgs,
+    #[command(flatten)]
+    pub(super) sampling: SamplingArgs,
+}
+
+struct Session<'a> {
+    engine: &'a mut Engine,
+    settings: Settings,
+    /// What `/set` was given, for `/show`.
+    changes: Vec<String>,
+    /// The conversation, without the system's text.
+    messages: Vec<Message>,
+    /// There is a template to make prompts of it.
+    chat: bool,
+    times: &'a LoadTimes,
+    ui: &'a Ui,
+}
+
+/// Talks until the user leaves.
+pub(super) fn run(
+    engine: &mut Engine,
+    settings: Settings,
+    raw: bool,
+    times: &LoadTimes,
+    ui: &Ui,
+) -> anyhow::Result<()> {
+    let chat = !raw && engine.template().is_some();
+    if !ui.quiet() {
+        let what =
+            if chat { "Talk to it" } else { "It has no chat template: every text is continued as it stands" };
+        let hint = if chat { "; /help lists the commands." } else { ". /help lists the commands." };
+        eprintln!("{} on {}. {what}{hint}", engine.info().description, engine.device().name);
+    }
+    let mut editor = DefaultEditor::new()?;
+    let history = history_file();
+    if let Some(path) = &history {
+        // There is none at the first start.
+        let loaded = editor.load_history(path);
+        tracing::debug!(?loaded, path = %path.display(), "history");
+    }
+    let mut session =
+        Session { engine, settings, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
+    while let Some(input) = read(&mut editor)? {
+        if input.trim().is_empty() {
+            continue;
+        }
+        // A line that is not remembered is no reason to stop.
+        let _ = editor.add_history_entry(input.as_str());
+        let goes_on = match input.trim().strip_prefix('/') {
+            Some(command) => session.command(command)?,
+            None => {
+                session.answer(&input)?;
+                true
+            }
+        };
+        if !goes_on {
+            break;
+        }
+    }
+    if let Some(path) = &history {
+        let saved = path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ReadlineError::from);
+        if let Err(e) = saved.and_then(|()| editor.save_history(path)) {
+            tracing::debug!(%e, path = %path.display(), "the history is not saved");
+        }
+    }
+    Ok(())
+}
+
+fn history_file() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "chaski").map(|d| d.data_dir().join("history.txt"))
+}
+
+/// One line, or several between `"""`; `None` at the end of the input.
+fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
+    const QUOTES: &str = "\"\"\"";
+    let mut text: Option<String> = None;
+    loop {
+        let line = match editor.readline(if text.is_some() { "... " } else { ">>> " }) {
+            Ok(line) => line,
+            Err(ReadlineError::Interrupted) if text.is_none() => {
+                eprintln!("Ctrl-D or /bye leaves.");
+                continue;
+            }
+            Err(ReadlineError::Interrupted) => {
+                text = None;
+                continue;
+            }
+            Err(ReadlineError::Eof) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        match &mut text {
+            None => match line.trim_start().strip_prefix(QUOTES) {
+                None => return Ok(Some(line)),
+                Some(rest) => match rest.strip_suffix(QUOTES) {
+                    Some(all) => return Ok(Some(all.to_owned())),
+                    None if rest.is_empty() => text = Some(String::new()),
+                    None => text = Some(format!("{rest}\n")),
+                },
+            },
+            Some(so_far) => match line.trim_end().strip_suffix(QUOTES) {
+                Some(last) => {
+                    so_far.push_str(last);
+                    return Ok(text.map(|t| t.strip_suffix('\n').unwrap_or(&t).to_owned()));
+                }
+                None => {
+                    so_far.push_str(&line);
+                    so_far.push('\n');
+                }
+            },
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Obeys a command; `false` to leave.
+    fn command(&mut self, command: &str) -> anyhow::Result<bool> {
+        let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        match word {
+            "bye" | "exit" | "quit" => return Ok(false),
+            "help" | "?" => eprintln!("{HELP}"),
+            "clear" => {
+                self.messages.clear();
+                self.engine.runner().truncate(0);
+                eprintln!("The conversation is forgotten.");
+            }
+            "show" => self.show(),
+            "set" => self.set(rest.trim()),
+            _ => eprintln!("There is no command `/{word}`; /help lists them."),
+        }
+        Ok(true)
+    }
+
+    fn show(&mut self) {
+        let info = self.engine.info();
+        let device = self.engine.device().clone();
+        let used = self.engine.runner().history().len();
+        let n_ctx = self.engine.runner().n_ctx();
+        eprintln!("model    {} ({})", info.file, info.description);
+        eprintln!("device   {} ({})", device.name, device.driver);
+        eprintln!("context  {used} of {n_ctx} tokens used, {} messages", self.messages.len());
+        eprintln!("memory   {}", bytes(self.engine.memory().n_byte()));
+        if let Some(system) = &self.settings.answer.system {
+            eprintln!("system   {system}");
+        }
+        for change in &self.changes {
+            eprintln!("set      {change}");
+        }
+    }
+
+    fn set(&mut self, rest: &str) {
+        let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        let name = name.trim_start_matches('-');
+        if name.is_empty() {
+            eprintln!("Say which option: /set temp 0.5");
+            return;
+        }
+        let mut words = vec![format!("--{name}")];
+        let value = value.trim();
+        if !value.is_empty() {
+            words[0] = format!("--{name}={value}");
+        }
+        match self.settings.try_update_from(&words) {
+            Ok(()) => self.changes.push(rest.to_owned()),
+            Err(e) => eprintln!("{}", e.to_string().lines().next().unwrap_or_default()),
+        }
+    }
+
+    /// Answers a message; errors are told and the conversation goes on, unless nobody can read them.
+    fn answer(&mut self, input: &str) -> anyhow::Result<()> {
+        let result = self.try_answer(input);
+        let closed = |e: &anyhow::Error| {
+            e.chain()
+                .filter_map(|c| c.downcast_ref::<std::io::Error>())
+                .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        };
+        match result {
+            Err(e) if closed(&e) => Err(e),
+            Err(e) => {
+                let _ = crate::failure::report(&e, self.ui);
+                if self.chat {
+                    eprintln!("(/clear forgets the conversation.)");
+                }
+                self.recover()
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Opens a device anew that was lost.
+    fn recover(&mut self) -> anyhow::Result<()> {
+        let lost = self.engine.gpu().is_some_and(|g| g.check().is_err());
+        if lost {
+            eprintln!("The device is opened again.");
+            self.engine.runner().truncate(0);
+            pollster::block_on(self.engine.rebuild())?;
+        }
+        Ok(())
+    }
+
+    fn try_answer(&mut self, input: &str) -> anyhow::Result<()> {
+        let text = if self.chat {
+            let mut messages = Vec::new();
+            messages.extend(self.settings.answer.system.as_ref().map(|s| Message::new("system", s)));
+            messages.extend(self.messages.iter().cloned());
+            messages.push(Message::new("user", input));
+            self.engine.chat_prompt(&messages, &template_options())?
+        } else {
+            input.to_owned()
+        };
+        let tokens = encode(self.engine, &text)?;
+        let options = generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui);
+        let answer = answer::print(self.engine, &tokens, options, Format::Text, self.times)?;
+        answer::warn_of_context(&answer, self.engine, self.ui);
+        if self.ui.verbose() {
+            stats::print(self.ui, self.engine, self.times, &answer.stats);
+        }
+        if self.chat {
+            self.messages.push(Message::new("user", input));
+            self.messages.push(Message::new("assistant", answer.text));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+//! `chaski show`: what a model file holds, and how much memory it needs.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use chaski::gguf::{GgmlType, TensorInfo, Value};
+use chaski::{OpenModel, Source};
+use serde_json::{Value as Json, json};
+
+use crate::options::{self, Kv};
+use crate::ui::bytes;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// GGUF file; the built-in model without it
+    #[arg(value_name = "MODEL")]
+    first: Option<PathBuf>,
+    /// GGUF file, in place of MODEL
+    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
+    model: Option<PathBuf>,
+    /// List the tensors
+    #[arg(long)]
+    tensors: bool,
+    /// Print the chat template
+    #[arg(long)]
+    template: bool,
+    /// Print long texts and lists of the metadata whole
+    #[arg(long)]
+    full: bool,
+    /// The context whose memory is told; 0 is the model's own, up to 4096
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
+    ctx_size: u32,
+    /// Type of the KV cache whose memory is told
+    #[arg(long, value_enum, default_value_t)]
+    kv: Kv,
+    /// Tokens of a prompt that run at once
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    chunk: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Values of an array that are shown.
+const HEAD: usize = 4;
+/// Characters of a text that are shown.
+const TEXT: usize = 72;
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let model = pollster::block_on(source.open())?;
+    let need = need(&model, args)?;
+    let mut out = std::io::stdout().lock();
+    if args.template {
+        let template = model.template().ok_or_else(|| anyhow::anyhow!("the model has no chat template"))?;
+        writeln!(out, "{}", template.source())?;
+        return Ok(());
+    }
+    if args.json {
+        let object = as_json(&model, &source, &need, args);
+        writeln!(out, "{object:#}")?;
+        return Ok(());
+    }
+    print(&mut out, &model, &source, &need, args)?;
+    Ok(())
+}
+
+/// Memory for the wanted context, on the first GPU or on the least that WebGPU promises.
+struct Need {
+    n_ctx: u32,
+    kv: &'static str,
+    device: String,
+    memory: Result<chaski::Memory, chaski::Error>,
+}
+
+fn need(model: &OpenModel, args: &Args) -> anyhow::Result<Need> {
+    let adapters = pollster::block_on(chaski::adapters());
+    let (device, caps) = match adapters.first() {
+        Some(a) => (a.name.clone(), a.caps.clone()),
+        None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
+    };
+    let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
+    let kv = chaski::KvType::from(args.kv);
+    let memory = pollster::block_on(chaski::memory_need(model, n_ctx, kv, args.chunk, &caps));
+    Ok(Need { n_ctx, kv: if kv.is_f16(model, n_ctx) { "f16" } else { "f32" }, device, memory })
+}
+
+/// Formats with their tensors, values and bytes, largest first.
+fn formats(tensors: &[TensorInfo]) -> Vec<(GgmlType, usize, u64, u64)> {
+    let mut by_type: BTreeMap<u32, (GgmlType, usize, u64, u64)> = BTreeMap::new();
+    for t in tensors {
+        let row = by_type.entry(t.ty.id()).or_insert((t.ty, 0, 0, 0));
+        *row = (t.ty, row.1 + 1, row.2 + t.n_elem(), row.3 + t.n_byte);
+    }
+    let mut rows: Vec<_> = by_type.into_values().collect();
+    rows.sort_by_key(|r| std::cmp::Reverse(r.3));
+    rows
+}
+
+fn file(source: &Source) -> String {
+    match source {
+        Source::Path(p) => p.display().to_string(),
+        _ => "built-in model".to_owned(),
+    }
+}
+
+fn print(
+    out: &mut impl Write,
+    model: &OpenModel,
+    source: &Source,
+    need: &Need,
+    args: &Args,
+) -> anyhow::Result<()> {
+    let c = model.config();
+    let per_layer = |v: &[u32]| match v {
+        [first, rest @ ..] if rest.iter().all(|x| x == first) => first.to_string(),
+        v => v.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    };
+    let (n_param, n_byte) = (model.n_param(), model.n_byte());
+    let bits = n_byte as f64 * 8.0 / n_param.max(1) as f64;
+    writeln!(out, "{}", file(source))?;
+    writeln!(out, "  {}", model.describe())?;
+    writeln!(out, "  {n_param} parameters in {} ({bits:.2} bits each)", bytes(n_byte))?;
+    writeln!(out, "  context {}, vocabulary {}", c.n_ctx_train, c.n_vocab)?;
+    let (heads, kv_heads) = (per_layer(&c.n_head), per_layer(&c.n_head_kv));
+    writeln!(out, "  {} layers of width {}, feed-forward {}", c.n_layer, c.n_embd, per_layer(&c.n_ff))?;
+    writeln!(out, "  {heads} heads of {}, {kv_heads} for keys and values", c.d_head)?;
+    let template = if model.template().is_some() { "has a chat template" } else { "has no chat template" };
+    writeln!(out, "  {template}")?;
+
+    writeln!(out, "\nMetadata")?;
+    let width = model.metadata().iter().map(|(k, _)| k.len()).max().unwrap_or(0).min(48);
+    for (key, value) in model.metadata().iter() {
+        writeln!(out, "  {key:<width$}  {}", shown(value, args.full))?;
+    }
+
+    writeln!(out, "\nFormats")?;
+    for (ty, n, n_elem, n_byte) in formats(model.tensors()) {
+        writeln!(out, "  {:<8} {n:>5} tensors {n_elem:>14} values {:>12}", ty.name(), bytes(n_byte))?;
+    }
+    if args.tensors {
+        writeln!(out, "\nTensors (shape outermost first)")?;
+        let width = model.tensors().iter().map(|t| t.name.len()).max().unwrap_or(0);
+        for t in model.tensors() {
+            let shape: Vec<String> = t.shape().iter().map(u64::to_string).collect();
+            let (shape, size) = (shape.join(" x "), bytes(t.n_byte));
+            writeln!(out, "  {:<width$}  {:<8} {shape:<20} {size:>12}", t.name, t.ty.name())?;
+        }
+    }
+
+    writeln!(
+        out,
+        "\nMemory on {} for a context of {} tokens ({} KV cache)",
+        need.device, need.n_ctx, need.kv
+    )?;
+    match &need.memory {
+        Ok(memory) => {
+            for item in &memory.items {
+                writeln!(out, "  {:<24} {:>12}", item.what, bytes(item.n_byte))?;
+            }
+            writeln!(out, "  {:<24} {:>12}", "in all", bytes(memory.n_byte()))?;
+        }
+        Err(e) => writeln!(out, "  cannot be told: {}", chain(e))?,
+    }
+    Ok(())
+}
+
+/// An error and its causes in one line.
+fn chain(e: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = e.to_string();
+    let mut next = e.source();
+    while let Some(e) = next {
+        text = format!("{text}: {e}");
+        next = e.source();
+    }
+    text
+}
+
+/// A value in one line; long ones are cut unless all is wanted.
+fn shown(value: Value<'_>, full: bool) -> String {
+    match value {
+        Value::Str(s) => {
+            let escaped = s.escape_debug().to_string();
+            match escaped.char_indices().nth(TEXT) {
+                Some((end, _)) if !full => format!("\"{} ...\" ({} bytes)", &escaped[..end], s.len()),
+                _ => format!("\"{escaped}\""),
+            }
+        }
+        Value::Array(a) => {
+            let n = if full { usize::MAX } else { HEAD };
+            let head: Vec<String> = a.iter().take(n).map(|v| shown(v, full)).collect();
+            let rest = if (head.len() as u64) < a.len() {
+                format!(", ... {} in all", a.len())
+            } else {
+                String::new()
+            };
+            format!("[{}{rest}]", head.join(", "))
+        }
+        v => scalar(v),
+    }
+}
+
+fn scalar(value: Value<'_>) -> String {
+    match value {
+        Value::U8(v) => v.to_string(),
+        Value::I8(v) => v.to_string(),
+        Value::U16(v) => v.to_string(),
+        Value::I16(v) => v.to_string(),
+        Value::U32(v) => v.to_string(),
+        Value::I32(v) => v.to_string(),
+        Value::U64(v) => v.to_string(),
+        Value::I64(v) => v.to_string(),
+        Value::F32(v) => v.to_string(),
+        Value::F64(v) => v.to_string(),
+        Value::Bool(v) => v.to_string(),
+        Value::Str(s) => s.to_owned(),
+        Value::Array(_) => String::new(),
+    }
+}
+
+fn value_json(value: Value<'_>, full: bool) -> Json {
+    match value {
+        Value::U8(v) => v.into(),
+        Value::I8(v) => v.into(),
+        Value::U16(v) => v.into(),
+        Value::I16(v) => v.into(),
+        Value::U32(v) => v.into(),
+        Value::I32(v) => v.into(),
+        Value::U64(v) => v.into(),
+        Value::I64(v) => v.into(),
+        Value::F32(v) => v.into(),
+        Value::F64(v) => v.into(),
+        Value::Bool(v) => v.into(),
+        Value::Str(s) => s.into(),
+        Value::Array(a) if full || a.len() <= 16 => a.iter().map(|v| value_json(v, full)).collect(),
+        Value::Array(a) => {
+            let head: Vec<Json> = a.iter().take(HEAD).map(|v| value_json(v, full)).collect();
+            json!({ "length": a.len(), "first": head })
+        }
+    }
+}
+
+fn as_json(model: &OpenModel, source: &Source, need: &Need, args: &Args) -> Json {
+    let c = model.config();
+    let metadata: serde_json::Map<String, Json> =
+        model.metadata().iter().map(|(k, v)| (k.to_owned(), value_json(v, args.full))).collect();
+    let formats: Vec<Json> = formats(model.tensors())
+        .into_iter()
+        .map(|(ty, n, n_elem, n_byte)| {
+            json!({ "format": ty.name(), "tensors": n, "values": n_elem, "bytes": n_byte })
+        })
+        .collect();
+    let memory = match &need.memory {
+        Ok(m) => crate::stats::memory_json(m),
+        Err(e) => json!({ "error": chain(e) }),
+    };
+    let mut object = json!({
+        "file": file(source),
+        "description": model.describe(),
+        "architecture": model.arch().name,
+        "file_type": model.file_type(),
+        "parameters": model.n_param(),
+        "bytes": model.n_byte(),
+        "context": c.n_ctx_train,
+        "vocabulary": c.n_vocab,
+        "layers": c.n_layer,
+        "width": c.n_embd,
+        "chat_template": model.template().is_some(),
+        "formats": formats,
+        "memory": { "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory },
+        "metadata": metadata,
+    });
+    if args.tensors {
+        let tensors = model
+            .tensors()
+            .iter()
+            .map(|t| json!({ "name": t.name, "format": t.ty.name(), "shape": t.shape(), "bytes": t.n_byte }));
+        object["tensors"] = tensors.collect();
+    }
+    object
+}

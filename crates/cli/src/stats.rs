@@ -1,0 +1,71 @@
+//! Statistics of an answer, for people and as JSON.
+
+use std::time::Duration;
+
+use chaski::{Engine, Finish, Memory, Stats};
+use serde_json::{Value, json};
+
+use crate::ui::{LoadTimes, Ui, bytes};
+
+/// Why an answer ended, as one word.
+pub(crate) fn finish_word(finish: Option<Finish>) -> &'static str {
+    match finish {
+        Some(Finish::Stop) => "stop",
+        Some(Finish::StopText) => "stop_text",
+        Some(Finish::Length) => "length",
+        Some(Finish::Context) => "context",
+        None => "interrupted",
+    }
+}
+
+fn ms(d: Duration) -> f64 {
+    (d.as_secs_f64() * 1e6).round() / 1e3
+}
+
+fn rate(r: f64) -> f64 {
+    (r * 1e3).round() / 1e3
+}
+
+/// Prints the statistics of an answer on stderr.
+pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Stats) {
+    let line = |name: &str, text: String| ui.detail(&format!("{name:<12}{text}"));
+    line("load", format!("{:.1} ms, of which kernels {:.1} ms", ms(times.total), ms(times.compile)));
+    let (n, cached) = (stats.n_prompt, stats.n_cached);
+    line("prompt", format!("{n} tokens ({cached} more in the cache), {:.2} tokens/s", stats.prompt_rate()));
+    line("first token", format!("{:.1} ms", ms(stats.first)));
+    line("answer", format!("{} tokens, {:.2} tokens/s", stats.n_token, stats.token_rate()));
+    if let Some(gpu) = engine.runner().gpu() {
+        let (per_layer, all) = gpu.dispatches_per_token();
+        line("dispatches", format!("{all} per token, {per_layer:.1} per layer"));
+    }
+    let memory = engine.memory();
+    line("memory", bytes(memory.n_byte()));
+    for item in &memory.items {
+        ui.detail(&format!("            {:>12}  {}", bytes(item.n_byte), item.what));
+    }
+}
+
+/// Bytes by what they hold.
+pub(crate) fn memory_json(memory: &Memory) -> Value {
+    let items: serde_json::Map<String, Value> =
+        memory.items.iter().map(|i| (i.what.replace([' ', ','], "_"), i.n_byte.into())).collect();
+    json!({ "total": memory.n_byte(), "items": items })
+}
+
+/// The statistics of an answer.
+pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Value {
+    let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
+    json!({
+        "load_ms": ms(times.total),
+        "compile_ms": ms(times.compile),
+        "prompt_tokens": stats.n_prompt,
+        "cached_tokens": stats.n_cached,
+        "answer_tokens": stats.n_token,
+        "ttft_ms": ms(stats.first),
+        "prompt_tokens_per_second": rate(stats.prompt_rate()),
+        "answer_tokens_per_second": rate(stats.token_rate()),
+        "dispatches_per_token": dispatches.map(|(_, all)| all),
+        "dispatches_per_layer": dispatches.map(|(per_layer, _)| per_layer),
+        "memory": memory_json(&engine.memory()),
+    })
+}

@@ -1,0 +1,185 @@
+//! What is said beside the answer: colours, notes and progress bars on stderr.
+
+use std::borrow::Cow;
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use chaski::{Progress, Stage};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// When to use colours.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set; CLICOLOR_FORCE turns them on.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "General options")]
+pub(crate) struct UiArgs {
+    /// Colours on stderr
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
+    color: Color,
+    /// Say more: statistics, memory, the device
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// Say nothing but the answer and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+}
+
+/// How to speak on stderr.
+#[derive(Clone, Debug)]
+pub(crate) struct Ui {
+    color: bool,
+    verbose: bool,
+    quiet: bool,
+}
+
+impl Ui {
+    pub(crate) fn new(args: &UiArgs) -> Ui {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        let force = set("CLICOLOR_FORCE") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| v != "0");
+        let color = match args.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => !set("NO_COLOR") && (force || std::io::stderr().is_terminal()),
+        };
+        Ui { color, verbose: args.verbose, quiet: args.quiet }
+    }
+
+    pub(crate) fn verbose(&self) -> bool {
+        self.verbose
+    }
+
+    pub(crate) fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// `text` in a colour of the terminal, given as the number of its escape sequence.
+    pub(crate) fn paint<'a>(&self, code: &str, text: &'a str) -> Cow<'a, str> {
+        if self.color { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
+    }
+
+    /// A line that matters to most users.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{} {text}", self.paint("1;33", "note:"));
+        }
+    }
+
+    /// A line for those who asked for more.
+    pub(crate) fn detail(&self, text: &str) {
+        if self.verbose {
+            eprintln!("{}", self.paint("2", text));
+        }
+    }
+
+    /// A bar that counts to `n`; it hides itself when stderr is no terminal.
+    pub(crate) fn bar(&self, n: u64, template: &str) -> ProgressBar {
+        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(n), target);
+        let style = ProgressStyle::with_template(template).expect("our templates are well formed");
+        bar.set_style(style.progress_chars("=> "));
+        bar
+    }
+}
+
+/// Sends the log to stderr if RUST_LOG asks for it.
+pub(crate) fn log_to_stderr(ui: &Ui) {
+    if std::env::var_os("RUST_LOG").is_none() {
+        return;
+    }
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
+        .with_writer(std::io::stderr)
+        .with_ansi(ui.color)
+        .init();
+}
+
+/// How long the stages of loading took.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct LoadTimes {
+    /// Compiling kernels.
+    pub(crate) compile: Duration,
+    /// Everything, from opening the file on.
+    pub(crate) total: Duration,
+}
+
+/// Progress of loading: a bar for each stage, shown only once it takes a while.
+pub(crate) struct LoadProgress {
+    ui: Ui,
+    start: Instant,
+    stage: Option<(Stage, Instant)>,
+    bar: Option<ProgressBar>,
+    pub(crate) compile: Duration,
+}
+
+/// Loading that is over sooner needs no bar.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+impl LoadProgress {
+    pub(crate) fn new(ui: &Ui) -> Self {
+        LoadProgress {
+            ui: ui.clone(),
+            start: Instant::now(),
+            stage: None,
+            bar: None,
+            compile: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn report(&mut self, p: Progress) {
+        if self.stage.is_none_or(|(stage, _)| stage != p.stage) {
+            self.end();
+            self.stage = Some((p.stage, Instant::now()));
+        }
+        if p.stage == Stage::Compile {
+            self.compile = self.stage.map_or(Duration::ZERO, |(_, since)| since.elapsed());
+            // No steps are reported in between, so it is announced at once.
+            if self.bar.is_none() && p.done < p.total {
+                let bar = self.ui.bar(p.total, "{spinner} compiling {len} kernels");
+                bar.enable_steady_tick(Duration::from_millis(120));
+                self.bar = Some(bar);
+            }
+        } else if self.start.elapsed() > PATIENCE {
+            let template = "loading [{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec}";
+            let bar = self.bar.get_or_insert_with(|| self.ui.bar(p.total, template));
+            bar.set_position(p.done);
+        }
+        if p.done >= p.total {
+            self.end();
+        }
+    }
+
+    pub(crate) fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(n: u64) -> String {
+    let (mut value, mut unit) = (n as f64, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    if unit == "B" { format!("{n} B") } else { format!("{value:.2} {unit}") }
+}

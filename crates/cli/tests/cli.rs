@@ -1,0 +1,299 @@
+//! The command from outside: what it prints, what it refuses, and its exit codes.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The default model's greedy continuation of "Once upon a time" begins so , as llama.cpp has it.
+const GOLDEN: &str = ", there lived a small,";
+
+fn chaski(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
+    // Neither the user's settings nor their cache shall matter.
+    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "CHASKI_DEVICE"] {
+        command.env_remove(name);
+    }
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    chaski(args).output().unwrap()
+}
+
+fn piped(args: &[&str], input: &str) -> Output {
+    let mut child =
+        chaski(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn out(o: &Output) -> String {
+    assert!(o.status.success(), "{}: {}", o.status, String::from_utf8_lossy(&o.stderr));
+    String::from_utf8(o.stdout.clone()).unwrap()
+}
+
+fn err(o: &Output) -> String {
+    String::from_utf8_lossy(&o.stderr).into_owned()
+}
+
+fn json(o: &Output) -> Value {
+    serde_json::from_str(&out(o)).unwrap()
+}
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/storyteller-Q4_K_M.gguf")
+}
+
+const GREEDY: [&str; 8] = ["run", "--device", "cpu", "-n", "8", "--temp", "0", "-q"];
+
+#[test]
+fn wrong_usage_exits_with_2() {
+    for args in [
+        &["run", "--no-such-option"][..],
+        &["run", "-p", "a", "-f", "b"],
+        &["run", "--temp", "warm", "-p", "a"],
+        &["run", "-m", "a.gguf", "b.gguf", "c"],
+        &["bench", "-p", "5-2"],
+        &["bench", "-p", "0", "-n", "0"],
+        &["bench", "-ctk", "f16", "-ctv", "f32"],
+        &["logits"],
+        &["logits", "--tokens", "x", "--text"],
+        &["frobnicate"],
+    ] {
+        let o = run(args);
+        assert_eq!(o.status.code(), Some(2), "{args:?}: {}", err(&o));
+        assert!(o.stdout.is_empty() && !o.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_no_model_exits_with_3() {
+    let o = run(&["run", "no/such.gguf", "hi", "--device", "cpu"]);
+    assert_eq!(o.status.code(), Some(3), "{}", err(&o));
+    assert!(err(&o).contains("no/such.gguf") && err(&o).contains("help:"), "{}", err(&o));
+    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for command in ["show", "run"] {
+        let o = run(&[command, manifest]);
+        assert_eq!(o.status.code(), Some(3), "{command}: {}", err(&o));
+        assert!(!err(&o).contains("panicked"), "{}", err(&o));
+    }
+}
+
+#[test]
+fn help_and_version_exit_with_0() {
+    let version = out(&run(&["--version"]));
+    assert!(version.starts_with("chaski ") && version.contains("wgpu 30"), "{version}");
+    assert!(out(&run(&["--help"])).contains("Exit codes"));
+    for command in [
+        "run",
+        "show",
+        "devices",
+        "bench",
+        "tokenize",
+        "perplexity",
+        "logits",
+        "completions",
+        "synth",
+        "quantize",
+    ] {
+        assert!(out(&run(&[command, "--help"])).contains("Usage"), "{command}");
+    }
+}
+
+#[test]
+fn tokenize_prints_ids_pieces_and_json() {
+    let ids = out(&run(&["tokenize", "Once upon a time"]));
+    let ids: Vec<u32> = ids.split_whitespace().map(|w| w.parse().unwrap()).collect();
+    let as_json = json(&run(&["tokenize", "--json", "Once upon a time"]));
+    assert_eq!(as_json, serde_json::to_value(&ids).unwrap());
+    let same = piped(&["tokenize", "-m", fixture().to_str().unwrap(), "--json"], "Once upon a time");
+    assert_eq!(json(&same), as_json);
+    let pieces = json(&run(&["tokenize", "--json", "--pieces", "--no-bos", "Once upon a time"]));
+    let text: String = pieces.as_array().unwrap().iter().map(|p| p["piece"].as_str().unwrap()).collect();
+    assert_eq!(text, "Once upon a time");
+    let n = |args: &[&str]| json(&run(args)).as_array().unwrap().len();
+    assert_eq!(n(&["tokenize", "--json", "--no-bos", "<|end|>"]), 1);
+    assert!(n(&["tokenize", "--json", "--no-bos", "--no-special", "<|end|>"]) > 1);
+}
+
+#[test]
+fn show_tells_what_is_in_the_file() {
+    let shown = json(&run(&["show", fixture().to_str().unwrap(), "--json", "--tensors", "-c", "512"]));
+    assert_eq!(shown["architecture"], "llama");
+    assert_eq!(shown["metadata"]["general.architecture"], "llama");
+    assert_eq!(shown["metadata"]["tokenizer.ggml.tokens"]["length"], 2048);
+    assert_eq!(shown["memory"]["n_ctx"], 512);
+    let sum: u64 = shown["formats"].as_array().unwrap().iter().map(|f| f["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(shown["bytes"].as_u64(), Some(sum));
+    let tensors: u64 =
+        shown["tensors"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(tensors, sum);
+    assert!(shown["memory"]["need"]["total"].as_u64().unwrap() > sum);
+    let text = out(&run(&["show"]));
+    assert!(text.contains("Metadata") && text.contains("q4_k") && text.contains("Memory"), "{text}");
+    assert!(text.lines().all(|l| l.len() < 400), "{text}");
+    assert!(out(&run(&["show", "--template"])).contains("<|assistant|>"));
+}
+
+#[test]
+fn run_continues_a_text() {
+    let o = chaski(&GREEDY).args(["-p", "Once upon a time"]).output().unwrap();
+    let text = out(&o);
+    assert!(text.starts_with(GOLDEN), "{text}");
+    assert!(text.ends_with('\n') && !text.ends_with("\n\n"));
+    assert_eq!(err(&o), "");
+}
+
+#[test]
+fn run_reads_a_file_and_stdin() {
+    let expected = out(&chaski(&GREEDY).args(["-p", "Once upon a time"]).output().unwrap());
+    let raw: Vec<&str> = GREEDY.into_iter().chain(["--raw"]).collect();
+    assert_eq!(out(&piped(&raw, "Once upon a time\n")), expected);
+    let file: Vec<&str> = GREEDY.into_iter().chain(["-f", "-"]).collect();
+    assert_eq!(out(&piped(&file, "Once upon a time")), expected);
+}
+
+#[test]
+fn a_positional_prompt_is_a_message() {
+    let model = fixture();
+    let message = [model.to_str().unwrap(), "Tell me a story about a fox who lost a kite."];
+    let chat = out(&chaski(&GREEDY).args(message).output().unwrap());
+    let text = "<|user|>\nTell me a story about a fox who lost a kite.<|end|>\n<|assistant|>\n";
+    assert_eq!(out(&chaski(&GREEDY).args(["-p", text]).output().unwrap()), chat);
+    let by_flag = chaski(&GREEDY).args(["--chat", "-p", message[1]]).output().unwrap();
+    assert_eq!(out(&by_flag), chat);
+}
+
+#[test]
+fn run_prints_json() {
+    let o = json(&chaski(&GREEDY).args(["--json", "-p", "Once upon a time"]).output().unwrap());
+    assert!(o["text"].as_str().unwrap().starts_with(GOLDEN), "{o}");
+    assert_eq!(o["tokens"].as_array().unwrap().len(), 8);
+    assert_eq!(o["finish_reason"], "length");
+    assert_eq!(o["stats"]["answer_tokens"], 8);
+    assert_eq!(o["device"]["name"], "processor");
+    for key in ["load_ms", "ttft_ms", "prompt_tokens_per_second", "answer_tokens_per_second"] {
+        assert!(o["stats"][key].as_f64().unwrap() > 0.0, "{key}: {o}");
+    }
+}
+
+#[test]
+fn run_streams_json_lines() {
+    let text = out(&chaski(&GREEDY).args(["--jsonl", "-p", "Once upon a time"]).output().unwrap());
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let (last, pieces) = lines.split_last().unwrap();
+    let joined: String = pieces.iter().map(|p| p["text"].as_str().unwrap()).collect();
+    assert!(joined.starts_with(GOLDEN), "{joined}");
+    assert_eq!((&last["type"], &last["finish_reason"]), (&"end".into(), &"length".into()));
+}
+
+#[test]
+fn stop_texts_and_seeds() {
+    let stopped = json(
+        &chaski(&GREEDY).args(["--json", "--stop", "lived", "-p", "Once upon a time"]).output().unwrap(),
+    );
+    assert_eq!((&stopped["text"], &stopped["finish_reason"]), (&", there ".into(), &"stop_text".into()));
+    let drawn = |seed: &str| {
+        let args = ["run", "--device", "cpu", "-q", "-n", "6", "--temp", "1.5", "--seed", seed, "-p", "The"];
+        out(&run(&args))
+    };
+    assert_eq!(drawn("7"), drawn("7"));
+}
+
+#[test]
+fn verbose_tells_the_speed_on_stderr() {
+    let args = ["run", "--device", "cpu", "-n", "2", "--temp", "0", "-v", "-p", "Once"];
+    let o = run(&args);
+    for word in ["load", "first token", "tokens/s", "memory"] {
+        assert!(err(&o).contains(word), "{word}: {}", err(&o));
+    }
+    assert!(!out(&o).contains("tokens/s"));
+}
+
+#[test]
+fn a_prompt_beyond_the_context_is_an_error_that_says_so() {
+    let o = run(&["run", "--device", "cpu", "-c", "4", "-q", "-p", "one two three four five six seven"]);
+    assert_eq!(o.status.code(), Some(1));
+    assert!(err(&o).contains("at most 4") && err(&o).contains("-c N"), "{}", err(&o));
+}
+
+#[test]
+fn logits_are_one_row_a_token() {
+    let ids = out(&run(&["tokenize", "Once upon a time"])).trim().replace(' ', ",");
+    let n = ids.split(',').count();
+    let base = ["logits", "--device", "cpu", "--kv", "f32", "-q", "--tokens", ids.as_str()];
+    let raw = chaski(&base).output().unwrap();
+    assert!(raw.status.success(), "{}", err(&raw));
+    assert_eq!(raw.stdout.len(), n * 2048 * 4);
+    let rows = |extra: &[&str]| -> Vec<Vec<f32>> {
+        let text = out(&chaski(&base).args(extra).output().unwrap());
+        text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    };
+    let whole = rows(&["--json"]);
+    assert_eq!((whole.len(), whole[0].len()), (n, 2048));
+    let first = f32::from_le_bytes(raw.stdout[..4].try_into().unwrap());
+    assert_eq!(first, whole[0][0]);
+    assert_eq!(rows(&["--json", "--chunk", "1"]), whole);
+}
+
+#[test]
+fn perplexity_prints_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text.txt");
+    std::fs::write(&file, "Once upon a time, there lived a small, playful boy named Nico. ".repeat(4))
+        .unwrap();
+    let args =
+        ["perplexity", "--device", "cpu", "-c", "16", "--chunks", "2", "-q", "-f", file.to_str().unwrap()];
+    let text = out(&run(&args));
+    let value: f64 = text.strip_prefix("PPL = ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(value > 1.0 && value < 100.0 && text.contains(" +/- "), "{text}");
+}
+
+#[test]
+fn bench_measures_on_the_processor() {
+    let args =
+        ["bench", "--device", "cpu", "-p", "4", "-n", "2", "-pg", "3,1", "-r", "2", "-q", "-o", "jsonl"];
+    let text = out(&run(&args));
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let tests: Vec<_> = lines.iter().map(|l| (l["n_prompt"].as_u64(), l["n_gen"].as_u64())).collect();
+    assert_eq!(tests, [(Some(4), Some(0)), (Some(0), Some(2)), (Some(3), Some(1))]);
+    for l in &lines {
+        assert!(l["avg_ts"].as_f64().unwrap() > 0.0, "{l}");
+        assert_eq!(l["samples_ns"].as_array().unwrap().len(), 2);
+        for key in
+            ["build_commit", "model_type", "type_k", "stddev_ts", "load_ms", "ttft_ms", "peak_gpu_bytes"]
+        {
+            assert!(l.get(key).is_some(), "{key}");
+        }
+    }
+}
+
+#[test]
+fn completions_and_manual() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(out(&run(&["completions", shell])).contains("chaski"), "{shell}");
+    }
+    assert!(out(&run(&["man"])).contains(".TH chaski"));
+}
+
+#[test]
+fn devices_are_listed() {
+    assert!(out(&run(&["devices"])).contains("cpu:"));
+    for a in json(&run(&["devices", "--json"])).as_array().unwrap() {
+        assert!(a["limits"]["max_binding_bytes"].as_u64().unwrap() > 0, "{a}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child =
+        chaski(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let o = child.wait_with_output().unwrap();
+    assert!(o.status.success(), "{}", err(&o));
+    assert_eq!(err(&o), "");
+}
