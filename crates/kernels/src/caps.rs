@@ -7,6 +7,8 @@ pub enum FeatureSet {
     Base,
     /// Subgroup operations.
     Sg,
+    /// Subgroup operations and cooperative matrices.
+    Coop,
 }
 
 impl FeatureSet {
@@ -15,6 +17,7 @@ impl FeatureSet {
         match self {
             FeatureSet::Base => "base",
             FeatureSet::Sg => "sg",
+            FeatureSet::Coop => "coop",
         }
     }
 }
@@ -26,6 +29,8 @@ pub struct Caps {
     pub subgroup: Option<(u32, u32)>,
     /// `f16` arithmetic and storage in shaders.
     pub f16: bool,
+    /// Cooperative matrices of 16 x 16 x 16, f16 inputs and f32 sums, in subgroups of 32.
+    pub coop: bool,
     /// Threads a workgroup may have.
     pub max_threads: u32,
     /// Bytes of workgroup memory.
@@ -44,6 +49,7 @@ impl Caps {
         Caps {
             subgroup: None,
             f16: false,
+            coop: false,
             max_threads: 256,
             max_workgroup_bytes: 16384,
             max_binding_bytes: 128 << 20,
@@ -52,7 +58,7 @@ impl Caps {
         }
     }
 
-    /// The feature set that kernels with team reductions use here.
+    /// The feature set that kernels with team reductions use here: base or sg.
     pub const fn set(&self) -> FeatureSet {
         if self.subgroup.is_some() { FeatureSet::Sg } else { FeatureSet::Base }
     }

@@ -31,6 +31,8 @@ pub struct Kernel {
     pub needs_subgroup: bool,
     /// Uses `f16` values.
     pub needs_f16: bool,
+    /// Uses cooperative matrices.
+    pub needs_coop: bool,
     /// Buffers, by binding number.
     pub bindings: &'static [Binding],
     /// Names of the `override` constants.

@@ -47,6 +47,7 @@ pub static OPS: &[Op] = &[
     ops::get_rows::OP,
     ops::glu::OP,
     ops::mul_mat::OP,
+    ops::mul_mat::COOP,
     ops::mul_mat_vec::OP,
     ops::rms_norm::OP,
     ops::rope_kv::OP,

@@ -63,6 +63,8 @@ pub struct Rendered {
     pub needs_subgroup: bool,
     /// Uses `f16`.
     pub needs_f16: bool,
+    /// Uses cooperative matrices.
+    pub needs_coop: bool,
 }
 
 /// Renders all kernels, sorted by name.
@@ -123,8 +125,9 @@ fn render(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<Rendered, R
     let source = format!("// {}: {}\n{}", op.name, vars.join(" "), body.trim_start());
     let needs_f16 = source.contains("f16>") || source.contains("f16(");
     let needs_f16 = needs_f16 && source.replace("unpack2x16float", "").contains("f16");
-    let needs_subgroup = source.contains("subgroup");
-    check(name, source, needs_subgroup, needs_f16)
+    let needs_coop = source.contains("coop_mat");
+    let needs_subgroup = source.contains("@builtin(subgroup");
+    check(name, source, needs_subgroup, needs_f16, needs_coop)
 }
 
 /// Parses and validates under exactly the capabilities that the kernel declares, and reflects its interface.
@@ -133,12 +136,17 @@ fn check(
     source: String,
     needs_subgroup: bool,
     needs_f16: bool,
+    needs_coop: bool,
 ) -> Result<Rendered, RenderError> {
     let mut caps = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let mut text = String::new();
     if needs_f16 {
         caps |= Capabilities::SHADER_FLOAT16;
         text.push_str("enable f16;\n");
+    }
+    if needs_coop {
+        caps |= Capabilities::COOPERATIVE_MATRIX;
+        text.push_str("enable wgpu_cooperative_matrix;\n");
     }
     if needs_subgroup {
         caps |= Capabilities::SUBGROUP;
@@ -171,7 +179,7 @@ fn check(
     }
     bindings.sort_by_key(|b| b.1);
     let overrides = module.overrides.iter().filter_map(|(_, o)| o.name.clone()).collect();
-    Ok(Rendered { name, source, bindings, overrides, needs_subgroup, needs_f16 })
+    Ok(Rendered { name, source, bindings, overrides, needs_subgroup, needs_f16, needs_coop })
 }
 
 /// The files of `rendered/`: name to text.
@@ -187,8 +195,8 @@ pub fn files(rendered: &[Rendered]) -> BTreeMap<String, String> {
         let _ = write!(
             index,
             "    Kernel {{\n        name: {:?},\n        source: include_str!(\"../rendered/{}.wgsl\"),\n        \
-             needs_subgroup: {},\n        needs_f16: {},\n        bindings: &[",
-            r.name, r.name, r.needs_subgroup, r.needs_f16
+             needs_subgroup: {},\n        needs_f16: {},\n        needs_coop: {},\n        bindings: &[",
+            r.name, r.name, r.needs_subgroup, r.needs_f16, r.needs_coop
         );
         for (name, at, write) in &r.bindings {
             let access = if *write { "ReadWrite" } else { "Read" };

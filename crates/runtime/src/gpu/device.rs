@@ -144,6 +144,9 @@ fn wanted(options: &GpuOptions) -> wgpu::Features {
     }
     if !options.no_f16 {
         f |= wgpu::Features::SHADER_F16;
+        if matches!(options.set, None | Some(FeatureSet::Coop)) {
+            f |= wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+        }
     }
     f
 }
@@ -156,6 +159,9 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
     Caps {
         subgroup: (features.contains(wgpu::Features::SUBGROUP) && min >= 4).then_some((min, max)),
         f16: features.contains(wgpu::Features::SHADER_F16),
+        coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
+            && (min, max) == (32, 32)
+            && has_coop_16(adapter),
         max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_binding_bytes: binding
@@ -187,6 +193,22 @@ fn summary(adapter: &wgpu::Adapter, options: &GpuOptions) -> AdapterSummary {
     }
 }
 
+/// 16 x 16 x 16 with f16 inputs and f32 sums: the shape that our kernels use.
+#[cfg(not(target_arch = "wasm32"))]
+fn has_coop_16(adapter: &wgpu::Adapter) -> bool {
+    let all = adapter.cooperative_matrix_properties();
+    all.iter().any(|p| {
+        (p.m_size, p.n_size, p.k_size) == (16, 16, 16)
+            && p.ab_type == wgpu::CooperativeScalarType::F16
+            && p.cr_type == wgpu::CooperativeScalarType::F32
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+fn has_coop_16(_: &wgpu::Adapter) -> bool {
+    false
+}
+
 #[cfg(not(target_arch = "wasm32"))]
 fn cooperative(adapter: &wgpu::Adapter) -> Vec<String> {
     adapter
@@ -211,11 +233,15 @@ impl Gpu {
         let adapter = choose(&all, options)?;
         let summary = summary(adapter, options);
         let caps = summary.caps.clone();
-        let features = adapter.features() & wanted(options);
+        let mut features = adapter.features() & wanted(options);
+        if !caps.coop {
+            features.remove(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+        }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("chaski"),
             required_features: features,
             required_limits: adapter.limits(),
+            experimental_features: super::pipeline::experimental(caps.coop),
             memory_hints: wgpu::MemoryHints::Performance,
             ..Default::default()
         };

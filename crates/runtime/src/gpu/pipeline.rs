@@ -126,6 +126,9 @@ impl Gpu {
         if kernel.needs_f16 {
             source.push_str("enable f16;\n");
         }
+        if kernel.needs_coop {
+            source.push_str("enable wgpu_cooperative_matrix;\n");
+        }
         if kernel.needs_subgroup && cfg!(target_arch = "wasm32") {
             source.push_str("enable subgroups;\n");
         }
@@ -174,6 +177,16 @@ impl Gpu {
             })
             .clone()
     }
+}
+
+/// wgpu's token for cooperative matrices, if they are used.
+pub(crate) fn experimental(on: bool) -> wgpu::ExperimentalFeatures {
+    if !on {
+        return wgpu::ExperimentalFeatures::disabled();
+    }
+    // SAFETY: the token acknowledges that experimental features may have bugs. The one that is used, cooperative
+    // matrices, is asked for only where the adapter lists the shape, and its kernels are tested against references.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 
 /// The result of a future that is ready; natively error scopes are. In a browser the error arrives later, through the

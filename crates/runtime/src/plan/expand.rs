@@ -149,8 +149,8 @@ pub enum Columns {
     X,
     /// Along y.
     Y,
-    /// Along y, in tiles of 64.
-    YTiles,
+    /// Along y, in tiles of so many.
+    YTiles(u32),
     /// Along z.
     Z,
 }
@@ -178,7 +178,7 @@ impl Planned {
             Columns::Fixed => {}
             Columns::X => g[0] = n,
             Columns::Y => g[1] = n,
-            Columns::YTiles => g[1] = n.div_ceil(64),
+            Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
             Columns::Z => g[2] = n,
         }
         g
@@ -242,7 +242,7 @@ pub fn plan(
     let n_vocab = graph.width(logits);
     let ld_logits = ld(n_vocab);
     let fit = (caps.max_binding_bytes / 4 / u64::from(ld_logits.max(1))) as u32;
-    let all_cols = config.max_col.min(fit.max(1)).min(64);
+    let all_cols = config.max_col.min(fit).clamp(1, 64);
     if u64::from(n_vocab) * 4 > caps.max_binding_bytes {
         return Err(PlanError::TooLarge {
             what: "the logits of one token",
@@ -441,7 +441,7 @@ impl Expander<'_> {
         if v == self.logits {
             return Slot::Logits;
         }
-        let words = u64::from(ld(self.graph.width(v))) * u64::from(self.n_col);
+        let words = self.words(self.graph.width(v));
         let b = match self.home[v.0] {
             Some(b) => {
                 self.pool.words[b] = self.pool.words[b].max(words);
@@ -457,8 +457,13 @@ impl Expander<'_> {
         if v == self.logits { self.ld_logits } else { ld(self.graph.width(v)) }
     }
 
+    /// Words of an activation.
+    fn words(&self, width: u32) -> u64 {
+        u64::from(ld(width)) * u64::from(self.n_col)
+    }
+
     fn tmp(&mut self, width: u32) -> usize {
-        self.pool.acquire(u64::from(ld(width)) * u64::from(self.n_col))
+        self.pool.acquire(self.words(width))
     }
 
     fn many(&self, columns: Columns) -> Columns {
@@ -630,7 +635,9 @@ impl Expander<'_> {
                         n_col: self.n_col,
                     };
                     bind.push(("step", Slot::Step));
-                    self.push(call.dispatch(self.caps)?, bind, Columns::YTiles, name, n_byte);
+                    let dispatch = call.dispatch(self.caps)?;
+                    let columns = Columns::YTiles(MulMat::tile_cols(&dispatch));
+                    self.push(dispatch, bind, columns, name, n_byte);
                 }
             }
         }

@@ -8,6 +8,23 @@ use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::reference::dot;
 use crate::step;
 
+/// Cases that only cooperative matrices take; elsewhere the register tiles do them, which is as good.
+pub(super) fn coop_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f in FORMATS {
+        for (m, n, k) in
+            [(16, 1, 256), (64, 64, 256), (51, 33, 512), (256, 130, 256), (2048, 1600, 256), (1024, 2048, 64)]
+        {
+            if k % f.block as u32 == 0 {
+                out.push(case(f, m, n, k, false, false, true));
+            }
+        }
+        out.push(case(f, 80, 50, 512, true, true, true));
+        out.push(case(f, 1600, 2000, 256, true, false, true));
+    }
+    out
+}
+
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
