@@ -13,11 +13,14 @@ pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
     let rendered = render::render_all()?;
     let wanted = render::files(&rendered);
     let found = read(&dir)?;
-    let stale: Vec<&String> = wanted.iter().filter(|(n, t)| found.get(*n) != Some(*t)).map(|(n, _)| n).collect();
+    let stale: Vec<&String> =
+        wanted.iter().filter(|(n, t)| found.get(*n) != Some(*t)).map(|(n, _)| n).collect();
     let extra: Vec<&String> = found.keys().filter(|n| !wanted.contains_key(*n)).collect();
     if check {
         if !stale.is_empty() || !extra.is_empty() {
-            bail!("rendered kernels are stale ({stale:?} differ, {extra:?} are left over): run `cargo xtask gen-kernels`");
+            bail!(
+                "rendered kernels are stale ({stale:?} differ, {extra:?} are left over): run `cargo xtask gen-kernels`"
+            );
         }
         println!("{} rendered kernels are up to date", rendered.len());
         return Ok(());

@@ -2,6 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod test;
+mod tools;
 
 use clap::{Parser, Subcommand};
 
@@ -20,11 +22,24 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Bring what the tests need (saying so) and run them.
+    Test {
+        /// What to test.
+        #[arg(value_enum, default_value = "all")]
+        scope: test::Scope,
+        /// Larger models and longer grids too: sets CHASKI_TEST_FULL=1.
+        #[arg(long)]
+        full: bool,
+        /// Install nothing: what is missing is an error.
+        #[arg(long)]
+        no_install: bool,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Args::parse().command {
         Command::GenKernels { check } => kernels::generate(check),
+        Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     }
 }
 

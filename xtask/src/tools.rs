@@ -1,0 +1,115 @@
+//! What the tests need from the machine, and how it is brought there.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+const WASM_TARGET: &str = "wasm32-unknown-unknown";
+const VULKAN_PACKAGES: &[&str] = &["mesa-vulkan-drivers", "libvulkan1"];
+
+/// A component of the toolchain: the cargo subcommand that it brings, and its name for rustup.
+pub(crate) fn component(subcommand: &str, name: &str, install: bool) -> anyhow::Result<()> {
+    if succeeds("cargo", &[subcommand, "--version"]) {
+        println!("{name}: found");
+        return Ok(());
+    }
+    rustup(&["component", "add", name], &format!("`cargo {subcommand}` was not found"), install)
+}
+
+/// The standard library for the web.
+pub(crate) fn wasm_target(install: bool) -> anyhow::Result<()> {
+    let sysroot = output("rustc", &["--print", "sysroot"]).context("`rustc --print sysroot` failed")?;
+    if Path::new(&sysroot).join("lib/rustlib").join(WASM_TARGET).join("lib").is_dir() {
+        println!("{WASM_TARGET}: found");
+        return Ok(());
+    }
+    rustup(&["target", "add", WASM_TARGET], &format!("the target {WASM_TARGET} was not found"), install)
+}
+
+fn rustup(args: &[&str], missing: &str, install: bool) -> anyhow::Result<()> {
+    let command = format!("rustup {}", args.join(" "));
+    if !install {
+        bail!("{missing}; install it with `{command}`");
+    }
+    if output("rustup", &["--version"]).is_none() {
+        bail!("{missing}, and neither was rustup (https://rustup.rs), with which `{command}` would install it");
+    }
+    println!("{missing}: running `{command}`");
+    if !succeeds_loudly("rustup", args)? {
+        bail!("{missing}, and `{command}` failed");
+    }
+    Ok(())
+}
+
+/// A GPU, or Mesa's Vulkan driver that runs shaders on the processor.
+pub(crate) fn adapter(install: bool) -> anyhow::Result<()> {
+    if found_adapter() {
+        return Ok(());
+    }
+    let packages = VULKAN_PACKAGES.join(" ");
+    let by_hand = format!("apt-get update && apt-get install -y {packages}");
+    if !cfg!(target_os = "linux") {
+        bail!("no GPU was found: install a driver for Vulkan, Metal or Direct3D 12");
+    }
+    if output("apt-get", &["--version"]).is_none() {
+        bail!(
+            "no GPU was found: install a Vulkan driver; Mesa has one that needs no GPU (Fedora: `dnf install \
+             mesa-vulkan-drivers`, Arch: `pacman -S vulkan-swrast`, Alpine: `apk add mesa-vulkan-swrast`)"
+        );
+    }
+    if !install {
+        bail!("no GPU was found; install Mesa's software Vulkan with `{by_hand}`");
+    }
+    let Some(sudo) = sudo() else {
+        bail!("no GPU was found; install Mesa's software Vulkan as root with `{by_hand}`");
+    };
+    println!("no GPU was found: installing Mesa's software Vulkan with `{by_hand}`");
+    for args in [vec!["update"], [&["install", "-y", "--no-install-recommends"], VULKAN_PACKAGES].concat()] {
+        let mut all: Vec<&str> = sudo.clone();
+        // sudo drops the environment, env sets it again.
+        all.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+        all.extend(args);
+        if !succeeds_loudly(all[0], &all[1..])? {
+            bail!("`{}` failed", all.join(" "));
+        }
+    }
+    if !found_adapter() {
+        bail!("no GPU was found, even after `{by_hand}`");
+    }
+    Ok(())
+}
+
+/// What goes in front of a command that only root may run; `None` if there is no way.
+fn sudo() -> Option<Vec<&'static str>> {
+    if output("id", &["-u"]).as_deref() == Some("0") {
+        return Some(vec![]);
+    }
+    output("sudo", &["--version"])?;
+    // Without a terminal nobody can type a password.
+    Some(if std::io::stdin().is_terminal() { vec!["sudo"] } else { vec!["sudo", "-n"] })
+}
+
+fn found_adapter() -> bool {
+    let found = pollster::block_on(chaski_runtime::gpu::adapters());
+    for a in &found {
+        println!("GPU: {} ({}, {})", a.name, a.backend, a.driver);
+    }
+    !found.is_empty()
+}
+
+fn succeeds(program: &str, args: &[&str]) -> bool {
+    output(program, args).is_some()
+}
+
+/// What a command prints, if it exists and succeeds.
+fn output(program: &str, args: &[&str]) -> Option<String> {
+    let out = Command::new(program).args(args).stdin(Stdio::null()).output().ok()?;
+    out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
+}
+
+fn succeeds_loudly(program: &str, args: &[&str]) -> anyhow::Result<bool> {
+    let status = Command::new(program).args(args).status();
+    Ok(status.with_context(|| format!("could not run `{program}`"))?.success())
+}
