@@ -1,0 +1,257 @@
+//! Tiny models whose weights follow from their tensors' names, against logits that another engine computed in f32.
+
+use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
+use chaski::kernels::FeatureSet;
+use chaski::{KvType, Runner};
+use chaski_models::{Model, RunnerConfig, Target};
+use serde_json::Value;
+
+use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
+
+const FIXTURES: &[&str] =
+    &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales"];
+
+/// A fixture: how to make its model, what to run, what must come out.
+pub(crate) struct Fixture {
+    name: &'static str,
+    spec: Value,
+    /// Tokens to run.
+    pub(crate) tokens: Vec<u32>,
+    /// `[n_token, n_vocab]`
+    logits: Vec<f32>,
+    n_vocab: usize,
+}
+
+/// A change to a fixture's file.
+pub(crate) type Edit<'a> = &'a dyn Fn(&mut Vec<(String, OwnedValue)>, &mut Vec<(String, Vec<u64>)>);
+
+impl Fixture {
+    pub(crate) fn load(name: &'static str) -> Fixture {
+        let spec = read_json(&fixture(&format!("archs/{name}.json")));
+        let tokens = spec["tokens"].as_array().expect("tokens").iter().map(|t| number(t) as u32).collect();
+        let bytes = read(&fixture(&format!("archs/{name}.logits.f32")));
+        let logits = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let n_vocab = number(&spec["n_vocab"]) as usize;
+        Fixture { name, spec, tokens, logits, n_vocab }
+    }
+
+    /// The GGUF file, with matrices in f16 (which loses nothing: all values are exact in it) if `half`.
+    pub(crate) fn gguf(&self, half: bool, edit: Edit<'_>) -> Vec<u8> {
+        let seed = number(&self.spec["seed"]);
+        let metadata = self.spec["kv"].as_object().expect("kv").iter();
+        let mut metadata: Vec<_> = metadata.map(|(k, v)| (k.clone(), value(v))).collect();
+        let tensors = self.spec["tensors"].as_array().expect("tensors").iter();
+        let shape = |t: &Value| t["shape"].as_array().expect("shape").iter().map(number).collect();
+        let mut tensors: Vec<(String, Vec<u64>)> =
+            tensors.map(|t| (t["name"].as_str().expect("name").to_owned(), shape(t))).collect();
+        edit(&mut metadata, &mut tensors);
+        let mut writer = GgufWriter::new();
+        for (key, value) in metadata {
+            writer.set(&key, value).expect("metadata of a fixture");
+        }
+        let ty = |ne: &[u64]| if half && ne.len() > 1 { GgmlType::F16 } else { GgmlType::F32 };
+        for (name, ne) in &tensors {
+            writer.tensor(name, ne, ty(ne)).expect("a tensor of a fixture");
+        }
+        let mut data = writer.begin(Vec::new()).expect("a head in memory");
+        for (name, ne) in &tensors {
+            let values = weights(name, ne.iter().product(), seed);
+            let mut bytes = vec![0; values.len() * if ty(ne) == GgmlType::F16 { 2 } else { 4 }];
+            chaski::gguf::quantize(ty(ne), &values, ne[0] as usize, None, &mut bytes)
+                .expect("values of a fixture");
+            data.write(name, &bytes).expect("data in memory");
+        }
+        data.finish().expect("all data were written")
+    }
+}
+
+/// A model file in memory.
+pub(crate) fn open(bytes: Vec<u8>) -> Result<Model<MemorySource>, chaski::ModelError> {
+    let source = MemorySource::new("fixture.gguf", bytes);
+    block_on(Model::open(source, async |name: &str| {
+        Err(SourceError::Other { name: name.to_owned(), source: "a fixture has one file".into() })
+    }))
+}
+
+fn number(v: &Value) -> u64 {
+    v.as_u64().unwrap_or_else(|| panic!("a whole number, not {v}"))
+}
+
+/// A metadata value in the type that the fixture names.
+fn value(entry: &Value) -> OwnedValue {
+    let (ty, v) = (entry["type"].as_str().expect("type"), &entry["value"]);
+    let float = |v: &Value| v.as_f64().expect("a number") as f32;
+    let int = |v: &Value| i32::try_from(v.as_i64().expect("a number")).expect("32 bits");
+    let str = |v: &Value| v.as_str().expect("a text").to_owned();
+    let list = || v.as_array().expect("an array").iter();
+    match ty {
+        "uint32" => u32::try_from(number(v)).expect("32 bits").into(),
+        "int32" => int(v).into(),
+        "float32" => float(v).into(),
+        "bool" => v.as_bool().expect("a truth value").into(),
+        "string" => str(v).into(),
+        "array:string" => list().map(str).collect::<Vec<_>>().into(),
+        "array:int32" => list().map(int).collect::<Vec<_>>().into(),
+        "array:float32" => list().map(float).collect::<Vec<_>>().into(),
+        other => panic!("fixtures have no values of type {other} so far"),
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn hash(name: &str) -> u64 {
+    name.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3))
+}
+
+/// Multiples of 2^-10 in [-1, 1), from the tensor's name, the seed and the index.
+fn units(name: &str, n: u64, seed: u64) -> impl Iterator<Item = f32> {
+    const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+    let start = hash(name) ^ seed.wrapping_mul(STEP);
+    (0..n).map(move |i| {
+        let z = start.wrapping_add(i.wrapping_mul(STEP));
+        let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 53) as f32 / 1024.0 - 1.0
+    })
+}
+
+/// `norm.weight`, `norm_1.weight` and the like, or `norm` at the end.
+fn is_norm(name: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.ends_with("norm")
+        || name.strip_suffix(".weight").and_then(|stem| stem.rsplit_once("norm")).is_some_and(|(_, rest)| {
+            rest.is_empty() || rest.len() > 1 && rest.starts_with('_') && rest.chars().all(word)
+        })
+}
+
+/// The values of a tensor, by the rules that its name chooses.
+fn weights(name: &str, n: u64, seed: u64) -> Vec<f32> {
+    let rule: fn(f32) -> f32 = if is_norm(name) {
+        |u| 1.0 + 0.25 * u
+    } else if name.contains("ssm_a") {
+        |u| -(0.0625 + u.abs())
+    } else if name.starts_with("rope_f") || name.contains(".rope_f") {
+        |u| 1.0 + u.abs()
+    } else if name.contains("conv") {
+        |u| 0.5 * u
+    } else if name.contains("sinks") || name.ends_with("ssm_dt.bias") || name.ends_with("ssm_d") {
+        |u| u
+    } else {
+        |u| 0.125 * u
+    };
+    units(name, n, seed).map(rule).collect()
+}
+
+#[test]
+fn weights_of_fixtures_begin_as_their_description_says() {
+    assert_eq!(hash("token_embd.weight"), 0x2d85_b88e_70e6_7727);
+    let first: Vec<f32> = units("token_embd.weight", 3, 1).collect();
+    assert_eq!(first, [-0.8154296875, 0.3916015625, -0.900390625]);
+    assert_eq!(weights("blk.0.attn_norm.weight", 2, 1), [0.902587890625, 0.812744140625]);
+    assert_eq!(weights("blk.0.attn_q.weight", 2, 1), [-0.0970458984375, 0.0745849609375]);
+}
+
+/// A way to run the fixtures.
+#[derive(Copy, Clone)]
+struct Mode {
+    /// Feature set and bounds checks; `None` is the processor.
+    gpu: Option<(FeatureSet, bool)>,
+    /// Type of the KV cache.
+    kv: KvType,
+    /// Products over many tokens may round their inputs to f16.
+    f16_tiles: bool,
+    /// Matrices are stored in f16.
+    half: bool,
+    /// Tokens at once.
+    chunks: &'static [usize],
+    /// Largest normalised error.
+    limit: f64,
+}
+
+/// In one piece, in pieces of 7, and token by token.
+const PIECES: &[usize] = &[48, 7, 1];
+
+/// Sums in another order cost 1e-13. Attention has little weight in models of random numbers: leaving the scaling of the
+/// rotation out costs no more than 6e-9, so the limit is far narrower than engines usually agree.
+const F32: Mode =
+    Mode { gpu: None, kv: KvType::F32, f16_tiles: false, half: false, chunks: PIECES, limit: 1e-11 };
+/// Rounding keys and values to f16 costs up to 2^-11 of each.
+const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, ..F32 };
+/// So does rounding the inputs of products, which all have their full weight.
+const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, ..F32 };
+/// f16 holds these weights exactly.
+const F16_WEIGHTS: Mode = Mode { half: true, chunks: &[48, 1], ..F32 };
+const SG: Option<(FeatureSet, bool)> = Some((FeatureSet::Sg, false));
+const SG_CHECKED: Option<(FeatureSet, bool)> = Some((FeatureSet::Sg, true));
+const BASE: Option<(FeatureSet, bool)> = Some((FeatureSet::Base, false));
+const BASE_CHECKED: Option<(FeatureSet, bool)> = Some((FeatureSet::Base, true));
+
+fn describe(m: &Mode) -> String {
+    let device = match m.gpu {
+        None => "processor".to_owned(),
+        Some((set, checked)) => format!("GPU {}{}", set.word(), if checked { " checked" } else { "" }),
+    };
+    let kv = if m.kv == KvType::F16 { "f16" } else { "f32" };
+    let tiles = if m.f16_tiles { ", tiles f16" } else { "" };
+    let weights = if m.half { ", weights f16" } else { "" };
+    format!("{device}, KV {kv}{tiles}{weights}")
+}
+
+/// Runs every fixture in the modes.
+fn check(modes: &[Mode]) {
+    let mut failures = Failures::default();
+    for mode in modes {
+        for name in FIXTURES {
+            let f = Fixture::load(name);
+            let model = open(f.gguf(mode.half, &|_, _| {})).expect("a fixture is a model");
+            let target = mode.gpu.map_or(Target::Cpu, |(set, checked)| Target::Gpu(shared_gpu(set, checked)));
+            let config = RunnerConfig { n_ctx: 64, kv: mode.kv, chunk: 64, f16_tiles: mode.f16_tiles };
+            let mut runner =
+                block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+            let mut errors = Vec::new();
+            for &chunk in mode.chunks {
+                runner.truncate(0);
+                let all = block_on(runner.eval_all(&f.tokens, chunk)).expect("48 tokens run");
+                let all = nmse(&all, &f.logits);
+                // The way of a generation: only the last token's logits.
+                runner.truncate(0);
+                for part in f.tokens.chunks(chunk) {
+                    runner.prefill(part).expect("48 tokens run");
+                }
+                let last = block_on(runner.logits()).expect("logits of the last token");
+                let last = nmse(&last, &f.logits[f.logits.len() - f.n_vocab..]);
+                for (what, e) in [("all", all), ("last", last)] {
+                    failures.check(e <= mode.limit, || {
+                        format!(
+                            "{name}, {}, chunk {chunk}, {what}: {e:.2e} > {:.0e}",
+                            describe(mode),
+                            mode.limit
+                        )
+                    });
+                }
+                errors.push(format!("{all:.1e} in pieces of {chunk}"));
+            }
+            say(format!("{:24} {:28} NMSE {}", f.name, describe(mode), errors.join(", ")));
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn logits_on_the_processor_match_the_golden_ones() {
+    let _t = Timed::new("archs, processor");
+    check(&[F32, F16_KV, F16_WEIGHTS]);
+}
+
+#[test]
+fn logits_on_the_gpu_with_subgroups_match_the_golden_ones() {
+    let _t = Timed::new("archs, sg");
+    let on = |m: Mode| Mode { gpu: SG, ..m };
+    check(&[on(F32), on(F16_KV), on(F16_TILES), on(F16_WEIGHTS), Mode { gpu: SG_CHECKED, ..F32 }]);
+}
+
+#[test]
+fn logits_on_the_gpu_without_features_match_the_golden_ones() {
+    let _t = Timed::new("archs, base");
+    let on = |m: Mode| Mode { gpu: BASE, ..m };
+    check(&[on(F32), on(F16_KV), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }]);
+}

@@ -1,0 +1,167 @@
+//! What the tests share: golden data, devices, small measures.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use chaski::kernels::FeatureSet;
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, GpuOptions, SamplerParams, Source};
+use chaski_runtime::gpu::Gpu;
+
+pub(crate) use pollster::block_on;
+
+/// The repository's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A file of the tree's own golden data.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    root().join("fixtures").join(name)
+}
+
+/// A file of the golden data outside the tree: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the
+/// repository; `None`, with a line that says so, if the folder is not there.
+pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
+    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
+    let base = base.unwrap_or_else(|| root().join("../shared/data"));
+    if base.is_dir() {
+        return Some(base.join(name));
+    }
+    say(format!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", base.display()));
+    None
+}
+
+/// Whether long tests run in full: `CHASKI_TEST_FULL` is set.
+pub(crate) fn full() -> bool {
+    std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
+}
+
+/// The bytes of a file that must be there.
+pub(crate) fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The text of a file that must be there.
+pub(crate) fn read_text(path: &Path) -> String {
+    String::from_utf8(read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The JSON of a file that must be there.
+pub(crate) fn read_json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Prints a line past the test harness, which hides what passing tests print.
+pub(crate) fn say(line: impl Display) {
+    use std::io::Write;
+    // Only macros are captured.
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("stderr can be written");
+}
+
+/// Says at the end of a test how long it took.
+pub(crate) struct Timed(&'static str, Instant);
+
+impl Timed {
+    /// Starts the clock.
+    pub(crate) fn new(name: &'static str) -> Timed {
+        Timed(name, Instant::now())
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        say(format!("{}: {:.1} s", self.0, self.1.elapsed().as_secs_f64()));
+    }
+}
+
+/// Collects what is wrong, so that one failure does not hide the next.
+#[derive(Default)]
+pub(crate) struct Failures(Vec<String>);
+
+impl Failures {
+    /// Notes a failure unless `ok`.
+    pub(crate) fn check(&mut self, ok: bool, what: impl FnOnce() -> String) {
+        if !ok {
+            self.0.push(what());
+        }
+    }
+
+    /// Notes a failure unless the two texts are equal.
+    pub(crate) fn same_text(&mut self, case: impl Display, found: &str, expected: &str) {
+        self.check(found == expected, || format!("{case}:\n   found {found:?}\nexpected {expected:?}"));
+    }
+
+    /// Fails the test if anything was noted.
+    pub(crate) fn conclude(self) {
+        assert!(self.0.is_empty(), "{} failures:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}
+
+/// Normalised mean square error: the sum of squared differences over the sum of squares expected.
+pub(crate) fn nmse(found: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(found.len(), expected.len(), "values to compare");
+    let square = |v: f64| v * v;
+    let error: f64 = found.iter().zip(expected).map(|(a, b)| square(f64::from(*a) - f64::from(*b))).sum();
+    let power: f64 = expected.iter().map(|b| square(f64::from(*b))).sum();
+    assert!(power > 0.0, "what is expected must not be zero throughout");
+    error / power
+}
+
+/// A device that several tests share, and with it the kernels compiled for it.
+pub(crate) fn shared_gpu(set: FeatureSet, checked: bool) -> Arc<Gpu> {
+    static OPEN: Mutex<Vec<(FeatureSet, bool, Arc<Gpu>)>> = Mutex::new(Vec::new());
+    let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some((.., gpu)) = open.iter().find(|(s, c, _)| (*s, *c) == (set, checked)) {
+        return gpu.clone();
+    }
+    let options =
+        GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
+    let gpu = block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver");
+    say(format!("{}, set {}, checks {checked}: {:?}", gpu.summary().name, set.word(), gpu.caps()));
+    let gpu = Arc::new(gpu);
+    open.push((set, checked, gpu.clone()));
+    gpu
+}
+
+/// An engine for the default model on a GPU.
+pub(crate) fn default_engine() -> EngineBuilder {
+    Engine::builder(Source::Default).device(DeviceChoice::Gpu(None))
+}
+
+/// Builds an engine that must come to be.
+pub(crate) fn build(builder: EngineBuilder) -> Engine {
+    block_on(builder.build()).unwrap_or_else(|e| panic!("the engine: {}", chain(&e)))
+}
+
+/// Always the most probable token, `n` times.
+pub(crate) fn greedy(n: usize) -> GenerateOptions {
+    GenerateOptions { sampler: SamplerParams::greedy(), max_tokens: Some(n), ..GenerateOptions::default() }
+}
+
+/// The whole answer to a prompt.
+pub(crate) fn text(
+    engine: &mut Engine,
+    prompt: &str,
+    options: GenerateOptions,
+) -> Result<String, chaski::Error> {
+    let mut generation = engine.generate(prompt, options)?;
+    let mut out = String::new();
+    while let Some(piece) = block_on(generation.next())? {
+        out.push_str(&piece.text);
+    }
+    Ok(out)
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(e: &dyn std::error::Error) -> String {
+    let mut out = e.to_string();
+    let mut cause = e.source();
+    while let Some(c) = cause {
+        out.push_str(": ");
+        out.push_str(&c.to_string());
+        cause = c.source();
+    }
+    out
+}

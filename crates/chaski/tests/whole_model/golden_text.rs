@@ -1,0 +1,141 @@
+//! Greedy texts: every format, every way to run, against texts that another engine made in f32 from the same weights.
+//!
+//! The golden files end with two line feeds that their maker's program printed after the last token; no token made
+//! them, so they are taken off.
+
+use std::path::{Path, PathBuf};
+
+use chaski::kernels::FeatureSet;
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, KvType, Source};
+
+use crate::common::{Failures, Timed, build, fixture, greedy, read_json, read_text, test_data, text};
+
+/// Formats of the storyteller, as golden.json names them.
+pub(crate) const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
+
+/// What the golden texts' maker printed after the last token.
+const PRINTED_AFTER: &str = "\n\n";
+
+/// Tokens of every golden answer of the storyteller.
+const N_TOKEN: usize = 96;
+
+/// The storyteller's folder.
+pub(crate) fn storyteller(what: &str) -> Option<PathBuf> {
+    test_data("models/storyteller", what)
+}
+
+/// Prompts and golden answers of a format.
+pub(crate) fn golden(folder: &Path, format: &str) -> Vec<(String, String)> {
+    let json = read_json(&folder.join("golden.json"));
+    let texts = json[format]["greedy"].as_object().expect("prompts and answers");
+    let answer = |v: &serde_json::Value| {
+        let v = v.as_str().expect("a text");
+        v.strip_suffix(PRINTED_AFTER).expect("two line feeds after the last token").to_owned()
+    };
+    texts.iter().map(|(prompt, v)| (prompt.clone(), answer(v))).collect()
+}
+
+fn gpu(source: Source) -> EngineBuilder {
+    Engine::builder(source).device(DeviceChoice::Gpu(None))
+}
+
+#[test]
+fn storyteller_tells_the_golden_texts_in_every_format() {
+    let _t = Timed::new("golden_text, storyteller");
+    let Some(folder) = storyteller("texts of the storyteller in all formats") else { return };
+    let mut failures = Failures::default();
+    for format in FORMATS {
+        let mut engine = build(gpu(Source::path(folder.join(format!("storyteller-{format}.gguf")))));
+        for (prompt, expected) in golden(&folder, format) {
+            let found = text(&mut engine, &prompt, greedy(N_TOKEN)).expect("a text");
+            failures.same_text(format!("{format}, {prompt:?}"), &found, &expected);
+        }
+    }
+    failures.conclude();
+}
+
+/// A prompt and the golden answer of the embedded model, so that something is always told.
+const PROMPT: &str = "<|user|>\nTell me a story about a fox who lost a kite.<|end|>\n<|assistant|>\n";
+const ANSWER: &str = "Once upon a time, there lived a sleepy fox called Starling. Starling had one paper kite and flew it \
+    on every windy day. One day after lunch, Starling went to the lake. When she came home, the paper kite was \
+    missing.\n\nShe searched under the bridge and behind the haystack, but the kite was not there.\n\nJust then, a \
+    little otter named Mossy came by. \"Why are you so sad?\" asked the otter";
+/// What the first 32 tokens of the answer say.
+const BEGINNING: usize = 133;
+
+#[test]
+fn embedded_model_tells_the_whole_golden_text() {
+    let _t = Timed::new("golden_text, embedded model");
+    let mut failures = Failures::default();
+    for source in [Source::Default, Source::path(fixture("storyteller-Q4_K_M.gguf"))] {
+        let mut engine = build(gpu(source));
+        let found = text(&mut engine, PROMPT, greedy(N_TOKEN)).expect("a text");
+        failures.same_text(engine.info().file, &found, ANSWER);
+    }
+    failures.conclude();
+}
+
+/// A change of the default settings.
+type Change = (&'static str, fn(EngineBuilder) -> EngineBuilder, fn(GenerateOptions) -> GenerateOptions);
+
+fn same(o: GenerateOptions) -> GenerateOptions {
+    o
+}
+
+const CHANGES: &[Change] = &[
+    ("1 token a readback", |b| b, |o| GenerateOptions { interval: 1, ..o }),
+    ("4 tokens a readback", |b| b, |o| GenerateOptions { interval: 4, ..o }),
+    ("16 tokens a readback", |b| b, |o| GenerateOptions { interval: 16, ..o }),
+    ("chunks of 3", |b| b.chunk(3), same),
+    ("chunks of 1", |b| b.chunk(1), same),
+    ("chunks of 512", |b| b.chunk(512), same),
+    ("bindings of 64 KiB", |b| b.max_binding_bytes(64 << 10).chunk(8).context(64), same),
+    ("bindings of 256 KiB", |b| b.max_binding_bytes(256 << 10).chunk(32).context(128), same),
+    ("KV f32", |b| b.kv(KvType::F32), same),
+    ("KV f16", |b| b.kv(KvType::F16), same),
+    ("no features", |b| b.feature_set(FeatureSet::Base), same),
+    ("bounds checks", |b| b.checked(true), same),
+    ("no features, bounds checks", |b| b.feature_set(FeatureSet::Base).checked(true), same),
+    ("processor", |b| b.device(DeviceChoice::Cpu), same),
+];
+
+#[test]
+fn embedded_model_tells_the_same_text_however_it_is_run() {
+    let _t = Timed::new("golden_text, ways to run");
+    let mut failures = Failures::default();
+    for (name, change, options) in CHANGES {
+        let mut engine = build(change(gpu(Source::Default)));
+        let found = text(&mut engine, PROMPT, options(greedy(32))).expect("a text");
+        failures.same_text(name, &found, &ANSWER[..BEGINNING]);
+    }
+    failures.conclude();
+}
+
+/// A model, and how much of its answer must be the golden text of f32.
+type Story = (&'static str, &'static str, usize);
+
+const ALL: usize = usize::MAX;
+const STORIES: &[Story] = &[
+    ("stories260K", "stories260K-f32", ALL),
+    ("stories260K", "stories260K-f16", ALL),
+    ("babyllama", "babyllama-F16", ALL),
+    ("babyllama", "babyllama-Q8_0", 60),
+];
+
+#[test]
+fn small_llamas_tell_the_golden_texts() {
+    let _t = Timed::new("golden_text, small llamas");
+    let Some(folder) = test_data("models", "texts of stories260K and babyllama") else { return };
+    let mut failures = Failures::default();
+    for (dir, file, n) in STORIES {
+        let golden = read_text(&folder.join(dir).join("golden-greedy-f32.txt"));
+        let golden = golden.strip_suffix(PRINTED_AFTER).expect("two line feeds after the last token");
+        let expected = golden.strip_prefix(" Once upon a time").expect("the text begins with its prompt");
+        let mut engine = build(gpu(Source::path(folder.join(dir).join(format!("{file}.gguf")))));
+        // More than the golden text has.
+        let found = text(&mut engine, "Once upon a time", greedy(220)).expect("a text");
+        let n = expected.len().min(*n);
+        failures.same_text(file, found.get(..n).unwrap_or(&found), &expected[..n]);
+    }
+    failures.conclude();
+}

@@ -1,0 +1,7 @@
+//! Whole models: from the bytes of a file to logits and text, against golden data of a second source.
+//!
+//! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
+
+mod archs;
+mod common;
+mod golden_text;
