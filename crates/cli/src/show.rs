@@ -181,7 +181,7 @@ fn chain(e: &(dyn std::error::Error + 'static)) -> String {
 fn shown(value: Value<'_>, full: bool) -> String {
     match value {
         Value::Str(s) => {
-            let escaped = s.escape_debug().to_string();
+            let escaped = one_line(s);
             match escaped.char_indices().nth(TEXT) {
                 Some((end, _)) if !full => format!("\"{} ...\" ({} bytes)", &escaped[..end], s.len()),
                 _ => format!("\"{escaped}\""),
@@ -199,6 +199,18 @@ fn shown(value: Value<'_>, full: bool) -> String {
         }
         v => scalar(v),
     }
+}
+
+/// Control characters as escapes, so that a text stays in its line.
+fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 fn scalar(value: Value<'_>) -> String {

@@ -87,18 +87,9 @@ fn help_and_version_exit_with_0() {
     let version = out(&run(&["--version"]));
     assert!(version.starts_with("chaski ") && version.contains("wgpu 30"), "{version}");
     assert!(out(&run(&["--help"])).contains("Exit codes"));
-    for command in [
-        "run",
-        "show",
-        "devices",
-        "bench",
-        "tokenize",
-        "perplexity",
-        "logits",
-        "completions",
-        "synth",
-        "quantize",
-    ] {
+    for command in
+        ["run", "show", "devices", "bench", "tokenize", "perplexity", "logits", "completions", "synth"]
+    {
         assert!(out(&run(&[command, "--help"])).contains("Usage"), "{command}");
     }
 }
@@ -133,7 +124,7 @@ fn show_tells_what_is_in_the_file() {
     assert_eq!(tensors, sum);
     assert!(shown["memory"]["need"]["total"].as_u64().unwrap() > sum);
     let text = out(&run(&["show"]));
-    assert!(text.contains("Metadata") && text.contains("q4_k") && text.contains("Memory"), "{text}");
+    assert!(text.contains("Metadata") && text.contains("q4_K") && text.contains("Memory"), "{text}");
     assert!(text.lines().all(|l| l.len() < 400), "{text}");
     assert!(out(&run(&["show", "--template"])).contains("<|assistant|>"));
 }
@@ -296,4 +287,21 @@ fn a_reader_that_leaves_is_no_failure() {
     let o = child.wait_with_output().unwrap();
     assert!(o.status.success(), "{}", err(&o));
     assert_eq!(err(&o), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_the_answer_and_exits_with_130() {
+    use std::io::Read as _;
+    let args = ["run", "--device", "cpu", "--ignore-eos", "--temp", "0", "--jsonl", "-p", "Once upon a time"];
+    let mut child = chaski(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The first piece says that the answer is under way.
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let o = child.wait_with_output().unwrap();
+    assert_eq!(o.status.code(), Some(130), "{}", err(&o));
+    let text = String::from_utf8(o.stdout).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(last["finish_reason"], "interrupted");
 }

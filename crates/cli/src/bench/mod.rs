@@ -103,7 +103,7 @@ pub(crate) struct Args {
     /// Print the results on stderr too, in this form (also -oe)
     #[arg(long, value_enum, value_name = "FORMAT")]
     output_err: Option<Format>,
-    /// Print the time of every kernel, for one token and for a full prompt chunk
+    /// Print the time of every kernel, for one token and for a chunk of the prompt
     #[arg(long)]
     profile: bool,
     /// Write the profile as a trace for Chrome or Perfetto
@@ -322,14 +322,15 @@ fn profiles_of(engine: &mut Engine, tests: &[Test], n: u32, ui: &Ui) -> anyhow::
         return Ok(profiles);
     };
     let (n_ctx, max_col) = (gpu.config().n_ctx, gpu.config().max_col);
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for depth in tests.iter().map(|t| t.n_depth).chain(tests.is_empty().then_some(0)) {
-        for run in [(1, depth), (max_col, depth)] {
-            if !runs.contains(&run) && run.0 + run.1 <= n_ctx {
-                runs.push(run);
-            }
-        }
+    // A token, and as much of a prompt as runs at once.
+    let of_test = |t: &Test| [(t.n_gen.min(1), t.n_depth), (t.n_prompt.min(max_col), t.n_depth)];
+    let mut runs: Vec<(u32, u32)> = tests.iter().flat_map(of_test).collect();
+    if tests.is_empty() {
+        runs.extend([(1, 0), (max_col, 0)]);
     }
+    runs.retain(|(n_col, pos)| *n_col > 0 && n_col + pos <= n_ctx);
+    runs.sort_unstable();
+    runs.dedup();
     for (n_col, pos) in runs {
         match pollster::block_on(gpu.profile(n_col, pos, n))? {
             Some(profile) => {
