@@ -5,6 +5,8 @@ mod kernels;
 mod test;
 mod tools;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -36,10 +38,17 @@ enum Command {
     },
 }
 
-fn main() -> anyhow::Result<()> {
-    match Args::parse().command {
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
         Command::GenKernels { check } => kernels::generate(check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

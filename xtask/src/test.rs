@@ -20,9 +20,9 @@ const BELOW_FRONTENDS: &[&str] =
 pub(crate) enum Scope {
     /// Formatting, lints, features, documentation, and the tests that need neither a GPU nor weights.
     Unit,
-    /// Every operation against its reference.
+    /// Every operation against its reference, and the command.
     Gpu,
-    /// Whole models, the command and the main job.
+    /// Whole models, and the command.
     Models,
     /// That the crates below the frontends build for the web.
     Wasm,
@@ -39,7 +39,8 @@ impl Scope {
     fn packages(self) -> &'static [&'static str] {
         match self {
             Scope::Unit => &["-p", "ggml-format", "-p", "wgsl-pre", "-p", "chaski-kernels", "-p", "xtask"],
-            Scope::Gpu => &["-p", "chaski-runtime"],
+            // The command is always among them: it tells whether there is a GPU.
+            Scope::Gpu => &["-p", "chaski-runtime", "-p", "chaski-cli"],
             Scope::Models => &["-p", "chaski-models", "-p", "chaski", "-p", "chaski-cli"],
             Scope::Wasm => &[],
             Scope::All => &["--workspace"],
@@ -52,7 +53,7 @@ impl Scope {
 /// # Errors
 /// If something is missing and cannot be brought, or if any step fails.
 pub(crate) fn run(scope: Scope, full: bool, install: bool) -> anyhow::Result<()> {
-    let mut run = Run { full, ..Run::default() };
+    let mut run = Run { full, install, ..Run::default() };
     let ready = run.step("tools", "cargo xtask test", |_| bring(scope, install));
     // Without its tools no step would say anything of use.
     if ready {
@@ -71,10 +72,16 @@ fn bring(scope: Scope, install: bool) -> anyhow::Result<()> {
     if scope.has(Scope::Wasm) {
         tools::wasm_target(install)?;
     }
-    if scope.has(Scope::Gpu) || scope.has(Scope::Models) {
-        tools::adapter(install)?;
-    }
     Ok(())
+}
+
+/// The command, built with the tests. It must come from that build: on its own it would have other features, and
+/// most of its dependencies would be compiled again.
+fn chaski() -> anyhow::Result<PathBuf> {
+    let exe = std::env::current_exe().context("this program's own path")?;
+    let chaski = exe.with_file_name(format!("chaski{}", std::env::consts::EXE_SUFFIX));
+    ensure!(chaski.is_file(), "{} is missing: its own tests should have built it", chaski.display());
+    Ok(chaski)
 }
 
 /// A command with its environment.
@@ -124,6 +131,7 @@ struct Done {
 #[derive(Default)]
 struct Run {
     full: bool,
+    install: bool,
     done: Vec<Done>,
     /// The line of every test binary.
     results: Vec<String>,
@@ -141,7 +149,8 @@ impl Run {
             self.features();
         }
         if scope.has(Scope::Wasm) {
-            let mut args = vec!["clippy", "--target", "wasm32-unknown-unknown", "--features", "wgsl-pre/wasm"];
+            let mut args =
+                vec!["clippy", "--target", "wasm32-unknown-unknown", "--features", "wgsl-pre/wasm"];
             args.extend(BELOW_FRONTENDS.iter().flat_map(|p| ["-p", p]));
             args.extend(["--", "-D", "warnings"]);
             self.command("web build", Cmd::cargo(&args));
@@ -152,9 +161,6 @@ impl Run {
         }
         if scope != Scope::Wasm {
             self.tests(scope);
-        }
-        if scope.has(Scope::Models) {
-            self.main_job();
         }
     }
 
@@ -220,8 +226,16 @@ impl Run {
             build = build.env("CHASKI_TEST_FULL", "1");
             test = test.env("CHASKI_TEST_FULL", "1");
         }
-        if self.command("build tests", build) {
-            self.step("tests", &test.to_string(), |run| run.watch(&test));
+        if !self.command("build tests", build) {
+            return;
+        }
+        let needs_gpu = scope != Scope::Unit;
+        if needs_gpu && !self.step("GPU", "chaski devices", |run| tools::adapter(&chaski()?, run.install)) {
+            return;
+        }
+        self.step("tests", &test.to_string(), |run| run.watch(&test));
+        if needs_gpu {
+            self.main_job();
         }
     }
 
@@ -253,14 +267,9 @@ impl Run {
 
     /// What a user does first.
     fn main_job(&mut self) {
-        let build = Cmd::cargo(&["build", "--workspace", "--all-features", "--bin", "chaski"]);
-        let job = "cargo run --release -- run -p 'Once upon a time'";
-        self.step("main job", job, |_| {
-            execute(&build)?;
-            let exe = std::env::current_exe().context("this program's own path")?;
-            let program = exe.with_file_name(format!("chaski{}", std::env::consts::EXE_SUFFIX));
+        self.step("main job", "cargo run --release -- run -p 'Once upon a time'", |_| {
             let args = ["run", "-p", "Once upon a time", "--temp", "0", "-n", "32"].map(str::to_owned);
-            let cmd = Cmd { env: vec![], program, args: args.to_vec() };
+            let cmd = Cmd { env: vec![], program: chaski()?, args: args.to_vec() };
             println!("$ {cmd}");
             let out = cmd.command().stderr(Stdio::inherit()).output()?;
             let text = String::from_utf8_lossy(&out.stdout);

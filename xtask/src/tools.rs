@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use serde_json::Value;
 
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
 const VULKAN_PACKAGES: &[&str] = &["mesa-vulkan-drivers", "libvulkan1"];
@@ -34,7 +35,9 @@ fn rustup(args: &[&str], missing: &str, install: bool) -> anyhow::Result<()> {
         bail!("{missing}; install it with `{command}`");
     }
     if output("rustup", &["--version"]).is_none() {
-        bail!("{missing}, and neither was rustup (https://rustup.rs), with which `{command}` would install it");
+        bail!(
+            "{missing}, and neither was rustup (https://rustup.rs), with which `{command}` would install it"
+        );
     }
     println!("{missing}: running `{command}`");
     if !succeeds_loudly("rustup", args)? {
@@ -43,9 +46,9 @@ fn rustup(args: &[&str], missing: &str, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A GPU, or Mesa's Vulkan driver that runs shaders on the processor.
-pub(crate) fn adapter(install: bool) -> anyhow::Result<()> {
-    if found_adapter() {
+/// A GPU, or Mesa's Vulkan driver that runs shaders on the processor. `chaski` is the built command, which knows.
+pub(crate) fn adapter(chaski: &Path, install: bool) -> anyhow::Result<()> {
+    if found_adapter(chaski)? {
         return Ok(());
     }
     let packages = VULKAN_PACKAGES.join(" ");
@@ -75,7 +78,7 @@ pub(crate) fn adapter(install: bool) -> anyhow::Result<()> {
             bail!("`{}` failed", all.join(" "));
         }
     }
-    if !found_adapter() {
+    if !found_adapter(chaski)? {
         bail!("no GPU was found, even after `{by_hand}`");
     }
     Ok(())
@@ -91,12 +94,20 @@ fn sudo() -> Option<Vec<&'static str>> {
     Some(if std::io::stdin().is_terminal() { vec!["sudo"] } else { vec!["sudo", "-n"] })
 }
 
-fn found_adapter() -> bool {
-    let found = pollster::block_on(chaski_runtime::gpu::adapters());
-    for a in &found {
-        println!("GPU: {} ({}, {})", a.name, a.backend, a.driver);
+fn found_adapter(chaski: &Path) -> anyhow::Result<bool> {
+    let program = chaski.display().to_string();
+    let list =
+        output(&program, &["devices", "--json"]).with_context(|| format!("`{program} devices` failed"))?;
+    let list: Vec<Value> =
+        serde_json::from_str(&list).with_context(|| format!("the answer of `{program}`"))?;
+    for a in &list {
+        println!(
+            "GPU: {}, {}",
+            a["name"].as_str().unwrap_or_default(),
+            a["driver"].as_str().unwrap_or_default()
+        );
     }
-    !found.is_empty()
+    Ok(!list.is_empty())
 }
 
 fn succeeds(program: &str, args: &[&str]) -> bool {
