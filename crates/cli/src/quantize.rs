@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use crate::synth::{parse_file_type, progress_bar, write_file};
 
-/// What `chaski quantize` is asked for.
+/// Convert a model to other tensor types.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The model to read; the first file if it is split over several

@@ -1,6 +1,7 @@
 //! `chaski synth`: a model of random weights in the shape of a real one, for measurements.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use ggml_format::{
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 
-/// What `chaski synth` is asked for.
+/// Write a model of random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The model whose shape the file gets
@@ -437,8 +438,8 @@ impl Weights {
         });
         let mut pools = BTreeMap::new();
         for ty in types {
-            if !pools.contains_key(&ty) {
-                pools.insert(ty, pool(ty, &values, seed)?);
+            if let Entry::Vacant(entry) = pools.entry(ty) {
+                entry.insert(pool(ty, &values, seed)?);
             }
         }
         Ok(Weights { pools, random: Random::new(seed, 0), chunk: Vec::new() })
