@@ -12,14 +12,13 @@ use crate::options::{self, EngineArgs};
 use crate::run::read_text;
 use crate::ui::Ui;
 
-const LONG: &str = "\
+pub(crate) const LONG: &str = "\
 Runs token ids and writes the logits after each: one row of the vocabulary's size a token, 32-bit floats in \
 little-endian order, one row after the other.
 
---chunk N runs N tokens at once (1 takes the kernels of decoding); --kv f32 is exact.";
+--chunk N runs N tokens at once, at most 64 (1 takes the kernels of decoding); --kv f32 is exact.";
 
 #[derive(clap::Args)]
-#[command(long_about = LONG)]
 pub(crate) struct Args {
     /// GGUF file; the built-in model without it
     #[arg(value_name = "MODEL")]

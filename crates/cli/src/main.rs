@@ -16,6 +16,7 @@ mod load;
 mod logits;
 mod options;
 mod perplexity;
+mod quantize;
 mod run;
 mod show;
 mod stats;
@@ -63,19 +64,25 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Answer a prompt, or talk
+    #[command(long_about = run::LONG)]
     Run(Box<run::Args>),
     /// Say what a model file holds, and how much memory it needs
     Show(show::Args),
     /// List the GPUs
     Devices(devices::Args),
     /// Measure speed
+    #[command(long_about = bench::LONG)]
     Bench(Box<bench::Args>),
     /// Turn text into token ids
     Tokenize(tokenize::Args),
     /// Measure how well a model predicts a text
+    #[command(long_about = perplexity::LONG)]
     Perplexity(perplexity::Args),
     /// Print the logits after every token, to compare engines
+    #[command(long_about = logits::LONG)]
     Logits(logits::Args),
+    /// Convert a model to another format
+    Quantize(quantize::Args),
     /// Write a model of random weights in the shape of a real one
     Synth(synth::Args),
     /// Print the completion script of a shell
@@ -104,6 +111,7 @@ fn main() -> ExitCode {
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
+        Command::Quantize(a) => quantize::run(a),
         Command::Synth(a) => synth::run(a),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man => completions::man(Cli::command()),

@@ -10,14 +10,13 @@ use crate::options::{self, EngineArgs, Ignored};
 use crate::run::read_text;
 use crate::ui::Ui;
 
-const LONG: &str = "\
+pub(crate) const LONG: &str = "\
 Measures how well a model predicts a text: the exponential of the mean surprise, lower is better.
 
 The text is cut into windows of -c tokens that do not overlap, and the second half of each is scored, as llama.cpp's \
 tool of this name does.";
 
 #[derive(clap::Args)]
-#[command(long_about = LONG)]
 pub(crate) struct Args {
     /// GGUF file; the built-in model without it
     #[arg(value_name = "MODEL")]

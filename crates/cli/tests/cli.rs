@@ -59,6 +59,7 @@ fn wrong_usage_exits_with_2() {
         &["bench", "-p", "5-2"],
         &["bench", "-p", "0", "-n", "0"],
         &["bench", "-ctk", "f16", "-ctv", "f32"],
+        &["run"],
         &["logits"],
         &["logits", "--tokens", "x", "--text"],
         &["frobnicate"],
@@ -87,9 +88,18 @@ fn help_and_version_exit_with_0() {
     let version = out(&run(&["--version"]));
     assert!(version.starts_with("chaski ") && version.contains("wgpu 30"), "{version}");
     assert!(out(&run(&["--help"])).contains("Exit codes"));
-    for command in
-        ["run", "show", "devices", "bench", "tokenize", "perplexity", "logits", "completions", "synth"]
-    {
+    for command in [
+        "run",
+        "show",
+        "devices",
+        "bench",
+        "tokenize",
+        "perplexity",
+        "logits",
+        "completions",
+        "synth",
+        "quantize",
+    ] {
         assert!(out(&run(&[command, "--help"])).contains("Usage"), "{command}");
     }
 }
@@ -304,4 +314,48 @@ fn ctrl_c_stops_the_answer_and_exits_with_130() {
     let text = String::from_utf8(o.stdout).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!(last["finish_reason"], "interrupted");
+}
+
+/// Whether there is a GPU, a software one included; `cargo xtask test` brings one.
+fn has_gpu(test: &str) -> bool {
+    let found = !json(&run(&["devices", "--json"])).as_array().unwrap().is_empty();
+    if !found {
+        eprintln!("{test}: the part on a GPU is left out, there is no adapter");
+    }
+    found
+}
+
+#[test]
+fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
+    if !has_gpu("a_gpu_tells_the_same_story_in_the_memory_that_show_names") {
+        return;
+    }
+    let args = ["run", "--device", "gpu", "--temp", "0", "-n", "24", "-c", "128", "--kv", "f32", "--json"];
+    let o = json(&chaski(&args).args(["-q", "-p", "Once upon a time"]).output().unwrap());
+    assert!(o["text"].as_str().unwrap().starts_with(GOLDEN), "{o}");
+    assert!(o["stats"]["dispatches_per_layer"].as_f64().unwrap() <= 6.0, "{o}");
+    let shown = json(&run(&["show", "--json", "-c", "128", "--kv", "f32"]));
+    assert_eq!(shown["memory"]["need"], o["stats"]["memory"]);
+}
+
+#[test]
+fn bench_and_profile_run_on_a_gpu() {
+    if !has_gpu("bench_and_profile_run_on_a_gpu") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    let args = ["bench", "--device", "gpu", "-p", "8", "-n", "7", "-d", "0,5", "--interval", "3", "-r", "2"];
+    let more = ["-q", "-o", "json", "--profile", "--trace", trace.to_str().unwrap()];
+    let o = chaski(&args).args(more).output().unwrap();
+    let results = json(&o);
+    let names: Vec<_> = results.as_array().unwrap().iter().map(|r| (&r["n_depth"], &r["n_gen"])).collect();
+    assert_eq!(names.len(), 4, "{results}");
+    for r in results.as_array().unwrap() {
+        assert!(r["avg_ts"].as_f64().unwrap() > 0.0 && r["peak_gpu_bytes"].as_u64().unwrap() > 0, "{r}");
+    }
+    // A device without timestamps has no profile, and says so.
+    let events: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    let measured = !events["traceEvents"].as_array().unwrap().is_empty();
+    assert_eq!(measured, err(&o).contains("gate_up"), "{}", err(&o));
 }

@@ -19,7 +19,7 @@ use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, Features, Ignored, Kv, device};
 use crate::ui::{LoadTimes, Ui, bytes};
 
-const LONG: &str = "\
+pub(crate) const LONG: &str = "\
 Measures speed: tests ppN read a prompt of N tokens, tests tgN make an answer of N tokens.
 
 Numbers may be lists (1,2,4) and ranges (1-4, 128-512+128, 1-64*2); every combination is measured. Reading files, \
@@ -30,7 +30,6 @@ probable token each time, which the device chooses. An answer of depth 0 begins 
 const GROUP: u32 = 16;
 
 #[derive(clap::Args)]
-#[command(long_about = LONG)]
 pub(crate) struct Args {
     /// GGUF files; the built-in model if there are none
     #[arg(value_name = "MODEL")]

@@ -18,7 +18,7 @@ use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
 use crate::ui::Ui;
 use crate::{interrupt, stats};
 
-const LONG: &str = "\
+pub(crate) const LONG: &str = "\
 Answers a prompt, or talks.
 
   chaski run MODEL PROMPT   PROMPT is a message to the model if it has a chat template, else a text to continue
@@ -30,7 +30,6 @@ Without MODEL, a small teller of children's stories answers that is part of this
 it comes; the prompt is not repeated.";
 
 #[derive(clap::Args)]
-#[command(long_about = LONG)]
 pub(crate) struct Args {
     /// GGUF file; of a split set, the first
     #[arg(value_name = "MODEL")]
@@ -157,6 +156,9 @@ fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>
         }
         None => {
             let text = read_text(Path::new("-"))?;
+            if text.trim().is_empty() {
+                return Err(Usage("there is no prompt: stdin is empty".into()).into());
+            }
             // The line end of `echo` is not meant.
             text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).to_owned()).unwrap_or(text)
         }
