@@ -1,4 +1,5 @@
 //! The command from outside: what it prints, what it refuses, and its exit codes.
+#![allow(clippy::print_stderr, reason = "a test says what it leaves out")]
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -76,9 +77,9 @@ fn a_file_that_is_missing_or_no_model_exits_with_3() {
     assert_eq!(o.status.code(), Some(3), "{}", err(&o));
     assert!(err(&o).contains("no/such.gguf") && err(&o).contains("help:"), "{}", err(&o));
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    for command in ["show", "run"] {
-        let o = run(&[command, manifest]);
-        assert_eq!(o.status.code(), Some(3), "{command}: {}", err(&o));
+    for args in [&["show", manifest][..], &["run", manifest, "hi", "--device", "cpu"]] {
+        let o = run(args);
+        assert_eq!(o.status.code(), Some(3), "{args:?}: {}", err(&o));
         assert!(!err(&o).contains("panicked"), "{}", err(&o));
     }
 }
