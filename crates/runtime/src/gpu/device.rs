@@ -155,7 +155,7 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
     let (features, limits, info) =
         (adapter.features() & wanted(options), adapter.limits(), adapter.get_info());
     let (min, max) = (info.subgroup_min_size, info.subgroup_max_size);
-    let binding = limits.max_storage_buffer_binding_size as u64;
+    let binding = limits.max_storage_buffer_binding_size;
     Caps {
         subgroup: (features.contains(wgpu::Features::SUBGROUP) && min >= 4).then_some((min, max)),
         f16: features.contains(wgpu::Features::SHADER_F16),

@@ -1,4 +1,4 @@
-//! y[c] = row ids[c], through the format's reference dequantiser.
+//! `y[c] = row ids[c]`, through the format's reference dequantiser.
 
 use ggml_format::GgmlType;
 
