@@ -15,6 +15,9 @@ use crate::{kernels, tools};
 const BELOW_FRONTENDS: &[&str] =
     &["ggml-format", "wgsl-pre", "chaski-kernels", "chaski-runtime", "chaski-models", "chaski"];
 
+/// What clippy gets to fail on any warning.
+const DENY: &[&str] = &["--", "-D", "warnings"];
+
 /// What to test.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scope {
@@ -144,19 +147,19 @@ impl Run {
         if scope.has(Scope::Unit) {
             self.command("format", Cmd::cargo(&["fmt", "--all", "--check"]));
             self.step("kernels", "cargo xtask gen-kernels --check", |_| kernels::generate(true));
-            let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
-            self.command("lints", Cmd::cargo(&lints));
+            let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going"];
+            self.command("lints", Cmd::cargo(&[&lints[..], DENY].concat()));
             self.features();
         }
         if scope.has(Scope::Wasm) {
             let mut args =
                 vec!["clippy", "--target", "wasm32-unknown-unknown", "--features", "wgsl-pre/wasm"];
             args.extend(BELOW_FRONTENDS.iter().flat_map(|p| ["-p", p]));
-            args.extend(["--", "-D", "warnings"]);
+            args.extend(DENY);
             self.command("web build", Cmd::cargo(&args));
         }
         if scope.has(Scope::Unit) {
-            let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
+            let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"]);
             self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
         }
         if scope != Scope::Wasm {
@@ -203,7 +206,7 @@ impl Run {
                 if let Some(f) = &features {
                     args.extend(["--features", f]);
                 }
-                args.extend(["--", "-D", "warnings"]);
+                args.extend(DENY);
                 let cmd = Cmd::cargo(&args);
                 at_fault = cmd.to_string();
                 execute(&cmd)?;
