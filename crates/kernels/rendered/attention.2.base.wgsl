@@ -27,6 +27,19 @@ override V0: u32 = 0u;
 // Index of channel 0 of a cell, in values.
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
 
+// Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
+struct Eight { a: vec4<f32>, b: vec4<f32> }
+fn kv_get8(half: u32, i: u32) -> Eight {
+    if (KV_F16) {
+        let v = kv[half / 4u + i / 8u];
+        return Eight(
+            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+        );
+    }
+    let at = half / 4u + i / 4u;
+    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+}
 fn kv_get4(half: u32, i: u32) -> vec4<f32> {
     if (KV_F16) {
         let p = half + i / 2u;
@@ -87,10 +100,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let cell = kv_cell(page_of(seq, pos), pos % PAGE, kv_head);
             s0 = 0.0;
             s1 = 0.0;
-            for (var i = 0u; i < d4; i++) {
-                let k = kv_get4(0u, cell + 4u * i);
-                s0 += dot(k, qs[0u * d4 + i]);
-                s1 += dot(k, qs[1u * d4 + i]);
+            // Eight channels at once, four loads under way.
+            var i = 0u;
+            for (; i + 4u <= D / 8u; i += 4u) {
+                let k0 = kv_get8(0u, cell + 8u * (i + 0u));
+                let k1 = kv_get8(0u, cell + 8u * (i + 1u));
+                let k2 = kv_get8(0u, cell + 8u * (i + 2u));
+                let k3 = kv_get8(0u, cell + 8u * (i + 3u));
+                s0 += dot(k0.a, qs[0u * d4 + 2u * i + 0u]) + dot(k0.b, qs[0u * d4 + 2u * i + 1u]);
+                s1 += dot(k0.a, qs[1u * d4 + 2u * i + 0u]) + dot(k0.b, qs[1u * d4 + 2u * i + 1u]);
+                s0 += dot(k1.a, qs[0u * d4 + 2u * i + 2u]) + dot(k1.b, qs[0u * d4 + 2u * i + 3u]);
+                s1 += dot(k1.a, qs[1u * d4 + 2u * i + 2u]) + dot(k1.b, qs[1u * d4 + 2u * i + 3u]);
+                s0 += dot(k2.a, qs[0u * d4 + 2u * i + 4u]) + dot(k2.b, qs[0u * d4 + 2u * i + 5u]);
+                s1 += dot(k2.a, qs[1u * d4 + 2u * i + 4u]) + dot(k2.b, qs[1u * d4 + 2u * i + 5u]);
+                s0 += dot(k3.a, qs[0u * d4 + 2u * i + 6u]) + dot(k3.b, qs[0u * d4 + 2u * i + 7u]);
+                s1 += dot(k3.a, qs[1u * d4 + 2u * i + 6u]) + dot(k3.b, qs[1u * d4 + 2u * i + 7u]);
+            }
+            for (; i < D / 8u; i++) {
+                let k = kv_get8(0u, cell + 8u * i);
+                s0 += dot(k.a, qs[0u * d4 + 2u * i]) + dot(k.b, qs[0u * d4 + 2u * i + 1u]);
+                s1 += dot(k.a, qs[1u * d4 + 2u * i]) + dot(k.b, qs[1u * d4 + 2u * i + 1u]);
             }
         }
         var m0 = s0;
@@ -140,7 +169,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         workgroupBarrier();
         if (my_group < groups_of_keys) {
             let n = min(WG, end - base);
-            for (var j = my_group; j < n; j += groups_of_keys) {
+            var j = my_group;
+            for (; j + 3u * groups_of_keys < n; j += 4u * groups_of_keys) {
+                let at0 = base + j + 0u * groups_of_keys;
+                let v0 = kv_get4(V0, kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + 4u * my_channel);
+                let at1 = base + j + 1u * groups_of_keys;
+                let v1 = kv_get4(V0, kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + 4u * my_channel);
+                let at2 = base + j + 2u * groups_of_keys;
+                let v2 = kv_get4(V0, kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + 4u * my_channel);
+                let at3 = base + j + 3u * groups_of_keys;
+                let v3 = kv_get4(V0, kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + 4u * my_channel);
+                out0 += ps[0u * WG + j + 0u * groups_of_keys] * v0;
+                out1 += ps[1u * WG + j + 0u * groups_of_keys] * v0;
+                out0 += ps[0u * WG + j + 1u * groups_of_keys] * v1;
+                out1 += ps[1u * WG + j + 1u * groups_of_keys] * v1;
+                out0 += ps[0u * WG + j + 2u * groups_of_keys] * v2;
+                out1 += ps[1u * WG + j + 2u * groups_of_keys] * v2;
+                out0 += ps[0u * WG + j + 3u * groups_of_keys] * v3;
+                out1 += ps[1u * WG + j + 3u * groups_of_keys] * v3;
+            }
+            for (; j < n; j += groups_of_keys) {
                 let cell = kv_cell(page_of(seq, base + j), (base + j) % PAGE, kv_head);
                 let v = kv_get4(V0, cell + 4u * my_channel);
                 out0 += ps[0u * WG + j] * v;

@@ -16,7 +16,7 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     let v = w[b];
@@ -33,8 +33,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -61,29 +62,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax1 = load_x(e + 4u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
             }
             {
 let vq = w[(at0 + u)];
 let v0 = bitcast<vec4<f32>>(vec4<u32>(vq.x << 16u, vq.x & 0xffff0000u, vq.y << 16u, vq.y & 0xffff0000u));
 let v1 = bitcast<vec4<f32>>(vec4<u32>(vq.z << 16u, vq.z & 0xffff0000u, vq.w << 16u, vq.w & 0xffff0000u));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc0 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc0 += vdot;
             }
             {
 let vq = w[(at1 + u)];
 let v0 = bitcast<vec4<f32>>(vec4<u32>(vq.x << 16u, vq.x & 0xffff0000u, vq.y << 16u, vq.y & 0xffff0000u));
 let v1 = bitcast<vec4<f32>>(vec4<u32>(vq.z << 16u, vq.z & 0xffff0000u, vq.w << 16u, vq.w & 0xffff0000u));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc1 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc1 += vdot;
             }
         }
 
@@ -119,8 +118,8 @@ let v1 = bitcast<vec4<f32>>(vec4<u32>(vq.z << 16u, vq.z & 0xffff0000u, vq.w << 1
         acc1 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
     }
     if (first + 0u < M) {
         y[Y0 + first + 0u] += acc0;

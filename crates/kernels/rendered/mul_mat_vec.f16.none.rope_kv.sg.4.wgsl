@@ -16,7 +16,7 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read_write> kv: array<u32>;
 @group(0) @binding(5) var<storage, read> step: array<u32>;
@@ -101,8 +101,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -143,49 +144,45 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax1 = load_x(e + 4u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
             }
             {
 let vq = w[(at0 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc0 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc0 += vdot;
             }
             {
 let vq = w[(at1 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc1 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc1 += vdot;
             }
             {
 let vq = w[(at2 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc2 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc2 += vdot;
             }
             {
 let vq = w[(at3 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                acc3 += s;
+let vdot = dot(v0, ax0) + dot(v1, ax1);
+
+                acc3 += vdot;
             }
         }
 
@@ -231,10 +228,10 @@ let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
         acc3 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
-        acc2 = acc2 * aux[AFF + 2u * row2] + aux[AFF + 2u * row2 + 1u];
-        acc3 = acc3 * aux[AFF + 2u * row3] + aux[AFF + 2u * row3 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
+        acc2 = affine(acc2, row2);
+        acc3 = affine(acc3, row3);
     }
     var v = vec4<f32>(acc0, acc1, acc2, acc3);
     let pos = col_pos(0u);

@@ -16,7 +16,7 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(w[b * 2u + (e >> 2u)]);
@@ -31,8 +31,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -64,35 +65,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax0 = load_x(e + 0u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at0 + u)]);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                acc0 += s;
+let vdot = dot(v0, ax0);
+
+                acc0 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at1 + u)]);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                acc1 += s;
+let vdot = dot(v0, ax0);
+
+                acc1 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at2 + u)]);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                acc2 += s;
+let vdot = dot(v0, ax0);
+
+                acc2 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at3 + u)]);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                acc3 += s;
+let vdot = dot(v0, ax0);
+
+                acc3 += vdot;
             }
         }
 
@@ -138,10 +139,10 @@ let v0 = bitcast<vec4<f32>>(w[(at3 + u)]);
         acc3 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
-        acc2 = acc2 * aux[AFF + 2u * row2] + aux[AFF + 2u * row2 + 1u];
-        acc3 = acc3 * aux[AFF + 2u * row3] + aux[AFF + 2u * row3 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
+        acc2 = affine(acc2, row2);
+        acc3 = affine(acc3, row3);
     }
     if (first + 0u < M) {
         y[Y0 + first + 0u] = acc0 / (1.0 + exp(-acc0)) * acc2;

@@ -16,8 +16,20 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// 1024 + each byte of v.
+fn bytes1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x00ff00ffu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1024 + the low nibble of each byte of v.
+fn nibbles1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
 fn w_d(b: u32) -> f32 {
     return unpack2x16float(w[w_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
@@ -35,8 +47,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -69,67 +82,45 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax7 = load_x(e + 28u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
                 ss += dot(ax2, ax2);
-                ax2 *= load_norm(e + 8u);
+                ax2 *= aux[(e + 8u) / 4u];
                 ss += dot(ax3, ax3);
-                ax3 *= load_norm(e + 12u);
+                ax3 *= aux[(e + 12u) / 4u];
                 ss += dot(ax4, ax4);
-                ax4 *= load_norm(e + 16u);
+                ax4 *= aux[(e + 16u) / 4u];
                 ss += dot(ax5, ax5);
-                ax5 *= load_norm(e + 20u);
+                ax5 *= aux[(e + 20u) / 4u];
                 ss += dot(ax6, ax6);
-                ax6 *= load_norm(e + 24u);
+                ax6 *= aux[(e + 24u) / 4u];
                 ss += dot(ax7, ax7);
-                ax7 *= load_norm(e + 28u);
+                ax7 *= aux[(e + 28u) / 4u];
             }
+            // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
+            let axs0 = dot(ax0 + ax1 + ax2 + ax3 + ax4 + ax5 + ax6 + ax7, vec4<f32>(1.0));
             {
 let vq = w[(at0 + u)];
-let vd = w_d((at0 + u));
-let v0 = vd * (vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - 8.0);
-let v4 = vd * (vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v1 = vd * (vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - 8.0);
-let v5 = vd * (vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v2 = vd * (vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - 8.0);
-let v6 = vd * (vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v3 = vd * (vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - 8.0);
-let v7 = vd * (vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - 8.0);
+var vt = 0.0;
+vt += dot(nibbles1024(vq.x), ax0) + dot(nibbles1024(vq.x >> 4u), ax4);
+vt += dot(nibbles1024(vq.y), ax1) + dot(nibbles1024(vq.y >> 4u), ax5);
+vt += dot(nibbles1024(vq.z), ax2) + dot(nibbles1024(vq.z >> 4u), ax6);
+vt += dot(nibbles1024(vq.w), ax3) + dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = w_d((at0 + u)) * (vt - 1032.0 * axs0);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc0 += s;
+                acc0 += vdot;
             }
             {
 let vq = w[(at1 + u)];
-let vd = w_d((at1 + u));
-let v0 = vd * (vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - 8.0);
-let v4 = vd * (vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v1 = vd * (vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - 8.0);
-let v5 = vd * (vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v2 = vd * (vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - 8.0);
-let v6 = vd * (vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - 8.0);
-let v3 = vd * (vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - 8.0);
-let v7 = vd * (vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - 8.0);
+var vt = 0.0;
+vt += dot(nibbles1024(vq.x), ax0) + dot(nibbles1024(vq.x >> 4u), ax4);
+vt += dot(nibbles1024(vq.y), ax1) + dot(nibbles1024(vq.y >> 4u), ax5);
+vt += dot(nibbles1024(vq.z), ax2) + dot(nibbles1024(vq.z >> 4u), ax6);
+vt += dot(nibbles1024(vq.w), ax3) + dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = w_d((at1 + u)) * (vt - 1032.0 * axs0);
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc1 += s;
+                acc1 += vdot;
             }
         }
 
@@ -160,8 +151,8 @@ let v7 = vd * (vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - 8.0);
         acc1 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
     }
     if (first + 0u < M) {
         y[Y0 + first + 0u] += acc0;

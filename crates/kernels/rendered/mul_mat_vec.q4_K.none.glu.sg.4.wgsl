@@ -16,8 +16,20 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// 1024 + each byte of v.
+fn bytes1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x00ff00ffu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1024 + the low nibble of each byte of v.
+fn nibbles1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
 // Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
 fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let sh = (c & 1u) * 16u;
@@ -49,8 +61,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -89,113 +102,96 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax7 = load_x(e + 44u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
                 ss += dot(ax2, ax2);
-                ax2 *= load_norm(e + 8u);
+                ax2 *= aux[(e + 8u) / 4u];
                 ss += dot(ax3, ax3);
-                ax3 *= load_norm(e + 12u);
+                ax3 *= aux[(e + 12u) / 4u];
                 ss += dot(ax4, ax4);
-                ax4 *= load_norm(e + 32u);
+                ax4 *= aux[(e + 32u) / 4u];
                 ss += dot(ax5, ax5);
-                ax5 *= load_norm(e + 36u);
+                ax5 *= aux[(e + 36u) / 4u];
                 ss += dot(ax6, ax6);
-                ax6 *= load_norm(e + 40u);
+                ax6 *= aux[(e + 40u) / 4u];
                 ss += dot(ax7, ax7);
-                ax7 *= load_norm(e + 44u);
+                ax7 *= aux[(e + 44u) / 4u];
             }
+            // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
+            let axs0 = dot(ax0 + ax1 + ax2 + ax3, vec4<f32>(1.0));
+            let axs1 = dot(ax4 + ax5 + ax6 + ax7, vec4<f32>(1.0));
             {
 let vq = w[(at0 + u)];
 let vs = w_scales(w[w_p1 + ((at0 + u) >> 3u)], ((at0 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc0 += s;
+                acc0 += vdot;
             }
             {
 let vq = w[(at1 + u)];
 let vs = w_scales(w[w_p1 + ((at1 + u) >> 3u)], ((at1 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc1 += s;
+                acc1 += vdot;
             }
             {
 let vq = w[(at2 + u)];
 let vs = w_scales(w[w_p1 + ((at2 + u) >> 3u)], ((at2 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc2 += s;
+                acc2 += vdot;
             }
             {
 let vq = w[(at3 + u)];
 let vs = w_scales(w[w_p1 + ((at3 + u) >> 3u)], ((at3 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc3 += s;
+                acc3 += vdot;
             }
         }
 
@@ -241,10 +237,10 @@ let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
         acc3 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
-        acc2 = acc2 * aux[AFF + 2u * row2] + aux[AFF + 2u * row2 + 1u];
-        acc3 = acc3 * aux[AFF + 2u * row3] + aux[AFF + 2u * row3 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
+        acc2 = affine(acc2, row2);
+        acc3 = affine(acc3, row3);
     }
     if (first + 0u < M) {
         y[Y0 + first + 0u] = acc0 / (1.0 + exp(-acc0)) * acc2;

@@ -21,7 +21,7 @@ override w2_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read_write> kv: array<u32>;
 @group(0) @binding(5) var<storage, read> step: array<u32>;
@@ -91,6 +91,18 @@ fn quad_rotate(j: u32, pos: u32, v: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(a, b);
 }
 
+// 1024 + each byte of v.
+fn bytes1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x00ff00ffu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1024 + the low nibble of each byte of v.
+fn nibbles1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
 // Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
 fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let sh = (c & 1u) * 16u;
@@ -136,8 +148,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -184,113 +197,96 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax7 = load_x(e + 44u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
                 ss += dot(ax2, ax2);
-                ax2 *= load_norm(e + 8u);
+                ax2 *= aux[(e + 8u) / 4u];
                 ss += dot(ax3, ax3);
-                ax3 *= load_norm(e + 12u);
+                ax3 *= aux[(e + 12u) / 4u];
                 ss += dot(ax4, ax4);
-                ax4 *= load_norm(e + 32u);
+                ax4 *= aux[(e + 32u) / 4u];
                 ss += dot(ax5, ax5);
-                ax5 *= load_norm(e + 36u);
+                ax5 *= aux[(e + 36u) / 4u];
                 ss += dot(ax6, ax6);
-                ax6 *= load_norm(e + 40u);
+                ax6 *= aux[(e + 40u) / 4u];
                 ss += dot(ax7, ax7);
-                ax7 *= load_norm(e + 44u);
+                ax7 *= aux[(e + 44u) / 4u];
             }
+            // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
+            let axs0 = dot(ax0 + ax1 + ax2 + ax3, vec4<f32>(1.0));
+            let axs1 = dot(ax4 + ax5 + ax6 + ax7, vec4<f32>(1.0));
             {
 let vq = w[(at0 + u)];
 let vs = w_scales(w[w_p1 + ((at0 + u) >> 3u)], ((at0 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc0 += s;
+                acc0 += vdot;
             }
             {
 let vq = w[(at1 + u)];
 let vs = w_scales(w[w_p1 + ((at1 + u) >> 3u)], ((at1 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc1 += s;
+                acc1 += vdot;
             }
             {
 let vq = w[(at2 + u)];
 let vs = w_scales(w[w_p1 + ((at2 + u) >> 3u)], ((at2 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc2 += s;
+                acc2 += vdot;
             }
             {
 let vq = w[(at3 + u)];
 let vs = w_scales(w[w_p1 + ((at3 + u) >> 3u)], ((at3 + u) >> 1u) & 3u);
-let v0 = vs.x * vec4<f32>(unpack4xU8(vq.x & 0x0f0f0f0fu)) - vs.z;
-let v4 = vs.y * vec4<f32>(unpack4xU8((vq.x >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v1 = vs.x * vec4<f32>(unpack4xU8(vq.y & 0x0f0f0f0fu)) - vs.z;
-let v5 = vs.y * vec4<f32>(unpack4xU8((vq.y >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v2 = vs.x * vec4<f32>(unpack4xU8(vq.z & 0x0f0f0f0fu)) - vs.z;
-let v6 = vs.y * vec4<f32>(unpack4xU8((vq.z >> 4u) & 0x0f0f0f0fu)) - vs.w;
-let v3 = vs.x * vec4<f32>(unpack4xU8(vq.w & 0x0f0f0f0fu)) - vs.z;
-let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
+var vl = 0.0;
+var vh = 0.0;
+vl += dot(nibbles1024(vq.x), ax0);
+vh += dot(nibbles1024(vq.x >> 4u), ax4);
+vl += dot(nibbles1024(vq.y), ax1);
+vh += dot(nibbles1024(vq.y >> 4u), ax5);
+vl += dot(nibbles1024(vq.z), ax2);
+vh += dot(nibbles1024(vq.z >> 4u), ax6);
+vl += dot(nibbles1024(vq.w), ax3);
+vh += dot(nibbles1024(vq.w >> 4u), ax7);
+let vdot = vs.x * (vl - 1024.0 * axs0) - vs.z * axs0
+    + vs.y * (vh - 1024.0 * axs1) - vs.w * axs1;
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                acc3 += s;
+                acc3 += vdot;
             }
         }
 
@@ -320,241 +316,190 @@ let v7 = vs.y * vec4<f32>(unpack4xU8((vq.w >> 4u) & 0x0f0f0f0fu)) - vs.w;
             var bx15 = load_x(e + 108u);
             if (NORM) {
                 ss += dot(bx0, bx0);
-                bx0 *= load_norm(e + 0u);
+                bx0 *= aux[(e + 0u) / 4u];
                 ss += dot(bx1, bx1);
-                bx1 *= load_norm(e + 4u);
+                bx1 *= aux[(e + 4u) / 4u];
                 ss += dot(bx2, bx2);
-                bx2 *= load_norm(e + 8u);
+                bx2 *= aux[(e + 8u) / 4u];
                 ss += dot(bx3, bx3);
-                bx3 *= load_norm(e + 12u);
+                bx3 *= aux[(e + 12u) / 4u];
                 ss += dot(bx4, bx4);
-                bx4 *= load_norm(e + 32u);
+                bx4 *= aux[(e + 32u) / 4u];
                 ss += dot(bx5, bx5);
-                bx5 *= load_norm(e + 36u);
+                bx5 *= aux[(e + 36u) / 4u];
                 ss += dot(bx6, bx6);
-                bx6 *= load_norm(e + 40u);
+                bx6 *= aux[(e + 40u) / 4u];
                 ss += dot(bx7, bx7);
-                bx7 *= load_norm(e + 44u);
+                bx7 *= aux[(e + 44u) / 4u];
                 ss += dot(bx8, bx8);
-                bx8 *= load_norm(e + 64u);
+                bx8 *= aux[(e + 64u) / 4u];
                 ss += dot(bx9, bx9);
-                bx9 *= load_norm(e + 68u);
+                bx9 *= aux[(e + 68u) / 4u];
                 ss += dot(bx10, bx10);
-                bx10 *= load_norm(e + 72u);
+                bx10 *= aux[(e + 72u) / 4u];
                 ss += dot(bx11, bx11);
-                bx11 *= load_norm(e + 76u);
+                bx11 *= aux[(e + 76u) / 4u];
                 ss += dot(bx12, bx12);
-                bx12 *= load_norm(e + 96u);
+                bx12 *= aux[(e + 96u) / 4u];
                 ss += dot(bx13, bx13);
-                bx13 *= load_norm(e + 100u);
+                bx13 *= aux[(e + 100u) / 4u];
                 ss += dot(bx14, bx14);
-                bx14 *= load_norm(e + 104u);
+                bx14 *= aux[(e + 104u) / 4u];
                 ss += dot(bx15, bx15);
-                bx15 *= load_norm(e + 108u);
+                bx15 *= aux[(e + 108u) / 4u];
             }
+            // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
+            let bxs0 = dot(bx0 + bx1 + bx2 + bx3, vec4<f32>(1.0));
+            let bxs1 = dot(bx4 + bx5 + bx6 + bx7, vec4<f32>(1.0));
+            let bxs2 = dot(bx8 + bx9 + bx10 + bx11, vec4<f32>(1.0));
+            let bxs3 = dot(bx12 + bx13 + bx14 + bx15, vec4<f32>(1.0));
             {
 let vb = (at0 + u) >> 2u;
-let vh = ((at0 + u) >> 1u) & 1u;
-let vf = (at0 + u) & 1u;
-let vla = w2[vb * 8u + vh * 4u + vf];
-let vlb = w2[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at0 + u) >> 1u) & 1u) * 4u + ((at0 + u) & 1u);
+let vla = w2[vat];
+let vlb = w2[vat + 2u];
 let vhi = w2[w2_p1 + (at0 + u)];
 let vd = w2_d(vb);
 let vsv = w2[w2_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at0 + u) & 2u) != 0u) >> (((at0 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at0 + u) & 2u) != 0u) >> (((at0 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), bx0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), bx4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), bx8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), bx12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), bx1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), bx5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), bx9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), bx13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), bx2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), bx6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), bx10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), bx14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), bx3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), bx7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), bx11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), bx15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * bxs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * bxs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * bxs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * bxs3));
 
-                var s = 0.0;
-                s += dot(v0, bx0);
-                s += dot(v1, bx1);
-                s += dot(v2, bx2);
-                s += dot(v3, bx3);
-                s += dot(v4, bx4);
-                s += dot(v5, bx5);
-                s += dot(v6, bx6);
-                s += dot(v7, bx7);
-                s += dot(v8, bx8);
-                s += dot(v9, bx9);
-                s += dot(v10, bx10);
-                s += dot(v11, bx11);
-                s += dot(v12, bx12);
-                s += dot(v13, bx13);
-                s += dot(v14, bx14);
-                s += dot(v15, bx15);
-                acc0 += s;
+                acc0 += vdot;
             }
             {
 let vb = (at1 + u) >> 2u;
-let vh = ((at1 + u) >> 1u) & 1u;
-let vf = (at1 + u) & 1u;
-let vla = w2[vb * 8u + vh * 4u + vf];
-let vlb = w2[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at1 + u) >> 1u) & 1u) * 4u + ((at1 + u) & 1u);
+let vla = w2[vat];
+let vlb = w2[vat + 2u];
 let vhi = w2[w2_p1 + (at1 + u)];
 let vd = w2_d(vb);
 let vsv = w2[w2_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at1 + u) & 2u) != 0u) >> (((at1 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at1 + u) & 2u) != 0u) >> (((at1 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), bx0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), bx4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), bx8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), bx12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), bx1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), bx5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), bx9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), bx13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), bx2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), bx6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), bx10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), bx14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), bx3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), bx7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), bx11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), bx15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * bxs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * bxs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * bxs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * bxs3));
 
-                var s = 0.0;
-                s += dot(v0, bx0);
-                s += dot(v1, bx1);
-                s += dot(v2, bx2);
-                s += dot(v3, bx3);
-                s += dot(v4, bx4);
-                s += dot(v5, bx5);
-                s += dot(v6, bx6);
-                s += dot(v7, bx7);
-                s += dot(v8, bx8);
-                s += dot(v9, bx9);
-                s += dot(v10, bx10);
-                s += dot(v11, bx11);
-                s += dot(v12, bx12);
-                s += dot(v13, bx13);
-                s += dot(v14, bx14);
-                s += dot(v15, bx15);
-                acc1 += s;
+                acc1 += vdot;
             }
             {
 let vb = (at2 + u) >> 2u;
-let vh = ((at2 + u) >> 1u) & 1u;
-let vf = (at2 + u) & 1u;
-let vla = w2[vb * 8u + vh * 4u + vf];
-let vlb = w2[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at2 + u) >> 1u) & 1u) * 4u + ((at2 + u) & 1u);
+let vla = w2[vat];
+let vlb = w2[vat + 2u];
 let vhi = w2[w2_p1 + (at2 + u)];
 let vd = w2_d(vb);
 let vsv = w2[w2_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at2 + u) & 2u) != 0u) >> (((at2 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at2 + u) & 2u) != 0u) >> (((at2 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), bx0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), bx4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), bx8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), bx12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), bx1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), bx5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), bx9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), bx13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), bx2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), bx6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), bx10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), bx14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), bx3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), bx7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), bx11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), bx15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * bxs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * bxs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * bxs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * bxs3));
 
-                var s = 0.0;
-                s += dot(v0, bx0);
-                s += dot(v1, bx1);
-                s += dot(v2, bx2);
-                s += dot(v3, bx3);
-                s += dot(v4, bx4);
-                s += dot(v5, bx5);
-                s += dot(v6, bx6);
-                s += dot(v7, bx7);
-                s += dot(v8, bx8);
-                s += dot(v9, bx9);
-                s += dot(v10, bx10);
-                s += dot(v11, bx11);
-                s += dot(v12, bx12);
-                s += dot(v13, bx13);
-                s += dot(v14, bx14);
-                s += dot(v15, bx15);
-                acc2 += s;
+                acc2 += vdot;
             }
             {
 let vb = (at3 + u) >> 2u;
-let vh = ((at3 + u) >> 1u) & 1u;
-let vf = (at3 + u) & 1u;
-let vla = w2[vb * 8u + vh * 4u + vf];
-let vlb = w2[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at3 + u) >> 1u) & 1u) * 4u + ((at3 + u) & 1u);
+let vla = w2[vat];
+let vlb = w2[vat + 2u];
 let vhi = w2[w2_p1 + (at3 + u)];
 let vd = w2_d(vb);
 let vsv = w2[w2_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at3 + u) & 2u) != 0u) >> (((at3 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at3 + u) & 2u) != 0u) >> (((at3 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), bx0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), bx4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), bx8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), bx12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), bx1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), bx5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), bx9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), bx13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), bx2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), bx6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), bx10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), bx14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), bx3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), bx7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), bx11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), bx15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * bxs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * bxs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * bxs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * bxs3));
 
-                var s = 0.0;
-                s += dot(v0, bx0);
-                s += dot(v1, bx1);
-                s += dot(v2, bx2);
-                s += dot(v3, bx3);
-                s += dot(v4, bx4);
-                s += dot(v5, bx5);
-                s += dot(v6, bx6);
-                s += dot(v7, bx7);
-                s += dot(v8, bx8);
-                s += dot(v9, bx9);
-                s += dot(v10, bx10);
-                s += dot(v11, bx11);
-                s += dot(v12, bx12);
-                s += dot(v13, bx13);
-                s += dot(v14, bx14);
-                s += dot(v15, bx15);
-                acc3 += s;
+                acc3 += vdot;
             }
         }
 
@@ -593,10 +538,10 @@ let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >>
         acc3 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
-        acc2 = acc2 * aux[AFF + 2u * row2] + aux[AFF + 2u * row2 + 1u];
-        acc3 = acc3 * aux[AFF + 2u * row3] + aux[AFF + 2u * row3 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
+        acc2 = affine(acc2, row2);
+        acc3 = affine(acc3, row3);
     }
     var v = vec4<f32>(acc0, acc1, acc2, acc3);
     let pos = col_pos(0u);

@@ -16,8 +16,20 @@ override w_p3: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// 1024 + each byte of v.
+fn bytes1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x00ff00ffu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1024 + the low nibble of each byte of v.
+fn nibbles1024(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
+    let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
 fn w_d(b: u32) -> f32 {
     return unpack2x16float(w[w_p3 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
@@ -42,8 +54,9 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-fn load_norm(i: u32) -> vec4<f32> {
-    return vec4<f32>(aux[i], aux[i + 1u], aux[i + 2u], aux[i + 3u]);
+fn affine(r: f32, row: u32) -> f32 {
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
 
 @compute @workgroup_size(WG)
@@ -84,139 +97,116 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var ax15 = load_x(e + 108u);
             if (NORM) {
                 ss += dot(ax0, ax0);
-                ax0 *= load_norm(e + 0u);
+                ax0 *= aux[(e + 0u) / 4u];
                 ss += dot(ax1, ax1);
-                ax1 *= load_norm(e + 4u);
+                ax1 *= aux[(e + 4u) / 4u];
                 ss += dot(ax2, ax2);
-                ax2 *= load_norm(e + 8u);
+                ax2 *= aux[(e + 8u) / 4u];
                 ss += dot(ax3, ax3);
-                ax3 *= load_norm(e + 12u);
+                ax3 *= aux[(e + 12u) / 4u];
                 ss += dot(ax4, ax4);
-                ax4 *= load_norm(e + 32u);
+                ax4 *= aux[(e + 32u) / 4u];
                 ss += dot(ax5, ax5);
-                ax5 *= load_norm(e + 36u);
+                ax5 *= aux[(e + 36u) / 4u];
                 ss += dot(ax6, ax6);
-                ax6 *= load_norm(e + 40u);
+                ax6 *= aux[(e + 40u) / 4u];
                 ss += dot(ax7, ax7);
-                ax7 *= load_norm(e + 44u);
+                ax7 *= aux[(e + 44u) / 4u];
                 ss += dot(ax8, ax8);
-                ax8 *= load_norm(e + 64u);
+                ax8 *= aux[(e + 64u) / 4u];
                 ss += dot(ax9, ax9);
-                ax9 *= load_norm(e + 68u);
+                ax9 *= aux[(e + 68u) / 4u];
                 ss += dot(ax10, ax10);
-                ax10 *= load_norm(e + 72u);
+                ax10 *= aux[(e + 72u) / 4u];
                 ss += dot(ax11, ax11);
-                ax11 *= load_norm(e + 76u);
+                ax11 *= aux[(e + 76u) / 4u];
                 ss += dot(ax12, ax12);
-                ax12 *= load_norm(e + 96u);
+                ax12 *= aux[(e + 96u) / 4u];
                 ss += dot(ax13, ax13);
-                ax13 *= load_norm(e + 100u);
+                ax13 *= aux[(e + 100u) / 4u];
                 ss += dot(ax14, ax14);
-                ax14 *= load_norm(e + 104u);
+                ax14 *= aux[(e + 104u) / 4u];
                 ss += dot(ax15, ax15);
-                ax15 *= load_norm(e + 108u);
+                ax15 *= aux[(e + 108u) / 4u];
             }
+            // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
+            let axs0 = dot(ax0 + ax1 + ax2 + ax3, vec4<f32>(1.0));
+            let axs1 = dot(ax4 + ax5 + ax6 + ax7, vec4<f32>(1.0));
+            let axs2 = dot(ax8 + ax9 + ax10 + ax11, vec4<f32>(1.0));
+            let axs3 = dot(ax12 + ax13 + ax14 + ax15, vec4<f32>(1.0));
             {
 let vb = (at0 + u) >> 2u;
-let vh = ((at0 + u) >> 1u) & 1u;
-let vf = (at0 + u) & 1u;
-let vla = w[vb * 8u + vh * 4u + vf];
-let vlb = w[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at0 + u) >> 1u) & 1u) * 4u + ((at0 + u) & 1u);
+let vla = w[vat];
+let vlb = w[vat + 2u];
 let vhi = w[w_p1 + (at0 + u)];
 let vd = w_d(vb);
 let vsv = w[w_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at0 + u) & 2u) != 0u) >> (((at0 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at0 + u) & 2u) != 0u) >> (((at0 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), ax0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), ax4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), ax8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), ax12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), ax1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), ax5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), ax9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), ax13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), ax2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), ax6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), ax10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), ax14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), ax3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), ax7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), ax11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), ax15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * axs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * axs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * axs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * axs3));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                s += dot(v8, ax8);
-                s += dot(v9, ax9);
-                s += dot(v10, ax10);
-                s += dot(v11, ax11);
-                s += dot(v12, ax12);
-                s += dot(v13, ax13);
-                s += dot(v14, ax14);
-                s += dot(v15, ax15);
-                acc0 += s;
+                acc0 += vdot;
             }
             {
 let vb = (at1 + u) >> 2u;
-let vh = ((at1 + u) >> 1u) & 1u;
-let vf = (at1 + u) & 1u;
-let vla = w[vb * 8u + vh * 4u + vf];
-let vlb = w[vb * 8u + vh * 4u + vf + 2u];
+let vat = vb * 8u + (((at1 + u) >> 1u) & 1u) * 4u + ((at1 + u) & 1u);
+let vla = w[vat];
+let vlb = w[vat + 2u];
 let vhi = w[w_p1 + (at1 + u)];
 let vd = w_d(vb);
 let vsv = w[w_p2 + vb];
-let vsa = bitcast<i32>(select(vsv.x, vsv.z, vh == 1u) >> (vf * 8u));
-let vsb = bitcast<i32>(select(vsv.y, vsv.w, vh == 1u) >> (vf * 8u));
-let vs0 = vd * f32(extractBits(vsa, 0u, 8u));
-let vs1 = vd * f32(extractBits(vsa, 16u, 8u));
-let vs2 = vd * f32(extractBits(vsb, 0u, 8u));
-let vs3 = vd * f32(extractBits(vsb, 16u, 8u));
-let v0 = vs0 * (vec4<f32>(unpack4xU8((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u))) - 32.0);
-let v4 = vs1 * (vec4<f32>(unpack4xU8((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v8 = vs2 * (vec4<f32>(unpack4xU8(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u))) - 32.0);
-let v12 = vs3 * (vec4<f32>(unpack4xU8(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u))) - 32.0);
-let v1 = vs0 * (vec4<f32>(unpack4xU8((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u))) - 32.0);
-let v5 = vs1 * (vec4<f32>(unpack4xU8((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v9 = vs2 * (vec4<f32>(unpack4xU8(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u))) - 32.0);
-let v13 = vs3 * (vec4<f32>(unpack4xU8(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u))) - 32.0);
-let v2 = vs0 * (vec4<f32>(unpack4xU8((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u))) - 32.0);
-let v6 = vs1 * (vec4<f32>(unpack4xU8((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v10 = vs2 * (vec4<f32>(unpack4xU8(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u))) - 32.0);
-let v14 = vs3 * (vec4<f32>(unpack4xU8(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u))) - 32.0);
-let v3 = vs0 * (vec4<f32>(unpack4xU8((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u))) - 32.0);
-let v7 = vs1 * (vec4<f32>(unpack4xU8((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u))) - 32.0);
-let v11 = vs2 * (vec4<f32>(unpack4xU8(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u))) - 32.0);
-let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u))) - 32.0);
+let vsa = bitcast<i32>(select(vsv.x, vsv.z, ((at1 + u) & 2u) != 0u) >> (((at1 + u) & 1u) * 8u));
+let vsb = bitcast<i32>(select(vsv.y, vsv.w, ((at1 + u) & 2u) != 0u) >> (((at1 + u) & 1u) * 8u));
+var vt0 = 0.0;
+var vt1 = 0.0;
+var vt2 = 0.0;
+var vt3 = 0.0;
+vt0 += dot(bytes1024((vla.x & 0x0f0f0f0fu) | ((vhi.x & 0x03030303u) << 4u)), ax0);
+vt1 += dot(bytes1024((vlb.x & 0x0f0f0f0fu) | ((vhi.x & 0x0c0c0c0cu) << 2u)), ax4);
+vt2 += dot(bytes1024(((vla.x >> 4u) & 0x0f0f0f0fu) | (vhi.x & 0x30303030u)), ax8);
+vt3 += dot(bytes1024(((vlb.x >> 4u) & 0x0f0f0f0fu) | ((vhi.x >> 2u) & 0x30303030u)), ax12);
+vt0 += dot(bytes1024((vla.y & 0x0f0f0f0fu) | ((vhi.y & 0x03030303u) << 4u)), ax1);
+vt1 += dot(bytes1024((vlb.y & 0x0f0f0f0fu) | ((vhi.y & 0x0c0c0c0cu) << 2u)), ax5);
+vt2 += dot(bytes1024(((vla.y >> 4u) & 0x0f0f0f0fu) | (vhi.y & 0x30303030u)), ax9);
+vt3 += dot(bytes1024(((vlb.y >> 4u) & 0x0f0f0f0fu) | ((vhi.y >> 2u) & 0x30303030u)), ax13);
+vt0 += dot(bytes1024((vla.z & 0x0f0f0f0fu) | ((vhi.z & 0x03030303u) << 4u)), ax2);
+vt1 += dot(bytes1024((vlb.z & 0x0f0f0f0fu) | ((vhi.z & 0x0c0c0c0cu) << 2u)), ax6);
+vt2 += dot(bytes1024(((vla.z >> 4u) & 0x0f0f0f0fu) | (vhi.z & 0x30303030u)), ax10);
+vt3 += dot(bytes1024(((vlb.z >> 4u) & 0x0f0f0f0fu) | ((vhi.z >> 2u) & 0x30303030u)), ax14);
+vt0 += dot(bytes1024((vla.w & 0x0f0f0f0fu) | ((vhi.w & 0x03030303u) << 4u)), ax3);
+vt1 += dot(bytes1024((vlb.w & 0x0f0f0f0fu) | ((vhi.w & 0x0c0c0c0cu) << 2u)), ax7);
+vt2 += dot(bytes1024(((vla.w >> 4u) & 0x0f0f0f0fu) | (vhi.w & 0x30303030u)), ax11);
+vt3 += dot(bytes1024(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >> 2u) & 0x30303030u)), ax15);
+let vdot = vd * (f32(extractBits(vsa, 0u, 8u)) * (vt0 - 1056.0 * axs0)
+    + f32(extractBits(vsa, 16u, 8u)) * (vt1 - 1056.0 * axs1)
+    + f32(extractBits(vsb, 0u, 8u)) * (vt2 - 1056.0 * axs2)
+    + f32(extractBits(vsb, 16u, 8u)) * (vt3 - 1056.0 * axs3));
 
-                var s = 0.0;
-                s += dot(v0, ax0);
-                s += dot(v1, ax1);
-                s += dot(v2, ax2);
-                s += dot(v3, ax3);
-                s += dot(v4, ax4);
-                s += dot(v5, ax5);
-                s += dot(v6, ax6);
-                s += dot(v7, ax7);
-                s += dot(v8, ax8);
-                s += dot(v9, ax9);
-                s += dot(v10, ax10);
-                s += dot(v11, ax11);
-                s += dot(v12, ax12);
-                s += dot(v13, ax13);
-                s += dot(v14, ax14);
-                s += dot(v15, ax15);
-                acc1 += s;
+                acc1 += vdot;
             }
         }
 
@@ -252,8 +242,8 @@ let v15 = vs3 * (vec4<f32>(unpack4xU8(((vlb.w >> 4u) & 0x0f0f0f0fu) | ((vhi.w >>
         acc1 *= scale;
     }
     if (AFFINE) {
-        acc0 = acc0 * aux[AFF + 2u * row0] + aux[AFF + 2u * row0 + 1u];
-        acc1 = acc1 * aux[AFF + 2u * row1] + aux[AFF + 2u * row1 + 1u];
+        acc0 = affine(acc0, row0);
+        acc1 = affine(acc1, row1);
     }
     if (first + 0u < M) {
         y[Y0 + first + 0u] += acc0;

@@ -22,7 +22,7 @@ pub struct Format {
     pub ty: GgmlType,
     /// Name of the type and of its template under `quant/`.
     pub name: &'static str,
-    /// The template that fulfils the contract (`base`, `decls`, `load`).
+    /// The template that fulfils the contract (`base`, `decls`, `load`, `load16`, `dot_unit`).
     pub template: &'static str,
     /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
     pub block: usize,
@@ -30,8 +30,10 @@ pub struct Format {
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
-    /// Values that `load` makes at once.
+    /// Values that `load` and `dot_unit` take at once.
     pub unit: usize,
+    /// Groups of four values that share a scale in a unit; 0 for plain types.
+    pub run: usize,
     /// Where each group of four values of a unit stands, relative to the unit's first value.
     pub offsets: &'static [u32],
 }
@@ -50,6 +52,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 32,
         planes: &[plane(0, 32)],
         unit: 4,
+        run: 0,
         offsets: &[0],
     },
     Format {
@@ -60,6 +63,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 16,
         planes: &[plane(0, 16)],
         unit: 8,
+        run: 0,
         offsets: &[0, 4],
     },
     Format {
@@ -70,6 +74,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 16,
         planes: &[plane(0, 16)],
         unit: 8,
+        run: 0,
         offsets: &[0, 4],
     },
     Format {
@@ -80,6 +85,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 18,
         planes: &[plane(2, 16), plane(0, 2)],
         unit: 32,
+        run: 8,
         offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
     },
     Format {
@@ -90,6 +96,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 34,
         planes: &[plane(2, 32), plane(0, 2)],
         unit: 16,
+        run: 4,
         offsets: &[0, 4, 8, 12],
     },
     Format {
@@ -100,6 +107,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 144,
         planes: &[plane(16, 128), plane(0, 16)],
         unit: 32,
+        run: 4,
         offsets: &[0, 4, 8, 12, 32, 36, 40, 44],
     },
     Format {
@@ -110,6 +118,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 210,
         planes: &[plane(0, 128), plane(128, 64), plane(192, 16), plane(208, 2)],
         unit: 64,
+        run: 4,
         offsets: &[0, 4, 8, 12, 32, 36, 40, 44, 64, 68, 72, 76, 96, 100, 104, 108],
     },
 ];

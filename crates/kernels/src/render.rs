@@ -12,6 +12,7 @@ use crate::op::{OPS, Op, Value, Variant};
 
 /// Shared templates, by the name that `import` uses.
 const SHARED: &[(&str, &str)] = &[
+    ("shared/bytes.wgsl.jinja", include_str!("shared/bytes.wgsl.jinja")),
     ("shared/kv.wgsl.jinja", include_str!("shared/kv.wgsl.jinja")),
     ("shared/reduce.wgsl.jinja", include_str!("shared/reduce.wgsl.jinja")),
     ("shared/rope.wgsl.jinja", include_str!("shared/rope.wgsl.jinja")),
@@ -105,7 +106,7 @@ fn context(variant: &Variant) -> Json {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     map.insert(
                         format!("f{name}"),
-                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "offsets": f.offsets }),
+                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "run": f.run, "offsets": f.offsets }),
                     );
                 }
                 map.insert((*name).into(), json!(w))

@@ -73,11 +73,16 @@ struct Ready {
 
 type ReadySegment = Vec<Ready>;
 
+struct ReadyDecode {
+    max_key: u32,
+    body: ReadySegment,
+    head: ReadySegment,
+}
+
 struct ReadySegments {
-    decode: ReadySegment,
+    decode: Vec<ReadyDecode>,
     prefill: ReadySegment,
     pick: ReadySegment,
-    head_decode: ReadySegment,
     head_pick: ReadySegment,
     head_all: ReadySegment,
     argmax: ReadySegment,
@@ -164,11 +169,15 @@ impl GpuModel {
         let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
             s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
         };
+        let decode: Result<Vec<ReadyDecode>, RuntimeError> = segments
+            .decode
+            .iter()
+            .map(|d| Ok(ReadyDecode { max_key: d.max_key, body: ready(&d.body)?, head: ready(&d.head)? }))
+            .collect();
         let ready = ReadySegments {
-            decode: ready(&segments.decode)?,
+            decode: decode?,
             prefill: ready(&segments.prefill)?,
             pick: ready(&segments.pick)?,
-            head_decode: ready(&segments.head_decode)?,
             head_pick: ready(&segments.head_pick)?,
             head_all: ready(&segments.head_all)?,
             argmax: ready(&segments.argmax)?,
@@ -216,30 +225,41 @@ impl GpuModel {
         self.all_cols
     }
 
-    /// Dispatches of one token: (per layer, in all with a greedy choice).
+    /// The plan for a token at position `pos`.
+    fn decode_at(&self, pos: u32) -> &ReadyDecode {
+        let plans = &self.ready.decode;
+        plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    /// Dispatches of one token of a sequence that fills the context: (per layer, in all with a greedy choice).
     pub fn dispatches_per_token(&self) -> (f64, usize) {
-        let body = self.ready.decode.len();
-        let layers = self.ready.decode.iter().filter(|r| r.planned.part != "embed").count();
+        let d = self.decode_at(self.config.n_ctx - 1);
+        let layers = d.body.iter().filter(|r| r.planned.part != "embed").count();
         let per_layer = layers as f64 / self.n_layer.max(1) as f64;
-        (per_layer, body + self.ready.head_decode.len() + self.ready.argmax.len())
+        (per_layer, d.body.len() + d.head.len() + self.ready.argmax.len())
     }
 
     /// What a token runs, in order: part of the model, kernel, and why it was chosen.
     pub fn explain(&self) -> Vec<(&'static str, &'static str, String)> {
-        let all = [&self.ready.decode, &self.ready.head_decode, &self.ready.argmax];
+        let d = self.decode_at(self.config.n_ctx - 1);
         let line =
             |r: &Ready| (r.planned.part, r.planned.dispatch.kernel.name, r.planned.dispatch.why.clone());
-        all.into_iter().flatten().map(line).collect()
+        [&d.body, &d.head, &self.ready.argmax].into_iter().flatten().map(line).collect()
     }
 
-    pub(crate) fn timeline(&self, n_col: u32) -> Vec<&Planned> {
+    /// What one run of a batch of `n_col` columns at `pos` consists of.
+    fn batch(&self, n_col: u32, pos: u32) -> [&ReadySegment; 3] {
         let r = &self.ready;
-        let segments = if n_col == 1 {
-            [&r.decode, &r.head_decode, &r.argmax].to_vec()
+        if n_col == 1 {
+            let d = self.decode_at(pos);
+            [&d.body, &d.head, &r.argmax]
         } else {
-            [&r.prefill, &r.pick, &r.head_pick].to_vec()
-        };
-        segments.into_iter().flatten().map(|r| &r.planned).collect()
+            [&r.prefill, &r.pick, &r.head_pick]
+        }
+    }
+
+    pub(crate) fn timeline(&self, n_col: u32, pos: u32) -> Vec<&Planned> {
+        self.batch(n_col, pos).into_iter().flatten().map(|r| &r.planned).collect()
     }
 
     /// Sets the parameters of [`Choose::Sample`].
@@ -290,10 +310,10 @@ impl GpuModel {
         self.write_columns(tokens, pos);
         let n = tokens.len() as u32;
         let r = &self.ready;
-        let single = n == 1;
-        let (body, head): (_, &[&ReadySegment]) = match (single, want) {
-            (true, Want::Last) => (&r.decode, &[&r.head_decode]),
-            (true, Want::None) => (&r.decode, &[]),
+        let single = self.decode_at(pos);
+        let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
+            (true, Want::Last) => (&single.body, &[&single.head]),
+            (true, Want::None) => (&single.body, &[]),
             (false, Want::Last) => (&r.prefill, &[&r.pick, &r.head_pick]),
             (false, Want::None) => (&r.prefill, &[]),
         };
@@ -343,7 +363,7 @@ impl GpuModel {
 
     /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any.
     ///
-    /// `pos` is the position of the first, for the check of the context alone: the device keeps its own.
+    /// `pos` is the position of the first; the device keeps its own, the plan is chosen by this one.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] past the context or for more tokens than the ring has slots; device errors.
@@ -356,9 +376,10 @@ impl GpuModel {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for _ in 0..n {
-                self.record(&mut pass, &self.ready.decode, 1);
-                self.record(&mut pass, &self.ready.head_decode, 1);
+            for i in 0..n {
+                let d = self.decode_at(pos + i);
+                self.record(&mut pass, &d.body, 1);
+                self.record(&mut pass, &d.head, 1);
                 self.record(&mut pass, self.chooser(choose), 1);
             }
         }
@@ -457,15 +478,10 @@ impl GpuModel {
         &self,
         pass: &mut wgpu::ComputePass<'_>,
         n_col: u32,
+        pos: u32,
         mut after: impl FnMut(&mut wgpu::ComputePass<'_>),
     ) {
-        let r = &self.ready;
-        let segments = if n_col == 1 {
-            [&r.decode, &r.head_decode, &r.argmax]
-        } else {
-            [&r.prefill, &r.pick, &r.head_pick]
-        };
-        for r in segments.into_iter().flatten() {
+        for r in self.batch(n_col, pos).into_iter().flatten() {
             pass.set_pipeline(&r.compiled.pipeline);
             pass.set_bind_group(0, &r.group, &[]);
             let [x, y, z] = r.planned.grid(n_col);
@@ -480,8 +496,9 @@ impl GpuModel {
     }
 }
 
-fn all_segments(s: &Segments) -> [&Segment; 8] {
-    [&s.decode, &s.prefill, &s.pick, &s.head_decode, &s.head_pick, &s.head_all, &s.argmax, &s.sample]
+fn all_segments(s: &Segments) -> Vec<&Segment> {
+    let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
+    decode.chain([&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.argmax, &s.sample]).collect()
 }
 
 fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {

@@ -47,8 +47,11 @@ impl GpuModel {
             let limit = u64::from(self.config().n_ctx);
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found: end, limit });
         }
-        let plan: Vec<_> =
-            self.timeline(n_col).into_iter().map(|p| (p.part, p.dispatch.kernel.name, p.n_byte)).collect();
+        let plan: Vec<_> = self
+            .timeline(n_col, pos)
+            .into_iter()
+            .map(|p| (p.part, p.dispatch.kernel.name, p.n_byte))
+            .collect();
         let n = plan.len() as u32 + 1;
         let set = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
             label: Some("profile"),
@@ -68,7 +71,7 @@ impl GpuModel {
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
                 pass.write_timestamp(&set, 0);
                 let mut i = 0;
-                self.record_timed(&mut pass, n_col, |pass| {
+                self.record_timed(&mut pass, n_col, pos, |pass| {
                     i += 1;
                     pass.write_timestamp(&set, i);
                 });

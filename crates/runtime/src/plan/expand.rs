@@ -188,17 +188,32 @@ impl Planned {
 /// Dispatches that always run together.
 pub type Segment = Vec<Planned>;
 
+/// One token, for sequences of at most `max_key` tokens.
+#[derive(Clone, Debug)]
+pub struct DecodePlan {
+    /// Tokens of the sequence at most, this one included.
+    pub max_key: u32,
+    /// All layers.
+    pub body: Segment,
+    /// The logits.
+    pub head: Segment,
+}
+
+/// Into how many ranges attention splits the keys of one column: (sequences up to so many tokens, ranges).
+///
+/// One column alone keeps few workgroups busy, so longer sequences are split; each range wants at least one run of
+/// keys, and joining the ranges is a dispatch more.
+const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 16), (u32::MAX, 32)];
+
 /// Everything that a model can be asked to run.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
-    /// All layers for one column.
-    pub decode: Segment,
+    /// All layers and the logits of one column, for short and for long sequences.
+    pub decode: Vec<DecodePlan>,
     /// All layers for up to `max_col` columns.
     pub prefill: Segment,
     /// Copies the wanted column of a prefill.
     pub pick: Segment,
-    /// Logits after [`Self::decode`].
-    pub head_decode: Segment,
     /// Logits after [`Self::prefill`] and [`Self::pick`].
     pub head_pick: Segment,
     /// Logits of every column after [`Self::prefill`].
@@ -260,6 +275,7 @@ pub fn plan(
         home: vec![None; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
+        splits: 1,
         logits,
         ld_logits,
     };
@@ -285,9 +301,16 @@ pub fn plan(
     e.home[x.0] = Some(picked);
     s.head_pick = e.head(head, 1)?;
 
-    e.reset();
-    s.decode = e.body(body, head, 1)?;
-    s.head_decode = e.head(head, 1)?;
+    let mut covered = 0;
+    for (max_key, splits) in SPLITS {
+        if covered < config.n_ctx {
+            e.reset();
+            e.splits = splits;
+            let body = e.body(body, head, 1)?;
+            s.decode.push(DecodePlan { max_key, body, head: e.head(head, 1)? });
+            covered = max_key;
+        }
+    }
 
     let argmax = Argmax { k: n_vocab, ring: config.ring };
     let parts = e.pool.acquire(2 * u64::from(argmax.n_part()));
@@ -386,6 +409,8 @@ struct Expander<'a> {
     out: Segment,
     /// Columns at most.
     n_col: u32,
+    /// Ranges of keys of one column.
+    splits: u32,
     logits: ValueId,
     ld_logits: u32,
 }
@@ -791,8 +816,7 @@ impl Expander<'_> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(kv_layer.n_kv, kv_layer.d);
-        // One column alone keeps few workgroups busy: split its keys.
-        let splits = if self.n_col == 1 { (self.config.n_ctx / 256).clamp(1, 16) } else { 1 };
+        let splits = if self.n_col == 1 { self.splits } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
         let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col };
         let dispatch = call.dispatch(self.caps)?;

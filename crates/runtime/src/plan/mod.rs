@@ -4,6 +4,6 @@ mod expand;
 mod fuse;
 mod group;
 
-pub use expand::{PlanConfig, PlanError, Planned, Segment, Segments, Slot, plan};
+pub use expand::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, plan};
 pub use fuse::{Fused, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};

@@ -56,14 +56,14 @@ impl Attention {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if heads do not group or channels are no multiple of 4 or more than 1024.
+    /// [`DispatchError::Shape`] if heads do not group or channels are no multiple of 8 or more than 1024.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let shape = |what, expected: &str, found: u32| {
             Err(DispatchError::Shape { op: OP.name, what, expected: expected.into(), found: found.into() })
         };
         let kv = &self.kv;
-        if kv.d == 0 || kv.d % 4 != 0 {
-            return shape("channels a head", "a multiple of 4", kv.d);
+        if kv.d == 0 || kv.d % 8 != 0 {
+            return shape("channels a head", "a multiple of 8", kv.d);
         }
         if kv.n_kv == 0 || self.n_head % kv.n_kv != 0 {
             return shape("query heads", "a multiple of the KV heads", self.n_head);

@@ -16,6 +16,11 @@ pub(super) fn cases() -> Vec<Case> {
         for (m, k) in [(16, 256), (1, 256), (7, 1024), (33, 512), (0, 256), (5, 4096)] {
             out.push(plain(f, m, k, Epilogue::Store, None, false));
         }
+        if f.block <= 32 {
+            out.push(plain(f, 16_385, 64, Epilogue::Store, Some(1e-5), false));
+        } else {
+            out.push(plain(f, 16_387, 256, Epilogue::Store, Some(1e-5), true));
+        }
         out.push(plain(f, 19, 512, Epilogue::Add, None, false));
         out.push(plain(f, 19, 512, Epilogue::Store, Some(1e-5), true));
         out.push(plain(f, 18, 256, Epilogue::Swiglu, Some(1e-6), false));
@@ -82,7 +87,8 @@ fn plain(f: &'static Format, m: u32, k: u32, epilogue: Epilogue, norm: Option<f3
     let matrix = Matrix { format: f, n_row: m, n_col: k };
     let mut aux = weights;
     let at = aux.len() as u32;
-    aux.extend(affine_of(mu.max(1)));
+    aux.extend(affine_of(mu.max(2)));
+    aux.resize(aux.len().next_multiple_of(4), 0.0);
     let call = MulMatVec { w: matrix, w2: None, norm, affine: affine.then_some(at), epilogue, y0: y0 as u32 };
     let name = match epilogue {
         Epilogue::Store => "store",

@@ -26,7 +26,7 @@ fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
     for set in [FeatureSet::Base, FeatureSet::Sg] {
         for f in FORMATS {
-            for (epi, rows) in [("store", 2), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
+            for (epi, rows) in [("store", 2), ("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
                 out.push(variant(f.name, "none", epi, rows, set));
             }
         }
@@ -48,6 +48,9 @@ fn variant(a: &'static str, b: &'static str, epi: &'static str, rows: u32, set: 
         ("rows", Value::Int(rows)),
     ]
 }
+
+/// Rows from which on a team takes four at once, to load x less often; below, more teams are worth more.
+const TALL: u32 = 16384;
 
 /// What happens to the products.
 #[derive(Clone, Copy, Debug)]
@@ -142,7 +145,7 @@ impl MulMatVec {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let layout = self.w.layout();
         let (epi, rows) = match self.epilogue {
-            Epilogue::Store => ("store", 2),
+            Epilogue::Store => ("store", if self.w.n_row >= TALL { 4 } else { 2 }),
             Epilogue::Add => ("add", 2),
             Epilogue::Swiglu => ("glu", 4),
             Epilogue::RopeKv(_) => ("rope_kv", 4),
