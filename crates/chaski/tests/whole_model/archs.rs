@@ -23,7 +23,7 @@ pub(crate) struct Fixture {
 }
 
 /// A change to a fixture's file.
-pub(crate) type Edit<'a> = &'a dyn Fn(&mut Vec<(String, OwnedValue)>, &mut Vec<(String, Vec<u64>)>);
+pub(crate) type Edit<'a> = &'a (dyn Fn(&mut Vec<(String, OwnedValue)>, &mut Vec<(String, Vec<u64>)>) + Sync);
 
 impl Fixture {
     pub(crate) fn load(name: &'static str) -> Fixture {
@@ -145,9 +145,9 @@ fn weights(name: &str, n: u64, seed: u64) -> Vec<f32> {
 fn weights_of_fixtures_begin_as_their_description_says() {
     assert_eq!(hash("token_embd.weight"), 0x2d85_b88e_70e6_7727);
     let first: Vec<f32> = units("token_embd.weight", 3, 1).collect();
-    assert_eq!(first, [-0.8154296875, 0.3916015625, -0.900390625]);
-    assert_eq!(weights("blk.0.attn_norm.weight", 2, 1), [0.902587890625, 0.812744140625]);
-    assert_eq!(weights("blk.0.attn_q.weight", 2, 1), [-0.0970458984375, 0.0745849609375]);
+    assert_eq!(first, [-835.0 / 1024.0, 401.0 / 1024.0, -922.0 / 1024.0]);
+    assert_eq!(weights("blk.0.attn_norm.weight", 2, 1), [3697.0 / 4096.0, 3329.0 / 4096.0]);
+    assert_eq!(weights("blk.0.attn_q.weight", 2, 1), [-795.0 / 8192.0, 611.0 / 8192.0]);
 }
 
 /// A way to run the fixtures.

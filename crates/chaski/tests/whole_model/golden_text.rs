@@ -11,7 +11,7 @@ use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, KvType, Sourc
 use crate::common::{Failures, Timed, build, fixture, greedy, read_json, read_text, test_data, text};
 
 /// Formats of the storyteller, as golden.json names them.
-pub(crate) const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
+const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
 
 /// What the golden texts' maker printed after the last token.
 const PRINTED_AFTER: &str = "\n\n";
@@ -55,8 +55,9 @@ fn storyteller_tells_the_golden_texts_in_every_format() {
 }
 
 /// A prompt and the golden answer of the embedded model, so that something is always told.
-const PROMPT: &str = "<|user|>\nTell me a story about a fox who lost a kite.<|end|>\n<|assistant|>\n";
-const ANSWER: &str = "Once upon a time, there lived a sleepy fox called Starling. Starling had one paper kite and flew it \
+pub(crate) const PROMPT: &str =
+    "<|user|>\nTell me a story about a fox who lost a kite.<|end|>\n<|assistant|>\n";
+pub(crate) const ANSWER: &str = "Once upon a time, there lived a sleepy fox called Starling. Starling had one paper kite and flew it \
     on every windy day. One day after lunch, Starling went to the lake. When she came home, the paper kite was \
     missing.\n\nShe searched under the bridge and behind the haystack, but the kite was not there.\n\nJust then, a \
     little otter named Mossy came by. \"Why are you so sad?\" asked the otter";

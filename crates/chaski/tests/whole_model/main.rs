@@ -4,4 +4,8 @@
 
 mod archs;
 mod common;
+mod errors;
 mod golden_text;
+mod memory;
+mod perplexity;
+mod sampling;

@@ -1,0 +1,244 @@
+//! What goes wrong, says what it is, and leaves an engine that works.
+
+use chaski::gguf::{MemorySource, OwnedValue};
+use chaski::{DeviceChoice, Engine, Error, ModelError, RuntimeError, Source};
+use chaski_models::{Model, Runner, RunnerConfig, Target};
+
+use crate::archs::{Edit, Fixture, open};
+use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, text};
+use crate::golden_text::{ANSWER, PROMPT};
+
+/// The error of a result that must be one.
+fn error<T, E: Into<Error>>(result: Result<T, E>, case: &str) -> Error {
+    match result {
+        Ok(_) => panic!("{case}: an error was expected"),
+        Err(e) => e.into(),
+    }
+}
+
+#[test]
+fn a_lost_device_is_an_error_and_a_rebuilt_engine_goes_on() {
+    let _t = Timed::new("errors, device lost");
+    let mut engine = build(default_engine());
+    let mut failures = Failures::default();
+    for n_before in [0, 9] {
+        let gpu = engine.gpu().expect("a GPU").clone();
+        let mut tokens = engine
+            .tokenizer()
+            .encode(PROMPT, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes)
+            .expect("tokens");
+        let mut found = String::new();
+        let mut g = engine.generate(PROMPT, greedy(32)).expect("a generation");
+        for _ in 0..n_before {
+            found.push_str(&block_on(g.next()).expect("a piece").expect("32 tokens").text);
+        }
+        gpu.destroy();
+        // Tokens that came before the loss may still be delivered.
+        let lost = loop {
+            match block_on(g.next()) {
+                Ok(Some(piece)) => found.push_str(&piece.text),
+                Ok(None) => panic!("a generation on a device that is lost must not end well"),
+                Err(e) => break Error::from(e),
+            }
+        };
+        failures.check(lost.is_device_lost() && !lost.is_out_of_memory(), || chain(&lost));
+        tokens.extend_from_slice(g.tokens());
+        let n_left = 32 - g.tokens().len();
+        drop(g);
+        // Whatever is asked of it, the engine says the same until it is rebuilt.
+        let again = error(text(&mut engine, PROMPT, greedy(4)), "a lost device");
+        failures.check(again.is_device_lost(), || chain(&again));
+        block_on(engine.rebuild()).expect("the adapter is still there");
+        failures.check(!engine.runner().history().is_empty(), || "the conversation was forgotten".into());
+        let mut g = engine.generate_tokens(&tokens, greedy(n_left)).expect("a generation");
+        while let Some(piece) = block_on(g.next()).expect("a piece") {
+            found.push_str(&piece.text);
+        }
+        drop(g);
+        let expected = &ANSWER[..found.len().min(ANSWER.len())];
+        failures.same_text(format!("{n_before} tokens, then the rest"), &found, expected);
+        failures.check(found.len() > 100, || format!("32 tokens of text, not {found:?}"));
+    }
+    failures.conclude();
+}
+
+/// The limit that a request went beyond: what, how much, how much there is.
+fn limit(e: &Error) -> Option<(&'static str, u64, u64)> {
+    match e {
+        Error::Model(ModelError::Runtime(RuntimeError::Limit { what, found, limit })) => {
+            Some((*what, *found, *limit))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn requests_beyond_the_engine_are_errors_and_harm_nothing() {
+    let _t = Timed::new("errors, requests");
+    let mut failures = Failures::default();
+    for device in [DeviceChoice::Gpu(None), DeviceChoice::Cpu] {
+        let mut engine = build(default_engine().device(device.clone()).context(64));
+        let n_vocab = engine.runner().n_vocab();
+        let healthy = |engine: &mut Engine, failures: &mut Failures, case: &str| {
+            let found = text(engine, PROMPT, greedy(12)).expect("a text");
+            failures.check(!found.is_empty() && ANSWER.starts_with(&found), || {
+                format!("after {case}: {found:?}")
+            });
+        };
+        let e = error(engine.generate_tokens(&[1; 65], greedy(1)).map(drop), "a prompt of 65 tokens");
+        failures
+            .check(limit(&e) == Some(("tokens of the sequence", 65, 64)), || format!("{device:?}: {e:?}"));
+        healthy(&mut engine, &mut failures, "a prompt of 65 tokens");
+        // A prompt that fills the context leaves room for the token after it.
+        let mut g = engine.generate_tokens(&[1; 64], greedy(5)).expect("64 tokens fit");
+        while block_on(g.next()).expect("a piece").is_some() {}
+        failures.check(g.tokens().len() == 1, || format!("{device:?}: {} tokens after 64", g.tokens().len()));
+        drop(g);
+        for bad in [n_vocab, u32::MAX] {
+            let e = error(engine.generate_tokens(&[1, bad], greedy(1)).map(drop), "a token that is none");
+            let named = matches!(
+                &e,
+                Error::Model(ModelError::Token { token, n_vocab: n }) if *token == bad && *n == n_vocab
+            );
+            failures.check(named, || format!("{device:?}: {e:?}"));
+            let e = error(block_on(engine.runner().eval_all(&[bad], 1)), "a token that is none");
+            failures
+                .check(matches!(&e, Error::Model(ModelError::Token { .. })), || format!("{device:?}: {e:?}"));
+        }
+        healthy(&mut engine, &mut failures, "a token that is none");
+        let e = error(engine.generate_tokens(&[], greedy(1)).map(drop), "an empty prompt");
+        failures
+            .check(matches!(&e, Error::Model(ModelError::ShortText { .. })), || format!("{device:?}: {e:?}"));
+        healthy(&mut engine, &mut failures, "an empty prompt");
+    }
+    failures.conclude();
+}
+
+#[test]
+fn devices_that_are_not_there_and_contexts_that_do_not_fit_are_errors() {
+    let _t = Timed::new("errors, devices");
+    let none = DeviceChoice::Gpu(Some("no such device".into()));
+    let e = error(block_on(default_engine().device(none).build()), "a device that is not there");
+    let found = chaski_runtime::gpu::adapters();
+    let found = block_on(found);
+    assert!(chain(&e).contains("no such device") && chain(&e).contains(&found[0].name), "{}", chain(&e));
+
+    let e = error(block_on(default_engine().context(1 << 24).build()), "a context of 16 million tokens");
+    assert!(chain(&e).contains("KV cache") && chain(&e).contains("smaller context"), "{}", chain(&e));
+
+    let small = default_engine().max_binding_bytes(64 << 10).context(64).chunk(64);
+    let e = error(block_on(small.build()), "chunks larger than a binding");
+    assert!(chain(&e).contains("activation") && chain(&e).contains("smaller chunk"), "{}", chain(&e));
+
+    let e = error(block_on(Engine::builder(Source::path("no/such/file.gguf")).build()), "no such file");
+    assert!(chain(&e).contains("no/such/file.gguf"), "{}", chain(&e));
+}
+
+/// Loads a file in memory on the processor.
+fn load(model: &Model<MemorySource>) -> Result<Runner, ModelError> {
+    let config = RunnerConfig { n_ctx: 64, ..RunnerConfig::default() };
+    block_on(Runner::load(model, &Target::Cpu, &config, |_| {}))
+}
+
+/// Renames or drops what is wrong, and says which words the error must have.
+type Damage = (&'static str, Edit<'static>, &'static [&'static str]);
+
+fn set(metadata: &mut [(String, OwnedValue)], key: &str, value: impl Into<OwnedValue>) {
+    metadata.iter_mut().find(|(k, _)| k == key).expect("the fixture has the key").1 = value.into();
+}
+
+fn shape<'a>(tensors: &'a mut [(String, Vec<u64>)], name: &str) -> &'a mut Vec<u64> {
+    &mut tensors.iter_mut().find(|(n, _)| n == name).expect("the fixture has the tensor").1
+}
+
+const DAMAGES: &[Damage] = &[
+    (
+        "a missing matrix",
+        &|_, t| t.retain(|(n, _)| n != "blk.1.ffn_up.weight"),
+        &["`blk.1.ffn_up.weight` is missing"],
+    ),
+    (
+        "a missing norm",
+        &|_, t| t.retain(|(n, _)| n != "output_norm.weight"),
+        &["`output_norm.weight` is missing"],
+    ),
+    (
+        "a matrix of another shape",
+        &|_, t| *shape(t, "blk.0.attn_output.weight") = vec![256, 128],
+        &["`blk.0.attn_output.weight`", "[256, 256]", "[128, 256]"],
+    ),
+    (
+        "a matrix turned around",
+        &|_, t| shape(t, "blk.0.ffn_gate.weight").reverse(),
+        &["`blk.0.ffn_gate.weight`", "[384, 256]", "[256, 384]"],
+    ),
+    (
+        "a matrix of three dimensions",
+        &|_, t| *shape(t, "blk.1.attn_k.weight") = vec![256, 128, 2],
+        &["`blk.1.attn_k.weight`", "2, 128, 256]"],
+    ),
+    (
+        "a vocabulary larger than its embeddings",
+        &|m, _| set(m, "llama.vocab_size", 200u32),
+        &["`token_embd.weight`", "[200, 256]", "[128, 256]"],
+    ),
+    (
+        "an unknown architecture",
+        &|m, _| set(m, "general.architecture", "alpaca"),
+        &["`alpaca` is not supported", "llama"],
+    ),
+    ("a missing key", &|m, _| m.retain(|(k, _)| k != "llama.embedding_length"), &["llama.embedding_length"]),
+    ("a key of another type", &|m, _| set(m, "llama.embedding_length", "many"), &["llama.embedding_length"]),
+    (
+        "heads that do not divide",
+        &|m, _| set(m, "llama.attention.head_count_kv", 3u32),
+        &["llama.attention.head_count_kv"],
+    ),
+    (
+        "an unknown scaling of the rotation",
+        &|m, _| m.push(("llama.rope.scaling.type".into(), "spiral".into())),
+        &["spiral", "not supported"],
+    ),
+    (
+        "more layers than tensors",
+        &|m, _| set(m, "llama.block_count", 3u32),
+        &["`blk.2.attn_norm.weight` is missing"],
+    ),
+    ("layers beyond all reason", &|m, _| set(m, "llama.block_count", u32::MAX), &["llama.block_count"]),
+];
+
+#[test]
+fn errors_of_a_file_name_what_is_wrong() {
+    let _t = Timed::new("errors, files");
+    let fixture = Fixture::load("llama-plain");
+    let mut failures = Failures::default();
+    for (case, edit, words) in DAMAGES {
+        let e = error(open(fixture.gguf(true, edit)).and_then(|m| load(&m)).map(drop), case);
+        let message = chain(&e);
+        for word in *words {
+            failures.check(message.contains(word), || format!("{case}: {word:?} is not in {message:?}"));
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn a_file_without_text_takes_ids_and_refuses_text() {
+    let fixture = Fixture::load("llama-plain");
+    let bytes: &'static [u8] = fixture.gguf(true, &|_, _| {}).leak();
+    let source = Source::Bytes { name: "fixture.gguf".into(), bytes };
+    let mut engine = build(Engine::builder(source).device(DeviceChoice::Cpu));
+    let e = error(text(&mut engine, "Once", greedy(1)), "a text for a model without text");
+    assert!(chain(&e).contains("token ids"), "{}", chain(&e));
+    let logits = block_on(engine.runner().eval_all(&fixture.tokens, 48)).expect("ids run");
+    assert_eq!(logits.len(), 48 * 128);
+}
+
+#[test]
+fn a_file_that_ends_early_is_an_error() {
+    let bytes = Fixture::load("llama-plain").gguf(true, &|_, _| {});
+    for n in [0, 3, 24, 1000, bytes.len() / 2, bytes.len() - 64] {
+        let e = error(open(bytes[..n].to_vec()).and_then(|m| load(&m)).map(drop), "a file that ends early");
+        assert!(chain(&e).contains("fixture.gguf"), "{n} bytes: {}", chain(&e));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a device holds, and that nothing comes to it while tokens are made.
+
+use chaski::{GenerateOptions, SamplerParams};
+
+use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
+
+#[test]
+fn nothing_is_created_after_warm_up() {
+    let _t = Timed::new("memory, nothing is created");
+    let mut engine = build(default_engine());
+    let gpu = engine.gpu().expect("a GPU").clone();
+    let sampled = |n| GenerateOptions {
+        sampler: SamplerParams { seed: Some(1), ..SamplerParams::default() },
+        max_tokens: Some(n),
+        ..GenerateOptions::default()
+    };
+    text(&mut engine, "Once upon a time", greedy(2)).expect("a text");
+    text(&mut engine, "Once upon a time", sampled(2)).expect("a text");
+    let (objects, memory) = (gpu.counters().objects(), engine.memory());
+    let mut failures = Failures::default();
+    let ways = [("greedy", greedy(100)), ("another prompt", greedy(20)), ("sampled", sampled(20))];
+    for ((name, options), prompt) in ways.into_iter().zip(["Once upon a time", "The old goat", "One day"]) {
+        let answer = text(&mut engine, prompt, options).expect("a text");
+        failures.check(!answer.is_empty(), || format!("{name}: an empty answer"));
+        let now = gpu.counters().objects();
+        failures.check(now == objects, || {
+            format!("{name}: buffers, groups, pipelines {objects:?}, then {now:?}")
+        });
+        failures.check(engine.memory() == memory, || format!("{name}: the memory's account changed"));
+    }
+    let tokens: Vec<u32> = (0..20).collect();
+    engine.runner().truncate(0);
+    let logits = block_on(engine.runner().eval_all(&tokens, 20)).expect("logits");
+    failures
+        .check(logits.len() == 20 * engine.runner().n_vocab() as usize, || "a row of logits a token".into());
+    let now = gpu.counters().objects();
+    failures.check(now == objects, || {
+        format!("all logits: buffers, groups, pipelines {objects:?}, then {now:?}")
+    });
+    failures.conclude();
+}
+
+#[test]
+fn memory_lists_every_buffer() {
+    let _t = Timed::new("memory, account");
+    let engine = build(default_engine());
+    let [n_buffer, ..] = engine.gpu().expect("a GPU").counters().objects();
+    let memory = engine.memory();
+    let listed: usize = memory.items.iter().map(|i| i.n_buffer).sum();
+    assert_eq!(listed as u64, n_buffer, "{memory:?}");
+    for item in &memory.items {
+        assert!(item.n_buffer > 0 && item.n_byte > 0, "{item:?}");
+    }
+    assert_eq!(memory.n_byte(), memory.items.iter().map(|i| i.n_byte).sum::<u64>());
+    let weights = memory.items.iter().find(|i| i.what == "weights").expect("weights").n_byte;
+    let file = engine.model().n_byte();
+    // The layout on the device pads rows and planes, but no block grows; scales and norms travel as f32.
+    assert!(
+        weights >= file && weights < file + file / 20,
+        "{weights} bytes of weights for {file} in the file"
+    );
+    // Keys and values in f32: 8 layers, 4 heads of 32 channels, 512 tokens.
+    let kv = memory.items.iter().find(|i| i.what == "kv cache").expect("a cache");
+    assert_eq!((kv.n_buffer, kv.n_byte), (8, 8 * 2 * 4 * 32 * 512 * 4));
+}
+
+#[test]
+fn a_dense_layer_takes_at_most_six_dispatches_a_token() {
+    let _t = Timed::new("memory, dispatches");
+    let mut engine = build(default_engine());
+    let gpu = engine.gpu().expect("a GPU").clone();
+    let model = engine.runner().gpu_mut().expect("a model on a GPU");
+    let (per_layer, all) = model.dispatches_per_token();
+    assert!(per_layer <= 6.0, "{per_layer} dispatches a layer");
+    // Beside the 8 layers: embeddings, head with its norm, two for the largest logit.
+    assert!(all <= 8 * 6 + 4, "{all} dispatches a token");
+    assert_eq!(all, model.explain().len(), "every dispatch is explained");
+    // The counters count what is recorded, not what is planned.
+    let count = || gpu.counters().dispatches.load(std::sync::atomic::Ordering::Relaxed);
+    let mut at = Vec::new();
+    for n in [10, 20] {
+        let before = count();
+        text(&mut engine, "Once upon a time", greedy(n)).expect("a text");
+        at.push(count() - before);
+        engine.runner().truncate(0);
+    }
+    assert_eq!(at[1] - at[0], 10 * all as u64, "dispatches of ten more tokens");
+}

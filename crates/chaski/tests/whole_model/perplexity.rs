@@ -1,0 +1,118 @@
+//! Perplexities of every format, against those of another engine that computed in f32 from the same weights.
+
+use std::path::Path;
+
+use chaski::{DeviceChoice, Engine, Source, perplexity};
+
+use crate::common::{Failures, Timed, block_on, build, full, read_json, read_text, say, test_data};
+use crate::golden_text::storyteller;
+
+/// Perplexity of the first `max_chunks` windows of `n_ctx` tokens.
+fn measure(file: &Path, device: DeviceChoice, text: &str, n_ctx: u32, max_chunks: usize) -> f64 {
+    let source = Source::path(file);
+    let mut engine = build(Engine::builder(source).device(device).context(n_ctx).chunk(256));
+    let (tokenizer, runner) = engine.parts();
+    let p = block_on(perplexity(runner, tokenizer, text, n_ctx as usize, max_chunks, |_, _, _| {}))
+        .unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let name = file.file_name().expect("a file").to_string_lossy();
+    say(format!("{name}: perplexity {:.6} ± {:.4} of {} windows of {n_ctx}", p.value, p.error, p.n_chunk));
+    p.value
+}
+
+/// Notes a failure unless two perplexities agree to a share of the golden one.
+fn close(failures: &mut Failures, name: &str, found: f64, golden: f64, share: f64) {
+    failures.check((found - golden).abs() <= share * golden, || {
+        format!("{name}: perplexity {found:.6}, golden {golden:.6}, allowed {:.3} %", share * 100.0)
+    });
+}
+
+/// A model, and its perplexity over the first window of 256 tokens.
+///
+/// The values are those of the formulas in f64 over the dequantised weights, by a program in NumPy that shares nothing
+/// with this one; the golden perplexities of whole texts have four digits and take long.
+type Case = (&'static str, f64);
+
+const STORYTELLER: &[Case] =
+    &[("f16", 1.422404), ("Q8_0", 1.422122), ("Q6_K", 1.422067), ("Q4_K_M", 1.426766), ("Q4_0", 1.427254)];
+
+const SMALL: &[Case] = &[
+    ("stories260K/stories260K-f32.gguf", 3.463555),
+    ("babyllama/babyllama-F16.gguf", 1.791254),
+    ("babyllama/babyllama-Q8_0.gguf", 1.788861),
+    ("babyllama/babyllama-Q6_K.gguf", 1.789086),
+    ("babyllama/babyllama-Q4_K_M.gguf", 1.776226),
+    ("babyllama/babyllama-Q4_0.gguf", 1.828988),
+];
+
+/// Narrower than the distance between any two formats of a model.
+const FIRST_WINDOW: f64 = 1e-5;
+
+const GPU: DeviceChoice = DeviceChoice::Gpu(None);
+
+#[test]
+fn perplexity_of_the_storyteller_is_the_golden_one_in_every_format() {
+    let _t = Timed::new("perplexity, storyteller");
+    let Some(folder) = storyteller("perplexity of the storyteller") else { return };
+    let json = read_json(&folder.join("golden.json"));
+    let text = read_text(&folder.join("validation.txt"));
+    let mut failures = Failures::default();
+    for (format, first) in STORYTELLER {
+        let file = folder.join(format!("storyteller-{format}.gguf"));
+        close(&mut failures, format, measure(&file, GPU, &text, 256, 1), *first, FIRST_WINDOW);
+        if full() {
+            let golden = json[format]["perplexity_c512"].as_f64().expect("a perplexity");
+            close(&mut failures, format, measure(&file, GPU, &text, 512, usize::MAX), golden, 0.002);
+        }
+    }
+    if !full() {
+        say("LEFT OUT: perplexity of the storyteller over the whole text (set CHASKI_TEST_FULL=1)");
+    }
+    failures.conclude();
+}
+
+/// The value of a file in `perplexity.txt`: lines `value +/- error  name`.
+fn listed(list: &str, file: &str) -> f64 {
+    let row = |l: &&str| l.split_whitespace().last().is_some_and(|n| file.ends_with(n));
+    let line = list.lines().find(row).unwrap_or_else(|| panic!("{file} is not in perplexity.txt"));
+    let value = line.split_whitespace().next().and_then(|v| v.parse().ok());
+    value.unwrap_or_else(|| panic!("a number in {line:?}"))
+}
+
+#[test]
+fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
+    let _t = Timed::new("perplexity, small llamas");
+    let Some(folder) = test_data("models", "perplexity of stories260K and babyllama") else { return };
+    let text = read_text(&folder.join("../corpus/tinystories-clean-20k.txt"));
+    let list = read_text(&folder.join("perplexity.txt"));
+    let mut failures = Failures::default();
+    for (file, first) in SMALL {
+        let path = folder.join(file);
+        close(&mut failures, file, measure(&path, GPU, &text, 256, 1), *first, FIRST_WINDOW);
+        // The smallest model is quick enough for all of the text.
+        if full() || file.starts_with("stories260K") {
+            close(
+                &mut failures,
+                file,
+                measure(&path, GPU, &text, 256, usize::MAX),
+                listed(&list, file),
+                0.005,
+            );
+        }
+    }
+    if !full() {
+        say("LEFT OUT: perplexity of babyllama over the whole text (set CHASKI_TEST_FULL=1)");
+    }
+    failures.conclude();
+}
+
+#[test]
+fn perplexity_on_the_processor_is_that_of_the_gpu() {
+    let _t = Timed::new("perplexity, processor");
+    let Some(folder) = storyteller("perplexity on the processor") else { return };
+    let text = read_text(&folder.join("validation.txt"));
+    let mut failures = Failures::default();
+    let (_, first) = STORYTELLER[3];
+    let file = crate::common::fixture("storyteller-Q4_K_M.gguf");
+    close(&mut failures, "processor", measure(&file, DeviceChoice::Cpu, &text, 256, 1), first, FIRST_WINDOW);
+    failures.conclude();
+}

@@ -1,0 +1,294 @@
+//! How tokens are chosen and when a generation ends.
+
+use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, TemplateOptions};
+use chaski_runtime::gpu::{Choose, GpuModel};
+use chaski_runtime::kernels::ops::sample::SampleParams;
+
+use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
+use crate::golden_text::{ANSWER, PROMPT};
+
+fn seeded(seed: u32, n: usize) -> GenerateOptions {
+    let sampler = SamplerParams { seed: Some(seed), ..SamplerParams::default() };
+    GenerateOptions { sampler, ..greedy(n) }
+}
+
+fn sampler(sampler: SamplerParams, n: usize) -> GenerateOptions {
+    GenerateOptions { sampler, ..greedy(n) }
+}
+
+/// Text, tokens and reason of the end of an answer.
+fn answer(engine: &mut Engine, prompt: &str, options: GenerateOptions) -> (String, Vec<u32>, Finish) {
+    let mut g = engine.generate(prompt, options).expect("a generation");
+    let mut out = String::new();
+    while let Some(piece) = block_on(g.next()).expect("a piece") {
+        out.push_str(&piece.text);
+    }
+    (out, g.tokens().to_vec(), g.finish().expect("a reason"))
+}
+
+#[test]
+fn seeds_choose_the_text() {
+    let _t = Timed::new("sampling, seeds");
+    let mut engine = build(default_engine());
+    let mut tell = |seed| text(&mut engine, "Once upon a time", seeded(seed, 30)).expect("a text");
+    let (a, b, again) = (tell(1), tell(2), tell(1));
+    assert_eq!(a, again, "the same seed");
+    assert_ne!(a, b, "another seed");
+    // A fresh engine, another rhythm of readbacks.
+    let mut engine = build(default_engine());
+    let options = GenerateOptions { interval: 4, ..seeded(1, 30) };
+    assert_eq!(
+        a,
+        text(&mut engine, "Once upon a time", options).expect("a text"),
+        "the same seed, another engine"
+    );
+}
+
+#[test]
+fn choices_that_leave_one_token_are_greedy() {
+    let _t = Timed::new("sampling, one token left");
+    let d = SamplerParams { seed: Some(3), ..SamplerParams::default() };
+    let cases = [
+        ("a tiny temperature", SamplerParams { temp: 1e-3, ..d.clone() }),
+        ("top-k of 1", SamplerParams { top_k: 1, ..d.clone() }),
+        ("a tiny top-p", SamplerParams { top_p: 1e-6, ..d.clone() }),
+        ("min-p of 1", SamplerParams { min_p: 1.0, ..d.clone() }),
+        // On the processor, because the end is excluded there.
+        ("no end", SamplerParams { ignore_eos: true, ..SamplerParams::greedy() }),
+        ("top-k of 1 on the processor", SamplerParams { top_k: 1, ignore_eos: true, ..d }),
+    ];
+    let mut engine = build(default_engine());
+    let mut failures = Failures::default();
+    for (name, params) in cases {
+        let found = text(&mut engine, PROMPT, sampler(params, 32)).expect("a text");
+        failures.check(!found.is_empty() && ANSWER.starts_with(&found), || format!("{name}: {found:?}"));
+    }
+    failures.conclude();
+}
+
+#[test]
+fn penalties_act_and_give_the_same_text_on_both_devices() {
+    let _t = Timed::new("sampling, penalties");
+    let params = SamplerParams { penalty_repeat: 1.5, ..SamplerParams::greedy() };
+    let tell = |device| {
+        let mut engine = build(default_engine().device(device));
+        text(&mut engine, PROMPT, sampler(params.clone(), 32)).expect("a text")
+    };
+    let gpu = tell(chaski::DeviceChoice::Gpu(None));
+    let cpu = tell(chaski::DeviceChoice::Cpu);
+    assert_eq!(gpu, cpu);
+    assert!(!ANSWER.starts_with(&gpu), "a penalty of 1.5 changes 32 tokens: {gpu:?}");
+}
+
+/// Probabilities of what may be drawn, straight from the definition: the best `top_k`, of these the fewest that reach
+/// `top_p`, of these all with `min_p` of the best one's probability; then the temperature.
+fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
+    let shares = |of: &[(usize, f64)]| {
+        let max = of.iter().map(|x| x.1).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = of.iter().map(|x| (x.1 - max).exp()).sum();
+        of.iter().map(|x| (x.1 - max).exp() / sum).collect::<Vec<f64>>()
+    };
+    let mut all: Vec<(usize, f64)> = logits.iter().map(|l| f64::from(*l)).enumerate().collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.truncate(p.top_k as usize);
+    let probability = shares(&all);
+    let before = |i: usize| probability[..i].iter().sum::<f64>();
+    let kept =
+        |i: &usize| before(*i) < f64::from(p.top_p) && probability[*i] >= f64::from(p.min_p) * probability[0];
+    let all: Vec<_> = (0..all.len()).filter(kept).map(|i| (all[i].0, all[i].1 / f64::from(p.temp))).collect();
+    all.iter().map(|x| x.0).zip(shares(&all)).collect()
+}
+
+/// Draws one token after the logits that are there.
+fn draw(model: &mut GpuModel) -> u32 {
+    let ticket = model.choose(Choose::Sample).expect("a draw");
+    block_on(model.tokens(ticket)).expect("a token")[0]
+}
+
+#[test]
+fn draws_follow_the_probabilities() {
+    let _t = Timed::new("sampling, statistics");
+    // Many names are likely here.
+    let prompt = "Once upon a time, there lived a small, playful";
+    let mut engine = build(default_engine());
+    let tokens = engine.tokenizer().encode(prompt, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes);
+    let tokens = tokens.expect("tokens");
+    let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
+    cpu.runner().prefill(&tokens).expect("logits");
+    let logits = block_on(cpu.runner().logits()).expect("logits");
+    engine.runner().prefill(&tokens).expect("logits");
+    let model = engine.runner().gpu_mut().expect("a model on a GPU");
+    let plain = SampleParams { top_k: 40, top_p: 1.0, min_p: 0.0, temp: 1.0, seed: 0 };
+    let cases = [
+        ("plain", plain),
+        ("the default chain", SampleParams { top_p: 0.95, min_p: 0.05, temp: 0.8, ..plain }),
+        ("hot", SampleParams { temp: 3.0, top_k: 10, ..plain }),
+    ];
+    const N: u32 = 1000;
+    let mut failures = Failures::default();
+    for (name, params) in cases {
+        let expected = distribution(&logits, &params);
+        failures
+            .check(expected.len() > 4, || format!("{name}: {} tokens are too few to tell", expected.len()));
+        // The first draw of many seeds; many draws of one seed.
+        for way in ["seeds", "draws"] {
+            let mut counts = vec![0u32; logits.len()];
+            model.set_sampler(&SampleParams { seed: 77, ..params });
+            for i in 0..N {
+                if way == "seeds" {
+                    model.set_sampler(&SampleParams { seed: i, ..params });
+                }
+                counts[draw(model) as usize] += 1;
+            }
+            let (mut chi, mut cells, mut rest, mut inside) = (0.0, 0, (0.0, 0), 0);
+            let mut add = |e: f64, n: u32| {
+                chi += (f64::from(n) - e).powi(2) / e;
+                cells += 1;
+            };
+            for (token, share) in &expected {
+                let (e, n) = (share * f64::from(N), counts[*token]);
+                inside += n;
+                // Cells of few draws are counted together.
+                if e >= 5.0 { add(e, n) } else { rest = (rest.0 + e, rest.1 + n) }
+            }
+            if rest.0 >= 5.0 {
+                add(rest.0, rest.1);
+            }
+            let freedom = f64::from(cells - 1);
+            crate::common::say(format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom"));
+            failures.check(inside == N, || format!("{name}, {way}: {} draws from outside", N - inside));
+            // Four standard deviations above the mean.
+            failures.check(chi < freedom + 4.0 * (2.0 * freedom).sqrt(), || {
+                format!("{name}, {way}: chi-square {chi:.1} of {freedom} degrees of freedom")
+            });
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn a_stop_text_ends_the_answer_before_it() {
+    let _t = Timed::new("sampling, stop texts");
+    let mut engine = build(default_engine());
+    let mut failures = Failures::default();
+    // Inside a token, over several tokens, the earlier of two, over a line end.
+    for stop in [&["leepy f"][..], &["one paper kite"], &["Starling", "young"], &["missing.\n\nShe"]] {
+        let options = GenerateOptions { stop: stop.iter().map(|s| (*s).to_owned()).collect(), ..greedy(96) };
+        let (found, _, finish) = answer(&mut engine, PROMPT, options);
+        let at = stop.iter().filter_map(|s| ANSWER.find(s)).min().expect("the text has it");
+        failures.same_text(format!("{stop:?}"), &found, &ANSWER[..at]);
+        failures.check(finish == Finish::StopText, || format!("{stop:?}: {finish:?}"));
+    }
+    let options = GenerateOptions { stop: vec!["otter asked".into()], ..greedy(96) };
+    let (found, _, finish) = answer(&mut engine, PROMPT, options);
+    failures.same_text("a stop text that never comes", &found, ANSWER);
+    failures.check(finish == Finish::Length, || format!("a stop text that never comes: {finish:?}"));
+    failures.conclude();
+}
+
+#[test]
+fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
+    let _t = Timed::new("sampling, ends");
+    let mut failures = Failures::default();
+    let on_processor = SamplerParams { ignore_eos: true, ..SamplerParams::greedy() };
+    let mut engine = build(default_engine().context(64));
+    let n_prompt = encode(&engine, PROMPT).len();
+    // The last token chosen is not run, so it needs no cell of the context.
+    let room = 64 - n_prompt + 1;
+    for (name, params) in [("device", SamplerParams::greedy()), ("processor", on_processor)] {
+        for interval in [1, 16] {
+            for (max_tokens, n, finish) in [
+                (Some(0), 0, Finish::Length),
+                (Some(1), 1, Finish::Length),
+                (Some(17), 17, Finish::Length),
+                (Some(room), room, Finish::Length),
+                (Some(room + 1), room, Finish::Context),
+                (None, room, Finish::Context),
+            ] {
+                let options = GenerateOptions { max_tokens, interval, ..sampler(params.clone(), 0) };
+                let (found, tokens, why) = answer(&mut engine, PROMPT, options);
+                let case = format!("chosen by the {name}, {interval} a readback, at most {max_tokens:?}");
+                failures.check(ANSWER.starts_with(&found), || format!("{case}: {found:?}"));
+                failures.check((tokens.len(), why) == (n, finish), || {
+                    format!("{case}: {} tokens, {why:?}; expected {n}, {finish:?}", tokens.len())
+                });
+            }
+        }
+    }
+    // A story that the model ends itself; chat and template on the way.
+    let mut engine = build(default_engine());
+    let messages = [Message::new("user", "Tell me a story about a fox who lost a kite.")];
+    let template = TemplateOptions::default();
+    let prompt = engine.chat_prompt(&messages, &template).expect("a prompt");
+    failures.same_text("the template", &prompt, PROMPT);
+    let options = GenerateOptions { max_tokens: None, ..greedy(0) };
+    let mut g = engine.chat(&messages, &template, options).expect("a chat");
+    let mut found = String::new();
+    while let Some(piece) = block_on(g.next()).expect("a piece") {
+        found.push_str(&piece.text);
+    }
+    let (finish, n) = (g.finish(), g.tokens().len());
+    failures.check(found.starts_with(ANSWER) && !found.contains("<|"), || format!("{found:?}"));
+    failures.check(finish == Some(Finish::Stop), || format!("{n} tokens, {finish:?}"));
+    failures.conclude();
+}
+
+fn encode(engine: &Engine, text: &str) -> Vec<u32> {
+    engine.tokenizer().encode(text, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes).expect("tokens")
+}
+
+#[test]
+fn a_generation_may_be_dropped_at_any_time() {
+    let _t = Timed::new("sampling, dropped");
+    let mut engine = build(default_engine());
+    let mut failures = Failures::default();
+    for (interval, n_piece) in [(1, 0), (1, 5), (4, 6), (16, 1), (16, 20), (0, 9)] {
+        let case = format!("{interval} a readback, dropped after {n_piece} pieces");
+        let mut g =
+            engine.generate("One day", GenerateOptions { interval, ..greedy(60) }).expect("a generation");
+        for _ in 0..n_piece {
+            block_on(g.next()).expect("a piece").expect("a text of 60 tokens");
+        }
+        drop(g);
+        let options = GenerateOptions { interval, ..greedy(24) };
+        let found = text(&mut engine, PROMPT, options).expect("a text");
+        failures.check(!found.is_empty() && ANSWER.starts_with(&found), || format!("{case}: {found:?}"));
+    }
+    failures.conclude();
+}
+
+#[test]
+fn what_the_cache_has_is_not_run_again_and_changes_nothing() {
+    let _t = Timed::new("sampling, prefix");
+    let mut failures = Failures::default();
+    let mut engine = build(default_engine());
+    // Three turns: each prompt holds the last answer and goes on.
+    let mut prompt = PROMPT.to_owned();
+    let mut n_before = 0;
+    for (turn, add) in ["\nThe next day,", "\nIn the end,", ""].into_iter().enumerate() {
+        let mut g = engine.generate(&prompt, greedy(24)).expect("a generation");
+        let mut found = String::new();
+        while let Some(piece) = block_on(g.next()).expect("a piece") {
+            found.push_str(&piece.text);
+        }
+        let (n_cached, n_prompt) = (g.stats().n_cached, g.stats().n_prompt);
+        failures.check(turn == 0 || n_cached >= n_before, || {
+            format!("turn {turn}: {n_cached} tokens came from the cache, which had {n_before} of them")
+        });
+        drop(g);
+        let fresh = text(&mut build(default_engine()), &prompt, greedy(24)).expect("a text");
+        failures.same_text(format!("turn {turn}"), &found, &fresh);
+        n_before = n_cached + n_prompt;
+        prompt = format!("{prompt}{found}{add}");
+    }
+    // A prompt that departs early from what the cache has.
+    let found = text(&mut engine, "One day, a little robot", greedy(24)).expect("a text");
+    let fresh = text(&mut build(default_engine()), "One day, a little robot", greedy(24)).expect("a text");
+    failures.same_text("another story", &found, &fresh);
+    // The same prompt as the last one: only its last token runs.
+    let g = engine.generate("One day, a little robot", greedy(1)).expect("a generation");
+    failures
+        .check(g.stats().n_prompt == 1, || format!("{} tokens of the same prompt ran", g.stats().n_prompt));
+    drop(g);
+    failures.conclude();
+}
