@@ -5,6 +5,7 @@ use std::io::Write as _;
 use chaski::AdapterSummary;
 use serde_json::{Value, json};
 
+use crate::options::feature_word;
 use crate::ui::bytes;
 
 #[derive(clap::Args)]
@@ -37,7 +38,7 @@ pub(crate) fn list() -> anyhow::Result<()> {
             false => format!("subgroups of {min} to {max}"),
         });
         let f16 = if c.f16 { "f16" } else { "no f16" };
-        writeln!(out, "   feature set {}: {subgroup}, {f16}", c.set().word())?;
+        writeln!(out, "   feature set {}: {subgroup}, {f16}", feature_word(c))?;
         writeln!(
             out,
             "   limits: binding {}, buffer {}, {} threads and {} of memory a workgroup",
@@ -81,7 +82,7 @@ fn as_json(a: &AdapterSummary) -> Value {
         "backend": a.backend,
         "kind": a.kind,
         "driver": a.driver,
-        "feature_set": c.set().word(),
+        "feature_set": feature_word(c),
         "features": a.features,
         "subgroup": c.subgroup.map(|(min, max)| json!({ "min": min, "max": max })),
         "f16": c.f16,

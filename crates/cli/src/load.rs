@@ -7,7 +7,7 @@ use std::time::Instant;
 use chaski::{Engine, Source};
 
 use crate::cache::WarmCache;
-use crate::options::EngineArgs;
+use crate::options::{EngineArgs, feature_word};
 use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
 
 /// A loaded model.
@@ -54,7 +54,7 @@ fn speak_of_device(engine: &mut Engine, ui: &Ui) {
     ui.detail(&format!("model   {} ({}, {})", info.file, info.description, bytes(info.n_byte)));
     let software = device.caps.as_ref().is_some_and(|c| c.software);
     let kind = if software { ", a processor that runs shaders in software" } else { "" };
-    let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", c.set().word()));
+    let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", feature_word(c)));
     ui.detail(&format!("device  {} ({}){set}{kind}", device.name, device.driver));
     let runner = engine.runner();
     let kv = if runner.kv_is_f16() { "f16" } else { "f32" };

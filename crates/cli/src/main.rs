@@ -41,7 +41,7 @@ const LONG_VERSION: &str = concat!(
 
 const AFTER_HELP: &str = "\
 Examples:
-  chaski run -p \"Once upon a time\"             continue a text with the built-in model
+  chaski run -p \"Once upon a time\"              continue a text with the built-in model
   chaski run model.gguf \"Why is the sky blue?\"  ask a model
   chaski run model.gguf                         talk to it
   chaski bench model.gguf                       how fast it is here

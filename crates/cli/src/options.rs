@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chaski::kernels::FeatureSet;
+use chaski::kernels::{Caps, FeatureSet};
 use chaski::{DeviceChoice, KvType, Mirostat, SamplerKind, SamplerParams, Source};
 
 /// The source of a model named on the command line; the built-in one if none is.
@@ -39,6 +39,8 @@ pub(crate) enum Features {
     Base,
     /// Subgroup operations as well
     Sg,
+    /// Cooperative matrices as well
+    Coop,
 }
 
 impl From<Features> for FeatureSet {
@@ -46,8 +48,14 @@ impl From<Features> for FeatureSet {
         match f {
             Features::Base => FeatureSet::Base,
             Features::Sg => FeatureSet::Sg,
+            Features::Coop => FeatureSet::Coop,
         }
     }
+}
+
+/// The word for the largest feature set that a device has.
+pub(crate) fn feature_word(caps: &Caps) -> &'static str {
+    if caps.coop { FeatureSet::Coop.word() } else { caps.set().word() }
 }
 
 /// Reads `auto`, `gpu`, `cpu`, or a GPU's name or number.

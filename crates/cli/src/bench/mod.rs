@@ -361,7 +361,7 @@ fn record(
     let kv = if engine.runner().kv_is_f16() { "f16" } else { "f32" };
     let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
     let backend = summary.as_ref().map_or("CPU".to_owned(), |s| capitalised(&s.backend));
-    let set = device.caps.as_ref().map(|c| c.set().word());
+    let set = device.caps.as_ref().map(options::feature_word);
     let (ns, rates) = (samples.ns(), samples.rates());
     let round = |x: f64| (x * 1e6).round() / 1e6;
     let e = &setup.engine;
