@@ -38,11 +38,11 @@ pub enum Fused {
     Embed { table: WeightId, y: ValueId },
     /// A norm of its own.
     Norm { x: ValueId, norm: Norm, y: ValueId },
-    /// [norm,] product, and either a plain result or a sum into `y` in place.
+    /// A norm if there is one, product, and either a plain result or a sum into `y` in place.
     Project { x: ValueId, norm: Option<Norm>, part: Part, add: bool, y: ValueId },
-    /// [norm,] gate and up, activation, product.
+    /// A norm if there is one, gate and up, activation, product.
     Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
-    /// [norm,] q, k and v; q and k rotated; k and v to the cache; `y` is q.
+    /// A norm if there is one, q, k and v; q and k rotated; k and v to the cache; `y` is q.
     Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, d: u32, layer: usize, y: ValueId },
     /// Attention over the cache.
     Attention { q: ValueId, layer: usize, n_head: u32, scale: f32, y: ValueId },

@@ -5,5 +5,5 @@ mod fuse;
 mod group;
 
 pub use expand::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, plan};
-pub use fuse::{Fused, Norm, Part, fuse};
+pub use fuse::{FuseError, Fused, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
