@@ -311,6 +311,7 @@ impl Run {
         if !failed.is_empty() {
             bail!("{} of {} steps failed", failed.len(), self.done.len());
         }
+        println!("all {} steps passed", self.done.len());
         Ok(())
     }
 }
