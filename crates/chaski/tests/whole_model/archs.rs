@@ -255,3 +255,46 @@ fn logits_on_the_gpu_without_features_match_the_golden_ones() {
     let on = |m: Mode| Mode { gpu: BASE, ..m };
     check(&[on(F32), on(F16_KV), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }]);
 }
+
+/// Tokens one by one take other kernels than tokens at once, and long sequences others than short ones.
+#[test]
+fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
+    let _t = Timed::new("archs, a long sequence");
+    let model = block_on(chaski::Source::Default.open()).expect("the embedded model");
+    let n_vocab = model.config().n_vocab as usize;
+    let tokens: Vec<u32> = (0..300u32).map(|i| (i * i * 31 + 7 * i) % n_vocab as u32).collect();
+    let mut failures = Failures::default();
+    let load = |target| {
+        let config = RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, f16_tiles: false };
+        block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner")
+    };
+    let all = |runner: &mut Runner, chunk| block_on(runner.eval_all(&tokens, chunk)).expect("300 tokens run");
+    let expected = all(&mut load(Target::Cpu), 300);
+    for set in [FeatureSet::Sg, FeatureSet::Base] {
+        let mut runner = load(Target::Gpu(shared_gpu(set, false)));
+        let found = all(&mut runner, 64);
+        // The processor sums in f64, which parts from f32 by 1e-11 here. Products with one column add 1024 to every
+        // quant to save conversions and take it off again, which costs ten bits of the sums in a block.
+        const MANY: f64 = 1e-10;
+        const ONE: f64 = 1e-7;
+        let mut compare = |what: &str, found: &[f32], expected: &[f32], limit: f64| {
+            let e = nmse(found, expected);
+            say(format!("300 tokens of the embedded model, {}, {what}: NMSE {e:.1e}", set.word()));
+            failures.check(e <= limit, || format!("{}, {what}: {e:.2e} > {limit:.0e}", set.word()));
+        };
+        compare("pieces of 64", &found, &expected, MANY);
+        // Around 128 and 256 tokens too; from the end, because only the end can be forgotten.
+        for (from, to) in [(290, 300), (252, 262), (124, 134), (1, 8)] {
+            runner.truncate(from);
+            let one = block_on(runner.eval_all(&tokens[from..to], 1)).expect("tokens run");
+            let case = format!("{from} to {to} one by one");
+            compare(&case, &one, &expected[from * n_vocab..to * n_vocab], ONE);
+        }
+        // All at once, to the last token's logits alone.
+        runner.truncate(0);
+        runner.prefill(&tokens).expect("300 tokens run");
+        let last = block_on(runner.logits()).expect("logits");
+        compare("the last of two chunks", &last, &expected[299 * n_vocab..], MANY);
+    }
+    failures.conclude();
+}

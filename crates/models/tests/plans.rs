@@ -1,0 +1,504 @@
+//! Plans of whole models, without a device: which steps a graph becomes, where its weights lie, and that what is
+//! dispatched covers every row once and stays within the device's limits.
+
+use std::collections::BTreeMap;
+
+use chaski_kernels::Caps;
+use chaski_models::Model;
+use chaski_runtime::graph::Graph;
+use chaski_runtime::plan::{Fused, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
+use ggml_format::GgmlType::{self, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
+use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
+
+/// A file whose head is real and whose weights are zeros that nobody stores.
+struct Hollow {
+    head: Vec<u8>,
+    len: u64,
+}
+
+impl ByteSource for Hollow {
+    fn name(&self) -> &str {
+        "hollow.gguf"
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+        SourceError::check_range(self.name(), self.len, offset, buf.len() as u64)?;
+        buf.fill(0);
+        let rest = self.head.get(offset as usize..).unwrap_or(&[]);
+        let n = rest.len().min(buf.len());
+        buf[..n].copy_from_slice(&rest[..n]);
+        Ok(())
+    }
+}
+
+/// The sizes and formats of a model.
+#[derive(Copy, Clone)]
+struct Shape {
+    name: &'static str,
+    n_embd: u32,
+    n_head: u32,
+    n_kv: u32,
+    d: u32,
+    n_ff: u32,
+    n_layer: u32,
+    n_vocab: u32,
+    /// Embeddings, most matrices, v and down, output (`None`: the embeddings).
+    types: [Option<GgmlType>; 4],
+}
+
+const SHAPES: &[Shape] = &[
+    Shape {
+        name: "storyteller, Q4_K_M",
+        n_embd: 256,
+        n_head: 8,
+        n_kv: 4,
+        d: 32,
+        n_ff: 768,
+        n_layer: 8,
+        n_vocab: 2048,
+        types: [Some(Q4_K), Some(Q4_K), Some(Q6_K), Some(Q6_K)],
+    },
+    Shape {
+        name: "1B, Q4_K_M, tied",
+        n_embd: 2048,
+        n_head: 32,
+        n_kv: 8,
+        d: 64,
+        n_ff: 8192,
+        n_layer: 16,
+        n_vocab: 128_256,
+        types: [Some(Q6_K), Some(Q4_K), Some(Q6_K), None],
+    },
+    Shape {
+        name: "8B, Q8_0",
+        n_embd: 4096,
+        n_head: 32,
+        n_kv: 8,
+        d: 128,
+        n_ff: 14336,
+        n_layer: 32,
+        n_vocab: 128_256,
+        types: [Some(Q8_0); 4],
+    },
+    Shape {
+        name: "7B, f16, every head its own keys",
+        n_embd: 4096,
+        n_head: 32,
+        n_kv: 32,
+        d: 128,
+        n_ff: 11008,
+        n_layer: 32,
+        n_vocab: 32000,
+        types: [Some(F16); 4],
+    },
+    Shape {
+        name: "1.1B, Q4_0",
+        n_embd: 2048,
+        n_head: 32,
+        n_kv: 4,
+        d: 64,
+        n_ff: 5632,
+        n_layer: 22,
+        n_vocab: 32000,
+        types: [Some(Q4_0), Some(Q4_0), Some(Q4_0), Some(Q6_K)],
+    },
+    Shape {
+        name: "260K, f32, sizes that are no powers of two",
+        n_embd: 64,
+        n_head: 8,
+        n_kv: 4,
+        d: 8,
+        n_ff: 172,
+        n_layer: 5,
+        n_vocab: 511,
+        types: [Some(F32), Some(F32), Some(F32), None],
+    },
+];
+
+impl Shape {
+    fn graph(&self, n_ctx: u32) -> Graph {
+        let mut w = GgufWriter::new();
+        let n = |v: u32| OwnedValue::from(v);
+        let keys = [
+            ("general.architecture", "llama".into()),
+            ("llama.vocab_size", n(self.n_vocab)),
+            ("llama.context_length", n(8192)),
+            ("llama.embedding_length", n(self.n_embd)),
+            ("llama.block_count", n(self.n_layer)),
+            ("llama.feed_forward_length", n(self.n_ff)),
+            ("llama.attention.head_count", n(self.n_head)),
+            ("llama.attention.head_count_kv", n(self.n_kv)),
+            ("llama.attention.key_length", n(self.d)),
+            ("llama.attention.value_length", n(self.d)),
+            ("tokenizer.ggml.model", "none".into()),
+        ];
+        for (key, value) in keys {
+            w.set(key, value).expect("metadata");
+        }
+        let [table, most, some, head] = self.types;
+        let (e, q, kv, f) = (self.n_embd, self.n_head * self.d, self.n_kv * self.d, self.n_ff);
+        let mut len = 0;
+        let mut tensor = |name: &str, ne: &[u32], ty: Option<GgmlType>| {
+            let Some(ty) = ty else { return };
+            let ne: Vec<u64> = ne.iter().map(|n| u64::from(*n)).collect();
+            w.tensor(name, &ne, ty).expect("a tensor");
+            let rows = ne[1..].iter().product::<u64>();
+            len += (ty.row_bytes(ne[0]).expect("a row") * rows).next_multiple_of(32);
+        };
+        tensor("token_embd.weight", &[e, self.n_vocab], table);
+        tensor("output_norm.weight", &[e], Some(F32));
+        tensor("output.weight", &[e, self.n_vocab], head);
+        for i in 0..self.n_layer {
+            let name = |part: &str| format!("blk.{i}.{part}.weight");
+            tensor(&name("attn_norm"), &[e], Some(F32));
+            tensor(&name("attn_q"), &[e, q], most);
+            tensor(&name("attn_k"), &[e, kv], most);
+            tensor(&name("attn_v"), &[e, kv], some);
+            tensor(&name("attn_output"), &[q, e], most);
+            tensor(&name("ffn_norm"), &[e], Some(F32));
+            tensor(&name("ffn_gate"), &[e, f], most);
+            tensor(&name("ffn_up"), &[e, f], most);
+            tensor(&name("ffn_down"), &[f, e], some);
+        }
+        let mut head = Vec::new();
+        drop(w.begin(&mut head).expect("a head"));
+        let source = Hollow { len: head.len() as u64 + len, head };
+        pollster::block_on(async {
+            let none = async |name: &str| {
+                Err(SourceError::Other { name: name.to_owned(), source: "there is one file".into() })
+            };
+            let model = Model::open(source, none).await.expect("a model");
+            model.graph(n_ctx).await.expect("a graph")
+        })
+    }
+}
+
+fn devices() -> Vec<(&'static str, Caps)> {
+    let base = Caps::base();
+    let sg = Caps {
+        subgroup: Some((32, 32)),
+        f16: true,
+        max_threads: 1024,
+        max_workgroup_bytes: 49152,
+        max_binding_bytes: (1 << 31) - 4,
+        ..Caps::base()
+    };
+    vec![
+        ("base", base.clone()),
+        ("base, software", Caps { software: true, ..base }),
+        ("sg", sg.clone()),
+        ("sg of 8 to 32", Caps { subgroup: Some((8, 32)), ..sg.clone() }),
+        ("sg and cooperative matrices", Caps { coop: true, ..sg }),
+    ]
+}
+
+fn config(n_ctx: u32) -> PlanConfig {
+    PlanConfig {
+        n_ctx,
+        n_seq: 1,
+        max_col: 512.min(n_ctx),
+        page: 64,
+        kv_f16: true,
+        f16_tiles: false,
+        ring: 64,
+    }
+}
+
+struct Made {
+    graph: Graph,
+    steps: Vec<Fused>,
+    groups: Groups,
+    segments: Segments,
+}
+
+fn make(shape: &Shape, caps: &Caps, config: &PlanConfig) -> Made {
+    let graph = shape.graph(config.n_ctx);
+    let steps = fuse(&graph).expect("steps");
+    let mut groups = Groups::new(&graph, &steps, caps).expect("groups");
+    let segments =
+        plan(&graph, &steps, &mut groups, caps, config).unwrap_or_else(|e| panic!("{}: {e}", shape.name));
+    Made { graph, steps, groups, segments }
+}
+
+fn kind(s: &Fused) -> &'static str {
+    match s {
+        Fused::Embed { .. } => "embed",
+        Fused::Norm { .. } => "norm",
+        Fused::Project { norm: None, add: false, .. } => "project",
+        Fused::Project { norm: None, add: true, .. } => "project+add",
+        Fused::Project { norm: Some(_), add: false, .. } => "norm+project",
+        Fused::Project { norm: Some(_), add: true, .. } => "norm+project+add",
+        Fused::Gated { norm: None, .. } => "gated",
+        Fused::Gated { norm: Some(_), .. } => "norm+gated",
+        Fused::Qkv { norm: None, .. } => "qkv",
+        Fused::Qkv { norm: Some(_), .. } => "norm+qkv",
+        Fused::Attention { .. } => "attention",
+        Fused::Add { .. } => "add",
+        Fused::Scale { .. } => "scale",
+    }
+}
+
+const LAYER: [&str; 5] = ["norm+qkv", "attention", "project+add", "norm+gated", "project+add"];
+
+#[test]
+fn a_llama_becomes_five_steps_a_layer() {
+    for shape in SHAPES {
+        let made = make(shape, &devices()[2].1, &config(512));
+        let found: Vec<&str> = made.steps.iter().map(kind).collect();
+        let mut expected = vec!["embed"];
+        (0..shape.n_layer).for_each(|_| expected.extend(LAYER));
+        expected.push("norm+project");
+        assert_eq!(found, expected, "{}", shape.name);
+    }
+}
+
+#[test]
+fn a_token_takes_five_or_six_dispatches_a_layer() {
+    for shape in SHAPES {
+        // Bindings that hold every tensor: the shards are another test's.
+        for (device, caps) in devices() {
+            let caps = Caps { max_binding_bytes: u64::from(u32::MAX), ..caps };
+            for n_ctx in [100, 512, 8192] {
+                let made = make(shape, &caps, &config(n_ctx));
+                let case = format!("{}, {device}, context {n_ctx}", shape.name);
+                let plans = &made.segments.decode;
+                assert!(plans.iter().is_sorted_by(|a, b| a.max_key < b.max_key), "{case}");
+                assert!(plans.last().is_some_and(|p| p.max_key >= n_ctx), "{case}: some token has no plan");
+                for p in plans {
+                    let body: Vec<&str> = p.body.iter().map(|d| d.part).collect();
+                    assert_eq!(body[0], "embed", "{case}");
+                    let layers = &body[1..];
+                    let per_layer = layers.len() / shape.n_layer as usize;
+                    assert_eq!(per_layer * shape.n_layer as usize, layers.len(), "{case}");
+                    assert!(per_layer <= 6, "{case}: {per_layer} dispatches a layer");
+                    let merge = per_layer == 6;
+                    let mut expected = vec!["qkv", "attention"];
+                    expected.extend(merge.then_some("attention"));
+                    expected.extend(["project", "gate_up", "project"]);
+                    for layer in layers.chunks(per_layer) {
+                        assert_eq!(layer, expected, "{case}");
+                    }
+                    let head: Vec<&str> = p.head.iter().map(|d| d.part).collect();
+                    assert_eq!(head, ["head"], "{case}");
+                }
+            }
+        }
+    }
+}
+
+/// Limits that split tensors, and chunks small enough that activations still fit.
+fn limits(shape: &Shape) -> Vec<(u64, PlanConfig)> {
+    let whole = [u64::from(u32::MAX), 128 << 20].map(|b| (b, config(512)));
+    let small = if shape.n_embd <= 256 { vec![64 << 10, 100_000, 300_000] } else { vec![2 << 20, 3_000_001] };
+    let small = small.into_iter().map(|b| (b, PlanConfig { max_col: 8, ..config(64) }));
+    whole.into_iter().chain(small).collect()
+}
+
+/// Every case: a name, the device, and what was made.
+fn every_case(mut check: impl FnMut(&str, &Caps, &PlanConfig, &Made)) {
+    for shape in SHAPES {
+        for (device, caps) in devices() {
+            for (max_binding_bytes, config) in limits(shape) {
+                let caps = Caps { max_binding_bytes, ..caps.clone() };
+                let made = make(shape, &caps, &config);
+                let case = format!("{}, {device}, bindings of {max_binding_bytes}", shape.name);
+                check(&case, &caps, &config, &made);
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_that_share_an_input_lie_together_and_shards_hold_every_row_once() {
+    let mut n_split = 0;
+    every_case(|case, caps, _, made| {
+        let mut homes = vec![0; made.graph.weights.len()];
+        for (i, g) in made.groups.groups.iter().enumerate() {
+            let mut row = 0;
+            for (id, first) in &g.members {
+                let w = &made.graph.weights[id.0];
+                assert_eq!(*first, row, "{case}: {} begins where the one before it ends", w.name);
+                assert_eq!((w.ty, w.n_col), (g.format.ty, g.n_col), "{case}: {}", w.name);
+                assert_eq!(made.groups.home(*id), (i, row), "{case}: {}", w.name);
+                homes[id.0] += 1;
+                row += w.n_row;
+            }
+            assert_eq!(row, g.n_row, "{case}: rows of the members");
+            let mut at = 0;
+            for s in &g.shards {
+                assert_eq!(s.row0, at, "{case}: shards follow one another");
+                assert!(s.n_row > 0 && s.row0 % 4 == 0, "{case}: rows {} and {}", s.row0, s.n_row);
+                assert!(g.layout(s).n_byte <= caps.max_binding_bytes, "{case}: {} bytes", g.layout(s).n_byte);
+                at += s.n_row;
+            }
+            assert_eq!(at, g.n_row, "{case}: rows of the shards");
+            n_split += usize::from(g.shards.len() > 1);
+        }
+        for (w, n) in made.graph.weights.iter().zip(homes) {
+            assert_eq!(n, usize::from(w.n_row > 1), "{case}: groups that hold {}", w.name);
+        }
+        // Unsplit, what is read together is one binding.
+        if caps.max_binding_bytes == u64::from(u32::MAX) {
+            for s in &made.steps {
+                match s {
+                    Fused::Gated { gate, up, .. } => {
+                        let (g, u) = (made.groups.home(gate.weight), made.groups.home(up.weight));
+                        assert_eq!(g.0, u.0, "{case}: gate and up");
+                    }
+                    Fused::Qkv { q, k, v, .. } => {
+                        let home = |p: &chaski_runtime::plan::Part| made.groups.home(p.weight).0;
+                        assert_eq!(home(q), home(k), "{case}: q and k");
+                        let ty = |p: &chaski_runtime::plan::Part| made.graph.weights[p.weight.0].ty;
+                        assert_eq!(home(k) == home(v), ty(k) == ty(v), "{case}: k and v");
+                    }
+                    _ => {}
+                }
+            }
+        }
+    });
+    assert!(n_split > 100, "{n_split} groups were split");
+}
+
+fn constant(p: &Planned, name: &str) -> Option<u32> {
+    p.dispatch.constants.iter().find(|(n, _)| *n == name).map(|(_, v)| *v as i64 as u32)
+}
+
+fn bound(p: &Planned, name: &str) -> Option<Slot> {
+    p.bind.iter().find(|(n, _)| *n == name).map(|(_, s)| *s)
+}
+
+fn op(p: &Planned) -> &'static str {
+    p.dispatch.kernel.name.split('.').next().unwrap_or_default()
+}
+
+/// All sequences of dispatches that a batch can be, and the columns of each.
+fn runs<'a>(s: &'a Segments, config: &PlanConfig) -> Vec<(&'static str, Vec<&'a Planned>, u32)> {
+    let mut out = vec![
+        ("prefill", s.prefill.iter().chain(&s.pick).chain(&s.head_pick).collect(), config.max_col),
+        ("all logits", s.prefill.iter().chain(&s.head_all).collect(), s.all_cols),
+    ];
+    for d in &s.decode {
+        out.push(("decode", d.body.iter().chain(&d.head).collect(), 1));
+    }
+    out
+}
+
+#[test]
+fn every_run_reads_every_weight_once_and_writes_every_row_once() {
+    every_case(|case, _, config, made| {
+        let head = made.graph.logits.expect("logits");
+        for (what, run, _) in runs(&made.segments, config) {
+            let case = format!("{case}, {what}");
+            let mut products: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+            let mut table: Vec<(u32, u32)> = Vec::new();
+            // Products of one step follow one another: (input, output, rows written).
+            let mut steps: Vec<(Slot, Slot, Vec<(u32, u32)>)> = Vec::new();
+            let mut closed = true;
+            for p in &run {
+                let shard = |name| match bound(p, name) {
+                    Some(Slot::Weights { group, shard }) => Some((group, shard)),
+                    _ => None,
+                };
+                match op(p) {
+                    "get_rows" if p.part == "embed" => {
+                        let (row0, n) = (constant(p, "ROW0"), constant(p, "ROWS"));
+                        table.push((row0.expect("ROW0"), n.expect("ROWS")));
+                    }
+                    "mul_mat_vec" | "mul_mat" | "mul_mat_coop" => {
+                        for s in [shard("w"), shard("w2")].into_iter().flatten() {
+                            *products.entry(s).or_default() += 1;
+                        }
+                        let (x, y) = (bound(p, "x").expect("x"), bound(p, "y").expect("y"));
+                        assert_ne!(x, y, "{case}: {} works in place", p.dispatch.kernel.name);
+                        let rows = (constant(p, "Y0").unwrap_or(0), constant(p, "M").expect("M"));
+                        match steps.last_mut() {
+                            Some(s) if !closed && (s.0, s.1) == (x, y) && rows.0 > 0 => s.2.push(rows),
+                            _ => steps.push((x, y, vec![rows])),
+                        }
+                    }
+                    _ => {}
+                }
+                closed = !op(p).starts_with("mul_mat");
+            }
+            let tiles = |rows: &mut Vec<(u32, u32)>| {
+                rows.sort_unstable();
+                rows.iter().fold(Some(0), |at, (row, n)| at.filter(|at| at == row).map(|at| at + n))
+            };
+            for (.., rows) in &mut steps {
+                assert!(tiles(rows).is_some(), "{case}: rows {rows:?} do not follow one another");
+            }
+            let n_vocab = made.graph.width(head);
+            let last = steps.last_mut().map(|s| tiles(&mut s.2));
+            assert_eq!(last, Some(Some(n_vocab)), "{case}: logits");
+            assert_eq!(tiles(&mut table), Some(n_vocab), "{case}: embeddings");
+            // Of every group all shards, each once; a table that is no output is only looked up.
+            let output = made.steps.iter().rev().find_map(|s| match s {
+                Fused::Project { part, .. } => Some(made.groups.home(part.weight).0),
+                _ => None,
+            });
+            for (i, g) in made.groups.groups.iter().enumerate() {
+                let name = &made.graph.weights[g.members[0].0.0].name;
+                let times = u32::from(name != "token_embd.weight" || output == Some(i));
+                for shard in 0..g.shards.len() {
+                    let n = products.remove(&(i, shard)).unwrap_or(0);
+                    assert_eq!(n, times, "{case}: products with shard {shard} of {name}");
+                }
+            }
+            assert!(products.is_empty(), "{case}: {products:?}");
+        }
+    });
+}
+
+#[test]
+fn dispatches_stay_within_the_device() {
+    every_case(|case, caps, config, made| {
+        let s = &made.segments;
+        let mut all = runs(s, config);
+        all.push(("argmax", s.argmax.iter().collect(), 1));
+        all.push(("sample", s.sample.iter().collect(), 1));
+        for words in s.act_words.iter().chain([&s.logits_words]) {
+            assert!(words * 4 <= caps.max_binding_bytes, "{case}: {words} words");
+        }
+        for (what, run, n_col) in all {
+            for p in run {
+                let k = p.dispatch.kernel;
+                let case = format!("{case}, {what}, {}", k.name);
+                assert!(!k.needs_subgroup || caps.subgroup.is_some(), "{case} needs subgroups");
+                assert!(!k.needs_f16 || caps.f16, "{case} needs f16");
+                assert!(!k.needs_coop || caps.coop, "{case} needs cooperative matrices");
+                let grid = p.grid(n_col);
+                assert!(grid.iter().all(|n| (1..=caps.max_groups).contains(n)), "{case}: grid {grid:?}");
+                let mut wanted: Vec<&str> = k.bindings.iter().map(|b| b.name).collect();
+                let mut given: Vec<&str> = p.bind.iter().map(|b| b.0).collect();
+                wanted.sort_unstable();
+                given.sort_unstable();
+                assert_eq!(given, wanted, "{case}: bindings");
+                for (name, value) in &p.dispatch.constants {
+                    assert!(k.has_override(name), "{case} has no constant {name}");
+                    assert!(value.is_finite(), "{case}: {name} is {value}");
+                }
+                let acts = p.bind.iter().filter_map(|(_, s)| match s {
+                    Slot::Act(i) => Some(*i),
+                    _ => None,
+                });
+                for i in acts {
+                    assert!(i < s.act_words.len(), "{case}: activation {i} of {}", s.act_words.len());
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
+    let shape = &SHAPES[3];
+    let caps = Caps { max_binding_bytes: 4096, ..Caps::base() };
+    let graph = shape.graph(64);
+    let steps = fuse(&graph).expect("steps");
+    let e = Groups::new(&graph, &steps, &caps).expect_err("rows of 8192 bytes in bindings of 4096");
+    assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
+}
