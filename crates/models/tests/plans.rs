@@ -375,6 +375,9 @@ fn op(p: &Planned) -> &'static str {
     p.dispatch.kernel.name.split('.').next().unwrap_or_default()
 }
 
+/// Runs of rows: the first, and how many.
+type Rows = Vec<(u32, u32)>;
+
 /// All sequences of dispatches that a batch can be, and the columns of each.
 fn runs<'a>(s: &'a Segments, config: &PlanConfig) -> Vec<(&'static str, Vec<&'a Planned>, u32)> {
     let mut out = vec![
@@ -394,9 +397,9 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
         for (what, run, _) in runs(&made.segments, config) {
             let case = format!("{case}, {what}");
             let mut products: BTreeMap<(usize, usize), u32> = BTreeMap::new();
-            let mut table: Vec<(u32, u32)> = Vec::new();
+            let mut table = Rows::new();
             // Products of one step follow one another: (input, output, rows written).
-            let mut steps: Vec<(Slot, Slot, Vec<(u32, u32)>)> = Vec::new();
+            let mut steps: Vec<(Slot, Slot, Rows)> = Vec::new();
             let mut closed = true;
             for p in &run {
                 let shard = |name| match bound(p, name) {
@@ -424,9 +427,9 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                 }
                 closed = !op(p).starts_with("mul_mat");
             }
-            let tiles = |rows: &mut Vec<(u32, u32)>| {
+            let tiles = |rows: &mut Rows| {
                 rows.sort_unstable();
-                rows.iter().fold(Some(0), |at, (row, n)| at.filter(|at| at == row).map(|at| at + n))
+                rows.iter().try_fold(0, |at, (row, n)| (at == *row).then_some(at + n))
             };
             for (.., rows) in &mut steps {
                 assert!(tiles(rows).is_some(), "{case}: rows {rows:?} do not follow one another");
