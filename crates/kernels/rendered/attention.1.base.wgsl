@@ -54,7 +54,7 @@ var<workgroup> red: array<f32, 1u * WG>;
 
 var<workgroup> qs: array<vec4<f32>, 1u * D / 4u>;
 var<workgroup> ps: array<f32, 1u * WG>;
-var<workgroup> sums: array<vec4<f32>, WG>;
+var<workgroup> sums: array<vec4<f32>, 1u * WG>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32) {
@@ -170,12 +170,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 
     workgroupBarrier();
-    sums[tid] = out0;
+    sums[0u * WG + tid] = out0;
     workgroupBarrier();
-    if (tid < d4 && 0u < n_head) {
-        var o = sums[tid];
+    if (tid >= d4) {
+        return;
+    }
+    if (0u < n_head) {
+        var o = sums[0u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[0u * WG + g * d4 + tid];
         }
         let h = head0 + 0u;
         if (SPLITS == 1u) {

@@ -54,7 +54,7 @@ var<workgroup> red: array<f32, 4u * WG>;
 
 var<workgroup> qs: array<vec4<f32>, 4u * D / 4u>;
 var<workgroup> ps: array<f32, 4u * WG>;
-var<workgroup> sums: array<vec4<f32>, WG>;
+var<workgroup> sums: array<vec4<f32>, 4u * WG>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32) {
@@ -257,12 +257,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 
     workgroupBarrier();
-    sums[tid] = out0;
+    sums[0u * WG + tid] = out0;
+    sums[1u * WG + tid] = out1;
+    sums[2u * WG + tid] = out2;
+    sums[3u * WG + tid] = out3;
     workgroupBarrier();
-    if (tid < d4 && 0u < n_head) {
-        var o = sums[tid];
+    if (tid >= d4) {
+        return;
+    }
+    if (0u < n_head) {
+        var o = sums[0u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[0u * WG + g * d4 + tid];
         }
         let h = head0 + 0u;
         if (SPLITS == 1u) {
@@ -285,13 +291,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out1;
-    workgroupBarrier();
-    if (tid < d4 && 1u < n_head) {
-        var o = sums[tid];
+    if (1u < n_head) {
+        var o = sums[1u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[1u * WG + g * d4 + tid];
         }
         let h = head0 + 1u;
         if (SPLITS == 1u) {
@@ -314,13 +317,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out2;
-    workgroupBarrier();
-    if (tid < d4 && 2u < n_head) {
-        var o = sums[tid];
+    if (2u < n_head) {
+        var o = sums[2u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[2u * WG + g * d4 + tid];
         }
         let h = head0 + 2u;
         if (SPLITS == 1u) {
@@ -343,13 +343,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out3;
-    workgroupBarrier();
-    if (tid < d4 && 3u < n_head) {
-        var o = sums[tid];
+    if (3u < n_head) {
+        var o = sums[3u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[3u * WG + g * d4 + tid];
         }
         let h = head0 + 3u;
         if (SPLITS == 1u) {

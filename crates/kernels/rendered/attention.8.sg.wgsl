@@ -54,7 +54,7 @@ var<workgroup> red: array<f32, 8u * WG>;
 
 var<workgroup> qs: array<vec4<f32>, 8u * D / 4u>;
 var<workgroup> ps: array<f32, 8u * WG>;
-var<workgroup> sums: array<vec4<f32>, WG>;
+var<workgroup> sums: array<vec4<f32>, 8u * WG>;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup_id: u32, @builtin(subgroup_invocation_id) subgroup_lane: u32) {
@@ -393,12 +393,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 
     workgroupBarrier();
-    sums[tid] = out0;
+    sums[0u * WG + tid] = out0;
+    sums[1u * WG + tid] = out1;
+    sums[2u * WG + tid] = out2;
+    sums[3u * WG + tid] = out3;
+    sums[4u * WG + tid] = out4;
+    sums[5u * WG + tid] = out5;
+    sums[6u * WG + tid] = out6;
+    sums[7u * WG + tid] = out7;
     workgroupBarrier();
-    if (tid < d4 && 0u < n_head) {
-        var o = sums[tid];
+    if (tid >= d4) {
+        return;
+    }
+    if (0u < n_head) {
+        var o = sums[0u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[0u * WG + g * d4 + tid];
         }
         let h = head0 + 0u;
         if (SPLITS == 1u) {
@@ -421,13 +431,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out1;
-    workgroupBarrier();
-    if (tid < d4 && 1u < n_head) {
-        var o = sums[tid];
+    if (1u < n_head) {
+        var o = sums[1u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[1u * WG + g * d4 + tid];
         }
         let h = head0 + 1u;
         if (SPLITS == 1u) {
@@ -450,13 +457,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out2;
-    workgroupBarrier();
-    if (tid < d4 && 2u < n_head) {
-        var o = sums[tid];
+    if (2u < n_head) {
+        var o = sums[2u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[2u * WG + g * d4 + tid];
         }
         let h = head0 + 2u;
         if (SPLITS == 1u) {
@@ -479,13 +483,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out3;
-    workgroupBarrier();
-    if (tid < d4 && 3u < n_head) {
-        var o = sums[tid];
+    if (3u < n_head) {
+        var o = sums[3u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[3u * WG + g * d4 + tid];
         }
         let h = head0 + 3u;
         if (SPLITS == 1u) {
@@ -508,13 +509,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out4;
-    workgroupBarrier();
-    if (tid < d4 && 4u < n_head) {
-        var o = sums[tid];
+    if (4u < n_head) {
+        var o = sums[4u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[4u * WG + g * d4 + tid];
         }
         let h = head0 + 4u;
         if (SPLITS == 1u) {
@@ -537,13 +535,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out5;
-    workgroupBarrier();
-    if (tid < d4 && 5u < n_head) {
-        var o = sums[tid];
+    if (5u < n_head) {
+        var o = sums[5u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[5u * WG + g * d4 + tid];
         }
         let h = head0 + 5u;
         if (SPLITS == 1u) {
@@ -566,13 +561,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out6;
-    workgroupBarrier();
-    if (tid < d4 && 6u < n_head) {
-        var o = sums[tid];
+    if (6u < n_head) {
+        var o = sums[6u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[6u * WG + g * d4 + tid];
         }
         let h = head0 + 6u;
         if (SPLITS == 1u) {
@@ -595,13 +587,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
         }
     }
-    workgroupBarrier();
-    sums[tid] = out7;
-    workgroupBarrier();
-    if (tid < d4 && 7u < n_head) {
-        var o = sums[tid];
+    if (7u < n_head) {
+        var o = sums[7u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[g * d4 + tid];
+            o += sums[7u * WG + g * d4 + tid];
         }
         let h = head0 + 7u;
         if (SPLITS == 1u) {

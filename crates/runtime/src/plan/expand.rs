@@ -646,7 +646,8 @@ impl Expander<'_> {
                     vec![("w", Slot::Weights { group, shard }), ("x", x), ("aux", Slot::Aux(aux)), ("y", y)];
                 if self.n_col == 1 {
                     let epilogue = if add { Epilogue::Add } else { Epilogue::Store };
-                    let call = MulMatVec { w: whole, w2: None, norm: eps, affine, epilogue, y0: at };
+                    let call =
+                        MulMatVec { w: whole, w2: None, norm: eps, affine, epilogue, y0: at, rows: None };
                     self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte);
                 } else {
                     let call = MulMat {
@@ -658,6 +659,7 @@ impl Expander<'_> {
                         ldy,
                         y0: at,
                         n_col: self.n_col,
+                        side: None,
                     };
                     bind.push(("step", Slot::Step));
                     let dispatch = call.dispatch(self.caps)?;
@@ -711,6 +713,7 @@ impl Expander<'_> {
                 affine,
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
+                rows: None,
             };
             let bind = vec![
                 ("w", Slot::Weights { group, shard: 0 }),
@@ -766,6 +769,7 @@ impl Expander<'_> {
                     affine,
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
+                    rows: None,
                 };
                 // Formats that no rendered pair has take the longer way below.
                 match call.dispatch(self.caps) {

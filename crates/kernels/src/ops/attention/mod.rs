@@ -70,11 +70,11 @@ impl Attention {
         }
         let gqa = self.n_head / kv.n_kv;
         // As many heads at once as there are and as fit in workgroup memory.
-        let wg = (kv.d / 4).next_power_of_two().max(64).min(caps.max_threads);
+        let wg = (kv.d / 4).next_power_of_two().max(128).min(caps.max_threads);
         if kv.d / 4 > wg {
             return shape("channels a head", "at most four a thread", kv.d);
         }
-        let bytes = |heads: u32| 4 * (heads * (kv.d + 2 * wg) + 4 * wg);
+        let bytes = |heads: u32| 4 * heads * (kv.d + 6 * wg);
         let heads = HEADS
             .into_iter()
             .rev()

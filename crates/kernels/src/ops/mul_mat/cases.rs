@@ -12,15 +12,14 @@ use crate::step;
 pub(super) fn coop_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
-        for (m, n, k) in
-            [(16, 1, 256), (64, 64, 256), (51, 33, 512), (256, 130, 256), (2048, 1600, 256), (1024, 2048, 64)]
-        {
-            if k % f.block as u32 == 0 {
-                out.push(case(f, m, n, k, false, false, true));
+        for side in [64, 128] {
+            for (m, n, k) in [(16, 1, 256), (64, 64, 256), (51, 33, 512), (200, 130, 256), (70, 40, 64)] {
+                if k % f.block as u32 == 0 {
+                    out.push(case_of(f, m, n, k, false, false, true, Some(side)));
+                }
             }
+            out.push(case_of(f, 80, 150, 512, true, true, true, Some(side)));
         }
-        out.push(case(f, 80, 50, 512, true, true, true));
-        out.push(case(f, 1600, 2000, 256, true, false, true));
     }
     out
 }
@@ -45,6 +44,19 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn case(f: &'static Format, m: u32, n: u32, k: u32, add: bool, affine: bool, f16_tiles: bool) -> Case {
+    case_of(f, m, n, k, add, affine, f16_tiles, None)
+}
+
+fn case_of(
+    f: &'static Format,
+    m: u32,
+    n: u32,
+    k: u32,
+    add: bool,
+    affine: bool,
+    f16_tiles: bool,
+    side: Option<u32>,
+) -> Case {
     let (mu, nu, ku) = (m as usize, n as usize, k as usize);
     let blocks = table(f, mu, ku, 3);
     let (ldx, ldy, y0) = (k.next_multiple_of(4) + 4, m + 3, 2);
@@ -70,9 +82,10 @@ fn case(f: &'static Format, m: u32, n: u32, k: u32, add: bool, affine: bool, f16
     let mut words = vec![0u32; step::HEADER];
     words[step::N_COL] = n;
     let w = Matrix { format: f, n_row: m, n_col: k };
-    let call = MulMat { w, add, affine: affine.then_some(5), f16_tiles, ldx, ldy, y0: y0 as u32, n_col: n };
+    let call =
+        MulMat { w, add, affine: affine.then_some(5), f16_tiles, ldx, ldy, y0: y0 as u32, n_col: n, side };
     Case::new(
-        format!("{} {m}x{n}x{k} add{add} affine{affine} f16{f16_tiles}", f.name),
+        format!("{} {m}x{n}x{k} add{add} affine{affine} f16{f16_tiles} side{side:?}", f.name),
         move |caps| call.dispatch(caps),
         vec![
             CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),

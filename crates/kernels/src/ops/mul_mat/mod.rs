@@ -76,6 +76,8 @@ pub struct MulMat {
     pub y0: u32,
     /// Columns at most; the step buffer says how many there are.
     pub n_col: u32,
+    /// Side of the tiles of cooperative matrices, 64 or 128; `None` chooses by the shape.
+    pub side: Option<u32>,
 }
 
 impl MulMat {
@@ -102,7 +104,8 @@ impl MulMat {
         let layout = self.w.layout();
         // Large tiles reuse more; small ones keep the device busy when there are few.
         let tiles = self.w.n_row.div_ceil(128) * self.n_col.div_ceil(128);
-        let side = if tiles >= 192 && caps.max_workgroup_bytes >= 45056 { 128 } else { 64 };
+        let fits = caps.max_workgroup_bytes >= 45056;
+        let side = self.side.unwrap_or(if tiles >= 192 && fits { 128 } else { 64 });
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
         constants.extend([
             ("K", self.w.n_col.into()),

@@ -59,7 +59,7 @@ pub enum Epilogue {
     Store,
     /// y[y0 + row] += r
     Add,
-    /// Rows are gate, then up: y[i] = silu(gate_i) * up_i.
+    /// Rows are gate, then up: `y[i] = silu(gate_i) * up_i`.
     Swiglu,
     /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
     RopeKv(RopeKv),
@@ -135,6 +135,8 @@ pub struct MulMatVec {
     pub epilogue: Epilogue,
     /// Index of row 0 in y.
     pub y0: u32,
+    /// Rows that a team takes at once with [`Epilogue::Store`], 2 or 4; `None` chooses by the shape.
+    pub rows: Option<u32>,
 }
 
 impl MulMatVec {
@@ -145,7 +147,7 @@ impl MulMatVec {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let layout = self.w.layout();
         let (epi, rows) = match self.epilogue {
-            Epilogue::Store => ("store", if self.w.n_row >= TALL { 4 } else { 2 }),
+            Epilogue::Store => ("store", self.rows.unwrap_or(if self.w.n_row >= TALL { 4 } else { 2 })),
             Epilogue::Add => ("add", 2),
             Epilogue::Swiglu => ("glu", 4),
             Epilogue::RopeKv(_) => ("rope_kv", 4),
@@ -156,7 +158,13 @@ impl MulMatVec {
             Epilogue::Swiglu => (n_row / 2, 2),
             _ => (n_row, rows),
         };
-        let want = (layout.units_per_row / 2).max(8);
+        // Units a thread, measured on an H200: few where a matrix has few rows, more where it has many.
+        let per_thread = match self.epilogue {
+            Epilogue::RopeKv(_) => 1,
+            Epilogue::Store | Epilogue::Add => 2,
+            Epilogue::Swiglu => 4,
+        };
+        let want = (layout.units_per_row / per_thread).max(8);
         let teams = Teams::new(caps, want, 128);
         let mut constants = teams.constants(caps);
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
