@@ -6,8 +6,8 @@
 
 use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 
-use super::expand::PlanError;
 use super::fuse::{Fused, Norm, Part};
+use super::segments::PlanError;
 use crate::graph::{Graph, WeightId};
 
 /// Rows of a group in one buffer.

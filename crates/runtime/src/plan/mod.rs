@@ -3,7 +3,9 @@
 mod expand;
 mod fuse;
 mod group;
+mod segments;
 
-pub use expand::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, plan};
+pub use expand::plan;
 pub use fuse::{FuseError, Fused, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
+pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot};

@@ -1,0 +1,213 @@
+//! What a plan consists of: dispatches with what they bind, in segments that always run together.
+
+use chaski_kernels::ops::mul_mat_vec::KvLayout;
+use chaski_kernels::{Dispatch, DispatchError, step};
+use ggml_format::GgmlType;
+
+/// Why a graph cannot be planned for a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A weight format without a kernel.
+    #[error("tensor `{tensor}`: the format {ty} cannot be read on the device yet")]
+    Format {
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        ty: GgmlType,
+    },
+    /// Rows that do not fit.
+    #[error(
+        "tensor `{tensor}`: rows of {n_col} values are no whole blocks, or larger than a binding of the device"
+    )]
+    Row {
+        /// The tensor.
+        tensor: String,
+        /// Values a row.
+        n_col: u32,
+    },
+    /// A buffer larger than a binding.
+    #[error("{what} needs {n_byte} bytes, but a binding of the device holds {limit}; {help}")]
+    TooLarge {
+        /// Which buffer.
+        what: &'static str,
+        /// Its size.
+        n_byte: u64,
+        /// The device's limit.
+        limit: u64,
+        /// What to do.
+        help: &'static str,
+    },
+    /// The graph has no result or no rotation where a step needs one.
+    #[error("the graph lacks {what}")]
+    Missing {
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// A node that no step can express.
+    #[error(transparent)]
+    Fuse(#[from] super::fuse::FuseError),
+    /// No kernel for a step.
+    #[error(transparent)]
+    Dispatch(#[from] DispatchError),
+}
+
+/// Sizes that a plan is made for.
+#[derive(Clone, Debug)]
+pub struct PlanConfig {
+    /// Tokens of a sequence, at most.
+    pub n_ctx: u32,
+    /// Sequences.
+    pub n_seq: u32,
+    /// Columns of a prefill chunk, at most.
+    pub max_col: u32,
+    /// Tokens a page of the KV cache.
+    pub page: u32,
+    /// KV values are f16 (else f32).
+    pub kv_f16: bool,
+    /// Stage tiles of matrix products in f16 where the device can.
+    pub f16_tiles: bool,
+    /// Slots of the ring of chosen tokens, a power of two.
+    pub ring: u32,
+}
+
+impl PlanConfig {
+    /// Pages of one sequence.
+    pub fn pages_per_seq(&self) -> u32 {
+        self.n_ctx.div_ceil(self.page)
+    }
+
+    /// Words of the step buffer.
+    pub fn step_words(&self) -> usize {
+        step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize)
+    }
+
+    /// The cache of a layer.
+    pub fn kv_layout(&self, n_kv: u32, d: u32) -> KvLayout {
+        KvLayout {
+            n_kv,
+            d,
+            f16: self.kv_f16,
+            n_page: self.pages_per_seq() * self.n_seq,
+            page: self.page,
+            pages_per_seq: self.pages_per_seq(),
+            pages_at: step::pages_at(self.max_col as usize) as u32,
+        }
+    }
+}
+
+/// What a binding is bound to.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// A shard of a weight group.
+    Weights {
+        /// Index of the group.
+        group: usize,
+        /// Index of the shard.
+        shard: usize,
+    },
+    /// Small vectors; `None` binds a placeholder that is never read.
+    Aux(Option<usize>),
+    /// An activation buffer.
+    Act(usize),
+    /// The KV cache of a layer.
+    Kv(usize),
+    /// What changes from token to token.
+    Step,
+    /// Chosen tokens.
+    Ring,
+    /// Rotation tables.
+    Rope,
+    /// Parameters of the draw.
+    Sampler,
+    /// The logits.
+    Logits,
+}
+
+/// How a grid grows with the number of columns.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// It does not.
+    Fixed,
+    /// Along x.
+    X,
+    /// Along y.
+    Y,
+    /// Along y, in tiles of so many.
+    YTiles(u32),
+    /// Along z.
+    Z,
+}
+
+/// A dispatch with what it binds.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Kernel, constants and grid.
+    pub dispatch: Dispatch,
+    /// Binding name and buffer.
+    pub bind: Vec<(&'static str, Slot)>,
+    /// How the grid grows.
+    pub columns: Columns,
+    /// Which step of the model it belongs to, for profiles.
+    pub part: &'static str,
+    /// Bytes of weights that it reads, for profiles.
+    pub n_byte: u64,
+}
+
+impl Planned {
+    /// The grid for `n` columns.
+    pub fn grid(&self, n: u32) -> [u32; 3] {
+        let mut g = self.dispatch.grid;
+        match self.columns {
+            Columns::Fixed => {}
+            Columns::X => g[0] = n,
+            Columns::Y => g[1] = n,
+            Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
+            Columns::Z => g[2] = n,
+        }
+        g
+    }
+}
+
+/// Dispatches that always run together.
+pub type Segment = Vec<Planned>;
+
+/// One token, for sequences of at most `max_key` tokens.
+#[derive(Clone, Debug)]
+pub struct DecodePlan {
+    /// Tokens of the sequence at most, this one included.
+    pub max_key: u32,
+    /// All layers.
+    pub body: Segment,
+    /// The logits.
+    pub head: Segment,
+}
+
+/// Everything that a model can be asked to run.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    /// All layers and the logits of one column, for short and for long sequences.
+    pub decode: Vec<DecodePlan>,
+    /// All layers for up to `max_col` columns.
+    pub prefill: Segment,
+    /// Copies the wanted column of a prefill.
+    pub pick: Segment,
+    /// Logits after [`Self::prefill`] and [`Self::pick`].
+    pub head_pick: Segment,
+    /// Logits of every column after [`Self::prefill`].
+    pub head_all: Segment,
+    /// Greedy choice.
+    pub argmax: Segment,
+    /// Random choice.
+    pub sample: Segment,
+    /// Words of every activation buffer.
+    pub act_words: Vec<u64>,
+    /// Words of the logits.
+    pub logits_words: u64,
+    /// Values from row to row of the logits of many columns.
+    pub ld_logits: u32,
+    /// Columns that [`Self::head_all`] takes at most.
+    pub all_cols: u32,
+    /// Layers of the model, for dispatch counts.
+    pub n_layer: usize,
+}
