@@ -122,7 +122,7 @@ impl EngineBuilder {
     }
 }
 
-#[allow(clippy::arc_with_non_send_sync, reason = "natively devices are shared by threads, on the web there are none")]
+#[allow(clippy::arc_with_non_send_sync, reason = "on the web there are no threads")]
 async fn open_target(choice: &DeviceChoice, gpu: &mut GpuOptions) -> Result<(Target, Option<String>), Error> {
     if *choice == DeviceChoice::Cpu {
         return Ok((Target::Cpu, None));
