@@ -70,7 +70,9 @@ impl Attention {
         }
         let gqa = self.n_head / kv.n_kv;
         // As many heads at once as there are and as fit in workgroup memory.
-        let wg = (kv.d / 4).next_power_of_two().max(128).min(caps.max_threads);
+        // One column has few workgroups and wants them large; many columns fill the device with small ones.
+        let least = if self.n_col == 1 { 128 } else { 64 };
+        let wg = (kv.d / 4).next_power_of_two().max(least).min(caps.max_threads);
         if kv.d / 4 > wg {
             return shape("channels a head", "at most four a thread", kv.d);
         }
