@@ -1462,6 +1462,15 @@ pub static KERNELS: &[Kernel] = &[
         overrides: &["K", "N_PART", "PAGE", "N_PAGE", "PAGES", "RING"],
     },
     Kernel {
+        name: "sample.join",
+        source: include_str!("../rendered/sample.join.wgsl"),
+        needs_subgroup: false,
+        needs_f16: false,
+        needs_coop: false,
+        bindings: &[Binding { name: "x", index: 0, access: Access::Read }, Binding { name: "y", index: 1, access: Access::ReadWrite }, ],
+        overrides: &["K", "N_PART"],
+    },
+    Kernel {
         name: "scale",
         source: include_str!("../rendered/scale.wgsl"),
         needs_subgroup: false,

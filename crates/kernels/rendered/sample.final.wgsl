@@ -31,7 +31,8 @@ fn sort(tid: u32) {
         for (var j = k / 2u; j > 0u; j = j / 2u) {
             workgroupBarrier();
             for (var t = tid; t < N / 2u; t += 256u) {
-                let a = (t / j) * 2u * j + t % j;
+                // Pairs j apart: j is a power of two, so the index needs no division.
+                let a = ((t & ~(j - 1u)) << 1u) | (t & (j - 1u));
                 let b = a + j;
                 let up = (a & k) == 0u;
                 if (better(value[b], index[b], value[a], index[a]) == up) {

@@ -119,17 +119,21 @@ pub fn plan(
     e.pool.release(parts);
 
     let sample = Sample { k: n_vocab, ring: config.ring };
-    let parts = e.pool.acquire(2 * u64::from(MAX_TOP_K * sample.n_part()));
-    e.push(
-        sample.chunk(caps)?,
-        vec![("x", Slot::Logits), ("y", Slot::Act(parts))],
-        Columns::Fixed,
-        "sample",
-        0,
-    );
+    let mut n_list = sample.n_part();
+    let mut lists = e.pool.acquire(2 * u64::from(MAX_TOP_K * n_list));
+    let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
+    e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0);
+    while n_list > Sample::MAX_DRAW {
+        let joined = Sample::joined(n_list);
+        let next = e.pool.acquire(2 * u64::from(MAX_TOP_K * joined));
+        let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
+        e.push(sample.join(caps, n_list)?, bind, Columns::Fixed, "sample", 0);
+        e.pool.release(lists);
+        (lists, n_list) = (next, joined);
+    }
     let bind =
-        vec![("x", Slot::Act(parts)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
-    e.push(sample.join(caps)?, bind, Columns::Fixed, "sample", 0);
+        vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
+    e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0);
     s.sample = std::mem::take(&mut e.out);
 
     s.act_words = e.pool.words;

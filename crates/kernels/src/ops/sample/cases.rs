@@ -27,6 +27,15 @@ pub(super) fn cases() -> Vec<Case> {
                 ),
             ],
         ));
+        let joined: Vec<[u32; 2]> = parts.chunks(CHUNK as usize).flat_map(join).collect();
+        out.push(Case::new(
+            format!("join k{k}"),
+            move |caps| call.join(caps, call.n_part()),
+            vec![
+                CaseBuffer::input("x", &parts.concat()),
+                CaseBuffer::output("y", &vec![0u32; 2 * joined.len()], Expected::Words(joined.concat())),
+            ],
+        ));
         for (j, (top_k, top_p, min_p, temp)) in
             [(40, 0.95, 0.05, 0.8), (1, 1.0, 0.0, 1.0), (64, 1.0, 0.0, 1.5), (10, 0.5, 0.0, 0.3)]
                 .into_iter()
@@ -42,7 +51,7 @@ pub(super) fn cases() -> Vec<Case> {
             step::advance(&mut after, &mut ring, token);
             out.push(Case::new(
                 format!("final k{k} top_k{top_k} top_p{top_p} min_p{min_p} temp{temp}"),
-                move |caps| call.join(caps),
+                move |caps| call.draw(caps, call.n_part()),
                 vec![
                     CaseBuffer::input("x", &parts.concat()),
                     CaseBuffer::input("sampler", &p.words()),
@@ -57,8 +66,14 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// The 64 largest of a chunk as (bits, index), missing ones as the kernel marks them.
 fn best(chunk: usize, x: &[f32]) -> Vec<[u32; 2]> {
-    let mut c: Vec<(f32, u32)> =
-        x.iter().enumerate().map(|(i, v)| (*v, (chunk * CHUNK as usize + i) as u32)).collect();
+    let pairs: Vec<[u32; 2]> =
+        x.iter().enumerate().map(|(i, v)| [v.to_bits(), (chunk * CHUNK as usize + i) as u32]).collect();
+    join(&pairs)
+}
+
+/// The 64 largest of some pairs.
+fn join(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    let mut c: Vec<(f32, u32)> = pairs.iter().map(|[v, i]| (f32::from_bits(*v), *i)).collect();
     c.resize(c.len().max(CHUNK as usize), (f32::MIN, u32::MAX));
     c.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     c.truncate(MAX_TOP_K as usize);

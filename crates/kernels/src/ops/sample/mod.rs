@@ -1,4 +1,5 @@
-//! `sample`: draws the next token by top-k, top-p, min-p and temperature, in two dispatches.
+//! `sample`: draws the next token by top-k, top-p, min-p and temperature, in two dispatches, or three for large
+//! vocabularies.
 
 mod cases;
 pub mod reference;
@@ -11,7 +12,7 @@ use crate::op::{Op, Value, dispatch};
 pub const OP: Op = Op {
     name: "sample",
     template: include_str!("sample.wgsl.jinja"),
-    variants: || ["chunk", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
+    variants: || ["chunk", "join", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::cases,
 };
 
@@ -20,7 +21,11 @@ const CHUNK: u32 = 1024;
 /// Candidates that a chunk keeps; no more than these can be drawn from.
 pub const MAX_TOP_K: u32 = 64;
 
-/// A call: first [`Sample::chunk`], then [`Sample::join`].
+/// Lists of candidates that one workgroup joins.
+const LISTS: u32 = CHUNK / MAX_TOP_K;
+
+/// A call: first [`Sample::chunk`], then [`Sample::join`] while there are more lists than [`Sample::MAX_DRAW`], then
+/// [`Sample::draw`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Logits.
@@ -53,6 +58,9 @@ impl SampleParams {
 }
 
 impl Sample {
+    /// Lists that one draw takes without a second round.
+    pub const MAX_DRAW: u32 = LISTS - 1;
+
     /// Chunks, each with [`MAX_TOP_K`] pairs of words of result.
     pub fn n_part(&self) -> u32 {
         self.k.div_ceil(CHUNK)
@@ -68,12 +76,27 @@ impl Sample {
         dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
     }
 
-    /// Joins the chunks, draws and advances the step.
+    /// Lists that are left of `n_list` after a [`Self::join`].
+    pub fn joined(n_list: u32) -> u32 {
+        n_list.div_ceil(LISTS)
+    }
+
+    /// Leaves the best of every sixteen lists.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn join(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("N_PART", self.n_part().into()), ("RING", self.ring.into())];
+    pub fn join(&self, _caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("K", (n_list * MAX_TOP_K).into())];
+        let why = format!("{LISTS} lists a workgroup");
+        dispatch(OP.name, &[Value::Word("join")], constants, [Self::joined(n_list), 1, 1], why)
+    }
+
+    /// Joins `n_list` lists, draws and advances the step.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn draw(&self, _caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("N_PART", n_list.into()), ("RING", self.ring.into())];
         dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
     }
 }
