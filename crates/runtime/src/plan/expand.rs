@@ -7,13 +7,13 @@ use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::glu::{Act, Glu};
 use chaski_kernels::ops::mul_mat::MulMat;
-use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec, RopeKv};
+use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
 use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, FORMATS, Matrix, step};
+use chaski_kernels::{Caps, Dispatch, DispatchError, FORMATS, Matrix, RopeKv, step};
 
 use super::fuse::{Fused, Norm, Part};
 use super::group::Groups;

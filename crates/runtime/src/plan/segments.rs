@@ -1,7 +1,6 @@
 //! What a plan consists of: dispatches with what they bind, in segments that always run together.
 
-use chaski_kernels::ops::mul_mat_vec::KvLayout;
-use chaski_kernels::{Dispatch, DispatchError, step};
+use chaski_kernels::{Dispatch, DispatchError, KvLayout, step};
 use ggml_format::GgmlType;
 
 /// Why a graph cannot be planned for a device.

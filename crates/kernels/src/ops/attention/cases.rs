@@ -2,7 +2,7 @@
 
 use super::{Attention, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::ops::mul_mat_vec::KvLayout;
+use crate::kv::KvLayout;
 use crate::ops::rope_kv::cases::World;
 use crate::rope::{Rope, RopePairing};
 

@@ -5,8 +5,8 @@ pub mod reference;
 
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::kv::KvLayout;
 use crate::op::{Op, Value, dispatch};
-use crate::ops::mul_mat_vec::KvLayout;
 use crate::reduce::Teams;
 
 /// The row of this operation.

@@ -1,8 +1,9 @@
 //! Cases of `mul_mat_vec`: every format, every epilogue, odd sizes.
 
-use super::{Epilogue, KvLayout, MulMatVec, QKV_PAIRS, RopeKv, reference};
+use super::{Epilogue, MulMatVec, QKV_PAIRS, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::format::{FORMATS, Format, Matrix};
+use crate::kv::{KvLayout, RopeKv};
 use crate::ops::get_rows::cases::table;
 use crate::ops::{get_rows, glu, rms_norm, rope_kv};
 use crate::rope::{Rope, RopePairing};

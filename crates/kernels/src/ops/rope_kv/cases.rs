@@ -2,7 +2,7 @@
 
 use super::RopeKvCols;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::ops::mul_mat_vec::{KvLayout, RopeKv};
+use crate::kv::{KvLayout, RopeKv};
 use crate::rope::{Rope, RopePairing};
 use crate::step;
 

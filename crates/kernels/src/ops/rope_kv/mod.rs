@@ -4,8 +4,8 @@ pub(crate) mod cases;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::kv::RopeKv;
 use crate::op::{Op, dispatch};
-use crate::ops::mul_mat_vec::RopeKv;
 use crate::rope::RopePairing;
 
 /// The row of this operation. Its reference is [`crate::rope::Rope::rotate`].
