@@ -70,7 +70,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 let vq = w[(at0 + u)];
 let v0 = bitcast<vec4<f32>>(vec4<u32>(vq.x << 16u, vq.x & 0xffff0000u, vq.y << 16u, vq.y & 0xffff0000u));
 let v1 = bitcast<vec4<f32>>(vec4<u32>(vq.z << 16u, vq.z & 0xffff0000u, vq.w << 16u, vq.w & 0xffff0000u));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc0 += vdot;
@@ -79,7 +78,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at1 + u)];
 let v0 = bitcast<vec4<f32>>(vec4<u32>(vq.x << 16u, vq.x & 0xffff0000u, vq.y << 16u, vq.y & 0xffff0000u));
 let v1 = bitcast<vec4<f32>>(vec4<u32>(vq.z << 16u, vq.z & 0xffff0000u, vq.w << 16u, vq.w & 0xffff0000u));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc1 += vdot;

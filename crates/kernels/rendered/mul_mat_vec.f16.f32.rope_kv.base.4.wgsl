@@ -160,7 +160,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 let vq = w[(at0 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc0 += vdot;
@@ -169,7 +168,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at1 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc1 += vdot;
@@ -178,7 +176,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at2 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc2 += vdot;
@@ -187,7 +184,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at3 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc3 += vdot;
@@ -209,28 +205,24 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
             }
             {
 let v0 = bitcast<vec4<f32>>(w2[(at0 + u)]);
-
 let vdot = dot(v0, bx0);
 
                 acc0 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w2[(at1 + u)]);
-
 let vdot = dot(v0, bx0);
 
                 acc1 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w2[(at2 + u)]);
-
 let vdot = dot(v0, bx0);
 
                 acc2 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w2[(at3 + u)]);
-
 let vdot = dot(v0, bx0);
 
                 acc3 += vdot;

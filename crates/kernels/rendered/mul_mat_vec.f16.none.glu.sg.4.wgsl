@@ -76,7 +76,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 let vq = w[(at0 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc0 += vdot;
@@ -85,7 +84,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at1 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc1 += vdot;
@@ -94,7 +92,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at2 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc2 += vdot;
@@ -103,7 +100,6 @@ let vdot = dot(v0, ax0) + dot(v1, ax1);
 let vq = w[(at3 + u)];
 let v0 = vec4<f32>(unpack2x16float(vq.x), unpack2x16float(vq.y));
 let v1 = vec4<f32>(unpack2x16float(vq.z), unpack2x16float(vq.w));
-
 let vdot = dot(v0, ax0) + dot(v1, ax1);
 
                 acc3 += vdot;

@@ -69,28 +69,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at0 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc0 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at1 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc1 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at2 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc2 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at3 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc3 += vdot;

@@ -63,14 +63,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at0 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc0 += vdot;
             }
             {
 let v0 = bitcast<vec4<f32>>(w[(at1 + u)]);
-
 let vdot = dot(v0, ax0);
 
                 acc1 += vdot;
