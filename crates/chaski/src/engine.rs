@@ -73,6 +73,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Products with quantised weights may round their inputs to 8 bits, as llama.cpp does: faster where integer
+    /// arithmetic is what a device lacks, a little less exact. Off by default.
+    pub fn int8(mut self, on: bool) -> Self {
+        self.config.int8 = on;
+        self
+    }
+
     /// The device.
     pub fn device(mut self, device: DeviceChoice) -> Self {
         self.device = device;

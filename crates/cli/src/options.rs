@@ -94,6 +94,9 @@ pub(crate) struct EngineArgs {
     /// Let products over many tokens round their inputs to f16: faster, a little less exact
     #[arg(long)]
     pub(crate) f16_tiles: bool,
+    /// Let products with quantised weights round their inputs to 8 bits: faster, a little less exact
+    #[arg(long)]
+    pub(crate) int8: bool,
     /// Neither read nor write the driver's compiled kernels in the cache directory
     #[arg(long)]
     pub(crate) no_warm_cache: bool,

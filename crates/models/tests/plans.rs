@@ -204,6 +204,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         page: 64,
         kv_f16: true,
         f16_tiles: false,
+        int8: false,
         ring: 64,
     }
 }

@@ -72,6 +72,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "0|1", value_parser = range::list, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1")]
     f16_tiles: Vec<List>,
+    /// Round inputs of products with quantised weights to 8 bits
+    #[arg(long)]
+    int8: bool,
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,
@@ -240,6 +243,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     chunk: chunk.min(n_batch),
                                     checked: args.checked,
                                     f16_tiles: tiles != 0,
+                                    int8: args.int8,
                                     no_warm_cache: args.no_warm_cache,
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });

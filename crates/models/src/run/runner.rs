@@ -59,11 +59,13 @@ pub struct RunnerConfig {
     pub chunk: u32,
     /// Products of many columns may round their inputs to f16.
     pub f16_tiles: bool,
+    /// Products with quantised weights may round their inputs to 8 bits.
+    pub int8: bool,
 }
 
 impl Default for RunnerConfig {
     fn default() -> Self {
-        RunnerConfig { n_ctx: 0, kv: KvType::Auto, chunk: 512, f16_tiles: false }
+        RunnerConfig { n_ctx: 0, kv: KvType::Auto, chunk: 512, f16_tiles: false, int8: false }
     }
 }
 
@@ -115,6 +117,7 @@ impl Runner {
                     page: 64,
                     kv_f16,
                     f16_tiles: config.f16_tiles,
+                    int8: config.int8,
                     ring: 64,
                 };
                 let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;

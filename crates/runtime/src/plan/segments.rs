@@ -66,6 +66,8 @@ pub struct PlanConfig {
     pub kv_f16: bool,
     /// Stage tiles of matrix products in f16 where the device can.
     pub f16_tiles: bool,
+    /// Products with weights of integers round their inputs to 8 bits.
+    pub int8: bool,
     /// Slots of the ring of chosen tokens, a power of two.
     pub ring: u32,
 }
