@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chaski_models::{
-    AddSpecial, ChatTemplate, GenerateOptions, Generation, KvType, Message, Model, ParseSpecial, Runner,
-    RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
+    AddSpecial, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model, ParseSpecial,
+    Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions, Memory, Progress};
@@ -73,10 +73,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Products with quantised weights may round their inputs to 8 bits, as llama.cpp does: faster where integer
-    /// arithmetic is what a device lacks, a little less exact. Off by default.
-    pub fn int8(mut self, on: bool) -> Self {
-        self.config.int8 = on;
+    /// How products with quantised weights take their inputs when they make one token.
+    pub fn inputs(mut self, inputs: Inputs) -> Self {
+        self.config.inputs = inputs;
         self
     }
 

@@ -57,9 +57,12 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// x in 8 bits: adding 1.5 * 2^23 leaves the rounded integer in the low byte, in two's complement.
-fn pack8(v: vec4<f32>) -> u32 {
-    let b = bitcast<vec4<u32>>(v + 12582912.0) & vec4<u32>(0xffu);
+// Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
+fn integers(v: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(v + 12582912.0);
+}
+fn pack8(v: vec4<u32>) -> u32 {
+    let b = v & vec4<u32>(0xffu);
     return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
 }
 
@@ -164,27 +167,66 @@ r3u0d = w_d(at3 + u0);
         let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
         let i0_0 = select(0.0, 127.0 / t0_0, t0_0 > 0.0);
         let x0_d0 = t0_0 / 127.0;
-        let x0_0 = pack8(v0_0 * i0_0);
-        let x0_1 = pack8(v0_1 * i0_0);
-        let x0_2 = pack8(v0_2 * i0_0);
-        let x0_3 = pack8(v0_3 * i0_0);
-        let x0_4 = pack8(v0_4 * i0_0);
-        let x0_5 = pack8(v0_5 * i0_0);
-        let x0_6 = pack8(v0_6 * i0_0);
-        let x0_7 = pack8(v0_7 * i0_0);
-        let x0_s0 = x0_d0 * f32(dot4I8Packed(x0_0, 0x01010101u) + dot4I8Packed(x0_1, 0x01010101u) + dot4I8Packed(x0_2, 0x01010101u) + dot4I8Packed(x0_3, 0x01010101u) + dot4I8Packed(x0_4, 0x01010101u) + dot4I8Packed(x0_5, 0x01010101u) + dot4I8Packed(x0_6, 0x01010101u) + dot4I8Packed(x0_7, 0x01010101u));
+        let b0_0 = integers(v0_0 * i0_0);
+        let x0_0 = pack8(b0_0);
+        let b0_1 = integers(v0_1 * i0_0);
+        let x0_1 = pack8(b0_1);
+        let b0_2 = integers(v0_2 * i0_0);
+        let x0_2 = pack8(b0_2);
+        let b0_3 = integers(v0_3 * i0_0);
+        let x0_3 = pack8(b0_3);
+        let b0_4 = integers(v0_4 * i0_0);
+        let x0_4 = pack8(b0_4);
+        let b0_5 = integers(v0_5 * i0_0);
+        let x0_5 = pack8(b0_5);
+        let b0_6 = integers(v0_6 * i0_0);
+        let x0_6 = pack8(b0_6);
+        let b0_7 = integers(v0_7 * i0_0);
+        let x0_7 = pack8(b0_7);
+        var s0_0 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0_0);
+
+ones += dot4I8Packed(0x01010101u, x0_1);
+
+ones += dot4I8Packed(0x01010101u, x0_2);
+
+ones += dot4I8Packed(0x01010101u, x0_3);
+
+ones += dot4I8Packed(0x01010101u, x0_4);
+
+ones += dot4I8Packed(0x01010101u, x0_5);
+
+ones += dot4I8Packed(0x01010101u, x0_6);
+
+ones += dot4I8Packed(0x01010101u, x0_7);
+
+            s0_0 = x0_d0 * f32(ones);
+        }
+        let x0_s0 = s0_0;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
 var r0u0t = 0;
+
 r0u0t += dot4I8Packed(r0u0q.x & 0x0f0f0f0fu, x0_0);
+
 r0u0t += dot4I8Packed((r0u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r0u0t += dot4I8Packed(r0u0q.y & 0x0f0f0f0fu, x0_1);
+
 r0u0t += dot4I8Packed((r0u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r0u0t += dot4I8Packed(r0u0q.z & 0x0f0f0f0fu, x0_2);
+
 r0u0t += dot4I8Packed((r0u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r0u0t += dot4I8Packed(r0u0q.w & 0x0f0f0f0fu, x0_3);
+
 r0u0t += dot4I8Packed((r0u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r0u0dot = r0u0d * (x0_d0 * f32(r0u0t) - 8.0 * x0_s0);
 
                 acc0 += r0u0dot;
@@ -192,14 +234,23 @@ let r0u0dot = r0u0d * (x0_d0 * f32(r0u0t) - 8.0 * x0_s0);
             var acc1 = 0.0;
             {
 var r1u0t = 0;
+
 r1u0t += dot4I8Packed(r1u0q.x & 0x0f0f0f0fu, x0_0);
+
 r1u0t += dot4I8Packed((r1u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r1u0t += dot4I8Packed(r1u0q.y & 0x0f0f0f0fu, x0_1);
+
 r1u0t += dot4I8Packed((r1u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r1u0t += dot4I8Packed(r1u0q.z & 0x0f0f0f0fu, x0_2);
+
 r1u0t += dot4I8Packed((r1u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r1u0t += dot4I8Packed(r1u0q.w & 0x0f0f0f0fu, x0_3);
+
 r1u0t += dot4I8Packed((r1u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r1u0dot = r1u0d * (x0_d0 * f32(r1u0t) - 8.0 * x0_s0);
 
                 acc1 += r1u0dot;
@@ -207,14 +258,23 @@ let r1u0dot = r1u0d * (x0_d0 * f32(r1u0t) - 8.0 * x0_s0);
             var acc2 = 0.0;
             {
 var r2u0t = 0;
+
 r2u0t += dot4I8Packed(r2u0q.x & 0x0f0f0f0fu, x0_0);
+
 r2u0t += dot4I8Packed((r2u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r2u0t += dot4I8Packed(r2u0q.y & 0x0f0f0f0fu, x0_1);
+
 r2u0t += dot4I8Packed((r2u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r2u0t += dot4I8Packed(r2u0q.z & 0x0f0f0f0fu, x0_2);
+
 r2u0t += dot4I8Packed((r2u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r2u0t += dot4I8Packed(r2u0q.w & 0x0f0f0f0fu, x0_3);
+
 r2u0t += dot4I8Packed((r2u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r2u0dot = r2u0d * (x0_d0 * f32(r2u0t) - 8.0 * x0_s0);
 
                 acc2 += r2u0dot;
@@ -222,14 +282,23 @@ let r2u0dot = r2u0d * (x0_d0 * f32(r2u0t) - 8.0 * x0_s0);
             var acc3 = 0.0;
             {
 var r3u0t = 0;
+
 r3u0t += dot4I8Packed(r3u0q.x & 0x0f0f0f0fu, x0_0);
+
 r3u0t += dot4I8Packed((r3u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r3u0t += dot4I8Packed(r3u0q.y & 0x0f0f0f0fu, x0_1);
+
 r3u0t += dot4I8Packed((r3u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r3u0t += dot4I8Packed(r3u0q.z & 0x0f0f0f0fu, x0_2);
+
 r3u0t += dot4I8Packed((r3u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r3u0t += dot4I8Packed(r3u0q.w & 0x0f0f0f0fu, x0_3);
+
 r3u0t += dot4I8Packed((r3u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r3u0dot = r3u0d * (x0_d0 * f32(r3u0t) - 8.0 * x0_s0);
 
                 acc3 += r3u0dot;

@@ -148,9 +148,12 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// x in 8 bits: adding 1.5 * 2^23 leaves the rounded integer in the low byte, in two's complement.
-fn pack8(v: vec4<f32>) -> u32 {
-    let b = bitcast<vec4<u32>>(v + 12582912.0) & vec4<u32>(0xffu);
+// Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
+fn integers(v: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(v + 12582912.0);
+}
+fn pack8(v: vec4<u32>) -> u32 {
+    let b = v & vec4<u32>(0xffu);
     return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
 }
 // The rows of a batch: four channels that are rotated together.
@@ -275,27 +278,66 @@ r3u0d = w_d(at3 + u0);
         let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
         let i0_0 = select(0.0, 127.0 / t0_0, t0_0 > 0.0);
         let x0_d0 = t0_0 / 127.0;
-        let x0_0 = pack8(v0_0 * i0_0);
-        let x0_1 = pack8(v0_1 * i0_0);
-        let x0_2 = pack8(v0_2 * i0_0);
-        let x0_3 = pack8(v0_3 * i0_0);
-        let x0_4 = pack8(v0_4 * i0_0);
-        let x0_5 = pack8(v0_5 * i0_0);
-        let x0_6 = pack8(v0_6 * i0_0);
-        let x0_7 = pack8(v0_7 * i0_0);
-        let x0_s0 = x0_d0 * f32(dot4I8Packed(x0_0, 0x01010101u) + dot4I8Packed(x0_1, 0x01010101u) + dot4I8Packed(x0_2, 0x01010101u) + dot4I8Packed(x0_3, 0x01010101u) + dot4I8Packed(x0_4, 0x01010101u) + dot4I8Packed(x0_5, 0x01010101u) + dot4I8Packed(x0_6, 0x01010101u) + dot4I8Packed(x0_7, 0x01010101u));
+        let b0_0 = integers(v0_0 * i0_0);
+        let x0_0 = pack8(b0_0);
+        let b0_1 = integers(v0_1 * i0_0);
+        let x0_1 = pack8(b0_1);
+        let b0_2 = integers(v0_2 * i0_0);
+        let x0_2 = pack8(b0_2);
+        let b0_3 = integers(v0_3 * i0_0);
+        let x0_3 = pack8(b0_3);
+        let b0_4 = integers(v0_4 * i0_0);
+        let x0_4 = pack8(b0_4);
+        let b0_5 = integers(v0_5 * i0_0);
+        let x0_5 = pack8(b0_5);
+        let b0_6 = integers(v0_6 * i0_0);
+        let x0_6 = pack8(b0_6);
+        let b0_7 = integers(v0_7 * i0_0);
+        let x0_7 = pack8(b0_7);
+        var s0_0 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0_0);
+
+ones += dot4I8Packed(0x01010101u, x0_1);
+
+ones += dot4I8Packed(0x01010101u, x0_2);
+
+ones += dot4I8Packed(0x01010101u, x0_3);
+
+ones += dot4I8Packed(0x01010101u, x0_4);
+
+ones += dot4I8Packed(0x01010101u, x0_5);
+
+ones += dot4I8Packed(0x01010101u, x0_6);
+
+ones += dot4I8Packed(0x01010101u, x0_7);
+
+            s0_0 = x0_d0 * f32(ones);
+        }
+        let x0_s0 = s0_0;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
 var r0u0t = 0;
+
 r0u0t += dot4I8Packed(r0u0q.x & 0x0f0f0f0fu, x0_0);
+
 r0u0t += dot4I8Packed((r0u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r0u0t += dot4I8Packed(r0u0q.y & 0x0f0f0f0fu, x0_1);
+
 r0u0t += dot4I8Packed((r0u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r0u0t += dot4I8Packed(r0u0q.z & 0x0f0f0f0fu, x0_2);
+
 r0u0t += dot4I8Packed((r0u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r0u0t += dot4I8Packed(r0u0q.w & 0x0f0f0f0fu, x0_3);
+
 r0u0t += dot4I8Packed((r0u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r0u0dot = r0u0d * (x0_d0 * f32(r0u0t) - 8.0 * x0_s0);
 
                 acc0 += r0u0dot;
@@ -303,14 +345,23 @@ let r0u0dot = r0u0d * (x0_d0 * f32(r0u0t) - 8.0 * x0_s0);
             var acc1 = 0.0;
             {
 var r1u0t = 0;
+
 r1u0t += dot4I8Packed(r1u0q.x & 0x0f0f0f0fu, x0_0);
+
 r1u0t += dot4I8Packed((r1u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r1u0t += dot4I8Packed(r1u0q.y & 0x0f0f0f0fu, x0_1);
+
 r1u0t += dot4I8Packed((r1u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r1u0t += dot4I8Packed(r1u0q.z & 0x0f0f0f0fu, x0_2);
+
 r1u0t += dot4I8Packed((r1u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r1u0t += dot4I8Packed(r1u0q.w & 0x0f0f0f0fu, x0_3);
+
 r1u0t += dot4I8Packed((r1u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r1u0dot = r1u0d * (x0_d0 * f32(r1u0t) - 8.0 * x0_s0);
 
                 acc1 += r1u0dot;
@@ -318,14 +369,23 @@ let r1u0dot = r1u0d * (x0_d0 * f32(r1u0t) - 8.0 * x0_s0);
             var acc2 = 0.0;
             {
 var r2u0t = 0;
+
 r2u0t += dot4I8Packed(r2u0q.x & 0x0f0f0f0fu, x0_0);
+
 r2u0t += dot4I8Packed((r2u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r2u0t += dot4I8Packed(r2u0q.y & 0x0f0f0f0fu, x0_1);
+
 r2u0t += dot4I8Packed((r2u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r2u0t += dot4I8Packed(r2u0q.z & 0x0f0f0f0fu, x0_2);
+
 r2u0t += dot4I8Packed((r2u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r2u0t += dot4I8Packed(r2u0q.w & 0x0f0f0f0fu, x0_3);
+
 r2u0t += dot4I8Packed((r2u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r2u0dot = r2u0d * (x0_d0 * f32(r2u0t) - 8.0 * x0_s0);
 
                 acc2 += r2u0dot;
@@ -333,14 +393,23 @@ let r2u0dot = r2u0d * (x0_d0 * f32(r2u0t) - 8.0 * x0_s0);
             var acc3 = 0.0;
             {
 var r3u0t = 0;
+
 r3u0t += dot4I8Packed(r3u0q.x & 0x0f0f0f0fu, x0_0);
+
 r3u0t += dot4I8Packed((r3u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
 r3u0t += dot4I8Packed(r3u0q.y & 0x0f0f0f0fu, x0_1);
+
 r3u0t += dot4I8Packed((r3u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
 r3u0t += dot4I8Packed(r3u0q.z & 0x0f0f0f0fu, x0_2);
+
 r3u0t += dot4I8Packed((r3u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
 r3u0t += dot4I8Packed(r3u0q.w & 0x0f0f0f0fu, x0_3);
+
 r3u0t += dot4I8Packed((r3u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
 let r3u0dot = r3u0d * (x0_d0 * f32(r3u0t) - 8.0 * x0_s0);
 
                 acc3 += r3u0dot;
@@ -496,11 +565,29 @@ r3u0d = w2_d((at3 + u0) >> 3u);
         let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
         let i0_0 = select(0.0, 127.0 / t0_0, t0_0 > 0.0);
         let x0_d0 = t0_0 / 127.0;
-        let x0_0 = pack8(v0_0 * i0_0);
-        let x0_1 = pack8(v0_1 * i0_0);
-        let x0_2 = pack8(v0_2 * i0_0);
-        let x0_3 = pack8(v0_3 * i0_0);
-        let x0_s0 = x0_d0 * f32(dot4I8Packed(x0_0, 0x01010101u) + dot4I8Packed(x0_1, 0x01010101u) + dot4I8Packed(x0_2, 0x01010101u) + dot4I8Packed(x0_3, 0x01010101u));
+        let b0_0 = integers(v0_0 * i0_0);
+        let x0_0 = pack8(b0_0);
+        let b0_1 = integers(v0_1 * i0_0);
+        let x0_1 = pack8(b0_1);
+        let b0_2 = integers(v0_2 * i0_0);
+        let x0_2 = pack8(b0_2);
+        let b0_3 = integers(v0_3 * i0_0);
+        let x0_3 = pack8(b0_3);
+        var s0_0 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0_0);
+
+ones += dot4I8Packed(0x01010101u, x0_1);
+
+ones += dot4I8Packed(0x01010101u, x0_2);
+
+ones += dot4I8Packed(0x01010101u, x0_3);
+
+            s0_0 = x0_d0 * f32(ones);
+        }
+        let x0_s0 = s0_0;
         var m0_1 = abs(v0_4);
         m0_1 = max(m0_1, abs(v0_5));
         m0_1 = max(m0_1, abs(v0_6));
@@ -508,11 +595,29 @@ r3u0d = w2_d((at3 + u0) >> 3u);
         let t0_1 = max(max(m0_1.x, m0_1.y), max(m0_1.z, m0_1.w));
         let i0_1 = select(0.0, 127.0 / t0_1, t0_1 > 0.0);
         let x0_d1 = t0_1 / 127.0;
-        let x0_4 = pack8(v0_4 * i0_1);
-        let x0_5 = pack8(v0_5 * i0_1);
-        let x0_6 = pack8(v0_6 * i0_1);
-        let x0_7 = pack8(v0_7 * i0_1);
-        let x0_s1 = x0_d1 * f32(dot4I8Packed(x0_4, 0x01010101u) + dot4I8Packed(x0_5, 0x01010101u) + dot4I8Packed(x0_6, 0x01010101u) + dot4I8Packed(x0_7, 0x01010101u));
+        let b0_4 = integers(v0_4 * i0_1);
+        let x0_4 = pack8(b0_4);
+        let b0_5 = integers(v0_5 * i0_1);
+        let x0_5 = pack8(b0_5);
+        let b0_6 = integers(v0_6 * i0_1);
+        let x0_6 = pack8(b0_6);
+        let b0_7 = integers(v0_7 * i0_1);
+        let x0_7 = pack8(b0_7);
+        var s0_1 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0_4);
+
+ones += dot4I8Packed(0x01010101u, x0_5);
+
+ones += dot4I8Packed(0x01010101u, x0_6);
+
+ones += dot4I8Packed(0x01010101u, x0_7);
+
+            s0_1 = x0_d1 * f32(ones);
+        }
+        let x0_s1 = s0_1;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -520,15 +625,41 @@ let r0u0b = r0u0hi >> vec4<u32>(u0 & 2u);
 let r0u0s = vec2<f32>(extractBits(bitcast<vec2<i32>>(r0u0r), (u0 & 3u) * 8u, 8u)) * r0u0d;
 
 var r0u0l = 0;
+
 var r0u0h = 0;
-r0u0l += dot4I8Packed(((r0u0q.x & 0x0f0f0f0fu) | ((r0u0b.x & 0x03030303u) << 4u)), x0_0);
-r0u0h += dot4I8Packed((((r0u0q.x >> 4u) & 0x0f0f0f0fu) | (r0u0b.x & 0x30303030u)), x0_4);
-r0u0l += dot4I8Packed(((r0u0q.y & 0x0f0f0f0fu) | ((r0u0b.y & 0x03030303u) << 4u)), x0_1);
-r0u0h += dot4I8Packed((((r0u0q.y >> 4u) & 0x0f0f0f0fu) | (r0u0b.y & 0x30303030u)), x0_5);
-r0u0l += dot4I8Packed(((r0u0q.z & 0x0f0f0f0fu) | ((r0u0b.z & 0x03030303u) << 4u)), x0_2);
-r0u0h += dot4I8Packed((((r0u0q.z >> 4u) & 0x0f0f0f0fu) | (r0u0b.z & 0x30303030u)), x0_6);
-r0u0l += dot4I8Packed(((r0u0q.w & 0x0f0f0f0fu) | ((r0u0b.w & 0x03030303u) << 4u)), x0_3);
-r0u0h += dot4I8Packed((((r0u0q.w >> 4u) & 0x0f0f0f0fu) | (r0u0b.w & 0x30303030u)), x0_7);
+
+{
+    let low = ((r0u0q.x & 0x0f0f0f0fu) | ((r0u0b.x & 0x03030303u) << 4u));
+    let high = (((r0u0q.x >> 4u) & 0x0f0f0f0fu) | (r0u0b.x & 0x30303030u));
+    r0u0l += dot4I8Packed(low, x0_0);
+
+    r0u0h += dot4I8Packed(high, x0_4);
+
+}
+{
+    let low = ((r0u0q.y & 0x0f0f0f0fu) | ((r0u0b.y & 0x03030303u) << 4u));
+    let high = (((r0u0q.y >> 4u) & 0x0f0f0f0fu) | (r0u0b.y & 0x30303030u));
+    r0u0l += dot4I8Packed(low, x0_1);
+
+    r0u0h += dot4I8Packed(high, x0_5);
+
+}
+{
+    let low = ((r0u0q.z & 0x0f0f0f0fu) | ((r0u0b.z & 0x03030303u) << 4u));
+    let high = (((r0u0q.z >> 4u) & 0x0f0f0f0fu) | (r0u0b.z & 0x30303030u));
+    r0u0l += dot4I8Packed(low, x0_2);
+
+    r0u0h += dot4I8Packed(high, x0_6);
+
+}
+{
+    let low = ((r0u0q.w & 0x0f0f0f0fu) | ((r0u0b.w & 0x03030303u) << 4u));
+    let high = (((r0u0q.w >> 4u) & 0x0f0f0f0fu) | (r0u0b.w & 0x30303030u));
+    r0u0l += dot4I8Packed(low, x0_3);
+
+    r0u0h += dot4I8Packed(high, x0_7);
+
+}
 let r0u0dot = r0u0s.x * (x0_d0 * f32(r0u0l) - 32.0 * x0_s0)
     + r0u0s.y * (x0_d1 * f32(r0u0h) - 32.0 * x0_s1);
 
@@ -540,15 +671,41 @@ let r1u0b = r1u0hi >> vec4<u32>(u0 & 2u);
 let r1u0s = vec2<f32>(extractBits(bitcast<vec2<i32>>(r1u0r), (u0 & 3u) * 8u, 8u)) * r1u0d;
 
 var r1u0l = 0;
+
 var r1u0h = 0;
-r1u0l += dot4I8Packed(((r1u0q.x & 0x0f0f0f0fu) | ((r1u0b.x & 0x03030303u) << 4u)), x0_0);
-r1u0h += dot4I8Packed((((r1u0q.x >> 4u) & 0x0f0f0f0fu) | (r1u0b.x & 0x30303030u)), x0_4);
-r1u0l += dot4I8Packed(((r1u0q.y & 0x0f0f0f0fu) | ((r1u0b.y & 0x03030303u) << 4u)), x0_1);
-r1u0h += dot4I8Packed((((r1u0q.y >> 4u) & 0x0f0f0f0fu) | (r1u0b.y & 0x30303030u)), x0_5);
-r1u0l += dot4I8Packed(((r1u0q.z & 0x0f0f0f0fu) | ((r1u0b.z & 0x03030303u) << 4u)), x0_2);
-r1u0h += dot4I8Packed((((r1u0q.z >> 4u) & 0x0f0f0f0fu) | (r1u0b.z & 0x30303030u)), x0_6);
-r1u0l += dot4I8Packed(((r1u0q.w & 0x0f0f0f0fu) | ((r1u0b.w & 0x03030303u) << 4u)), x0_3);
-r1u0h += dot4I8Packed((((r1u0q.w >> 4u) & 0x0f0f0f0fu) | (r1u0b.w & 0x30303030u)), x0_7);
+
+{
+    let low = ((r1u0q.x & 0x0f0f0f0fu) | ((r1u0b.x & 0x03030303u) << 4u));
+    let high = (((r1u0q.x >> 4u) & 0x0f0f0f0fu) | (r1u0b.x & 0x30303030u));
+    r1u0l += dot4I8Packed(low, x0_0);
+
+    r1u0h += dot4I8Packed(high, x0_4);
+
+}
+{
+    let low = ((r1u0q.y & 0x0f0f0f0fu) | ((r1u0b.y & 0x03030303u) << 4u));
+    let high = (((r1u0q.y >> 4u) & 0x0f0f0f0fu) | (r1u0b.y & 0x30303030u));
+    r1u0l += dot4I8Packed(low, x0_1);
+
+    r1u0h += dot4I8Packed(high, x0_5);
+
+}
+{
+    let low = ((r1u0q.z & 0x0f0f0f0fu) | ((r1u0b.z & 0x03030303u) << 4u));
+    let high = (((r1u0q.z >> 4u) & 0x0f0f0f0fu) | (r1u0b.z & 0x30303030u));
+    r1u0l += dot4I8Packed(low, x0_2);
+
+    r1u0h += dot4I8Packed(high, x0_6);
+
+}
+{
+    let low = ((r1u0q.w & 0x0f0f0f0fu) | ((r1u0b.w & 0x03030303u) << 4u));
+    let high = (((r1u0q.w >> 4u) & 0x0f0f0f0fu) | (r1u0b.w & 0x30303030u));
+    r1u0l += dot4I8Packed(low, x0_3);
+
+    r1u0h += dot4I8Packed(high, x0_7);
+
+}
 let r1u0dot = r1u0s.x * (x0_d0 * f32(r1u0l) - 32.0 * x0_s0)
     + r1u0s.y * (x0_d1 * f32(r1u0h) - 32.0 * x0_s1);
 
@@ -560,15 +717,41 @@ let r2u0b = r2u0hi >> vec4<u32>(u0 & 2u);
 let r2u0s = vec2<f32>(extractBits(bitcast<vec2<i32>>(r2u0r), (u0 & 3u) * 8u, 8u)) * r2u0d;
 
 var r2u0l = 0;
+
 var r2u0h = 0;
-r2u0l += dot4I8Packed(((r2u0q.x & 0x0f0f0f0fu) | ((r2u0b.x & 0x03030303u) << 4u)), x0_0);
-r2u0h += dot4I8Packed((((r2u0q.x >> 4u) & 0x0f0f0f0fu) | (r2u0b.x & 0x30303030u)), x0_4);
-r2u0l += dot4I8Packed(((r2u0q.y & 0x0f0f0f0fu) | ((r2u0b.y & 0x03030303u) << 4u)), x0_1);
-r2u0h += dot4I8Packed((((r2u0q.y >> 4u) & 0x0f0f0f0fu) | (r2u0b.y & 0x30303030u)), x0_5);
-r2u0l += dot4I8Packed(((r2u0q.z & 0x0f0f0f0fu) | ((r2u0b.z & 0x03030303u) << 4u)), x0_2);
-r2u0h += dot4I8Packed((((r2u0q.z >> 4u) & 0x0f0f0f0fu) | (r2u0b.z & 0x30303030u)), x0_6);
-r2u0l += dot4I8Packed(((r2u0q.w & 0x0f0f0f0fu) | ((r2u0b.w & 0x03030303u) << 4u)), x0_3);
-r2u0h += dot4I8Packed((((r2u0q.w >> 4u) & 0x0f0f0f0fu) | (r2u0b.w & 0x30303030u)), x0_7);
+
+{
+    let low = ((r2u0q.x & 0x0f0f0f0fu) | ((r2u0b.x & 0x03030303u) << 4u));
+    let high = (((r2u0q.x >> 4u) & 0x0f0f0f0fu) | (r2u0b.x & 0x30303030u));
+    r2u0l += dot4I8Packed(low, x0_0);
+
+    r2u0h += dot4I8Packed(high, x0_4);
+
+}
+{
+    let low = ((r2u0q.y & 0x0f0f0f0fu) | ((r2u0b.y & 0x03030303u) << 4u));
+    let high = (((r2u0q.y >> 4u) & 0x0f0f0f0fu) | (r2u0b.y & 0x30303030u));
+    r2u0l += dot4I8Packed(low, x0_1);
+
+    r2u0h += dot4I8Packed(high, x0_5);
+
+}
+{
+    let low = ((r2u0q.z & 0x0f0f0f0fu) | ((r2u0b.z & 0x03030303u) << 4u));
+    let high = (((r2u0q.z >> 4u) & 0x0f0f0f0fu) | (r2u0b.z & 0x30303030u));
+    r2u0l += dot4I8Packed(low, x0_2);
+
+    r2u0h += dot4I8Packed(high, x0_6);
+
+}
+{
+    let low = ((r2u0q.w & 0x0f0f0f0fu) | ((r2u0b.w & 0x03030303u) << 4u));
+    let high = (((r2u0q.w >> 4u) & 0x0f0f0f0fu) | (r2u0b.w & 0x30303030u));
+    r2u0l += dot4I8Packed(low, x0_3);
+
+    r2u0h += dot4I8Packed(high, x0_7);
+
+}
 let r2u0dot = r2u0s.x * (x0_d0 * f32(r2u0l) - 32.0 * x0_s0)
     + r2u0s.y * (x0_d1 * f32(r2u0h) - 32.0 * x0_s1);
 
@@ -580,15 +763,41 @@ let r3u0b = r3u0hi >> vec4<u32>(u0 & 2u);
 let r3u0s = vec2<f32>(extractBits(bitcast<vec2<i32>>(r3u0r), (u0 & 3u) * 8u, 8u)) * r3u0d;
 
 var r3u0l = 0;
+
 var r3u0h = 0;
-r3u0l += dot4I8Packed(((r3u0q.x & 0x0f0f0f0fu) | ((r3u0b.x & 0x03030303u) << 4u)), x0_0);
-r3u0h += dot4I8Packed((((r3u0q.x >> 4u) & 0x0f0f0f0fu) | (r3u0b.x & 0x30303030u)), x0_4);
-r3u0l += dot4I8Packed(((r3u0q.y & 0x0f0f0f0fu) | ((r3u0b.y & 0x03030303u) << 4u)), x0_1);
-r3u0h += dot4I8Packed((((r3u0q.y >> 4u) & 0x0f0f0f0fu) | (r3u0b.y & 0x30303030u)), x0_5);
-r3u0l += dot4I8Packed(((r3u0q.z & 0x0f0f0f0fu) | ((r3u0b.z & 0x03030303u) << 4u)), x0_2);
-r3u0h += dot4I8Packed((((r3u0q.z >> 4u) & 0x0f0f0f0fu) | (r3u0b.z & 0x30303030u)), x0_6);
-r3u0l += dot4I8Packed(((r3u0q.w & 0x0f0f0f0fu) | ((r3u0b.w & 0x03030303u) << 4u)), x0_3);
-r3u0h += dot4I8Packed((((r3u0q.w >> 4u) & 0x0f0f0f0fu) | (r3u0b.w & 0x30303030u)), x0_7);
+
+{
+    let low = ((r3u0q.x & 0x0f0f0f0fu) | ((r3u0b.x & 0x03030303u) << 4u));
+    let high = (((r3u0q.x >> 4u) & 0x0f0f0f0fu) | (r3u0b.x & 0x30303030u));
+    r3u0l += dot4I8Packed(low, x0_0);
+
+    r3u0h += dot4I8Packed(high, x0_4);
+
+}
+{
+    let low = ((r3u0q.y & 0x0f0f0f0fu) | ((r3u0b.y & 0x03030303u) << 4u));
+    let high = (((r3u0q.y >> 4u) & 0x0f0f0f0fu) | (r3u0b.y & 0x30303030u));
+    r3u0l += dot4I8Packed(low, x0_1);
+
+    r3u0h += dot4I8Packed(high, x0_5);
+
+}
+{
+    let low = ((r3u0q.z & 0x0f0f0f0fu) | ((r3u0b.z & 0x03030303u) << 4u));
+    let high = (((r3u0q.z >> 4u) & 0x0f0f0f0fu) | (r3u0b.z & 0x30303030u));
+    r3u0l += dot4I8Packed(low, x0_2);
+
+    r3u0h += dot4I8Packed(high, x0_6);
+
+}
+{
+    let low = ((r3u0q.w & 0x0f0f0f0fu) | ((r3u0b.w & 0x03030303u) << 4u));
+    let high = (((r3u0q.w >> 4u) & 0x0f0f0f0fu) | (r3u0b.w & 0x30303030u));
+    r3u0l += dot4I8Packed(low, x0_3);
+
+    r3u0h += dot4I8Packed(high, x0_7);
+
+}
 let r3u0dot = r3u0s.x * (x0_d0 * f32(r3u0l) - 32.0 * x0_s0)
     + r3u0s.y * (x0_d1 * f32(r3u0h) - 32.0 * x0_s1);
 

@@ -56,9 +56,12 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// x in 8 bits: adding 1.5 * 2^23 leaves the rounded integer in the low byte, in two's complement.
-fn pack8(v: vec4<f32>) -> u32 {
-    let b = bitcast<vec4<u32>>(v + 12582912.0) & vec4<u32>(0xffu);
+// Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
+fn integers(v: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(v + 12582912.0);
+}
+fn pack8(v: vec4<u32>) -> u32 {
+    let b = v & vec4<u32>(0xffu);
     return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
 }
 
@@ -186,11 +189,29 @@ r3u1d = w_d((at3 + u1) >> 1u);
         let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
         let i0_0 = select(0.0, 127.0 / t0_0, t0_0 > 0.0);
         let x0_d0 = t0_0 / 127.0;
-        let x0_0 = pack8(v0_0 * i0_0);
-        let x0_1 = pack8(v0_1 * i0_0);
-        let x0_2 = pack8(v0_2 * i0_0);
-        let x0_3 = pack8(v0_3 * i0_0);
-        let x0_s0 = x0_d0 * f32(dot4I8Packed(x0_0, 0x01010101u) + dot4I8Packed(x0_1, 0x01010101u) + dot4I8Packed(x0_2, 0x01010101u) + dot4I8Packed(x0_3, 0x01010101u));
+        let b0_0 = integers(v0_0 * i0_0);
+        let x0_0 = pack8(b0_0);
+        let b0_1 = integers(v0_1 * i0_0);
+        let x0_1 = pack8(b0_1);
+        let b0_2 = integers(v0_2 * i0_0);
+        let x0_2 = pack8(b0_2);
+        let b0_3 = integers(v0_3 * i0_0);
+        let x0_3 = pack8(b0_3);
+        var s0_0 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0_0);
+
+ones += dot4I8Packed(0x01010101u, x0_1);
+
+ones += dot4I8Packed(0x01010101u, x0_2);
+
+ones += dot4I8Packed(0x01010101u, x0_3);
+
+            s0_0 = x0_d0 * f32(ones);
+        }
+        let x0_s0 = s0_0;
         var m1_0 = abs(v1_0);
         m1_0 = max(m1_0, abs(v1_1));
         m1_0 = max(m1_0, abs(v1_2));
@@ -198,84 +219,150 @@ r3u1d = w_d((at3 + u1) >> 1u);
         let t1_0 = max(max(m1_0.x, m1_0.y), max(m1_0.z, m1_0.w));
         let i1_0 = select(0.0, 127.0 / t1_0, t1_0 > 0.0);
         let x1_d0 = t1_0 / 127.0;
-        let x1_0 = pack8(v1_0 * i1_0);
-        let x1_1 = pack8(v1_1 * i1_0);
-        let x1_2 = pack8(v1_2 * i1_0);
-        let x1_3 = pack8(v1_3 * i1_0);
-        let x1_s0 = x1_d0 * f32(dot4I8Packed(x1_0, 0x01010101u) + dot4I8Packed(x1_1, 0x01010101u) + dot4I8Packed(x1_2, 0x01010101u) + dot4I8Packed(x1_3, 0x01010101u));
+        let b1_0 = integers(v1_0 * i1_0);
+        let x1_0 = pack8(b1_0);
+        let b1_1 = integers(v1_1 * i1_0);
+        let x1_1 = pack8(b1_1);
+        let b1_2 = integers(v1_2 * i1_0);
+        let x1_2 = pack8(b1_2);
+        let b1_3 = integers(v1_3 * i1_0);
+        let x1_3 = pack8(b1_3);
+        var s1_0 = 0.0;
+        {
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x1_0);
+
+ones += dot4I8Packed(0x01010101u, x1_1);
+
+ones += dot4I8Packed(0x01010101u, x1_2);
+
+ones += dot4I8Packed(0x01010101u, x1_3);
+
+            s1_0 = x1_d0 * f32(ones);
+        }
+        let x1_s0 = s1_0;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
-var r0u0t = dot4I8Packed(r0u0q.x, x0_0);
+var r0u0t = 0;
+
+r0u0t += dot4I8Packed(r0u0q.x, x0_0);
+
 r0u0t += dot4I8Packed(r0u0q.y, x0_1);
+
 r0u0t += dot4I8Packed(r0u0q.z, x0_2);
+
 r0u0t += dot4I8Packed(r0u0q.w, x0_3);
+
 let r0u0dot = r0u0d * x0_d0 * f32(r0u0t);
 
                 acc0 += r0u0dot;
             }
             {
-var r0u1t = dot4I8Packed(r0u1q.x, x1_0);
+var r0u1t = 0;
+
+r0u1t += dot4I8Packed(r0u1q.x, x1_0);
+
 r0u1t += dot4I8Packed(r0u1q.y, x1_1);
+
 r0u1t += dot4I8Packed(r0u1q.z, x1_2);
+
 r0u1t += dot4I8Packed(r0u1q.w, x1_3);
+
 let r0u1dot = r0u1d * x1_d0 * f32(r0u1t);
 
                 acc0 += r0u1dot;
             }
             var acc1 = 0.0;
             {
-var r1u0t = dot4I8Packed(r1u0q.x, x0_0);
+var r1u0t = 0;
+
+r1u0t += dot4I8Packed(r1u0q.x, x0_0);
+
 r1u0t += dot4I8Packed(r1u0q.y, x0_1);
+
 r1u0t += dot4I8Packed(r1u0q.z, x0_2);
+
 r1u0t += dot4I8Packed(r1u0q.w, x0_3);
+
 let r1u0dot = r1u0d * x0_d0 * f32(r1u0t);
 
                 acc1 += r1u0dot;
             }
             {
-var r1u1t = dot4I8Packed(r1u1q.x, x1_0);
+var r1u1t = 0;
+
+r1u1t += dot4I8Packed(r1u1q.x, x1_0);
+
 r1u1t += dot4I8Packed(r1u1q.y, x1_1);
+
 r1u1t += dot4I8Packed(r1u1q.z, x1_2);
+
 r1u1t += dot4I8Packed(r1u1q.w, x1_3);
+
 let r1u1dot = r1u1d * x1_d0 * f32(r1u1t);
 
                 acc1 += r1u1dot;
             }
             var acc2 = 0.0;
             {
-var r2u0t = dot4I8Packed(r2u0q.x, x0_0);
+var r2u0t = 0;
+
+r2u0t += dot4I8Packed(r2u0q.x, x0_0);
+
 r2u0t += dot4I8Packed(r2u0q.y, x0_1);
+
 r2u0t += dot4I8Packed(r2u0q.z, x0_2);
+
 r2u0t += dot4I8Packed(r2u0q.w, x0_3);
+
 let r2u0dot = r2u0d * x0_d0 * f32(r2u0t);
 
                 acc2 += r2u0dot;
             }
             {
-var r2u1t = dot4I8Packed(r2u1q.x, x1_0);
+var r2u1t = 0;
+
+r2u1t += dot4I8Packed(r2u1q.x, x1_0);
+
 r2u1t += dot4I8Packed(r2u1q.y, x1_1);
+
 r2u1t += dot4I8Packed(r2u1q.z, x1_2);
+
 r2u1t += dot4I8Packed(r2u1q.w, x1_3);
+
 let r2u1dot = r2u1d * x1_d0 * f32(r2u1t);
 
                 acc2 += r2u1dot;
             }
             var acc3 = 0.0;
             {
-var r3u0t = dot4I8Packed(r3u0q.x, x0_0);
+var r3u0t = 0;
+
+r3u0t += dot4I8Packed(r3u0q.x, x0_0);
+
 r3u0t += dot4I8Packed(r3u0q.y, x0_1);
+
 r3u0t += dot4I8Packed(r3u0q.z, x0_2);
+
 r3u0t += dot4I8Packed(r3u0q.w, x0_3);
+
 let r3u0dot = r3u0d * x0_d0 * f32(r3u0t);
 
                 acc3 += r3u0dot;
             }
             {
-var r3u1t = dot4I8Packed(r3u1q.x, x1_0);
+var r3u1t = 0;
+
+r3u1t += dot4I8Packed(r3u1q.x, x1_0);
+
 r3u1t += dot4I8Packed(r3u1q.y, x1_1);
+
 r3u1t += dot4I8Packed(r3u1q.z, x1_2);
+
 r3u1t += dot4I8Packed(r3u1q.w, x1_3);
+
 let r3u1dot = r3u1d * x1_d0 * f32(r3u1t);
 
                 acc3 += r3u1dot;

@@ -289,7 +289,8 @@ impl Expander<'_> {
 
     /// How products of one column take x.
     fn vec_act(&self) -> VecAct {
-        if self.config.int8 { VecAct::I8 } else { VecAct::F32 }
+        let default = if self.caps.int_dot { VecAct::I16 } else { VecAct::F32 };
+        self.config.inputs.unwrap_or(default)
     }
 
     fn many(&self, columns: Columns) -> Columns {

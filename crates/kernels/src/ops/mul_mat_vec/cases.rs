@@ -19,17 +19,17 @@ fn limit(f: &Format) -> f64 {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for act in [Act::F32, Act::I8] {
+    for act in [Act::F32, Act::I16, Act::I8] {
         for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
             for (m, k) in [(16, 256), (1, 256), (7, 1024), (33, 512), (0, 256), (5, 4096)] {
                 out.push(plain(f, m, k, Epilogue::Store, None, false, act));
             }
             // Teams that go over many rows; rows that take several passes; four rows at once.
-            let tune = |rows, fill, team| Some(MatVecTune { rows, fill, team });
-            out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(4, 64, 512)));
-            out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(4, 1, 64)));
-            out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(2, 128, 32)));
-            out.push(plain_of(f, 18, 2048, Epilogue::Swiglu, Some(1e-5), false, act, tune(2, 1, 64)));
+            let tune = |fill, team| Some(MatVecTune { fill, team });
+            out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
+            out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
+            out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(128, 32)));
+            out.push(plain_of(f, 18, 2048, Epilogue::Swiglu, Some(1e-5), false, act, tune(1, 64)));
             out.push(plain(f, 19, 512, Epilogue::Add, None, false, act));
             out.push(plain(f, 19, 512, Epilogue::Store, Some(1e-5), true, act));
             out.push(plain(f, 18, 256, Epilogue::Swiglu, Some(1e-6), false, act));
@@ -82,7 +82,7 @@ fn plain(
 
 /// x as the kernel sees it, normalised (with the weights, by the root mean square) if `norm`.
 fn seen(format: &Format, act: Act, x: &[f32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
-    if act == Act::F32 || format.run == 0 {
+    if act != Act::I8 || format.run == 0 {
         return norm.map_or(x.to_vec(), |(w, eps)| rms_norm::reference::rms_norm(x, Some(w), eps));
     }
     // Rounding comes before the division by the root mean square, which is one factor for all.
