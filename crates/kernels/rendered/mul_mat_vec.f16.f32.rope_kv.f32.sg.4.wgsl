@@ -7,8 +7,10 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override SLOTS: u32 = 1u;
+override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
 override Y0: u32 = 0u;
@@ -112,8 +114,13 @@ fn w_load4(b: u32, e: u32) -> vec4<f32> {
 fn w2_load4(b: u32, e: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(w2[b * 2u + (e >> 2u)]);
 }
-// Of every team: SUBS partial sums of each row, then of the squares of x.
+// Of every team: SUBS partial sums of each row.
 var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by fours, one place of padding after each run against bank conflicts.
+var<workgroup> xs: array<vec4<f32>, QUADS>;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -133,6 +140,7 @@ fn team_sum(v: f32) -> f32 {
     }
     return r;
 }
+fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -162,7 +170,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let lane = tid % T;
 
     let group_idx = group.y * groups.x + group.x;
-    let part0 = team * (BATCH * 4u + 1u);
+    let part0 = team * BATCH * 4u;
     let width = min(T, subgroup_size);
     let sub = lane / width;
     let n_sub = T / width;
@@ -278,44 +286,73 @@ r3u2q = w[at3 + u2];
 r3u3q = w[at3 + u3];
 
         }
-        let e0 = (u0 << 3u);
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w_units);
-        var v0_1 = select(vec4<f32>(), load_x(e0 + 4u), k0 < w_units);
-        let e1 = (u1 << 3u);
-        var v1_0 = select(vec4<f32>(), load_x(e1 + 0u), k1 < w_units);
-        var v1_1 = select(vec4<f32>(), load_x(e1 + 4u), k1 < w_units);
-        let e2 = (u2 << 3u);
-        var v2_0 = select(vec4<f32>(), load_x(e2 + 0u), k2 < w_units);
-        var v2_1 = select(vec4<f32>(), load_x(e2 + 4u), k2 < w_units);
-        let e3 = (u3 << 3u);
-        var v3_0 = select(vec4<f32>(), load_x(e3 + 0u), k3 < w_units);
-        var v3_1 = select(vec4<f32>(), load_x(e3 + 4u), k3 < w_units);
-        if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v0_1, v0_1);
-            v0_1 *= aux[(e0 + 4u) / 4u];
-            ss += dot(v1_0, v1_0);
-            v1_0 *= aux[(e1 + 0u) / 4u];
-            ss += dot(v1_1, v1_1);
-            v1_1 *= aux[(e1 + 4u) / 4u];
-            ss += dot(v2_0, v2_0);
-            v2_0 *= aux[(e2 + 0u) / 4u];
-            ss += dot(v2_1, v2_1);
-            v2_1 *= aux[(e2 + 4u) / 4u];
-            ss += dot(v3_0, v3_0);
-            v3_0 *= aux[(e3 + 0u) / 4u];
-            ss += dot(v3_1, v3_1);
-            v3_1 *= aux[(e3 + 4u) / 4u];
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            xs[g * 5u + 0u] = v0;
+            xs[g * 5u + 1u] = v1;
+            xs[g * 5u + 2u] = v2;
+            xs[g * 5u + 3u] = v3;
         }
-        let x0_0 = v0_0;
-        let x0_1 = v0_1;
-        let x1_0 = v1_0;
-        let x1_1 = v1_1;
-        let x2_0 = v2_0;
-        let x2_1 = v2_1;
-        let x3_0 = v3_0;
-        let x3_1 = v3_1;
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = (u0 << 3u) - pass_ * RUNS * 16u;
+        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
+        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
+        let e1 = (u1 << 3u) - pass_ * RUNS * 16u;
+        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
+        let x1_1 = select(vec4<f32>(), xs[xs_at((e1 + 4u) / 4u)], k1 < w_units);
+        let e2 = (u2 << 3u) - pass_ * RUNS * 16u;
+        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
+        let x2_1 = select(vec4<f32>(), xs[xs_at((e2 + 4u) / 4u)], k2 < w_units);
+        let e3 = (u3 << 3u) - pass_ * RUNS * 16u;
+        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
+        let x3_1 = select(vec4<f32>(), xs[xs_at((e3 + 4u) / 4u)], k3 < w_units);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -652,48 +689,77 @@ r3u6q = w2[at3 + u6];
 r3u7q = w2[at3 + u7];
 
         }
-        let e0 = (u0 << 2u);
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w2_units);
-        let e1 = (u1 << 2u);
-        var v1_0 = select(vec4<f32>(), load_x(e1 + 0u), k1 < w2_units);
-        let e2 = (u2 << 2u);
-        var v2_0 = select(vec4<f32>(), load_x(e2 + 0u), k2 < w2_units);
-        let e3 = (u3 << 2u);
-        var v3_0 = select(vec4<f32>(), load_x(e3 + 0u), k3 < w2_units);
-        let e4 = (u4 << 2u);
-        var v4_0 = select(vec4<f32>(), load_x(e4 + 0u), k4 < w2_units);
-        let e5 = (u5 << 2u);
-        var v5_0 = select(vec4<f32>(), load_x(e5 + 0u), k5 < w2_units);
-        let e6 = (u6 << 2u);
-        var v6_0 = select(vec4<f32>(), load_x(e6 + 0u), k6 < w2_units);
-        let e7 = (u7 << 2u);
-        var v7_0 = select(vec4<f32>(), load_x(e7 + 0u), k7 < w2_units);
-        if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v1_0, v1_0);
-            v1_0 *= aux[(e1 + 0u) / 4u];
-            ss += dot(v2_0, v2_0);
-            v2_0 *= aux[(e2 + 0u) / 4u];
-            ss += dot(v3_0, v3_0);
-            v3_0 *= aux[(e3 + 0u) / 4u];
-            ss += dot(v4_0, v4_0);
-            v4_0 *= aux[(e4 + 0u) / 4u];
-            ss += dot(v5_0, v5_0);
-            v5_0 *= aux[(e5 + 0u) / 4u];
-            ss += dot(v6_0, v6_0);
-            v6_0 *= aux[(e6 + 0u) / 4u];
-            ss += dot(v7_0, v7_0);
-            v7_0 *= aux[(e7 + 0u) / 4u];
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            xs[g * 5u + 0u] = v0;
+            xs[g * 5u + 1u] = v1;
+            xs[g * 5u + 2u] = v2;
+            xs[g * 5u + 3u] = v3;
         }
-        let x0_0 = v0_0;
-        let x1_0 = v1_0;
-        let x2_0 = v2_0;
-        let x3_0 = v3_0;
-        let x4_0 = v4_0;
-        let x5_0 = v5_0;
-        let x6_0 = v6_0;
-        let x7_0 = v7_0;
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = (u0 << 2u) - pass_ * RUNS * 16u;
+        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w2_units);
+        let e1 = (u1 << 2u) - pass_ * RUNS * 16u;
+        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w2_units);
+        let e2 = (u2 << 2u) - pass_ * RUNS * 16u;
+        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w2_units);
+        let e3 = (u3 << 2u) - pass_ * RUNS * 16u;
+        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w2_units);
+        let e4 = (u4 << 2u) - pass_ * RUNS * 16u;
+        let x4_0 = select(vec4<f32>(), xs[xs_at((e4 + 0u) / 4u)], k4 < w2_units);
+        let e5 = (u5 << 2u) - pass_ * RUNS * 16u;
+        let x5_0 = select(vec4<f32>(), xs[xs_at((e5 + 0u) / 4u)], k5 < w2_units);
+        let e6 = (u6 << 2u) - pass_ * RUNS * 16u;
+        let x6_0 = select(vec4<f32>(), xs[xs_at((e6 + 0u) / 4u)], k6 < w2_units);
+        let e7 = (u7 << 2u) - pass_ * RUNS * 16u;
+        let x7_0 = select(vec4<f32>(), xs[xs_at((e7 + 0u) / 4u)], k7 < w2_units);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -953,16 +1019,14 @@ r3u7q = w2[at3 + u7];
     }
 
     }
-    if (NORM) {
-        ss = team_sum(ss);
-        if (writer) {
-            part[(part0 + BATCH * 4u) * SUBS + sub] = ss;
-        }
-    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
-        scale = 1.0 / sqrt(part_sum(part0 + BATCH * 4u, n_sub) / f32(K) + EPS);
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
     }
     if (!mine) {
         return;

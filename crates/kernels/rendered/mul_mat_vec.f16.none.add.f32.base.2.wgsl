@@ -5,7 +5,11 @@ override T: u32 = 32u;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
+override QUADS: u32 = 10u;override PARTS: u32 = 0u;
+override D: u32 = 64u;
 override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
@@ -31,8 +35,13 @@ fn w_load4(b: u32, e: u32) -> vec4<f32> {
 }
 
 var<workgroup> red: array<f32, 2u * WG>;
-// Of every team: SUBS partial sums of each row, then of the squares of x.
+// Of every team: SUBS partial sums of each row.
 var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by fours, one place of padding after each run against bank conflicts.
+var<workgroup> xs: array<vec4<f32>, QUADS>;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -41,12 +50,19 @@ fn part_sum(row: u32, n_sub: u32) -> f32 {
     }
     return r;
 }
+fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
         v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
     }
     return v;
+}
+// How much part s of a head weighs: (maximum, denominator) stand after all sums.
+fn part_stat(head: u32, s: u32) -> vec2<f32> {
+    let at = (K * PARTS) / 2u + head * PARTS + s;
+    let v = x[at / 2u];
+    return select(v.xy, v.zw, (at & 1u) != 0u);
 }
 fn affine(r: f32, row: u32) -> f32 {
     if (!AFFINE) {
@@ -63,7 +79,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let lane = tid % T;
 
     let group_idx = group.y * groups.x + group.x;
-    let part0 = team * (BATCH * 2u + 1u);
+    let part0 = team * BATCH * 2u;
     let sub = 0u;
     let n_sub = 1u;
     let writer = lane == 0u;
@@ -133,44 +149,95 @@ r1u2q = w[at1 + u2];
 r1u3q = w[at1 + u3];
 
         }
-        let e0 = (u0 << 3u);
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w_units);
-        var v0_1 = select(vec4<f32>(), load_x(e0 + 4u), k0 < w_units);
-        let e1 = (u1 << 3u);
-        var v1_0 = select(vec4<f32>(), load_x(e1 + 0u), k1 < w_units);
-        var v1_1 = select(vec4<f32>(), load_x(e1 + 4u), k1 < w_units);
-        let e2 = (u2 << 3u);
-        var v2_0 = select(vec4<f32>(), load_x(e2 + 0u), k2 < w_units);
-        var v2_1 = select(vec4<f32>(), load_x(e2 + 4u), k2 < w_units);
-        let e3 = (u3 << 3u);
-        var v3_0 = select(vec4<f32>(), load_x(e3 + 0u), k3 < w_units);
-        var v3_1 = select(vec4<f32>(), load_x(e3 + 4u), k3 < w_units);
-        if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v0_1, v0_1);
-            v0_1 *= aux[(e0 + 4u) / 4u];
-            ss += dot(v1_0, v1_0);
-            v1_0 *= aux[(e1 + 0u) / 4u];
-            ss += dot(v1_1, v1_1);
-            v1_1 *= aux[(e1 + 4u) / 4u];
-            ss += dot(v2_0, v2_0);
-            v2_0 *= aux[(e2 + 0u) / 4u];
-            ss += dot(v2_1, v2_1);
-            v2_1 *= aux[(e2 + 4u) / 4u];
-            ss += dot(v3_0, v3_0);
-            v3_0 *= aux[(e3 + 0u) / 4u];
-            ss += dot(v3_1, v3_1);
-            v3_1 *= aux[(e3 + 4u) / 4u];
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            if (PARTS > 0u && k < K) {
+                let head = k / D;
+                var top = -3.0e38;
+                for (var s = 0u; s < PARTS; s++) {
+                    top = max(top, part_stat(head, s).x);
+                }
+                var den = 0.0;
+                for (var s = 0u; s < PARTS; s++) {
+                    let stat = part_stat(head, s);
+                    let f = exp(stat.x - top);
+                    den += f * stat.y;
+                    let at = ((head * PARTS + s) * D + k % D) / 4u;
+                    v0 += f * x[at + 0u];
+                    v1 += f * x[at + 1u];
+                    v2 += f * x[at + 2u];
+                    v3 += f * x[at + 3u];
+                }
+                v0 /= den;
+                v1 /= den;
+                v2 /= den;
+                v3 /= den;
+            } else
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            xs[g * 5u + 0u] = v0;
+            xs[g * 5u + 1u] = v1;
+            xs[g * 5u + 2u] = v2;
+            xs[g * 5u + 3u] = v3;
         }
-        let x0_0 = v0_0;
-        let x0_1 = v0_1;
-        let x1_0 = v1_0;
-        let x1_1 = v1_1;
-        let x2_0 = v2_0;
-        let x2_1 = v2_1;
-        let x3_0 = v3_0;
-        let x3_1 = v3_1;
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = (u0 << 3u) - pass_ * RUNS * 16u;
+        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
+        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
+        let e1 = (u1 << 3u) - pass_ * RUNS * 16u;
+        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
+        let x1_1 = select(vec4<f32>(), xs[xs_at((e1 + 4u) / 4u)], k1 < w_units);
+        let e2 = (u2 << 3u) - pass_ * RUNS * 16u;
+        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
+        let x2_1 = select(vec4<f32>(), xs[xs_at((e2 + 4u) / 4u)], k2 < w_units);
+        let e3 = (u3 << 3u) - pass_ * RUNS * 16u;
+        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
+        let x3_1 = select(vec4<f32>(), xs[xs_at((e3 + 4u) / 4u)], k3 < w_units);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -279,26 +346,14 @@ r1u3q = w[at1 + u3];
         }
     }
 
-    if (NORM) {
-    workgroupBarrier();
-    red[0u * WG + tid] = ss;
-    workgroupBarrier();
-    for (var s = T / 2u; s > 0u; s = s / 2u) {
-        if (lane < s) {
-            red[0u * WG + tid] += red[0u * WG + tid + s];
-        }
-        workgroupBarrier();
-    }
-    ss = red[0u * WG + team * T];
-
-        if (writer) {
-            part[(part0 + BATCH * 2u) * SUBS + sub] = ss;
-        }
-    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
-        scale = 1.0 / sqrt(part_sum(part0 + BATCH * 2u, n_sub) / f32(K) + EPS);
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
     }
     if (!mine) {
         return;

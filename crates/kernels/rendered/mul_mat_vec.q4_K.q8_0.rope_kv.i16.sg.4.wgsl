@@ -7,6 +7,8 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
 override SLOTS: u32 = 1u;
 override K: u32 = 256u;
@@ -113,7 +115,10 @@ fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
     let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
     let d = unpack2x16float(s.x);
-    return vec4<f32>(d.x * f32(sc & 0xffu), d.x * f32(sc >> 8u), d.y * f32(mn & 0xffu), d.y * f32(mn >> 8u));
+    // Bytes below the exponent of 1024 in f16, see shared/bytes.
+    let scs = unpack2x16float((sc & 0xffu) | ((sc & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    return vec4<f32>(d.x * scs, d.y * mns);
 }
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     let c = e >> 6u;
@@ -131,8 +136,14 @@ fn w2_d(b: u32) -> f32 {
 fn w2_load4(b: u32, e: u32) -> vec4<f32> {
     return w2_d(b) * vec4<f32>(unpack4xI8(w2[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
 }
-// Of every team: SUBS partial sums of each row, then of the squares of x.
+// Of every team: SUBS partial sums of each row.
 var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by runs: bytes, (i16) high bytes, and (scale, scale * sum).
+var<workgroup> xs: array<vec4<u32>, RUNS>;
+var<workgroup> xhs: array<vec4<u32>, RUNS>;var<workgroup> xds: array<vec2<f32>, RUNS>;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -189,7 +200,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let lane = tid % T;
 
     let group_idx = group.y * groups.x + group.x;
-    let part0 = team * (BATCH * 4u + 1u);
+    let part0 = team * BATCH * 4u;
     let width = min(T, subgroup_size);
     let sub = lane / width;
     let n_sub = T / width;
@@ -259,101 +270,115 @@ r3u0q = w[at3 + u0];
 r3u0r = w[w_p1 + ((at3 + u0) >> 3u)];
 
         }
-        let e0 = ((u0 >> 3u) * 256u + ((u0 & 6u) << 5u) + ((u0 & 1u) << 4u));
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w_units);
-        var v0_1 = select(vec4<f32>(), load_x(e0 + 4u), k0 < w_units);
-        var v0_2 = select(vec4<f32>(), load_x(e0 + 8u), k0 < w_units);
-        var v0_3 = select(vec4<f32>(), load_x(e0 + 12u), k0 < w_units);
-        var v0_4 = select(vec4<f32>(), load_x(e0 + 32u), k0 < w_units);
-        var v0_5 = select(vec4<f32>(), load_x(e0 + 36u), k0 < w_units);
-        var v0_6 = select(vec4<f32>(), load_x(e0 + 40u), k0 < w_units);
-        var v0_7 = select(vec4<f32>(), load_x(e0 + 44u), k0 < w_units);
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+            let top = max(max(m.x, m.y), max(m.z, m.w));
+            let inverse = select(0.0, 32512.0 / top, top > 0.0);
+            let b0 = integers(v0 * inverse);
+            let x0 = pack8(b0);
+            let x0h = pack8((b0 + 128u) >> vec4<u32>(8u));
+            let b1 = integers(v1 * inverse);
+            let x1 = pack8(b1);
+            let x1h = pack8((b1 + 128u) >> vec4<u32>(8u));
+            let b2 = integers(v2 * inverse);
+            let x2 = pack8(b2);
+            let x2h = pack8((b2 + 128u) >> vec4<u32>(8u));
+            let b3 = integers(v3 * inverse);
+            let x3 = pack8(b3);
+            let x3h = pack8((b3 + 128u) >> vec4<u32>(8u));
+            xs[g] = vec4<u32>(x0, x1, x2, x3);
+            xhs[g] = vec4<u32>(x0h, x1h, x2h, x3h);
+var ones = 0;
+var onesh = 0;
+ones += dot4I8Packed(0x01010101u, x0);
+onesh += dot4I8Packed(0x01010101u, x0h);
+ones += dot4I8Packed(0x01010101u, x1);
+onesh += dot4I8Packed(0x01010101u, x1h);
+ones += dot4I8Packed(0x01010101u, x2);
+onesh += dot4I8Packed(0x01010101u, x2h);
+ones += dot4I8Packed(0x01010101u, x3);
+onesh += dot4I8Packed(0x01010101u, x3h);
+            let d = top / 32512.0;
+            xds[g] = vec2<f32>(d, d * f32((onesh << 8u) + ones));
+        }
         if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v0_1, v0_1);
-            v0_1 *= aux[(e0 + 4u) / 4u];
-            ss += dot(v0_2, v0_2);
-            v0_2 *= aux[(e0 + 8u) / 4u];
-            ss += dot(v0_3, v0_3);
-            v0_3 *= aux[(e0 + 12u) / 4u];
-            ss += dot(v0_4, v0_4);
-            v0_4 *= aux[(e0 + 32u) / 4u];
-            ss += dot(v0_5, v0_5);
-            v0_5 *= aux[(e0 + 36u) / 4u];
-            ss += dot(v0_6, v0_6);
-            v0_6 *= aux[(e0 + 40u) / 4u];
-            ss += dot(v0_7, v0_7);
-            v0_7 *= aux[(e0 + 44u) / 4u];
+            squares[tid] = ss;
         }
-        var m0_0 = abs(v0_0);
-        m0_0 = max(m0_0, abs(v0_1));
-        m0_0 = max(m0_0, abs(v0_2));
-        m0_0 = max(m0_0, abs(v0_3));
-        let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
-        let i0_0 = select(0.0, 32512.0 / t0_0, t0_0 > 0.0);
-        let x0_d0 = t0_0 / 32512.0;
-        let b0_0 = integers(v0_0 * i0_0);
-        let x0_0 = pack8(b0_0);
-        let x0_0h = pack8((b0_0 + 128u) >> vec4<u32>(8u));
-        let b0_1 = integers(v0_1 * i0_0);
-        let x0_1 = pack8(b0_1);
-        let x0_1h = pack8((b0_1 + 128u) >> vec4<u32>(8u));
-        let b0_2 = integers(v0_2 * i0_0);
-        let x0_2 = pack8(b0_2);
-        let x0_2h = pack8((b0_2 + 128u) >> vec4<u32>(8u));
-        let b0_3 = integers(v0_3 * i0_0);
-        let x0_3 = pack8(b0_3);
-        let x0_3h = pack8((b0_3 + 128u) >> vec4<u32>(8u));
-        var s0_0 = 0.0;
-        {
-var ones = 0;
-var onesh = 0;
-ones += dot4I8Packed(0x01010101u, x0_0);
-onesh += dot4I8Packed(0x01010101u, x0_0h);
-ones += dot4I8Packed(0x01010101u, x0_1);
-onesh += dot4I8Packed(0x01010101u, x0_1h);
-ones += dot4I8Packed(0x01010101u, x0_2);
-onesh += dot4I8Packed(0x01010101u, x0_2h);
-ones += dot4I8Packed(0x01010101u, x0_3);
-onesh += dot4I8Packed(0x01010101u, x0_3h);
-            s0_0 = x0_d0 * f32((onesh << 8u) + ones);
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
         }
-        let x0_s0 = s0_0;
-        var m0_1 = abs(v0_4);
-        m0_1 = max(m0_1, abs(v0_5));
-        m0_1 = max(m0_1, abs(v0_6));
-        m0_1 = max(m0_1, abs(v0_7));
-        let t0_1 = max(max(m0_1.x, m0_1.y), max(m0_1.z, m0_1.w));
-        let i0_1 = select(0.0, 32512.0 / t0_1, t0_1 > 0.0);
-        let x0_d1 = t0_1 / 32512.0;
-        let b0_4 = integers(v0_4 * i0_1);
-        let x0_4 = pack8(b0_4);
-        let x0_4h = pack8((b0_4 + 128u) >> vec4<u32>(8u));
-        let b0_5 = integers(v0_5 * i0_1);
-        let x0_5 = pack8(b0_5);
-        let x0_5h = pack8((b0_5 + 128u) >> vec4<u32>(8u));
-        let b0_6 = integers(v0_6 * i0_1);
-        let x0_6 = pack8(b0_6);
-        let x0_6h = pack8((b0_6 + 128u) >> vec4<u32>(8u));
-        let b0_7 = integers(v0_7 * i0_1);
-        let x0_7 = pack8(b0_7);
-        let x0_7h = pack8((b0_7 + 128u) >> vec4<u32>(8u));
-        var s0_1 = 0.0;
-        {
-var ones = 0;
-var onesh = 0;
-ones += dot4I8Packed(0x01010101u, x0_4);
-onesh += dot4I8Packed(0x01010101u, x0_4h);
-ones += dot4I8Packed(0x01010101u, x0_5);
-onesh += dot4I8Packed(0x01010101u, x0_5h);
-ones += dot4I8Packed(0x01010101u, x0_6);
-onesh += dot4I8Packed(0x01010101u, x0_6h);
-ones += dot4I8Packed(0x01010101u, x0_7);
-onesh += dot4I8Packed(0x01010101u, x0_7h);
-            s0_1 = x0_d1 * f32((onesh << 8u) + ones);
-        }
-        let x0_s1 = s0_1;
+
+        // This thread's values of x.
+        let e0 = ((u0 >> 3u) * 256u + ((u0 & 6u) << 5u) + ((u0 & 1u) << 4u)) - pass_ * RUNS * 16u;
+        let g0_0 = (e0 + 0u) / 16u;
+        let b0_0 = xs[g0_0];
+        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w_units);
+        let x0_d0 = d0_0.x;
+        let x0_s0 = d0_0.y;
+        let x0_0 = b0_0.x;
+        let x0_1 = b0_0.y;
+        let x0_2 = b0_0.z;
+        let x0_3 = b0_0.w;
+        let h0_0 = xhs[g0_0];
+        let x0_0h = h0_0.x;
+        let x0_1h = h0_0.y;
+        let x0_2h = h0_0.z;
+        let x0_3h = h0_0.w;
+        let g0_1 = (e0 + 32u) / 16u;
+        let b0_1 = xs[g0_1];
+        let d0_1 = select(vec2<f32>(), xds[g0_1], k0 < w_units);
+        let x0_d1 = d0_1.x;
+        let x0_s1 = d0_1.y;
+        let x0_4 = b0_1.x;
+        let x0_5 = b0_1.y;
+        let x0_6 = b0_1.z;
+        let x0_7 = b0_1.w;
+        let h0_1 = xhs[g0_1];
+        let x0_4h = h0_1.x;
+        let x0_5h = h0_1.y;
+        let x0_6h = h0_1.z;
+        let x0_7h = h0_1.w;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -574,102 +599,116 @@ r3u1q = w2[at3 + u1];
 r3u1d = w2_d((at3 + u1) >> 1u);
 
         }
-        let e0 = (u0 << 4u);
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w2_units);
-        var v0_1 = select(vec4<f32>(), load_x(e0 + 4u), k0 < w2_units);
-        var v0_2 = select(vec4<f32>(), load_x(e0 + 8u), k0 < w2_units);
-        var v0_3 = select(vec4<f32>(), load_x(e0 + 12u), k0 < w2_units);
-        let e1 = (u1 << 4u);
-        var v1_0 = select(vec4<f32>(), load_x(e1 + 0u), k1 < w2_units);
-        var v1_1 = select(vec4<f32>(), load_x(e1 + 4u), k1 < w2_units);
-        var v1_2 = select(vec4<f32>(), load_x(e1 + 8u), k1 < w2_units);
-        var v1_3 = select(vec4<f32>(), load_x(e1 + 12u), k1 < w2_units);
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+            let top = max(max(m.x, m.y), max(m.z, m.w));
+            let inverse = select(0.0, 32512.0 / top, top > 0.0);
+            let b0 = integers(v0 * inverse);
+            let x0 = pack8(b0);
+            let x0h = pack8((b0 + 128u) >> vec4<u32>(8u));
+            let b1 = integers(v1 * inverse);
+            let x1 = pack8(b1);
+            let x1h = pack8((b1 + 128u) >> vec4<u32>(8u));
+            let b2 = integers(v2 * inverse);
+            let x2 = pack8(b2);
+            let x2h = pack8((b2 + 128u) >> vec4<u32>(8u));
+            let b3 = integers(v3 * inverse);
+            let x3 = pack8(b3);
+            let x3h = pack8((b3 + 128u) >> vec4<u32>(8u));
+            xs[g] = vec4<u32>(x0, x1, x2, x3);
+            xhs[g] = vec4<u32>(x0h, x1h, x2h, x3h);
+var ones = 0;
+var onesh = 0;
+ones += dot4I8Packed(0x01010101u, x0);
+onesh += dot4I8Packed(0x01010101u, x0h);
+ones += dot4I8Packed(0x01010101u, x1);
+onesh += dot4I8Packed(0x01010101u, x1h);
+ones += dot4I8Packed(0x01010101u, x2);
+onesh += dot4I8Packed(0x01010101u, x2h);
+ones += dot4I8Packed(0x01010101u, x3);
+onesh += dot4I8Packed(0x01010101u, x3h);
+            let d = top / 32512.0;
+            xds[g] = vec2<f32>(d, d * f32((onesh << 8u) + ones));
+        }
         if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v0_1, v0_1);
-            v0_1 *= aux[(e0 + 4u) / 4u];
-            ss += dot(v0_2, v0_2);
-            v0_2 *= aux[(e0 + 8u) / 4u];
-            ss += dot(v0_3, v0_3);
-            v0_3 *= aux[(e0 + 12u) / 4u];
-            ss += dot(v1_0, v1_0);
-            v1_0 *= aux[(e1 + 0u) / 4u];
-            ss += dot(v1_1, v1_1);
-            v1_1 *= aux[(e1 + 4u) / 4u];
-            ss += dot(v1_2, v1_2);
-            v1_2 *= aux[(e1 + 8u) / 4u];
-            ss += dot(v1_3, v1_3);
-            v1_3 *= aux[(e1 + 12u) / 4u];
+            squares[tid] = ss;
         }
-        var m0_0 = abs(v0_0);
-        m0_0 = max(m0_0, abs(v0_1));
-        m0_0 = max(m0_0, abs(v0_2));
-        m0_0 = max(m0_0, abs(v0_3));
-        let t0_0 = max(max(m0_0.x, m0_0.y), max(m0_0.z, m0_0.w));
-        let i0_0 = select(0.0, 32512.0 / t0_0, t0_0 > 0.0);
-        let x0_d0 = t0_0 / 32512.0;
-        let b0_0 = integers(v0_0 * i0_0);
-        let x0_0 = pack8(b0_0);
-        let x0_0h = pack8((b0_0 + 128u) >> vec4<u32>(8u));
-        let b0_1 = integers(v0_1 * i0_0);
-        let x0_1 = pack8(b0_1);
-        let x0_1h = pack8((b0_1 + 128u) >> vec4<u32>(8u));
-        let b0_2 = integers(v0_2 * i0_0);
-        let x0_2 = pack8(b0_2);
-        let x0_2h = pack8((b0_2 + 128u) >> vec4<u32>(8u));
-        let b0_3 = integers(v0_3 * i0_0);
-        let x0_3 = pack8(b0_3);
-        let x0_3h = pack8((b0_3 + 128u) >> vec4<u32>(8u));
-        var s0_0 = 0.0;
-        {
-var ones = 0;
-var onesh = 0;
-ones += dot4I8Packed(0x01010101u, x0_0);
-onesh += dot4I8Packed(0x01010101u, x0_0h);
-ones += dot4I8Packed(0x01010101u, x0_1);
-onesh += dot4I8Packed(0x01010101u, x0_1h);
-ones += dot4I8Packed(0x01010101u, x0_2);
-onesh += dot4I8Packed(0x01010101u, x0_2h);
-ones += dot4I8Packed(0x01010101u, x0_3);
-onesh += dot4I8Packed(0x01010101u, x0_3h);
-            s0_0 = x0_d0 * f32((onesh << 8u) + ones);
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
         }
-        let x0_s0 = s0_0;
-        var m1_0 = abs(v1_0);
-        m1_0 = max(m1_0, abs(v1_1));
-        m1_0 = max(m1_0, abs(v1_2));
-        m1_0 = max(m1_0, abs(v1_3));
-        let t1_0 = max(max(m1_0.x, m1_0.y), max(m1_0.z, m1_0.w));
-        let i1_0 = select(0.0, 32512.0 / t1_0, t1_0 > 0.0);
-        let x1_d0 = t1_0 / 32512.0;
-        let b1_0 = integers(v1_0 * i1_0);
-        let x1_0 = pack8(b1_0);
-        let x1_0h = pack8((b1_0 + 128u) >> vec4<u32>(8u));
-        let b1_1 = integers(v1_1 * i1_0);
-        let x1_1 = pack8(b1_1);
-        let x1_1h = pack8((b1_1 + 128u) >> vec4<u32>(8u));
-        let b1_2 = integers(v1_2 * i1_0);
-        let x1_2 = pack8(b1_2);
-        let x1_2h = pack8((b1_2 + 128u) >> vec4<u32>(8u));
-        let b1_3 = integers(v1_3 * i1_0);
-        let x1_3 = pack8(b1_3);
-        let x1_3h = pack8((b1_3 + 128u) >> vec4<u32>(8u));
-        var s1_0 = 0.0;
-        {
-var ones = 0;
-var onesh = 0;
-ones += dot4I8Packed(0x01010101u, x1_0);
-onesh += dot4I8Packed(0x01010101u, x1_0h);
-ones += dot4I8Packed(0x01010101u, x1_1);
-onesh += dot4I8Packed(0x01010101u, x1_1h);
-ones += dot4I8Packed(0x01010101u, x1_2);
-onesh += dot4I8Packed(0x01010101u, x1_2h);
-ones += dot4I8Packed(0x01010101u, x1_3);
-onesh += dot4I8Packed(0x01010101u, x1_3h);
-            s1_0 = x1_d0 * f32((onesh << 8u) + ones);
-        }
-        let x1_s0 = s1_0;
+
+        // This thread's values of x.
+        let e0 = (u0 << 4u) - pass_ * RUNS * 16u;
+        let g0_0 = (e0 + 0u) / 16u;
+        let b0_0 = xs[g0_0];
+        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w2_units);
+        let x0_d0 = d0_0.x;
+        let x0_s0 = d0_0.y;
+        let x0_0 = b0_0.x;
+        let x0_1 = b0_0.y;
+        let x0_2 = b0_0.z;
+        let x0_3 = b0_0.w;
+        let h0_0 = xhs[g0_0];
+        let x0_0h = h0_0.x;
+        let x0_1h = h0_0.y;
+        let x0_2h = h0_0.z;
+        let x0_3h = h0_0.w;
+        let e1 = (u1 << 4u) - pass_ * RUNS * 16u;
+        let g1_0 = (e1 + 0u) / 16u;
+        let b1_0 = xs[g1_0];
+        let d1_0 = select(vec2<f32>(), xds[g1_0], k1 < w2_units);
+        let x1_d0 = d1_0.x;
+        let x1_s0 = d1_0.y;
+        let x1_0 = b1_0.x;
+        let x1_1 = b1_0.y;
+        let x1_2 = b1_0.z;
+        let x1_3 = b1_0.w;
+        let h1_0 = xhs[g1_0];
+        let x1_0h = h1_0.x;
+        let x1_1h = h1_0.y;
+        let x1_2h = h1_0.z;
+        let x1_3h = h1_0.w;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -849,16 +888,14 @@ r3u1d = w2_d((at3 + u1) >> 1u);
     }
 
     }
-    if (NORM) {
-        ss = team_sum(ss);
-        if (writer) {
-            part[(part0 + BATCH * 4u) * SUBS + sub] = ss;
-        }
-    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
-        scale = 1.0 / sqrt(part_sum(part0 + BATCH * 4u, n_sub) / f32(K) + EPS);
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
     }
     if (!mine) {
         return;

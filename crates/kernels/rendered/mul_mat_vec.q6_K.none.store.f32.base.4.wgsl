@@ -5,8 +5,10 @@ override T: u32 = 32u;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override SLOTS: u32 = 1u;
+override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
 override Y0: u32 = 0u;
@@ -52,8 +54,13 @@ fn w_load4(b: u32, e: u32) -> vec4<f32> {
 }
 
 var<workgroup> red: array<f32, 4u * WG>;
-// Of every team: SUBS partial sums of each row, then of the squares of x.
+// Of every team: SUBS partial sums of each row.
 var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by fours, one place of padding after each run against bank conflicts.
+var<workgroup> xs: array<vec4<f32>, QUADS>;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -62,6 +69,7 @@ fn part_sum(row: u32, n_sub: u32) -> f32 {
     }
     return r;
 }
+fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -84,7 +92,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let lane = tid % T;
 
     let group_idx = group.y * groups.x + group.x;
-    let part0 = team * (BATCH * 4u + 1u);
+    let part0 = team * BATCH * 4u;
     let sub = 0u;
     let n_sub = 1u;
     let writer = lane == 0u;
@@ -160,41 +168,70 @@ r3u0r.y = w[w_p2 + ((at3 + u0) >> 3u)][(((at3 + u0) >> 1u) & 2u) + 1u];
 r3u0d = w_d((at3 + u0) >> 3u);
 
         }
-        let e0 = ((u0 >> 2u) * 128u + ((u0 & 3u) << 4u));
-        var v0_0 = select(vec4<f32>(), load_x(e0 + 0u), k0 < w_units);
-        var v0_1 = select(vec4<f32>(), load_x(e0 + 4u), k0 < w_units);
-        var v0_2 = select(vec4<f32>(), load_x(e0 + 8u), k0 < w_units);
-        var v0_3 = select(vec4<f32>(), load_x(e0 + 12u), k0 < w_units);
-        var v0_4 = select(vec4<f32>(), load_x(e0 + 64u), k0 < w_units);
-        var v0_5 = select(vec4<f32>(), load_x(e0 + 68u), k0 < w_units);
-        var v0_6 = select(vec4<f32>(), load_x(e0 + 72u), k0 < w_units);
-        var v0_7 = select(vec4<f32>(), load_x(e0 + 76u), k0 < w_units);
-        if (NORM) {
-            ss += dot(v0_0, v0_0);
-            v0_0 *= aux[(e0 + 0u) / 4u];
-            ss += dot(v0_1, v0_1);
-            v0_1 *= aux[(e0 + 4u) / 4u];
-            ss += dot(v0_2, v0_2);
-            v0_2 *= aux[(e0 + 8u) / 4u];
-            ss += dot(v0_3, v0_3);
-            v0_3 *= aux[(e0 + 12u) / 4u];
-            ss += dot(v0_4, v0_4);
-            v0_4 *= aux[(e0 + 64u) / 4u];
-            ss += dot(v0_5, v0_5);
-            v0_5 *= aux[(e0 + 68u) / 4u];
-            ss += dot(v0_6, v0_6);
-            v0_6 *= aux[(e0 + 72u) / 4u];
-            ss += dot(v0_7, v0_7);
-            v0_7 *= aux[(e0 + 76u) / 4u];
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            xs[g * 5u + 0u] = v0;
+            xs[g * 5u + 1u] = v1;
+            xs[g * 5u + 2u] = v2;
+            xs[g * 5u + 3u] = v3;
         }
-        let x0_0 = v0_0;
-        let x0_1 = v0_1;
-        let x0_2 = v0_2;
-        let x0_3 = v0_3;
-        let x0_4 = v0_4;
-        let x0_5 = v0_5;
-        let x0_6 = v0_6;
-        let x0_7 = v0_7;
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = ((u0 >> 2u) * 128u + ((u0 & 3u) << 4u)) - pass_ * RUNS * 16u;
+        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
+        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
+        let x0_2 = select(vec4<f32>(), xs[xs_at((e0 + 8u) / 4u)], k0 < w_units);
+        let x0_3 = select(vec4<f32>(), xs[xs_at((e0 + 12u) / 4u)], k0 < w_units);
+        let x0_4 = select(vec4<f32>(), xs[xs_at((e0 + 64u) / 4u)], k0 < w_units);
+        let x0_5 = select(vec4<f32>(), xs[xs_at((e0 + 68u) / 4u)], k0 < w_units);
+        let x0_6 = select(vec4<f32>(), xs[xs_at((e0 + 72u) / 4u)], k0 < w_units);
+        let x0_7 = select(vec4<f32>(), xs[xs_at((e0 + 76u) / 4u)], k0 < w_units);
         // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
         let x0_s0 = dot(x0_0 + x0_1 + x0_2 + x0_3, vec4<f32>(1.0));
         let x0_s1 = dot(x0_4 + x0_5 + x0_6 + x0_7, vec4<f32>(1.0));
@@ -344,26 +381,14 @@ r3u0d = w_d((at3 + u0) >> 3u);
         }
     }
 
-    if (NORM) {
-    workgroupBarrier();
-    red[0u * WG + tid] = ss;
-    workgroupBarrier();
-    for (var s = T / 2u; s > 0u; s = s / 2u) {
-        if (lane < s) {
-            red[0u * WG + tid] += red[0u * WG + tid + s];
-        }
-        workgroupBarrier();
-    }
-    ss = red[0u * WG + team * T];
-
-        if (writer) {
-            part[(part0 + BATCH * 4u) * SUBS + sub] = ss;
-        }
-    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
-        scale = 1.0 / sqrt(part_sum(part0 + BATCH * 4u, n_sub) / f32(K) + EPS);
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
     }
     if (!mine) {
         return;

@@ -85,7 +85,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 18,
         planes: &[plane(2, 16), plane(0, 2)],
         unit: 32,
-        run: 8,
+        run: 4,
         offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
     },
     Format {

@@ -456,6 +456,7 @@ impl Expander<'_> {
                         epilogue,
                         y0: at,
                         act: self.vec_act(),
+                        parts: None,
                         tune: None,
                     };
                     self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte);
@@ -524,6 +525,7 @@ impl Expander<'_> {
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
                 act: self.vec_act(),
+                parts: None,
                 tune: None,
             };
             let bind = vec![
@@ -581,6 +583,7 @@ impl Expander<'_> {
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
                     act: self.vec_act(),
+                    parts: None,
                     tune: None,
                 };
                 // Formats that no rendered pair has take the longer way below.

@@ -75,6 +75,15 @@ pub enum Act {
 }
 
 impl Act {
+    /// Bytes of 16 prepared values.
+    const fn run_bytes(self) -> u32 {
+        match self {
+            Act::F32 => 80,
+            Act::I16 => 40,
+            Act::I8 => 24,
+        }
+    }
+
     const fn word(self) -> &'static str {
         match self {
             Act::F32 => "f32",
@@ -84,13 +93,22 @@ impl Act {
     }
 }
 
+/// Parts that `attention` leaves of every head.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// Parts of a head.
+    pub n: u32,
+    /// Channels a head, a multiple of 16.
+    pub d: u32,
+}
+
 /// Numbers that change the speed of a product and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatVecTune {
     /// Threads that the device is given at once; a team takes as many rows as that asks for.
     pub fill: u32,
-    /// Threads of a team at most.
-    pub team: u32,
+    /// Threads of a workgroup, as far as teams go into it.
+    pub group: u32,
 }
 
 impl MatVecTune {
@@ -100,9 +118,9 @@ impl MatVecTune {
         // HACK
         if let Ok(t) = std::env::var("CHASKI_MATVEC") {
             let v: Vec<u32> = t.split(',').map(|v| v.parse().unwrap()).collect();
-            return MatVecTune { fill: v[0] << 10, team: v[1] };
+            return MatVecTune { fill: v[0] << 10, group: v[1] };
         }
-        MatVecTune { fill, team: 512 }
+        MatVecTune { fill, group: 256 }
     }
 }
 
@@ -132,6 +150,8 @@ pub struct MulMatVec {
     pub affine: Option<u32>,
     /// What happens to the products.
     pub epilogue: Epilogue,
+    /// x is what attention left in parts, to be joined first; only with [`Epilogue::Add`].
+    pub parts: Option<Parts>,
     /// Index of row 0 in y.
     pub y0: u32,
     /// How x is multiplied.
@@ -150,15 +170,19 @@ struct Split {
 }
 
 impl Split {
-    /// Teams for rows of `n_col` values, `n_batch` batches of `rows` rows.
-    fn new(caps: &Caps, tune: &MatVecTune, n_col: u32, n_batch: u32, rows: u32, outs: u32) -> Self {
+    /// Teams for rows of `n_col` values, `n_batch` batches of `rows` rows and `outs` outputs.
+    fn new(caps: &Caps, tune: &MatVecTune, act: Act, n_col: u32, n_batch: u32, rows: u32, outs: u32) -> Self {
         let want = n_col.div_ceil(HOLD).max(4);
-        let cap = tune.team.min(caps.max_threads);
+        // Prepared values of a team, and room for what else there is.
+        let unit_bytes = 2 * act.run_bytes();
+        let room = caps.max_workgroup_bytes.saturating_sub(4096 + 4 * rows * tune.group) / unit_bytes;
+        let cap = caps.max_threads.min(512).min(room.max(4));
         let (team, passes, subs) = match caps.subgroup {
             // A part of a subgroup, if its size is certain.
             Some((min, _)) if want.next_power_of_two() <= min => (want.next_power_of_two(), 1, 1),
             Some((min, max)) => {
-                let passes = want.div_ceil(cap.max(max) / max * max);
+                let cap = cap.max(max) / max * max;
+                let passes = want.div_ceil(cap);
                 let team = want.div_ceil(passes).next_multiple_of(max);
                 (team, passes, team / min)
             }
@@ -167,10 +191,10 @@ impl Split {
                 (team, want.div_ceil(team), 1)
             }
         };
-        // Small teams share a workgroup.
-        let wg = if team >= 128 { team } else { team * (128.min(caps.max_threads) / team).max(1) };
-        // Partial sums stay within 8 KiB, and each thread finishes one output.
-        let most = (2048 / (wg / team) / subs).saturating_sub(1) / rows;
+        // Small teams share a workgroup, which prepares x once for all of them.
+        let wg = team * (tune.group.min(caps.max_threads) / team).max(1);
+        // Partial sums stay within 2 KiB, and each thread finishes one output.
+        let most = 512 / (wg / team) / subs / rows;
         let batch = n_batch.div_ceil((tune.fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
         Split { wg, team, passes, subs, batch }
     }
@@ -181,13 +205,14 @@ impl Split {
     }
 
     fn constants(&self, caps: &Caps, rows: u32) -> Vec<(&'static str, f64)> {
-        let part = (self.batch * rows + 1) * self.subs * (self.wg / self.team);
+        let part = self.batch * rows * self.subs * (self.wg / self.team);
         let mut c = vec![
             ("WG", self.wg.into()),
             ("T", self.team.into()),
             ("SUBS", self.subs.into()),
             ("PART", part.into()),
             ("PASSES", self.passes.into()),
+            ("RUNS", (2 * self.team).into()),
             ("BATCH", self.batch.into()),
         ];
         if let Some((_, max)) = caps.subgroup {
@@ -214,8 +239,13 @@ impl MulMatVec {
         };
         let n_row = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
         let m = if epi == "glu" { n_row / 2 } else { n_row };
-        let split = Split::new(caps, &tune, self.w.n_col, m.div_ceil(outs), rows, outs.min(rows));
+        let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
+        let act = if plain { Act::F32 } else { self.act };
+        let split = Split::new(caps, &tune, act, self.w.n_col, m.div_ceil(outs), rows, outs.min(rows));
         let mut constants = split.constants(caps, rows);
+        if act == Act::F32 {
+            constants.push(("QUADS", (10 * split.team).into()));
+        }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
         constants.extend([
             ("K", self.w.n_col.into()),
@@ -226,6 +256,14 @@ impl MulMatVec {
         ]);
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
+        }
+        if let Some(parts) = self.parts {
+            if parts.d % 16 != 0 || epi != "add" || self.norm.is_some() {
+                let (what, expected) =
+                    ("channels a head of joined parts", "a multiple of 16, added to y".into());
+                return Err(DispatchError::Shape { op: OP.name, what, expected, found: parts.d.into() });
+            }
+            constants.extend([("PARTS", parts.n.into()), ("D", parts.d.into())]);
         }
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
@@ -249,7 +287,6 @@ impl MulMatVec {
         let per_group = split.wg / split.team;
         let mut groups = split.groups((m - self.w2.map_or(0, |w| w.n_row)).div_ceil(outs));
         constants.push(("SLOTS", (groups * per_group).into()));
-        let mut act = if self.w.format.run > 0 { self.act } else { Act::F32 };
         if let Some(w2) = &self.w2 {
             let layout = w2.layout();
             let second = split.groups(w2.n_row.div_ceil(outs));
@@ -260,9 +297,6 @@ impl MulMatVec {
                 ("w2_units", layout.units_per_row.into()),
             ]);
             groups += second;
-            if w2.format.run == 0 {
-                act = Act::F32;
-            }
         }
         let [x, y] = fold(groups, caps.max_groups);
         let why = format!(
