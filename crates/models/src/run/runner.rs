@@ -115,7 +115,7 @@ impl Runner {
                     page: 64,
                     kv_f16,
                     f16_tiles: config.f16_tiles,
-                    ring: 64,
+                    ring: 128,
                 };
                 let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;
                 Device::Gpu(Box::new(loaded))
