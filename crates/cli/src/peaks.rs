@@ -89,8 +89,11 @@ fn from_json(v: &Value) -> Option<Peaks> {
 /// Name and value of every number, for people.
 pub(crate) fn rows(p: &Peaks) -> Vec<(&'static str, String)> {
     let rate = |u: Unit| {
-        let what = if u == Unit::Int8 { "Top/s" } else { "TFLOP/s" };
-        p.rate(u).map_or("-".to_owned(), |r| format!("{:.2} {what}", r / 1e12))
+        let what = if u == Unit::Int8 { "op/s" } else { "FLOP/s" };
+        p.rate(u).map_or("-".to_owned(), |r| match r {
+            r if r < 1e12 => format!("{:.1} G{what}", r / 1e9),
+            r => format!("{:.1} T{what}", r / 1e12),
+        })
     };
     let bandwidth = |b: f64| format!("{:.1} GB/s", b / 1e9);
     let micros = |s: f64| format!("{:.2} µs", s * 1e6);
@@ -135,7 +138,7 @@ mod tests {
         };
         let mut v = to_json(&summary, &peaks);
         assert_eq!(from_json(&v), Some(peaks.clone()));
-        assert!(rows(&peaks).iter().any(|(_, v)| v == "400.00 TFLOP/s"));
+        assert!(rows(&peaks).iter().any(|(_, v)| v == "400.0 TFLOP/s"));
         v["version"] = 0.into();
         assert_eq!(from_json(&v), None);
         v = to_json(&summary, &peaks);
