@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chaski_models::{
-    AddSpecial, ChatTemplate, GenerateOptions, Generation, KvType, Message, Model, ParseSpecial, Runner,
-    RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
+    AddSpecial, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model, ParseSpecial,
+    Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions, Memory, Progress};
@@ -70,6 +70,12 @@ impl EngineBuilder {
     /// Products over many tokens may round their inputs to f16: faster, a little less exact. Off by default.
     pub fn f16_tiles(mut self, on: bool) -> Self {
         self.config.f16_tiles = on;
+        self
+    }
+
+    /// How products with quantised weights take their inputs when they make one token.
+    pub fn inputs(mut self, inputs: Inputs) -> Self {
+        self.config.inputs = inputs;
         self
     }
 

@@ -31,6 +31,7 @@ pub async fn memory_need(
         page: 64,
         kv_f16: kv.is_f16(model, n_ctx),
         f16_tiles: false,
+        inputs: None,
         ring: 128,
     };
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));

@@ -2,6 +2,7 @@
 //!
 //! A binary of its own: its allocator counts.
 #![allow(unsafe_code, reason = "a global allocator that counts is unsafe to write")]
+#![allow(clippy::print_stderr, reason = "a test reports what it found")]
 #![cfg(feature = "default-model")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -27,6 +27,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .kv(args.kv.into())
         .chunk(args.chunk)
         .f16_tiles(args.f16_tiles)
+        .inputs(args.inputs.into())
         .checked(args.checked)
         .device(args.device.clone())
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chaski::kernels::{Caps, FeatureSet};
-use chaski::{DeviceChoice, KvType, Mirostat, SamplerKind, SamplerParams, Source};
+use chaski::{DeviceChoice, Inputs, KvType, Mirostat, SamplerKind, SamplerParams, Source};
 
 /// The source of a model named on the command line; the built-in one if none is.
 pub(crate) fn source(model: Option<&PathBuf>) -> Source {
@@ -28,6 +28,31 @@ impl From<Kv> for KvType {
             Kv::Auto => KvType::Auto,
             Kv::F32 => KvType::F32,
             Kv::F16 => KvType::F16,
+        }
+    }
+}
+
+/// How products with quantised weights take their inputs.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum InputType {
+    /// i16 where the device multiplies bytes by fours, else f32
+    #[default]
+    Auto,
+    /// 32 bits: exact
+    F32,
+    /// 16 bits with a scale for each run: as exact as sums in f32
+    I16,
+    /// 8 bits with a scale for each run: fastest, a little less exact
+    I8,
+}
+
+impl From<InputType> for Inputs {
+    fn from(i: InputType) -> Inputs {
+        match i {
+            InputType::Auto => Inputs::Auto,
+            InputType::F32 => Inputs::F32,
+            InputType::I16 => Inputs::I16,
+            InputType::I8 => Inputs::I8,
         }
     }
 }
@@ -94,6 +119,9 @@ pub(crate) struct EngineArgs {
     /// Let products over many tokens round their inputs to f16: faster, a little less exact
     #[arg(long)]
     pub(crate) f16_tiles: bool,
+    /// How products with quantised weights take their inputs: i8 is fastest and a little less exact
+    #[arg(long, value_enum, default_value_t, value_name = "TYPE")]
+    pub(crate) inputs: InputType,
     /// Neither read nor write the driver's compiled kernels in the cache directory
     #[arg(long)]
     pub(crate) no_warm_cache: bool,

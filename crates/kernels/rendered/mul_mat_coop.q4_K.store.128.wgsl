@@ -26,7 +26,10 @@ fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
     let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
     let d = unpack2x16float(s.x);
-    return vec4<f32>(d.x * f32(sc & 0xffu), d.x * f32(sc >> 8u), d.y * f32(mn & 0xffu), d.y * f32(mn >> 8u));
+    // Bytes below the exponent of 1024 in f16, see shared/bytes.
+    let scs = unpack2x16float((sc & 0xffu) | ((sc & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    return vec4<f32>(d.x * scs, d.y * mns);
 }
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     let c = e >> 6u;

@@ -56,21 +56,24 @@ fn quad_channels(j: u32) -> vec4<u32> {
     let p = 4u * j;
     return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
 }
-fn quad_rotate(j: u32, pos: u32, v: vec4<f32>) -> vec4<f32> {
-    if (4u * j >= N_ROT) {
-        return v;
+// Cosine and sine of their two pairs; (1, 0) where nothing is rotated.
+fn quad_turn(j: u32, pos: u32) -> vec4<f32> {
+    var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
+    if (4u * j < N_ROT) {
+        turn = vec4<f32>(rope_cs(pos, 2u * j), turn.zw);
+        if (4u * j + 2u < N_ROT) {
+            turn = vec4<f32>(turn.xy, rope_cs(pos, 2u * j + 1u));
+        }
     }
+    return turn;
+}
+fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
     if (ROPE_NEOX) {
-        let a = rotate(v.xz, rope_cs(pos, 2u * j));
-        let b = rotate(v.yw, rope_cs(pos, 2u * j + 1u));
+        let a = rotate(v.xz, turn.xy);
+        let b = rotate(v.yw, turn.zw);
         return vec4<f32>(a.x, b.x, a.y, b.y);
     }
-    let a = rotate(v.xy, rope_cs(pos, 2u * j));
-    var b = v.zw;
-    if (4u * j + 2u < N_ROT) {
-        b = rotate(b, rope_cs(pos, 2u * j + 1u));
-    }
-    return vec4<f32>(a, b);
+    return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
 }
 
 @compute @workgroup_size(64)
@@ -90,7 +93,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let at = col * LDX;
     var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
     if (rotated) {
-        v = quad_rotate(quad, pos, v);
+        v = quad_rotate(quad_turn(quad, pos), v);
     }
     if (first < M_Q) {
         y[col * LDY + rows.x] = v.x;

@@ -31,6 +31,8 @@ pub struct Caps {
     pub f16: bool,
     /// Cooperative matrices of 16 x 16 x 16, f16 inputs and f32 sums, in subgroups of 32.
     pub coop: bool,
+    /// Sums of products of four bytes are one instruction, as far as can be told.
+    pub int_dot: bool,
     /// Threads a workgroup may have.
     pub max_threads: u32,
     /// Bytes of workgroup memory.
@@ -50,6 +52,7 @@ impl Caps {
             subgroup: None,
             f16: false,
             coop: false,
+            int_dot: false,
             max_threads: 256,
             max_workgroup_bytes: 16384,
             max_binding_bytes: 128 << 20,

@@ -22,7 +22,7 @@ pub struct Format {
     pub ty: GgmlType,
     /// Name of the type and of its template under `quant/`.
     pub name: &'static str,
-    /// The template that fulfils the contract (`base`, `decls`, `load16`, `dot_unit`).
+    /// The template that fulfils the contract (`base`, `decls`, `load16`, `unit_vars`, `unit_load`, `unit_dot`, and `unit_dot8` of formats with scales).
     pub template: &'static str,
     /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
     pub block: usize,
@@ -30,7 +30,7 @@ pub struct Format {
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
-    /// Values that `dot_unit` takes at once.
+    /// Values that `unit_dot` takes at once.
     pub unit: usize,
     /// Groups of four values that share a scale in a unit; 0 for plain types.
     pub run: usize,
@@ -85,7 +85,7 @@ pub static FORMATS: &[Format] = &[
         block_bytes: 18,
         planes: &[plane(2, 16), plane(0, 2)],
         unit: 32,
-        run: 8,
+        run: 4,
         offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
     },
     Format {
@@ -117,9 +117,9 @@ pub static FORMATS: &[Format] = &[
         block: 256,
         block_bytes: 210,
         planes: &[plane(0, 128), plane(128, 64), plane(192, 16), plane(208, 2)],
-        unit: 64,
+        unit: 32,
         run: 4,
-        offsets: &[0, 4, 8, 12, 32, 36, 40, 44, 64, 68, 72, 76, 96, 100, 104, 108],
+        offsets: &[0, 4, 8, 12, 64, 68, 72, 76],
     },
 ];
 
@@ -158,7 +158,7 @@ impl Matrix {
 pub struct DeviceLayout {
     /// Blocks in a row; the last is padded for plain types whose row is no multiple of 8.
     pub blocks_per_row: u32,
-    /// Units in a row, as `dot_unit` counts them.
+    /// Units in a row, as `unit_dot` counts them.
     pub units_per_row: u32,
     /// First byte of each plane, a multiple of 16.
     pub plane_start: Vec<u64>,

@@ -13,6 +13,7 @@ use crate::op::{OPS, Op, Value, Variant};
 /// Shared templates, by the name that `import` uses.
 const SHARED: &[(&str, &str)] = &[
     ("shared/bytes.wgsl.jinja", include_str!("shared/bytes.wgsl.jinja")),
+    ("shared/dot8.wgsl.jinja", include_str!("shared/dot8.wgsl.jinja")),
     ("shared/kv.wgsl.jinja", include_str!("shared/kv.wgsl.jinja")),
     ("shared/reduce.wgsl.jinja", include_str!("shared/reduce.wgsl.jinja")),
     ("shared/rope.wgsl.jinja", include_str!("shared/rope.wgsl.jinja")),

@@ -182,6 +182,7 @@ fn devices() -> Vec<(&'static str, Caps)> {
     let sg = Caps {
         subgroup: Some((32, 32)),
         f16: true,
+        int_dot: true,
         max_threads: 1024,
         max_workgroup_bytes: 49152,
         max_binding_bytes: (1 << 31) - 4,
@@ -204,6 +205,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         page: 64,
         kv_f16: true,
         f16_tiles: false,
+        inputs: None,
         ring: 64,
     }
 }

@@ -1,4 +1,5 @@
 //! A device is measured in the time given, with results that hold together.
+#![allow(clippy::print_stderr, reason = "a test reports what it found")]
 
 use std::time::{Duration, Instant};
 

@@ -17,7 +17,7 @@ use self::profile::Named;
 use self::range::{List, Pair};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Features, Ignored, Kv, device};
+use crate::options::{self, EngineArgs, Features, Ignored, InputType, Kv, device};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -74,6 +74,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "0|1", value_parser = range::list, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1")]
     f16_tiles: Vec<List>,
+    /// How products with quantised weights take their inputs
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
+    inputs: Vec<InputType>,
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,
@@ -266,7 +269,9 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     for model in models(args) {
         for device in &args.device {
             for &features in &features {
-                for &tiles in &values(&args.f16_tiles, 0) {
+                for (&tiles, &inputs) in
+                    values(&args.f16_tiles, 0).iter().flat_map(|t| args.inputs.iter().map(move |i| (t, i)))
+                {
                     for &n_batch in &values(&args.batch_size, 2048) {
                         for &chunk in &chunks {
                             for &kv in &kv {
@@ -278,6 +283,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     chunk: chunk.min(n_batch),
                                     checked: args.checked,
                                     f16_tiles: tiles != 0,
+                                    inputs,
                                     no_warm_cache: args.no_warm_cache,
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
@@ -311,6 +317,7 @@ struct Columns {
     device: bool,
     features: bool,
     tiles: bool,
+    inputs: bool,
     chunk: bool,
     kv: bool,
 }
@@ -323,6 +330,7 @@ impl Columns {
             device: any(&|e| Some(&e.device) != first.as_ref()),
             features: any(&|e| e.features.is_some()),
             tiles: any(&|e| e.f16_tiles),
+            inputs: any(&|e| e.inputs != InputType::Auto),
             chunk: any(&|e| e.chunk != 512),
             kv: any(&|e| e.kv != Kv::Auto),
         }
@@ -415,6 +423,8 @@ fn record(
     let (ns, rates) = (samples.ns(), samples.rates());
     let round = |x: f64| (x * 1e6).round() / 1e6;
     let e = &setup.engine;
+    let inputs = clap::ValueEnum::to_possible_value(&setup.engine.inputs)
+        .map_or(String::new(), |v| v.get_name().to_owned());
     let fields = json!({
         "build_commit": env!("CHASKI_COMMIT"),
         "build_number": env!("CHASKI_BUILD_NUMBER").parse::<u64>().unwrap_or(0),
@@ -448,6 +458,7 @@ fn record(
         "dispatches_per_layer": dispatches.map(|(per_layer, _)| per_layer),
         "feature_set": set,
         "f16_tiles": e.f16_tiles,
+        "inputs": inputs,
         "checked": e.checked,
         "driver": device.driver,
         "wgpu": env!("CHASKI_WGPU_VERSION"),
@@ -466,6 +477,7 @@ fn record(
     add(columns.kv, "type_kv", kv.to_owned());
     add(columns.features, "features", set.unwrap_or("-").to_owned());
     add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
+    add(columns.inputs, "inputs", inputs.clone());
     add(columns.device, "device", device.name);
     // Beside what llama-bench has too, in an object of its own: the macro has a limit.
     let more = json!({

@@ -6,4 +6,4 @@ mod runner;
 
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use perplexity::{Perplexity, perplexity};
-pub use runner::{KvType, Runner, RunnerConfig, Target};
+pub use runner::{Inputs, KvType, Runner, RunnerConfig, Target};

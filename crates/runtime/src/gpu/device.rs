@@ -162,6 +162,9 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)
             && has_coop_16(adapter),
+        // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
+        int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12)
+            && info.device_type != wgpu::DeviceType::Cpu,
         max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_binding_bytes: binding

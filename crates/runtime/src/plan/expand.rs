@@ -7,7 +7,7 @@ use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::glu::{Act, Glu};
 use chaski_kernels::ops::mul_mat::MulMat;
-use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{Act as VecAct, Epilogue, MulMatVec};
 use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
@@ -302,6 +302,12 @@ impl Expander<'_> {
         self.pool.acquire(self.words(width))
     }
 
+    /// How products of one column take x.
+    fn vec_act(&self) -> VecAct {
+        let default = if self.caps.int_dot { VecAct::I16 } else { VecAct::F32 };
+        self.config.inputs.unwrap_or(default)
+    }
+
     fn many(&self, columns: Columns) -> Columns {
         if self.n_col == 1 { Columns::Fixed } else { columns }
     }
@@ -466,8 +472,17 @@ impl Expander<'_> {
                     vec![("w", Slot::Weights { group, shard }), ("x", x), ("aux", Slot::Aux(aux)), ("y", y)];
                 if self.n_col == 1 {
                     let epilogue = if add { Epilogue::Add } else { Epilogue::Store };
-                    let call =
-                        MulMatVec { w: whole, w2: None, norm: eps, affine, epilogue, y0: at, rows: None };
+                    let call = MulMatVec {
+                        w: whole,
+                        w2: None,
+                        norm: eps,
+                        affine,
+                        epilogue,
+                        y0: at,
+                        act: self.vec_act(),
+                        parts: None,
+                        tune: None,
+                    };
                     self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte)
                         .col(moved, n_flop);
                 } else {
@@ -534,7 +549,9 @@ impl Expander<'_> {
                 affine,
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
-                rows: None,
+                act: self.vec_act(),
+                parts: None,
+                tune: None,
             };
             let bind = vec![
                 ("w", Slot::Weights { group, shard: 0 }),
@@ -595,7 +612,9 @@ impl Expander<'_> {
                     affine,
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
-                    rows: None,
+                    act: self.vec_act(),
+                    parts: None,
+                    tune: None,
                 };
                 // Formats that no rendered pair has take the longer way below.
                 match call.dispatch(self.caps) {

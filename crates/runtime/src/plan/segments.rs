@@ -1,5 +1,6 @@
 //! What a plan consists of: dispatches with what they bind, in segments that always run together.
 
+use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_kernels::{Dispatch, DispatchError, KvLayout, step};
 use ggml_format::GgmlType;
 
@@ -66,6 +67,8 @@ pub struct PlanConfig {
     pub kv_f16: bool,
     /// Stage tiles of matrix products in f16 where the device can.
     pub f16_tiles: bool,
+    /// How products with weights of integers take their inputs; `None` chooses by the device.
+    pub inputs: Option<Act>,
     /// Slots of the ring of chosen tokens, a power of two.
     pub ring: u32,
 }

@@ -7,8 +7,7 @@ use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::format::{FORMATS, Matrix};
 use crate::kv::RopeKv;
-use crate::op::{Op, Value, dispatch};
-use crate::reduce::Teams;
+use crate::op::{Op, Value, Variant, dispatch};
 use crate::rope::RopePairing;
 
 /// The row of this operation.
@@ -26,32 +25,104 @@ pub static QKV_PAIRS: &[(&str, &str)] =
 fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
     for set in [FeatureSet::Base, FeatureSet::Sg] {
-        for f in FORMATS {
-            for (epi, rows) in [("store", 2), ("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
-                out.push(variant(f.name, "none", epi, rows, set));
+        for act in [Act::F32, Act::I16, Act::I8] {
+            for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+                for (epi, rows) in [("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
+                    out.push(variant(f.name, "none", epi, act, rows, set));
+                }
             }
-        }
-        for (a, b) in QKV_PAIRS {
-            out.push(variant(a, b, "rope_kv", 4, set));
+            for (a, b) in QKV_PAIRS {
+                if act == Act::F32 || FORMATS.iter().all(|f| (f.name != *a && f.name != *b) || f.run > 0) {
+                    out.push(variant(a, b, "rope_kv", act, 4, set));
+                }
+            }
         }
     }
     out
 }
 
-use crate::op::Variant;
-
-fn variant(a: &'static str, b: &'static str, epi: &'static str, rows: u32, set: FeatureSet) -> Variant {
+fn variant(
+    a: &'static str,
+    b: &'static str,
+    epi: &'static str,
+    act: Act,
+    rows: u32,
+    set: FeatureSet,
+) -> Variant {
     vec![
         ("a", Value::Word(a)),
         ("b", Value::Word(b)),
         ("epi", Value::Word(epi)),
+        ("act", Value::Word(act.word())),
         ("set", Value::Word(set.word())),
         ("rows", Value::Int(rows)),
     ]
 }
 
-/// Rows from which on a team takes four at once, to load x less often; below, more teams are worth more.
-const TALL: u32 = 16384;
+/// Values of x that a thread keeps.
+const HOLD: u32 = 32;
+
+/// How x is multiplied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Act {
+    /// As it is.
+    F32,
+    /// In 16 bits with a scale for each run, where the weights are integers with scales; else as it is. As exact as
+    /// [`Act::F32`], and faster where the device multiplies four bytes in an instruction.
+    I16,
+    /// In 8 bits, likewise: as inexact as that is.
+    I8,
+}
+
+impl Act {
+    /// Bytes of 16 prepared values.
+    const fn run_bytes(self) -> u32 {
+        match self {
+            Act::F32 => 80,
+            Act::I16 => 40,
+            Act::I8 => 24,
+        }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Act::F32 => "f32",
+            Act::I16 => "i16",
+            Act::I8 => "i8",
+        }
+    }
+}
+
+/// Parts that `attention` leaves of every head.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// Parts of a head.
+    pub n: u32,
+    /// Channels a head, a multiple of 16.
+    pub d: u32,
+}
+
+/// Numbers that change the speed of a product and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatVecTune {
+    /// Threads that the device is given at once; a team takes as many rows as that asks for.
+    pub fill: u32,
+    /// Threads of a workgroup, as far as teams go into it.
+    pub group: u32,
+}
+
+impl MatVecTune {
+    /// The default for a device.
+    pub fn new(caps: &Caps) -> Self {
+        let fill = if caps.software { 1 << 11 } else { 1 << 17 };
+        // HACK
+        if let Ok(t) = std::env::var("CHASKI_MATVEC") {
+            let v: Vec<u32> = t.split(',').map(|v| v.parse().unwrap()).collect();
+            return MatVecTune { fill: v[0] << 10, group: v[1] };
+        }
+        MatVecTune { fill, group: 256 }
+    }
+}
 
 /// What happens to the products.
 #[derive(Clone, Copy, Debug)]
@@ -79,10 +150,76 @@ pub struct MulMatVec {
     pub affine: Option<u32>,
     /// What happens to the products.
     pub epilogue: Epilogue,
+    /// x is what attention left in parts, to be joined first; only with [`Epilogue::Add`].
+    pub parts: Option<Parts>,
     /// Index of row 0 in y.
     pub y0: u32,
-    /// Rows that a team takes at once with [`Epilogue::Store`], 2 or 4; `None` chooses by the shape.
-    pub rows: Option<u32>,
+    /// How x is multiplied.
+    pub act: Act,
+    /// Tuning; `None`: the default of the device.
+    pub tune: Option<MatVecTune>,
+}
+
+/// How threads share the rows of a product.
+struct Split {
+    wg: u32,
+    team: u32,
+    passes: u32,
+    subs: u32,
+    batch: u32,
+}
+
+impl Split {
+    /// Teams for rows of `n_col` values, `n_batch` batches of `rows` rows and `outs` outputs.
+    fn new(caps: &Caps, tune: &MatVecTune, act: Act, n_col: u32, n_batch: u32, rows: u32, outs: u32) -> Self {
+        let want = n_col.div_ceil(HOLD).max(4);
+        // Prepared values of a team, and room for what else there is.
+        let unit_bytes = 2 * act.run_bytes();
+        let room = caps.max_workgroup_bytes.saturating_sub(4096 + 4 * rows * tune.group) / unit_bytes;
+        let cap = caps.max_threads.min(512).min(room.max(4));
+        let (team, passes, subs) = match caps.subgroup {
+            // A part of a subgroup, if its size is certain.
+            Some((min, _)) if want.next_power_of_two() <= min => (want.next_power_of_two(), 1, 1),
+            Some((min, max)) => {
+                let cap = cap.max(max) / max * max;
+                let passes = want.div_ceil(cap);
+                let team = want.div_ceil(passes).next_multiple_of(max);
+                (team, passes, team / min)
+            }
+            None => {
+                let team = want.next_power_of_two().min(1 << cap.ilog2());
+                (team, want.div_ceil(team), 1)
+            }
+        };
+        // Small teams share a workgroup, which prepares x once for all of them.
+        let wg = team * (tune.group.min(caps.max_threads) / team).max(1);
+        // Partial sums stay within 2 KiB, and each thread finishes one output.
+        let most = 512 / (wg / team) / subs / rows;
+        let batch = n_batch.div_ceil((tune.fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
+        Split { wg, team, passes, subs, batch }
+    }
+
+    /// Workgroups for `n_batch` batches.
+    fn groups(&self, n_batch: u32) -> u32 {
+        n_batch.div_ceil(self.batch).div_ceil(self.wg / self.team)
+    }
+
+    fn constants(&self, caps: &Caps, rows: u32) -> Vec<(&'static str, f64)> {
+        let part = self.batch * rows * self.subs * (self.wg / self.team);
+        let mut c = vec![
+            ("WG", self.wg.into()),
+            ("T", self.team.into()),
+            ("SUBS", self.subs.into()),
+            ("PART", part.into()),
+            ("PASSES", self.passes.into()),
+            ("RUNS", (2 * self.team).into()),
+            ("BATCH", self.batch.into()),
+        ];
+        if let Some((_, max)) = caps.subgroup {
+            c.push(("WHOLE", f64::from(u8::from(self.team % max == 0))));
+        }
+        c
+    }
 }
 
 impl MulMatVec {
@@ -92,27 +229,23 @@ impl MulMatVec {
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let layout = self.w.layout();
-        let (epi, rows) = match self.epilogue {
-            Epilogue::Store => ("store", self.rows.unwrap_or(if self.w.n_row >= TALL { 4 } else { 2 })),
-            Epilogue::Add => ("add", 2),
-            Epilogue::Swiglu => ("glu", 4),
-            Epilogue::RopeKv(_) => ("rope_kv", 4),
+        let tune = self.tune.unwrap_or_else(|| MatVecTune::new(caps));
+        // Rows at once, and rows of y that they make.
+        let (epi, rows, outs) = match self.epilogue {
+            Epilogue::Store => ("store", 4, 4),
+            Epilogue::Add => ("add", 2, 2),
+            Epilogue::Swiglu => ("glu", 4, 2),
+            Epilogue::RopeKv(_) => ("rope_kv", 4, 4),
         };
         let n_row = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
-        // Rows of y, and how many of them a team makes.
-        let (m, per_team) = match self.epilogue {
-            Epilogue::Swiglu => (n_row / 2, 2),
-            _ => (n_row, rows),
-        };
-        // Units a thread, measured on an H200: few where a matrix has few rows, more where it has many.
-        let per_thread = match self.epilogue {
-            Epilogue::RopeKv(_) => 1,
-            Epilogue::Store | Epilogue::Add => 2,
-            Epilogue::Swiglu => 4,
-        };
-        let want = (layout.units_per_row / per_thread).max(8);
-        let teams = Teams::new(caps, want, 128);
-        let mut constants = teams.constants(caps);
+        let m = if epi == "glu" { n_row / 2 } else { n_row };
+        let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
+        let act = if plain { Act::F32 } else { self.act };
+        let split = Split::new(caps, &tune, act, self.w.n_col, m.div_ceil(outs), rows, outs.min(rows));
+        let mut constants = split.constants(caps, rows);
+        if act == Act::F32 {
+            constants.push(("QUADS", (10 * split.team).into()));
+        }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
         constants.extend([
             ("K", self.w.n_col.into()),
@@ -123,6 +256,14 @@ impl MulMatVec {
         ]);
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
+        }
+        if let Some(parts) = self.parts {
+            if parts.d % 16 != 0 || epi != "add" || self.norm.is_some() {
+                let (what, expected) =
+                    ("channels a head of joined parts", "a multiple of 16, added to y".into());
+                return Err(DispatchError::Shape { op: OP.name, what, expected, found: parts.d.into() });
+            }
+            constants.extend([("PARTS", parts.n.into()), ("D", parts.d.into())]);
         }
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
@@ -143,17 +284,29 @@ impl MulMatVec {
                 ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
             ]);
         }
+        let per_group = split.wg / split.team;
+        let mut groups = split.groups((m - self.w2.map_or(0, |w| w.n_row)).div_ceil(outs));
+        constants.push(("SLOTS", (groups * per_group).into()));
         if let Some(w2) = &self.w2 {
             let layout = w2.layout();
+            let second = split.groups(w2.n_row.div_ceil(outs));
             constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3"]));
-            constants.extend([("M2", self.w.n_row.into()), ("w2_units", layout.units_per_row.into())]);
+            constants.extend([
+                ("M2", self.w.n_row.into()),
+                ("SLOTS2", (second * per_group).into()),
+                ("w2_units", layout.units_per_row.into()),
+            ]);
+            groups += second;
         }
-        let n_team = m.div_ceil(per_team);
-        let [x, y] = fold(n_team.div_ceil(teams.wg / teams.team), caps.max_groups);
-        let why =
-            format!("{} threads on {rows} rows at once, {} units a row", teams.team, layout.units_per_row);
+        let [x, y] = fold(groups, caps.max_groups);
+        let why = format!(
+            "{} threads a row, {rows} rows at once, {} times; x in {}",
+            split.team,
+            split.batch * split.passes,
+            act.word()
+        );
         let b = self.w2.map_or("none", |w| w.format.name);
-        let variant = variant(self.w.format.name, b, epi, rows, caps.set());
+        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set());
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         dispatch(OP.name, &values, constants, [x, y, 1], why)
     }

@@ -1,0 +1,451 @@
+// mul_mat_vec: a=f16 b=none epi=store act=f32 set=base rows=4
+override WG: u32 = 64u;
+override T: u32 = 32u;
+// Partial sums that a row can have.
+override SUBS: u32 = 1u;
+override PART: u32 = 64u;
+override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
+override BATCH: u32 = 1u;
+override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
+override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    let v = w[b];
+    let p = select(v.xy, v.zw, (e & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(p.x), unpack2x16float(p.y));
+}
+
+var<workgroup> red: array<f32, 4u * WG>;
+// Of every team: SUBS partial sums of each row.
+var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by fours, one place of padding after each run against bank conflicts.
+var<workgroup> xs: array<vec4<f32>, QUADS>;
+
+fn part_sum(row: u32, n_sub: u32) -> f32 {
+    var r = part[row * SUBS];
+    for (var s = 1u; s < n_sub; s++) {
+        r += part[row * SUBS + s];
+    }
+    return r;
+}
+fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn affine(r: f32, row: u32) -> f32 {
+    if (!AFFINE) {
+        return r;
+    }
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32) {
+    let tid = local_index;
+    let team = tid / T;
+    let lane = tid % T;
+
+    let group_idx = group.y * groups.x + group.x;
+    let part0 = team * BATCH * 4u;
+    let sub = 0u;
+    let n_sub = 1u;
+    let writer = lane == 0u;
+    // Batches of this team: batch0, batch0 + stride ... below limit; past it a team repeats the last and writes nothing.
+    let slot = group_idx * (WG / T) + team;
+    var batch0 = slot;
+    var stride = SLOTS;
+    let live = slot < SLOTS;
+    let limit = (M + 3u) / 4u;
+    // Each thread finishes one output; what it needs besides the products is asked for before them.
+    let batch = batch0 + lane / 4u * stride;
+    var mine = live && lane < BATCH * 4u && batch < limit;
+    let at = part0 + lane / 4u * 4u + lane % 4u;
+    let row = batch * 4u + lane % 4u;
+    mine = mine && row < M;
+    var ss = 0.0;
+    for (var pass_ = 0u; pass_ < PASSES; pass_++) {
+        var at0 = 0u;
+var r0u0q: vec4<u32>;
+
+var r0u1q: vec4<u32>;
+
+var r0u2q: vec4<u32>;
+
+var r0u3q: vec4<u32>;
+
+        var at1 = 0u;
+var r1u0q: vec4<u32>;
+
+var r1u1q: vec4<u32>;
+
+var r1u2q: vec4<u32>;
+
+var r1u3q: vec4<u32>;
+
+        var at2 = 0u;
+var r2u0q: vec4<u32>;
+
+var r2u1q: vec4<u32>;
+
+var r2u2q: vec4<u32>;
+
+var r2u3q: vec4<u32>;
+
+        var at3 = 0u;
+var r3u0q: vec4<u32>;
+
+var r3u1q: vec4<u32>;
+
+var r3u2q: vec4<u32>;
+
+var r3u3q: vec4<u32>;
+
+        let k0 = (pass_ * 4u + 0u) * T + lane;
+        let u0 = min(k0, w_units - 1u);
+        let k1 = (pass_ * 4u + 1u) * T + lane;
+        let u1 = min(k1, w_units - 1u);
+        let k2 = (pass_ * 4u + 2u) * T + lane;
+        let u2 = min(k2, w_units - 1u);
+        let k3 = (pass_ * 4u + 3u) * T + lane;
+        let u3 = min(k3, w_units - 1u);
+        {
+            let first = min(batch0, limit - 1u) * 4u;
+            at0 = (min(first + 0u, M - 1u)) * w_units;
+            at1 = (min(first + 1u, M - 1u)) * w_units;
+            at2 = (min(first + 2u, M - 1u)) * w_units;
+            at3 = (min(first + 3u, M - 1u)) * w_units;
+
+r0u0q = w[at0 + u0];
+
+r0u1q = w[at0 + u1];
+
+r0u2q = w[at0 + u2];
+
+r0u3q = w[at0 + u3];
+
+r1u0q = w[at1 + u0];
+
+r1u1q = w[at1 + u1];
+
+r1u2q = w[at1 + u2];
+
+r1u3q = w[at1 + u3];
+
+r2u0q = w[at2 + u0];
+
+r2u1q = w[at2 + u1];
+
+r2u2q = w[at2 + u2];
+
+r2u3q = w[at2 + u3];
+
+r3u0q = w[at3 + u0];
+
+r3u1q = w[at3 + u1];
+
+r3u2q = w[at3 + u2];
+
+r3u3q = w[at3 + u3];
+
+        }
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            xs[g * 5u + 0u] = v0;
+            xs[g * 5u + 1u] = v1;
+            xs[g * 5u + 2u] = v2;
+            xs[g * 5u + 3u] = v3;
+        }
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = (u0 << 3u) - pass_ * RUNS * 16u;
+        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
+        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
+        let e1 = (u1 << 3u) - pass_ * RUNS * 16u;
+        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
+        let x1_1 = select(vec4<f32>(), xs[xs_at((e1 + 4u) / 4u)], k1 < w_units);
+        let e2 = (u2 << 3u) - pass_ * RUNS * 16u;
+        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
+        let x2_1 = select(vec4<f32>(), xs[xs_at((e2 + 4u) / 4u)], k2 < w_units);
+        let e3 = (u3 << 3u) - pass_ * RUNS * 16u;
+        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
+        let x3_1 = select(vec4<f32>(), xs[xs_at((e3 + 4u) / 4u)], k3 < w_units);
+        for (var i = 0u; i < BATCH; i++) {
+            var acc0 = 0.0;
+            {
+let r0u0a = vec4<f32>(unpack2x16float(r0u0q.x), unpack2x16float(r0u0q.y));
+let r0u0b = vec4<f32>(unpack2x16float(r0u0q.z), unpack2x16float(r0u0q.w));
+let r0u0dot = dot(r0u0a, x0_0) + dot(r0u0b, x0_1);
+
+                acc0 += r0u0dot;
+            }
+            {
+let r0u1a = vec4<f32>(unpack2x16float(r0u1q.x), unpack2x16float(r0u1q.y));
+let r0u1b = vec4<f32>(unpack2x16float(r0u1q.z), unpack2x16float(r0u1q.w));
+let r0u1dot = dot(r0u1a, x1_0) + dot(r0u1b, x1_1);
+
+                acc0 += r0u1dot;
+            }
+            {
+let r0u2a = vec4<f32>(unpack2x16float(r0u2q.x), unpack2x16float(r0u2q.y));
+let r0u2b = vec4<f32>(unpack2x16float(r0u2q.z), unpack2x16float(r0u2q.w));
+let r0u2dot = dot(r0u2a, x2_0) + dot(r0u2b, x2_1);
+
+                acc0 += r0u2dot;
+            }
+            {
+let r0u3a = vec4<f32>(unpack2x16float(r0u3q.x), unpack2x16float(r0u3q.y));
+let r0u3b = vec4<f32>(unpack2x16float(r0u3q.z), unpack2x16float(r0u3q.w));
+let r0u3dot = dot(r0u3a, x3_0) + dot(r0u3b, x3_1);
+
+                acc0 += r0u3dot;
+            }
+            var acc1 = 0.0;
+            {
+let r1u0a = vec4<f32>(unpack2x16float(r1u0q.x), unpack2x16float(r1u0q.y));
+let r1u0b = vec4<f32>(unpack2x16float(r1u0q.z), unpack2x16float(r1u0q.w));
+let r1u0dot = dot(r1u0a, x0_0) + dot(r1u0b, x0_1);
+
+                acc1 += r1u0dot;
+            }
+            {
+let r1u1a = vec4<f32>(unpack2x16float(r1u1q.x), unpack2x16float(r1u1q.y));
+let r1u1b = vec4<f32>(unpack2x16float(r1u1q.z), unpack2x16float(r1u1q.w));
+let r1u1dot = dot(r1u1a, x1_0) + dot(r1u1b, x1_1);
+
+                acc1 += r1u1dot;
+            }
+            {
+let r1u2a = vec4<f32>(unpack2x16float(r1u2q.x), unpack2x16float(r1u2q.y));
+let r1u2b = vec4<f32>(unpack2x16float(r1u2q.z), unpack2x16float(r1u2q.w));
+let r1u2dot = dot(r1u2a, x2_0) + dot(r1u2b, x2_1);
+
+                acc1 += r1u2dot;
+            }
+            {
+let r1u3a = vec4<f32>(unpack2x16float(r1u3q.x), unpack2x16float(r1u3q.y));
+let r1u3b = vec4<f32>(unpack2x16float(r1u3q.z), unpack2x16float(r1u3q.w));
+let r1u3dot = dot(r1u3a, x3_0) + dot(r1u3b, x3_1);
+
+                acc1 += r1u3dot;
+            }
+            var acc2 = 0.0;
+            {
+let r2u0a = vec4<f32>(unpack2x16float(r2u0q.x), unpack2x16float(r2u0q.y));
+let r2u0b = vec4<f32>(unpack2x16float(r2u0q.z), unpack2x16float(r2u0q.w));
+let r2u0dot = dot(r2u0a, x0_0) + dot(r2u0b, x0_1);
+
+                acc2 += r2u0dot;
+            }
+            {
+let r2u1a = vec4<f32>(unpack2x16float(r2u1q.x), unpack2x16float(r2u1q.y));
+let r2u1b = vec4<f32>(unpack2x16float(r2u1q.z), unpack2x16float(r2u1q.w));
+let r2u1dot = dot(r2u1a, x1_0) + dot(r2u1b, x1_1);
+
+                acc2 += r2u1dot;
+            }
+            {
+let r2u2a = vec4<f32>(unpack2x16float(r2u2q.x), unpack2x16float(r2u2q.y));
+let r2u2b = vec4<f32>(unpack2x16float(r2u2q.z), unpack2x16float(r2u2q.w));
+let r2u2dot = dot(r2u2a, x2_0) + dot(r2u2b, x2_1);
+
+                acc2 += r2u2dot;
+            }
+            {
+let r2u3a = vec4<f32>(unpack2x16float(r2u3q.x), unpack2x16float(r2u3q.y));
+let r2u3b = vec4<f32>(unpack2x16float(r2u3q.z), unpack2x16float(r2u3q.w));
+let r2u3dot = dot(r2u3a, x3_0) + dot(r2u3b, x3_1);
+
+                acc2 += r2u3dot;
+            }
+            var acc3 = 0.0;
+            {
+let r3u0a = vec4<f32>(unpack2x16float(r3u0q.x), unpack2x16float(r3u0q.y));
+let r3u0b = vec4<f32>(unpack2x16float(r3u0q.z), unpack2x16float(r3u0q.w));
+let r3u0dot = dot(r3u0a, x0_0) + dot(r3u0b, x0_1);
+
+                acc3 += r3u0dot;
+            }
+            {
+let r3u1a = vec4<f32>(unpack2x16float(r3u1q.x), unpack2x16float(r3u1q.y));
+let r3u1b = vec4<f32>(unpack2x16float(r3u1q.z), unpack2x16float(r3u1q.w));
+let r3u1dot = dot(r3u1a, x1_0) + dot(r3u1b, x1_1);
+
+                acc3 += r3u1dot;
+            }
+            {
+let r3u2a = vec4<f32>(unpack2x16float(r3u2q.x), unpack2x16float(r3u2q.y));
+let r3u2b = vec4<f32>(unpack2x16float(r3u2q.z), unpack2x16float(r3u2q.w));
+let r3u2dot = dot(r3u2a, x2_0) + dot(r3u2b, x2_1);
+
+                acc3 += r3u2dot;
+            }
+            {
+let r3u3a = vec4<f32>(unpack2x16float(r3u3q.x), unpack2x16float(r3u3q.y));
+let r3u3b = vec4<f32>(unpack2x16float(r3u3q.z), unpack2x16float(r3u3q.w));
+let r3u3dot = dot(r3u3a, x3_0) + dot(r3u3b, x3_1);
+
+                acc3 += r3u3dot;
+            }
+            if (i + 1u < BATCH) {
+            let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 4u;
+            at0 = (min(first + 0u, M - 1u)) * w_units;
+            at1 = (min(first + 1u, M - 1u)) * w_units;
+            at2 = (min(first + 2u, M - 1u)) * w_units;
+            at3 = (min(first + 3u, M - 1u)) * w_units;
+
+r0u0q = w[at0 + u0];
+
+r0u1q = w[at0 + u1];
+
+r0u2q = w[at0 + u2];
+
+r0u3q = w[at0 + u3];
+
+r1u0q = w[at1 + u0];
+
+r1u1q = w[at1 + u1];
+
+r1u2q = w[at1 + u2];
+
+r1u3q = w[at1 + u3];
+
+r2u0q = w[at2 + u0];
+
+r2u1q = w[at2 + u1];
+
+r2u2q = w[at2 + u2];
+
+r2u3q = w[at2 + u3];
+
+r3u0q = w[at3 + u0];
+
+r3u1q = w[at3 + u1];
+
+r3u2q = w[at3 + u2];
+
+r3u3q = w[at3 + u3];
+
+            }
+    workgroupBarrier();
+    red[0u * WG + tid] = acc0;
+    red[1u * WG + tid] = acc1;
+    red[2u * WG + tid] = acc2;
+    red[3u * WG + tid] = acc3;
+    workgroupBarrier();
+    for (var s = T / 2u; s > 0u; s = s / 2u) {
+        if (lane < s) {
+            red[0u * WG + tid] += red[0u * WG + tid + s];
+            red[1u * WG + tid] += red[1u * WG + tid + s];
+            red[2u * WG + tid] += red[2u * WG + tid + s];
+            red[3u * WG + tid] += red[3u * WG + tid + s];
+        }
+        workgroupBarrier();
+    }
+    acc0 = red[0u * WG + team * T];
+    acc1 = red[1u * WG + team * T];
+    acc2 = red[2u * WG + team * T];
+    acc3 = red[3u * WG + team * T];
+
+            if (writer) {
+                let at = (part0 + i * 4u) * SUBS + sub;
+                if (pass_ == 0u) {
+                    part[at + 0u * SUBS] = acc0;
+                    part[at + 1u * SUBS] = acc1;
+                    part[at + 2u * SUBS] = acc2;
+                    part[at + 3u * SUBS] = acc3;
+                } else {
+                    part[at + 0u * SUBS] += acc0;
+                    part[at + 1u * SUBS] += acc1;
+                    part[at + 2u * SUBS] += acc2;
+                    part[at + 3u * SUBS] += acc3;
+                }
+            }
+        }
+    }
+
+    workgroupBarrier();
+    var scale = 1.0;
+    if (NORM) {
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+    }
+    if (!mine) {
+        return;
+    }
+    let r = affine(scale * part_sum(at, n_sub), row);
+    y[Y0 + row] = r;
+}

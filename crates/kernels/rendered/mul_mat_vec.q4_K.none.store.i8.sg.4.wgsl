@@ -1,0 +1,432 @@
+// mul_mat_vec: a=q4_K b=none epi=store act=i8 set=sg rows=4
+override WG: u32 = 64u;
+override T: u32 = 32u;
+// Teams are whole subgroups; else they are a power of two that divides every subgroup.
+override WHOLE: bool = true;
+// Partial sums that a row can have.
+override SUBS: u32 = 1u;
+override PART: u32 = 64u;
+override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
+override BATCH: u32 = 1u;
+override SLOTS: u32 = 1u;
+override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+// Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
+fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
+    let sh = (c & 1u) * 16u;
+    let y = s.y >> sh;
+    let z = s.z >> sh;
+    let v = s.w >> sh;
+    let high = c >= 2u;
+    let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
+    let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
+    let d = unpack2x16float(s.x);
+    // Bytes below the exponent of 1024 in f16, see shared/bytes.
+    let scs = unpack2x16float((sc & 0xffu) | ((sc & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    return vec4<f32>(d.x * scs, d.y * mns);
+}
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    let c = e >> 6u;
+    let s = w_scales(w[w_p1 + b], c);
+    let q = w[b * 8u + (c << 1u) + ((e >> 4u) & 1u)][(e >> 2u) & 3u];
+    if ((e & 32u) != 0u) {
+        return s.y * vec4<f32>(unpack4xU8((q >> 4u) & 0x0f0f0f0fu)) - s.w;
+    }
+    return s.x * vec4<f32>(unpack4xU8(q & 0x0f0f0f0fu)) - s.z;
+}
+
+// Of every team: SUBS partial sums of each row.
+var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by runs: bytes, (i16) high bytes, and (scale, scale * sum).
+var<workgroup> xs: array<vec4<u32>, RUNS>;
+var<workgroup> xds: array<vec2<f32>, RUNS>;
+
+fn part_sum(row: u32, n_sub: u32) -> f32 {
+    var r = part[row * SUBS];
+    for (var s = 1u; s < n_sub; s++) {
+        r += part[row * SUBS + s];
+    }
+    return r;
+}
+// The sum over a team, or over this subgroup's part of it.
+fn team_sum(v: f32) -> f32 {
+    if (WHOLE) {
+        return subgroupAdd(v);
+    }
+    var r = v;
+    for (var s = T / 2u; s > 0u; s /= 2u) {
+        r += subgroupShuffleXor(r, s);
+    }
+    return r;
+}
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn affine(r: f32, row: u32) -> f32 {
+    if (!AFFINE) {
+        return r;
+    }
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
+fn integers(v: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(v + 12582912.0);
+}
+fn pack8(v: vec4<u32>) -> u32 {
+    let b = v & vec4<u32>(0xffu);
+    return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup_id: u32, @builtin(subgroup_invocation_id) subgroup_lane: u32) {
+    let tid = subgroup_id * subgroup_size + subgroup_lane;
+    let team = tid / T;
+    let lane = tid % T;
+
+    let group_idx = group.y * groups.x + group.x;
+    let part0 = team * BATCH * 4u;
+    let width = min(T, subgroup_size);
+    let sub = lane / width;
+    let n_sub = T / width;
+    let writer = lane % width == 0u;
+    // Batches of this team: batch0, batch0 + stride ... below limit; past it a team repeats the last and writes nothing.
+    let slot = group_idx * (WG / T) + team;
+    var batch0 = slot;
+    var stride = SLOTS;
+    let live = slot < SLOTS;
+    let limit = (M + 3u) / 4u;
+    // Each thread finishes one output; what it needs besides the products is asked for before them.
+    let batch = batch0 + lane / 4u * stride;
+    var mine = live && lane < BATCH * 4u && batch < limit;
+    let at = part0 + lane / 4u * 4u + lane % 4u;
+    let row = batch * 4u + lane % 4u;
+    mine = mine && row < M;
+    var ss = 0.0;
+    for (var pass_ = 0u; pass_ < PASSES; pass_++) {
+        var at0 = 0u;
+var r0u0q: vec4<u32>;
+var r0u0r: vec4<u32>;
+
+        var at1 = 0u;
+var r1u0q: vec4<u32>;
+var r1u0r: vec4<u32>;
+
+        var at2 = 0u;
+var r2u0q: vec4<u32>;
+var r2u0r: vec4<u32>;
+
+        var at3 = 0u;
+var r3u0q: vec4<u32>;
+var r3u0r: vec4<u32>;
+
+        let k0 = (pass_ * 1u + 0u) * T + lane;
+        let u0 = min(k0, w_units - 1u);
+        {
+            let first = min(batch0, limit - 1u) * 4u;
+            at0 = (min(first + 0u, M - 1u)) * w_units;
+            at1 = (min(first + 1u, M - 1u)) * w_units;
+            at2 = (min(first + 2u, M - 1u)) * w_units;
+            at3 = (min(first + 3u, M - 1u)) * w_units;
+
+r0u0q = w[at0 + u0];
+r0u0r = w[w_p1 + ((at0 + u0) >> 3u)];
+
+r1u0q = w[at1 + u0];
+r1u0r = w[w_p1 + ((at1 + u0) >> 3u)];
+
+r2u0q = w[at2 + u0];
+r2u0r = w[w_p1 + ((at2 + u0) >> 3u)];
+
+r3u0q = w[at3 + u0];
+r3u0r = w[w_p1 + ((at3 + u0) >> 3u)];
+
+        }
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+            let top = max(max(m.x, m.y), max(m.z, m.w));
+            let inverse = select(0.0, 127.0 / top, top > 0.0);
+            let b0 = integers(v0 * inverse);
+            let x0 = pack8(b0);
+            let b1 = integers(v1 * inverse);
+            let x1 = pack8(b1);
+            let b2 = integers(v2 * inverse);
+            let x2 = pack8(b2);
+            let b3 = integers(v3 * inverse);
+            let x3 = pack8(b3);
+            xs[g] = vec4<u32>(x0, x1, x2, x3);
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0);
+
+ones += dot4I8Packed(0x01010101u, x1);
+
+ones += dot4I8Packed(0x01010101u, x2);
+
+ones += dot4I8Packed(0x01010101u, x3);
+
+            let d = top / 127.0;
+            xds[g] = vec2<f32>(d, d * f32(ones));
+        }
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = ((u0 >> 3u) * 256u + ((u0 & 6u) << 5u) + ((u0 & 1u) << 4u)) - pass_ * RUNS * 16u;
+        let g0_0 = (e0 + 0u) / 16u;
+        let b0_0 = xs[g0_0];
+        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w_units);
+        let x0_d0 = d0_0.x;
+        let x0_s0 = d0_0.y;
+        let x0_0 = b0_0.x;
+        let x0_1 = b0_0.y;
+        let x0_2 = b0_0.z;
+        let x0_3 = b0_0.w;
+        let g0_1 = (e0 + 32u) / 16u;
+        let b0_1 = xs[g0_1];
+        let d0_1 = select(vec2<f32>(), xds[g0_1], k0 < w_units);
+        let x0_d1 = d0_1.x;
+        let x0_s1 = d0_1.y;
+        let x0_4 = b0_1.x;
+        let x0_5 = b0_1.y;
+        let x0_6 = b0_1.z;
+        let x0_7 = b0_1.w;
+        for (var i = 0u; i < BATCH; i++) {
+            var acc0 = 0.0;
+            {
+let r0u0s = w_scales(r0u0r, (u0 >> 1u) & 3u);
+var r0u0l = 0;
+
+var r0u0h = 0;
+
+r0u0l += dot4I8Packed(r0u0q.x & 0x0f0f0f0fu, x0_0);
+
+r0u0h += dot4I8Packed((r0u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r0u0l += dot4I8Packed(r0u0q.y & 0x0f0f0f0fu, x0_1);
+
+r0u0h += dot4I8Packed((r0u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r0u0l += dot4I8Packed(r0u0q.z & 0x0f0f0f0fu, x0_2);
+
+r0u0h += dot4I8Packed((r0u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r0u0l += dot4I8Packed(r0u0q.w & 0x0f0f0f0fu, x0_3);
+
+r0u0h += dot4I8Packed((r0u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r0u0dot = r0u0s.x * x0_d0 * f32(r0u0l) - r0u0s.z * x0_s0
+    + r0u0s.y * x0_d1 * f32(r0u0h) - r0u0s.w * x0_s1;
+
+                acc0 += r0u0dot;
+            }
+            var acc1 = 0.0;
+            {
+let r1u0s = w_scales(r1u0r, (u0 >> 1u) & 3u);
+var r1u0l = 0;
+
+var r1u0h = 0;
+
+r1u0l += dot4I8Packed(r1u0q.x & 0x0f0f0f0fu, x0_0);
+
+r1u0h += dot4I8Packed((r1u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r1u0l += dot4I8Packed(r1u0q.y & 0x0f0f0f0fu, x0_1);
+
+r1u0h += dot4I8Packed((r1u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r1u0l += dot4I8Packed(r1u0q.z & 0x0f0f0f0fu, x0_2);
+
+r1u0h += dot4I8Packed((r1u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r1u0l += dot4I8Packed(r1u0q.w & 0x0f0f0f0fu, x0_3);
+
+r1u0h += dot4I8Packed((r1u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r1u0dot = r1u0s.x * x0_d0 * f32(r1u0l) - r1u0s.z * x0_s0
+    + r1u0s.y * x0_d1 * f32(r1u0h) - r1u0s.w * x0_s1;
+
+                acc1 += r1u0dot;
+            }
+            var acc2 = 0.0;
+            {
+let r2u0s = w_scales(r2u0r, (u0 >> 1u) & 3u);
+var r2u0l = 0;
+
+var r2u0h = 0;
+
+r2u0l += dot4I8Packed(r2u0q.x & 0x0f0f0f0fu, x0_0);
+
+r2u0h += dot4I8Packed((r2u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r2u0l += dot4I8Packed(r2u0q.y & 0x0f0f0f0fu, x0_1);
+
+r2u0h += dot4I8Packed((r2u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r2u0l += dot4I8Packed(r2u0q.z & 0x0f0f0f0fu, x0_2);
+
+r2u0h += dot4I8Packed((r2u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r2u0l += dot4I8Packed(r2u0q.w & 0x0f0f0f0fu, x0_3);
+
+r2u0h += dot4I8Packed((r2u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r2u0dot = r2u0s.x * x0_d0 * f32(r2u0l) - r2u0s.z * x0_s0
+    + r2u0s.y * x0_d1 * f32(r2u0h) - r2u0s.w * x0_s1;
+
+                acc2 += r2u0dot;
+            }
+            var acc3 = 0.0;
+            {
+let r3u0s = w_scales(r3u0r, (u0 >> 1u) & 3u);
+var r3u0l = 0;
+
+var r3u0h = 0;
+
+r3u0l += dot4I8Packed(r3u0q.x & 0x0f0f0f0fu, x0_0);
+
+r3u0h += dot4I8Packed((r3u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r3u0l += dot4I8Packed(r3u0q.y & 0x0f0f0f0fu, x0_1);
+
+r3u0h += dot4I8Packed((r3u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r3u0l += dot4I8Packed(r3u0q.z & 0x0f0f0f0fu, x0_2);
+
+r3u0h += dot4I8Packed((r3u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r3u0l += dot4I8Packed(r3u0q.w & 0x0f0f0f0fu, x0_3);
+
+r3u0h += dot4I8Packed((r3u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r3u0dot = r3u0s.x * x0_d0 * f32(r3u0l) - r3u0s.z * x0_s0
+    + r3u0s.y * x0_d1 * f32(r3u0h) - r3u0s.w * x0_s1;
+
+                acc3 += r3u0dot;
+            }
+            if (i + 1u < BATCH) {
+            let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 4u;
+            at0 = (min(first + 0u, M - 1u)) * w_units;
+            at1 = (min(first + 1u, M - 1u)) * w_units;
+            at2 = (min(first + 2u, M - 1u)) * w_units;
+            at3 = (min(first + 3u, M - 1u)) * w_units;
+
+r0u0q = w[at0 + u0];
+r0u0r = w[w_p1 + ((at0 + u0) >> 3u)];
+
+r1u0q = w[at1 + u0];
+r1u0r = w[w_p1 + ((at1 + u0) >> 3u)];
+
+r2u0q = w[at2 + u0];
+r2u0r = w[w_p1 + ((at2 + u0) >> 3u)];
+
+r3u0q = w[at3 + u0];
+r3u0r = w[w_p1 + ((at3 + u0) >> 3u)];
+
+            }
+            acc0 = team_sum(acc0);
+            acc1 = team_sum(acc1);
+            acc2 = team_sum(acc2);
+            acc3 = team_sum(acc3);
+            if (writer) {
+                let at = (part0 + i * 4u) * SUBS + sub;
+                if (pass_ == 0u) {
+                    part[at + 0u * SUBS] = acc0;
+                    part[at + 1u * SUBS] = acc1;
+                    part[at + 2u * SUBS] = acc2;
+                    part[at + 3u * SUBS] = acc3;
+                } else {
+                    part[at + 0u * SUBS] += acc0;
+                    part[at + 1u * SUBS] += acc1;
+                    part[at + 2u * SUBS] += acc2;
+                    part[at + 3u * SUBS] += acc3;
+                }
+            }
+        }
+    }
+
+    workgroupBarrier();
+    var scale = 1.0;
+    if (NORM) {
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+    }
+    if (!mine) {
+        return;
+    }
+    let r = affine(scale * part_sum(at, n_sub), row);
+    y[Y0 + row] = r;
+}

@@ -1,0 +1,915 @@
+// mul_mat_vec: a=q4_K b=q8_0 epi=rope_kv act=i8 set=base rows=4
+override WG: u32 = 64u;
+override T: u32 = 32u;
+// Partial sums that a row can have.
+override SUBS: u32 = 1u;
+override PART: u32 = 64u;
+override PASSES: u32 = 1u;
+// Runs of 16 values that a pass prepares.
+override RUNS: u32 = 2u;
+override BATCH: u32 = 1u;
+override SLOTS: u32 = 1u;
+override K: u32 = 256u;
+override M: u32 = 1u;
+override Y0: u32 = 0u;
+override NORM: bool = false;
+override EPS: f32 = 0.00001;
+override AFFINE: bool = false;
+override AFF: u32 = 0u;
+override RAGGED: bool = false;
+override w_units: u32 = 1u;
+override w_p1: u32 = 0u;
+override w_p2: u32 = 0u;
+override w_p3: u32 = 0u;
+override M2: u32 = 0u;
+override SLOTS2: u32 = 1u;
+override w2_units: u32 = 1u;
+override w2_p1: u32 = 0u;
+override w2_p2: u32 = 0u;
+override w2_p3: u32 = 0u;
+
+@group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
+@group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> aux: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(5) var<storage, read> step: array<u32>;
+@group(0) @binding(6) var<storage, read> rope: array<vec2<f32>>;
+@group(0) @binding(7) var<storage, read> w2: array<vec4<u32>>;override M_Q: u32 = 0u;
+override M_K: u32 = 0u;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override KV_F16: bool = true;
+override V0: u32 = 0u;
+// Index of channel 0 of a cell, in values.
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+
+// Writes channels i and i + 1 (i even) of a cell that starts at `cell`, in the half of the buffer at word `half`.
+fn kv_put2(half: u32, cell: u32, i: u32, a: f32, b: f32) {
+    if (KV_F16) {
+        kv[half + (cell + i) / 2u] = pack2x16float(vec2<f32>(a, b));
+    } else {
+        kv[half + cell + i] = bitcast<u32>(a);
+        kv[half + cell + i + 1u] = bitcast<u32>(b);
+    }
+}
+
+override N_ROT: u32 = 64u;
+override ROPE_NEOX: bool = false;
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
+    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+    return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
+    return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
+}
+
+// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored side by side.
+fn quad_channels(j: u32) -> vec4<u32> {
+    if (ROPE_NEOX && 4u * j < N_ROT) {
+        let p = 2u * j;
+        return vec4<u32>(p, p + 1u, p + N_ROT / 2u, p + N_ROT / 2u + 1u);
+    }
+    let p = 4u * j;
+    return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
+}
+// Cosine and sine of their two pairs; (1, 0) where nothing is rotated.
+fn quad_turn(j: u32, pos: u32) -> vec4<f32> {
+    var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
+    if (4u * j < N_ROT) {
+        turn = vec4<f32>(rope_cs(pos, 2u * j), turn.zw);
+        if (4u * j + 2u < N_ROT) {
+            turn = vec4<f32>(turn.xy, rope_cs(pos, 2u * j + 1u));
+        }
+    }
+    return turn;
+}
+fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+    if (ROPE_NEOX) {
+        let a = rotate(v.xz, turn.xy);
+        let b = rotate(v.yw, turn.zw);
+        return vec4<f32>(a.x, b.x, a.y, b.y);
+    }
+    return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
+}
+
+// Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
+fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
+    let sh = (c & 1u) * 16u;
+    let y = s.y >> sh;
+    let z = s.z >> sh;
+    let v = s.w >> sh;
+    let high = c >= 2u;
+    let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
+    let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
+    let d = unpack2x16float(s.x);
+    // Bytes below the exponent of 1024 in f16, see shared/bytes.
+    let scs = unpack2x16float((sc & 0xffu) | ((sc & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
+    return vec4<f32>(d.x * scs, d.y * mns);
+}
+fn w_load4(b: u32, e: u32) -> vec4<f32> {
+    let c = e >> 6u;
+    let s = w_scales(w[w_p1 + b], c);
+    let q = w[b * 8u + (c << 1u) + ((e >> 4u) & 1u)][(e >> 2u) & 3u];
+    if ((e & 32u) != 0u) {
+        return s.y * vec4<f32>(unpack4xU8((q >> 4u) & 0x0f0f0f0fu)) - s.w;
+    }
+    return s.x * vec4<f32>(unpack4xU8(q & 0x0f0f0f0fu)) - s.z;
+}
+
+fn w2_d(b: u32) -> f32 {
+    return unpack2x16float(w2[w2_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+}
+fn w2_load4(b: u32, e: u32) -> vec4<f32> {
+    return w2_d(b) * vec4<f32>(unpack4xI8(w2[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
+}
+var<workgroup> red: array<f32, 4u * WG>;
+// Of every team: SUBS partial sums of each row.
+var<workgroup> part: array<f32, PART>;
+// Sums of the squares of x by thread, then by sixteenths of the workgroup.
+var<workgroup> squares: array<f32, WG>;
+var<workgroup> squares16: array<f32, 16>;
+// x by runs: bytes, (i16) high bytes, and (scale, scale * sum).
+var<workgroup> xs: array<vec4<u32>, RUNS>;
+var<workgroup> xds: array<vec2<f32>, RUNS>;
+
+fn part_sum(row: u32, n_sub: u32) -> f32 {
+    var r = part[row * SUBS];
+    for (var s = 1u; s < n_sub; s++) {
+        r += part[row * SUBS + s];
+    }
+    return r;
+}
+fn load_x(i: u32) -> vec4<f32> {
+    var v = x[i / 4u];
+    if (RAGGED && i + 4u > K) {
+        v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
+    }
+    return v;
+}
+fn affine(r: f32, row: u32) -> f32 {
+    if (!AFFINE) {
+        return r;
+    }
+    let at = AFF + 2u * row;
+    return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
+fn integers(v: vec4<f32>) -> vec4<u32> {
+    return bitcast<vec4<u32>>(v + 12582912.0);
+}
+fn pack8(v: vec4<u32>) -> u32 {
+    let b = v & vec4<u32>(0xffu);
+    return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
+}
+// The rows of a batch: four channels that are rotated together.
+fn rows_of(first: u32) -> vec4<u32> {
+    if (first < M_Q + M_K) {
+        return vec4<u32>(first / D * D) + quad_channels((first % D) / 4u);
+    }
+    return vec4<u32>(first, first + 1u, first + 2u, first + 3u);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) local_index: u32) {
+    let tid = local_index;
+    let team = tid / T;
+    let lane = tid % T;
+
+    let group_idx = group.y * groups.x + group.x;
+    let part0 = team * BATCH * 4u;
+    let sub = 0u;
+    let n_sub = 1u;
+    let writer = lane == 0u;
+    // Batches of this team: batch0, batch0 + stride ... below limit; past it a team repeats the last and writes nothing.
+    let slot = group_idx * (WG / T) + team;
+    var batch0 = slot;
+    var stride = SLOTS;
+    let live = slot < SLOTS + SLOTS2;
+    let second = group_idx >= SLOTS / (WG / T);
+    var limit = M2 / 4u;
+    if (second) {
+        batch0 = batch0 - SLOTS + limit;
+        stride = SLOTS2;
+        limit = M / 4u;
+    }
+    // Each thread finishes one output; what it needs besides the products is asked for before them.
+    let batch = batch0 + lane / 1u * stride;
+    var mine = live && lane < BATCH * 1u && batch < limit;
+    let at = part0 + lane / 1u * 4u;
+    let first = min(batch, limit - 1u) * 4u;
+    let rows = rows_of(first);
+    let pos = col_pos(0u);
+    let page = page_of(col_seq(0u), pos);
+    var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
+    if (first < M_Q + M_K) {
+        turn = quad_turn((first % D) / 4u, pos);
+    }
+    var ss = 0.0;
+    if (!second) {
+    for (var pass_ = 0u; pass_ < PASSES; pass_++) {
+        var at0 = 0u;
+var r0u0q: vec4<u32>;
+var r0u0r: vec4<u32>;
+
+        var at1 = 0u;
+var r1u0q: vec4<u32>;
+var r1u0r: vec4<u32>;
+
+        var at2 = 0u;
+var r2u0q: vec4<u32>;
+var r2u0r: vec4<u32>;
+
+        var at3 = 0u;
+var r3u0q: vec4<u32>;
+var r3u0r: vec4<u32>;
+
+        let k0 = (pass_ * 1u + 0u) * T + lane;
+        let u0 = min(k0, w_units - 1u);
+        {
+            let first = rows_of(min(batch0, limit - 1u) * 4u) - vec4<u32>(0u);
+            at0 = first[0] * w_units;
+            at1 = first[1] * w_units;
+            at2 = first[2] * w_units;
+            at3 = first[3] * w_units;
+
+r0u0q = w[at0 + u0];
+r0u0r = w[w_p1 + ((at0 + u0) >> 3u)];
+
+r1u0q = w[at1 + u0];
+r1u0r = w[w_p1 + ((at1 + u0) >> 3u)];
+
+r2u0q = w[at2 + u0];
+r2u0r = w[w_p1 + ((at2 + u0) >> 3u)];
+
+r3u0q = w[at3 + u0];
+r3u0r = w[w_p1 + ((at3 + u0) >> 3u)];
+
+        }
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+            let top = max(max(m.x, m.y), max(m.z, m.w));
+            let inverse = select(0.0, 127.0 / top, top > 0.0);
+            let b0 = integers(v0 * inverse);
+            let x0 = pack8(b0);
+            let b1 = integers(v1 * inverse);
+            let x1 = pack8(b1);
+            let b2 = integers(v2 * inverse);
+            let x2 = pack8(b2);
+            let b3 = integers(v3 * inverse);
+            let x3 = pack8(b3);
+            xs[g] = vec4<u32>(x0, x1, x2, x3);
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0);
+
+ones += dot4I8Packed(0x01010101u, x1);
+
+ones += dot4I8Packed(0x01010101u, x2);
+
+ones += dot4I8Packed(0x01010101u, x3);
+
+            let d = top / 127.0;
+            xds[g] = vec2<f32>(d, d * f32(ones));
+        }
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = ((u0 >> 3u) * 256u + ((u0 & 6u) << 5u) + ((u0 & 1u) << 4u)) - pass_ * RUNS * 16u;
+        let g0_0 = (e0 + 0u) / 16u;
+        let b0_0 = xs[g0_0];
+        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w_units);
+        let x0_d0 = d0_0.x;
+        let x0_s0 = d0_0.y;
+        let x0_0 = b0_0.x;
+        let x0_1 = b0_0.y;
+        let x0_2 = b0_0.z;
+        let x0_3 = b0_0.w;
+        let g0_1 = (e0 + 32u) / 16u;
+        let b0_1 = xs[g0_1];
+        let d0_1 = select(vec2<f32>(), xds[g0_1], k0 < w_units);
+        let x0_d1 = d0_1.x;
+        let x0_s1 = d0_1.y;
+        let x0_4 = b0_1.x;
+        let x0_5 = b0_1.y;
+        let x0_6 = b0_1.z;
+        let x0_7 = b0_1.w;
+        for (var i = 0u; i < BATCH; i++) {
+            var acc0 = 0.0;
+            {
+let r0u0s = w_scales(r0u0r, (u0 >> 1u) & 3u);
+var r0u0l = 0;
+
+var r0u0h = 0;
+
+r0u0l += dot4I8Packed(r0u0q.x & 0x0f0f0f0fu, x0_0);
+
+r0u0h += dot4I8Packed((r0u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r0u0l += dot4I8Packed(r0u0q.y & 0x0f0f0f0fu, x0_1);
+
+r0u0h += dot4I8Packed((r0u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r0u0l += dot4I8Packed(r0u0q.z & 0x0f0f0f0fu, x0_2);
+
+r0u0h += dot4I8Packed((r0u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r0u0l += dot4I8Packed(r0u0q.w & 0x0f0f0f0fu, x0_3);
+
+r0u0h += dot4I8Packed((r0u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r0u0dot = r0u0s.x * x0_d0 * f32(r0u0l) - r0u0s.z * x0_s0
+    + r0u0s.y * x0_d1 * f32(r0u0h) - r0u0s.w * x0_s1;
+
+                acc0 += r0u0dot;
+            }
+            var acc1 = 0.0;
+            {
+let r1u0s = w_scales(r1u0r, (u0 >> 1u) & 3u);
+var r1u0l = 0;
+
+var r1u0h = 0;
+
+r1u0l += dot4I8Packed(r1u0q.x & 0x0f0f0f0fu, x0_0);
+
+r1u0h += dot4I8Packed((r1u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r1u0l += dot4I8Packed(r1u0q.y & 0x0f0f0f0fu, x0_1);
+
+r1u0h += dot4I8Packed((r1u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r1u0l += dot4I8Packed(r1u0q.z & 0x0f0f0f0fu, x0_2);
+
+r1u0h += dot4I8Packed((r1u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r1u0l += dot4I8Packed(r1u0q.w & 0x0f0f0f0fu, x0_3);
+
+r1u0h += dot4I8Packed((r1u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r1u0dot = r1u0s.x * x0_d0 * f32(r1u0l) - r1u0s.z * x0_s0
+    + r1u0s.y * x0_d1 * f32(r1u0h) - r1u0s.w * x0_s1;
+
+                acc1 += r1u0dot;
+            }
+            var acc2 = 0.0;
+            {
+let r2u0s = w_scales(r2u0r, (u0 >> 1u) & 3u);
+var r2u0l = 0;
+
+var r2u0h = 0;
+
+r2u0l += dot4I8Packed(r2u0q.x & 0x0f0f0f0fu, x0_0);
+
+r2u0h += dot4I8Packed((r2u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r2u0l += dot4I8Packed(r2u0q.y & 0x0f0f0f0fu, x0_1);
+
+r2u0h += dot4I8Packed((r2u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r2u0l += dot4I8Packed(r2u0q.z & 0x0f0f0f0fu, x0_2);
+
+r2u0h += dot4I8Packed((r2u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r2u0l += dot4I8Packed(r2u0q.w & 0x0f0f0f0fu, x0_3);
+
+r2u0h += dot4I8Packed((r2u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r2u0dot = r2u0s.x * x0_d0 * f32(r2u0l) - r2u0s.z * x0_s0
+    + r2u0s.y * x0_d1 * f32(r2u0h) - r2u0s.w * x0_s1;
+
+                acc2 += r2u0dot;
+            }
+            var acc3 = 0.0;
+            {
+let r3u0s = w_scales(r3u0r, (u0 >> 1u) & 3u);
+var r3u0l = 0;
+
+var r3u0h = 0;
+
+r3u0l += dot4I8Packed(r3u0q.x & 0x0f0f0f0fu, x0_0);
+
+r3u0h += dot4I8Packed((r3u0q.x >> 4u) & 0x0f0f0f0fu, x0_4);
+
+r3u0l += dot4I8Packed(r3u0q.y & 0x0f0f0f0fu, x0_1);
+
+r3u0h += dot4I8Packed((r3u0q.y >> 4u) & 0x0f0f0f0fu, x0_5);
+
+r3u0l += dot4I8Packed(r3u0q.z & 0x0f0f0f0fu, x0_2);
+
+r3u0h += dot4I8Packed((r3u0q.z >> 4u) & 0x0f0f0f0fu, x0_6);
+
+r3u0l += dot4I8Packed(r3u0q.w & 0x0f0f0f0fu, x0_3);
+
+r3u0h += dot4I8Packed((r3u0q.w >> 4u) & 0x0f0f0f0fu, x0_7);
+
+let r3u0dot = r3u0s.x * x0_d0 * f32(r3u0l) - r3u0s.z * x0_s0
+    + r3u0s.y * x0_d1 * f32(r3u0h) - r3u0s.w * x0_s1;
+
+                acc3 += r3u0dot;
+            }
+            if (i + 1u < BATCH) {
+            let first = rows_of(min(batch0 + (i + 1u) * stride, limit - 1u) * 4u) - vec4<u32>(0u);
+            at0 = first[0] * w_units;
+            at1 = first[1] * w_units;
+            at2 = first[2] * w_units;
+            at3 = first[3] * w_units;
+
+r0u0q = w[at0 + u0];
+r0u0r = w[w_p1 + ((at0 + u0) >> 3u)];
+
+r1u0q = w[at1 + u0];
+r1u0r = w[w_p1 + ((at1 + u0) >> 3u)];
+
+r2u0q = w[at2 + u0];
+r2u0r = w[w_p1 + ((at2 + u0) >> 3u)];
+
+r3u0q = w[at3 + u0];
+r3u0r = w[w_p1 + ((at3 + u0) >> 3u)];
+
+            }
+    workgroupBarrier();
+    red[0u * WG + tid] = acc0;
+    red[1u * WG + tid] = acc1;
+    red[2u * WG + tid] = acc2;
+    red[3u * WG + tid] = acc3;
+    workgroupBarrier();
+    for (var s = T / 2u; s > 0u; s = s / 2u) {
+        if (lane < s) {
+            red[0u * WG + tid] += red[0u * WG + tid + s];
+            red[1u * WG + tid] += red[1u * WG + tid + s];
+            red[2u * WG + tid] += red[2u * WG + tid + s];
+            red[3u * WG + tid] += red[3u * WG + tid + s];
+        }
+        workgroupBarrier();
+    }
+    acc0 = red[0u * WG + team * T];
+    acc1 = red[1u * WG + team * T];
+    acc2 = red[2u * WG + team * T];
+    acc3 = red[3u * WG + team * T];
+
+            if (writer) {
+                let at = (part0 + i * 4u) * SUBS + sub;
+                if (pass_ == 0u) {
+                    part[at + 0u * SUBS] = acc0;
+                    part[at + 1u * SUBS] = acc1;
+                    part[at + 2u * SUBS] = acc2;
+                    part[at + 3u * SUBS] = acc3;
+                } else {
+                    part[at + 0u * SUBS] += acc0;
+                    part[at + 1u * SUBS] += acc1;
+                    part[at + 2u * SUBS] += acc2;
+                    part[at + 3u * SUBS] += acc3;
+                }
+            }
+        }
+    }
+
+    } else {
+    for (var pass_ = 0u; pass_ < PASSES; pass_++) {
+        var at0 = 0u;
+var r0u0q: vec4<u32>;
+var r0u0d: f32;
+
+var r0u1q: vec4<u32>;
+var r0u1d: f32;
+
+        var at1 = 0u;
+var r1u0q: vec4<u32>;
+var r1u0d: f32;
+
+var r1u1q: vec4<u32>;
+var r1u1d: f32;
+
+        var at2 = 0u;
+var r2u0q: vec4<u32>;
+var r2u0d: f32;
+
+var r2u1q: vec4<u32>;
+var r2u1d: f32;
+
+        var at3 = 0u;
+var r3u0q: vec4<u32>;
+var r3u0d: f32;
+
+var r3u1q: vec4<u32>;
+var r3u1d: f32;
+
+        let k0 = (pass_ * 2u + 0u) * T + lane;
+        let u0 = min(k0, w2_units - 1u);
+        let k1 = (pass_ * 2u + 1u) * T + lane;
+        let u1 = min(k1, w2_units - 1u);
+        {
+            let first = rows_of(min(batch0, limit - 1u) * 4u) - vec4<u32>(M2);
+            at0 = first[0] * w2_units;
+            at1 = first[1] * w2_units;
+            at2 = first[2] * w2_units;
+            at3 = first[3] * w2_units;
+
+r0u0q = w2[at0 + u0];
+r0u0d = w2_d((at0 + u0) >> 1u);
+
+r0u1q = w2[at0 + u1];
+r0u1d = w2_d((at0 + u1) >> 1u);
+
+r1u0q = w2[at1 + u0];
+r1u0d = w2_d((at1 + u0) >> 1u);
+
+r1u1q = w2[at1 + u1];
+r1u1d = w2_d((at1 + u1) >> 1u);
+
+r2u0q = w2[at2 + u0];
+r2u0d = w2_d((at2 + u0) >> 1u);
+
+r2u1q = w2[at2 + u1];
+r2u1d = w2_d((at2 + u1) >> 1u);
+
+r3u0q = w2[at3 + u0];
+r3u0d = w2_d((at3 + u0) >> 1u);
+
+r3u1q = w2[at3 + u1];
+r3u1d = w2_d((at3 + u1) >> 1u);
+
+        }
+        workgroupBarrier();
+        for (var g = tid; g < RUNS; g += WG) {
+            let k = (pass_ * RUNS + g) * 16u;
+            var v0 = vec4<f32>();
+            var v1 = vec4<f32>();
+            var v2 = vec4<f32>();
+            var v3 = vec4<f32>();
+            {
+                if (k + 0u < K) {
+                    v0 = load_x(k + 0u);
+                    if (NORM) {
+                        ss += dot(v0, v0);
+                        v0 *= aux[k / 4u + 0u];
+                    }
+                }
+                if (k + 4u < K) {
+                    v1 = load_x(k + 4u);
+                    if (NORM) {
+                        ss += dot(v1, v1);
+                        v1 *= aux[k / 4u + 1u];
+                    }
+                }
+                if (k + 8u < K) {
+                    v2 = load_x(k + 8u);
+                    if (NORM) {
+                        ss += dot(v2, v2);
+                        v2 *= aux[k / 4u + 2u];
+                    }
+                }
+                if (k + 12u < K) {
+                    v3 = load_x(k + 12u);
+                    if (NORM) {
+                        ss += dot(v3, v3);
+                        v3 *= aux[k / 4u + 3u];
+                    }
+                }
+            }
+            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+            let top = max(max(m.x, m.y), max(m.z, m.w));
+            let inverse = select(0.0, 127.0 / top, top > 0.0);
+            let b0 = integers(v0 * inverse);
+            let x0 = pack8(b0);
+            let b1 = integers(v1 * inverse);
+            let x1 = pack8(b1);
+            let b2 = integers(v2 * inverse);
+            let x2 = pack8(b2);
+            let b3 = integers(v3 * inverse);
+            let x3 = pack8(b3);
+            xs[g] = vec4<u32>(x0, x1, x2, x3);
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0);
+
+ones += dot4I8Packed(0x01010101u, x1);
+
+ones += dot4I8Packed(0x01010101u, x2);
+
+ones += dot4I8Packed(0x01010101u, x3);
+
+            let d = top / 127.0;
+            xds[g] = vec2<f32>(d, d * f32(ones));
+        }
+        if (NORM) {
+            squares[tid] = ss;
+        }
+        workgroupBarrier();
+        if (NORM && tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+
+        // This thread's values of x.
+        let e0 = (u0 << 4u) - pass_ * RUNS * 16u;
+        let g0_0 = (e0 + 0u) / 16u;
+        let b0_0 = xs[g0_0];
+        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w2_units);
+        let x0_d0 = d0_0.x;
+        let x0_s0 = d0_0.y;
+        let x0_0 = b0_0.x;
+        let x0_1 = b0_0.y;
+        let x0_2 = b0_0.z;
+        let x0_3 = b0_0.w;
+        let e1 = (u1 << 4u) - pass_ * RUNS * 16u;
+        let g1_0 = (e1 + 0u) / 16u;
+        let b1_0 = xs[g1_0];
+        let d1_0 = select(vec2<f32>(), xds[g1_0], k1 < w2_units);
+        let x1_d0 = d1_0.x;
+        let x1_s0 = d1_0.y;
+        let x1_0 = b1_0.x;
+        let x1_1 = b1_0.y;
+        let x1_2 = b1_0.z;
+        let x1_3 = b1_0.w;
+        for (var i = 0u; i < BATCH; i++) {
+            var acc0 = 0.0;
+            {
+var r0u0t = 0;
+
+r0u0t += dot4I8Packed(r0u0q.x, x0_0);
+
+r0u0t += dot4I8Packed(r0u0q.y, x0_1);
+
+r0u0t += dot4I8Packed(r0u0q.z, x0_2);
+
+r0u0t += dot4I8Packed(r0u0q.w, x0_3);
+
+let r0u0dot = r0u0d * x0_d0 * f32(r0u0t);
+
+                acc0 += r0u0dot;
+            }
+            {
+var r0u1t = 0;
+
+r0u1t += dot4I8Packed(r0u1q.x, x1_0);
+
+r0u1t += dot4I8Packed(r0u1q.y, x1_1);
+
+r0u1t += dot4I8Packed(r0u1q.z, x1_2);
+
+r0u1t += dot4I8Packed(r0u1q.w, x1_3);
+
+let r0u1dot = r0u1d * x1_d0 * f32(r0u1t);
+
+                acc0 += r0u1dot;
+            }
+            var acc1 = 0.0;
+            {
+var r1u0t = 0;
+
+r1u0t += dot4I8Packed(r1u0q.x, x0_0);
+
+r1u0t += dot4I8Packed(r1u0q.y, x0_1);
+
+r1u0t += dot4I8Packed(r1u0q.z, x0_2);
+
+r1u0t += dot4I8Packed(r1u0q.w, x0_3);
+
+let r1u0dot = r1u0d * x0_d0 * f32(r1u0t);
+
+                acc1 += r1u0dot;
+            }
+            {
+var r1u1t = 0;
+
+r1u1t += dot4I8Packed(r1u1q.x, x1_0);
+
+r1u1t += dot4I8Packed(r1u1q.y, x1_1);
+
+r1u1t += dot4I8Packed(r1u1q.z, x1_2);
+
+r1u1t += dot4I8Packed(r1u1q.w, x1_3);
+
+let r1u1dot = r1u1d * x1_d0 * f32(r1u1t);
+
+                acc1 += r1u1dot;
+            }
+            var acc2 = 0.0;
+            {
+var r2u0t = 0;
+
+r2u0t += dot4I8Packed(r2u0q.x, x0_0);
+
+r2u0t += dot4I8Packed(r2u0q.y, x0_1);
+
+r2u0t += dot4I8Packed(r2u0q.z, x0_2);
+
+r2u0t += dot4I8Packed(r2u0q.w, x0_3);
+
+let r2u0dot = r2u0d * x0_d0 * f32(r2u0t);
+
+                acc2 += r2u0dot;
+            }
+            {
+var r2u1t = 0;
+
+r2u1t += dot4I8Packed(r2u1q.x, x1_0);
+
+r2u1t += dot4I8Packed(r2u1q.y, x1_1);
+
+r2u1t += dot4I8Packed(r2u1q.z, x1_2);
+
+r2u1t += dot4I8Packed(r2u1q.w, x1_3);
+
+let r2u1dot = r2u1d * x1_d0 * f32(r2u1t);
+
+                acc2 += r2u1dot;
+            }
+            var acc3 = 0.0;
+            {
+var r3u0t = 0;
+
+r3u0t += dot4I8Packed(r3u0q.x, x0_0);
+
+r3u0t += dot4I8Packed(r3u0q.y, x0_1);
+
+r3u0t += dot4I8Packed(r3u0q.z, x0_2);
+
+r3u0t += dot4I8Packed(r3u0q.w, x0_3);
+
+let r3u0dot = r3u0d * x0_d0 * f32(r3u0t);
+
+                acc3 += r3u0dot;
+            }
+            {
+var r3u1t = 0;
+
+r3u1t += dot4I8Packed(r3u1q.x, x1_0);
+
+r3u1t += dot4I8Packed(r3u1q.y, x1_1);
+
+r3u1t += dot4I8Packed(r3u1q.z, x1_2);
+
+r3u1t += dot4I8Packed(r3u1q.w, x1_3);
+
+let r3u1dot = r3u1d * x1_d0 * f32(r3u1t);
+
+                acc3 += r3u1dot;
+            }
+            if (i + 1u < BATCH) {
+            let first = rows_of(min(batch0 + (i + 1u) * stride, limit - 1u) * 4u) - vec4<u32>(M2);
+            at0 = first[0] * w2_units;
+            at1 = first[1] * w2_units;
+            at2 = first[2] * w2_units;
+            at3 = first[3] * w2_units;
+
+r0u0q = w2[at0 + u0];
+r0u0d = w2_d((at0 + u0) >> 1u);
+
+r0u1q = w2[at0 + u1];
+r0u1d = w2_d((at0 + u1) >> 1u);
+
+r1u0q = w2[at1 + u0];
+r1u0d = w2_d((at1 + u0) >> 1u);
+
+r1u1q = w2[at1 + u1];
+r1u1d = w2_d((at1 + u1) >> 1u);
+
+r2u0q = w2[at2 + u0];
+r2u0d = w2_d((at2 + u0) >> 1u);
+
+r2u1q = w2[at2 + u1];
+r2u1d = w2_d((at2 + u1) >> 1u);
+
+r3u0q = w2[at3 + u0];
+r3u0d = w2_d((at3 + u0) >> 1u);
+
+r3u1q = w2[at3 + u1];
+r3u1d = w2_d((at3 + u1) >> 1u);
+
+            }
+    workgroupBarrier();
+    red[0u * WG + tid] = acc0;
+    red[1u * WG + tid] = acc1;
+    red[2u * WG + tid] = acc2;
+    red[3u * WG + tid] = acc3;
+    workgroupBarrier();
+    for (var s = T / 2u; s > 0u; s = s / 2u) {
+        if (lane < s) {
+            red[0u * WG + tid] += red[0u * WG + tid + s];
+            red[1u * WG + tid] += red[1u * WG + tid + s];
+            red[2u * WG + tid] += red[2u * WG + tid + s];
+            red[3u * WG + tid] += red[3u * WG + tid + s];
+        }
+        workgroupBarrier();
+    }
+    acc0 = red[0u * WG + team * T];
+    acc1 = red[1u * WG + team * T];
+    acc2 = red[2u * WG + team * T];
+    acc3 = red[3u * WG + team * T];
+
+            if (writer) {
+                let at = (part0 + i * 4u) * SUBS + sub;
+                if (pass_ == 0u) {
+                    part[at + 0u * SUBS] = acc0;
+                    part[at + 1u * SUBS] = acc1;
+                    part[at + 2u * SUBS] = acc2;
+                    part[at + 3u * SUBS] = acc3;
+                } else {
+                    part[at + 0u * SUBS] += acc0;
+                    part[at + 1u * SUBS] += acc1;
+                    part[at + 2u * SUBS] += acc2;
+                    part[at + 3u * SUBS] += acc3;
+                }
+            }
+        }
+    }
+
+    }
+    workgroupBarrier();
+    var scale = 1.0;
+    if (NORM) {
+        var sum = 0.0;
+        for (var i = 0u; i < 16u; i++) {
+            sum += squares16[i];
+        }
+        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+    }
+    if (!mine) {
+        return;
+    }
+    var v = scale * vec4<f32>(part_sum(at, n_sub), part_sum(at + 1u, n_sub), part_sum(at + 2u, n_sub), part_sum(at + 3u, n_sub));
+    v = vec4<f32>(affine(v.x, rows.x), affine(v.y, rows.y), affine(v.z, rows.z), affine(v.w, rows.w));
+    put(rows, first, page, pos, quad_rotate(turn, v));
+}
+// Writes four rotated rows, of which the first is row `first` of q, k, v.
+fn put(rows: vec4<u32>, first: u32, page: u32, pos: u32, v: vec4<f32>) {
+    if (first < M_Q) {
+        y[Y0 + rows.x] = v.x;
+        y[Y0 + rows.y] = v.y;
+        y[Y0 + rows.z] = v.z;
+        y[Y0 + rows.w] = v.w;
+        return;
+    }
+    var half = 0u;
+    var channel = rows - vec4<u32>(M_Q);
+    if (first >= M_Q + M_K) {
+        half = V0;
+        channel -= vec4<u32>(M_K);
+    }
+    let h = channel.x / D;
+    let cell = kv_cell(page, pos % PAGE, h);
+    kv_put2(half, cell, channel.x - h * D, v.x, v.y);
+    kv_put2(half, cell, channel.z - h * D, v.z, v.w);
+}
