@@ -16,7 +16,7 @@ pub(crate) struct Args {
     #[arg(long)]
     measure: bool,
     /// The GPU to measure, by part of its name or its number; the fastest by default
-    #[arg(long, value_name = "DEVICE", requires = "measure", env = "CHASKI_DEVICE", value_parser = device)]
+    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = device)]
     device: Option<DeviceChoice>,
     /// Form of the answer
     #[arg(short, long, value_enum, default_value = "md")]
