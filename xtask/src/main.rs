@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod perf;
 mod test;
 mod tools;
 
@@ -24,6 +25,14 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/performance.md from measurements.
+    PerfDoc {
+        /// What xtask/perf.sh measured; without it, the measurements in the repository.
+        folder: Option<std::path::PathBuf>,
+        /// Change nothing; fail if the page is stale.
+        #[arg(long)]
+        check: bool,
+    },
     /// Bring what the tests need (saying so) and run them.
     Test {
         /// What to test.
@@ -41,6 +50,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::GenKernels { check } => kernels::generate(check),
+        Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

@@ -32,7 +32,7 @@ pub async fn memory_need(
         kv_f16: kv.is_f16(model, n_ctx),
         f16_tiles: false,
         inputs: None,
-        ring: 64,
+        ring: 128,
     };
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
     let steps = fuse(&graph).map_err(|e| wrong(e.into()))?;

@@ -28,8 +28,8 @@ pub use chaski_models::{
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
-    AdapterSummary, Choose, GpuModel, GpuOptions, Memory, MemoryItem, Profile, ProfileRow, Progress, Stage,
-    Ticket, adapters,
+    Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
+    Profile, ProfileRow, Progress, Stage, Ticket, adapters,
 };
 pub use engine::{DeviceChoice, DeviceInfo, Engine, EngineBuilder};
 pub use error::Error;
@@ -38,7 +38,7 @@ pub use source::{AnySource, ModelInfo, OpenModel, Source};
 
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {
-    pub use chaski_runtime::kernels::{Caps, FeatureSet};
+    pub use chaski_runtime::kernels::{Caps, FeatureSet, Unit};
 }
 
 /// The GGUF reader and writer, and the tensor formats.

@@ -1,4 +1,5 @@
-//! The driver's compiled kernels, kept in the user's cache directory from run to run.
+//! What is kept in the user's cache directory from run to run: the driver's compiled kernels here, measured limits in
+//! `peaks`.
 //!
 //! There is one file for each adapter and driver. Which one a start will need is known only once the device is open,
 //! and then it is too late: so a second, tiny file remembers for each `--device` where it led the last time. A wrong
@@ -7,7 +8,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use chaski::{DeviceChoice, Engine};
+use chaski::{AdapterSummary, DeviceChoice, Engine};
 
 /// The files for one choice of device.
 pub(crate) struct WarmCache {
@@ -26,7 +27,7 @@ impl WarmCache {
             DeviceChoice::Auto | DeviceChoice::Gpu(None) => "fastest".to_owned(),
             DeviceChoice::Gpu(Some(name)) => plain(name),
         };
-        let folder = directories::ProjectDirs::from("", "", "chaski")?.cache_dir().join("pipelines");
+        let folder = folder("pipelines")?;
         let last = folder.join(format!("{word}.last"));
         let known = read(&folder, &last).inspect_err(|e| tracing::debug!(%e, "no pipeline cache is read"));
         Some(WarmCache { folder, last, known: known.ok() })
@@ -40,8 +41,7 @@ impl WarmCache {
     /// Saves what the driver has compiled by now, if that is anything new.
     pub(crate) fn save(&self, engine: &Engine) {
         let (Some(gpu), Some(data)) = (engine.gpu(), engine.pipeline_cache()) else { return };
-        let s = gpu.summary();
-        let now = (format!("{}.bin", plain(&format!("{} {} {}", s.backend, s.name, s.driver))), data);
+        let now = (file_of(gpu.summary(), "bin"), data);
         if self.known.as_ref() == Some(&now) {
             return;
         }
@@ -52,6 +52,16 @@ impl WarmCache {
             tracing::debug!(folder = %self.folder.display(), %e, "the pipeline cache is not written");
         }
     }
+}
+
+/// A folder of the user's cache directory, where there is one.
+pub(crate) fn folder(name: &str) -> Option<PathBuf> {
+    Some(directories::ProjectDirs::from("", "", "chaski")?.cache_dir().join(name))
+}
+
+/// The name of the file for an adapter and its driver.
+pub(crate) fn file_of(s: &AdapterSummary, extension: &str) -> String {
+    format!("{}.{extension}", plain(&format!("{} {} {}", s.backend, s.name, s.driver)))
 }
 
 fn read(folder: &Path, last: &Path) -> std::io::Result<(String, Vec<u8>)> {
@@ -74,7 +84,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Writes beside the file and renames, so that no other process reads half of it.
-fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
     let written = std::fs::File::create(&temporary)
         .and_then(|mut f| f.write_all(data))

@@ -1,27 +1,79 @@
-//! `chaski devices`: the GPUs that there are, and what kernels can use of them.
+//! `chaski devices`: the GPUs that there are, what kernels can use of them, and how fast one is.
 
 use std::io::Write as _;
 
-use chaski::AdapterSummary;
+use chaski::{AdapterSummary, DeviceChoice};
 use serde_json::{Value, json};
 
-use crate::options::feature_word;
-use crate::ui::bytes;
+use crate::failure::Usage;
+use crate::options::{device, feature_word};
+use crate::peaks;
+use crate::ui::{Ui, bytes};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Print JSON
+    /// Measure memory, arithmetic, dispatches and readbacks of one GPU, and keep the result for profiles
+    #[arg(long)]
+    measure: bool,
+    /// The GPU to measure, by part of its name or its number; the fastest by default
+    #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = device)]
+    device: Option<DeviceChoice>,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value = "md")]
+    output: Form,
+    /// Print JSON, as `-o json`
     #[arg(long)]
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !args.json {
+/// Form of the answer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// Text and tables
+    Md,
+    /// One value
+    Json,
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+    let json = args.json || args.output == Form::Json;
+    if args.measure {
+        return measure(args.device.as_ref(), json, ui);
+    }
+    if !json {
         return list();
     }
     let adapters = pollster::block_on(chaski::adapters());
     let all: Vec<Value> = adapters.iter().map(as_json).collect();
     writeln!(std::io::stdout().lock(), "{:#}", Value::Array(all))?;
+    Ok(())
+}
+
+/// Measures one adapter.
+fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
+    let adapter = match choice {
+        Some(DeviceChoice::Cpu) => {
+            return Err(Usage("the processor's reference code is not measured: name a GPU".into()).into());
+        }
+        Some(DeviceChoice::Gpu(name)) => name.clone(),
+        Some(DeviceChoice::Auto) | None => None,
+    };
+    let (summary, found) = peaks::measure(adapter)?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        writeln!(out, "{:#}", peaks::to_json(&summary, &found))?;
+        return Ok(());
+    }
+    writeln!(out, "{} ({}, driver {})", summary.name, summary.backend, summary.driver)?;
+    let rows = peaks::rows(&found);
+    let wide = |f: &dyn Fn(&(&str, String)) -> usize| rows.iter().map(f).max().unwrap_or(0);
+    let (a, b) = (wide(&|r| r.0.chars().count()), wide(&|r| r.1.chars().count()));
+    writeln!(out, "| {:<a$} | {:>b$} |", "measured", "best")?;
+    writeln!(out, "|{}|{}:|", "-".repeat(a + 2), "-".repeat(b + 1))?;
+    for (name, value) in &rows {
+        writeln!(out, "| {name:<a$} | {value:>b$} |")?;
+    }
+    ui.detail("`chaski bench --profile` compares with these numbers");
     Ok(())
 }
 

@@ -38,7 +38,9 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let built = pollster::block_on(builder.build());
     progress.borrow_mut().end();
     let mut engine = built?;
-    let times = LoadTimes { compile: progress.borrow().compile, total: start.elapsed() };
+    let total = start.elapsed();
+    let on_gpu = engine.runner().gpu().map(|g| g.load_times()).unwrap_or_default();
+    let times = LoadTimes { compile: on_gpu.compile, upload: on_gpu.upload, total };
     if let Some(cache) = cache {
         cache.save(&engine);
     }

@@ -15,6 +15,7 @@ mod interrupt;
 mod load;
 mod logits;
 mod options;
+mod peaks;
 mod perplexity;
 mod quantize;
 mod run;
@@ -68,7 +69,7 @@ enum Command {
     Run(Box<run::Args>),
     /// Say what a model file holds, and how much memory it needs
     Show(show::Args),
-    /// List the GPUs
+    /// List the GPUs, or measure one
     Devices(devices::Args),
     /// Measure speed
     #[command(long_about = bench::LONG)]
@@ -106,7 +107,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(a) => run::run(*a, &ui),
         Command::Show(a) => show::run(&a),
-        Command::Devices(a) => devices::run(&a),
+        Command::Devices(a) => devices::run(&a, &ui),
         Command::Bench(a) => bench::run(*a, &ui),
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),

@@ -29,7 +29,8 @@ fn rate(r: f64) -> f64 {
 /// Prints the statistics of an answer on stderr.
 pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Stats) {
     let line = |name: &str, text: String| ui.detail(&format!("{name:<12}{text}"));
-    line("load", format!("{:.1} ms, of which kernels {:.1} ms", ms(times.total), ms(times.compile)));
+    let (total, compile, upload) = (ms(times.total), ms(times.compile), ms(times.upload));
+    line("load", format!("{total:.1} ms (kernels after {compile:.1} ms, weights after {upload:.1} ms)"));
     let (n, cached) = (stats.n_prompt, stats.n_cached);
     line("prompt", format!("{n} tokens ({cached} more in the cache), {:.2} tokens/s", stats.prompt_rate()));
     line("first token", format!("{:.1} ms", ms(stats.first)));
@@ -58,6 +59,7 @@ pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Val
     json!({
         "load_ms": ms(times.total),
         "compile_ms": ms(times.compile),
+        "upload_ms": ms(times.upload),
         "prompt_tokens": stats.n_prompt,
         "cached_tokens": stats.n_cached,
         "answer_tokens": stats.n_token,

@@ -113,8 +113,10 @@ pub(crate) fn log_to_stderr(ui: &Ui) {
 /// How long the stages of loading took.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct LoadTimes {
-    /// Compiling kernels.
+    /// Until the last kernel was compiled.
     pub(crate) compile: Duration,
+    /// Until the last weight was on its way; both go on at the same time.
+    pub(crate) upload: Duration,
     /// Everything, from opening the file on.
     pub(crate) total: Duration,
 }
@@ -123,9 +125,8 @@ pub(crate) struct LoadTimes {
 pub(crate) struct LoadProgress {
     ui: Ui,
     start: Instant,
-    stage: Option<(Stage, Instant)>,
+    stage: Option<Stage>,
     bar: Option<ProgressBar>,
-    pub(crate) compile: Duration,
 }
 
 /// Loading that is over sooner needs no bar.
@@ -133,22 +134,15 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 impl LoadProgress {
     pub(crate) fn new(ui: &Ui) -> Self {
-        LoadProgress {
-            ui: ui.clone(),
-            start: Instant::now(),
-            stage: None,
-            bar: None,
-            compile: Duration::ZERO,
-        }
+        LoadProgress { ui: ui.clone(), start: Instant::now(), stage: None, bar: None }
     }
 
     pub(crate) fn report(&mut self, p: Progress) {
-        if self.stage.is_none_or(|(stage, _)| stage != p.stage) {
+        if self.stage != Some(p.stage) {
             self.end();
-            self.stage = Some((p.stage, Instant::now()));
+            self.stage = Some(p.stage);
         }
         if p.stage == Stage::Compile {
-            self.compile = self.stage.map_or(Duration::ZERO, |(_, since)| since.elapsed());
             // No steps are reported in between, so it is announced at once.
             if self.bar.is_none() && p.done < p.total {
                 let bar = self.ui.bar(p.total, "{spinner} compiling {len} kernels");

@@ -358,5 +358,42 @@ fn bench_and_profile_run_on_a_gpu() {
     // A device without timestamps has no profile, and says so.
     let events: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
     let measured = !events["traceEvents"].as_array().unwrap().is_empty();
-    assert_eq!(measured, err(&o).contains("gate_up"), "{}", err(&o));
+    for r in results.as_array().unwrap() {
+        let profiles = r["profiles"].as_array().unwrap();
+        assert_eq!(profiles.len(), usize::from(measured), "{r}");
+        for p in profiles {
+            let rows = p["rows"].as_array().unwrap();
+            assert!(rows.iter().any(|r| r["part"] == "gate_up"), "{p}");
+            for row in rows {
+                assert!(row["bytes"].as_u64().unwrap() > 0, "{row}");
+                assert!(row["percent_of_bound"].as_f64().unwrap() > 0.0, "{row}");
+            }
+        }
+        // Tokens are sent, whether or not one waits for them.
+        assert_eq!(r["host_us_per_token"].is_number(), r["n_gen"].as_u64() > Some(0), "{r}");
+        assert!(r["upload_ms"].as_f64().unwrap() > 0.0, "{r}");
+    }
+}
+
+#[test]
+fn a_measured_device_is_kept_for_profiles() {
+    if !has_gpu("a_measured_device_is_kept_for_profiles") {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| chaski(args).env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    let measured = json(&run(&["devices", "--measure", "-o", "json"]));
+    assert!(measured["read_bytes_per_s"].as_f64().unwrap() > 1e8, "{measured}");
+    assert!(measured["operations_per_s"]["f32"].as_f64().unwrap() > 1e8, "{measured}");
+    if cfg!(target_os = "linux") {
+        let folder = cache.path().join("chaski/peaks");
+        let file = std::fs::read_dir(folder).unwrap().next().expect("a file").unwrap().path();
+        let kept: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(kept, measured);
+        let o = run(&["bench", "--device", "gpu", "-p", "0", "-n", "1", "-r", "1", "--profile"]);
+        assert!(!err(&o).contains("measuring"), "{}", err(&o));
+        assert!(out(&o).contains("bound by"), "{}", out(&o));
+    }
+    let o = run(&["devices", "--measure", "--device", "cpu"]);
+    assert_eq!(o.status.code(), Some(2), "{}", err(&o));
 }

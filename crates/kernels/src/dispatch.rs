@@ -25,6 +25,14 @@ pub enum DispatchError {
         /// The name that was looked up.
         name: String,
     },
+    /// An operation that only some devices can do, and no other way to do it.
+    #[error("{op} needs {what}, which the device lacks")]
+    Lacks {
+        /// The operation.
+        op: &'static str,
+        /// What it needs.
+        what: &'static str,
+    },
     /// A shape that the operation does not take.
     #[error("{op}: {what} is {found}, but must be {expected}")]
     Shape {

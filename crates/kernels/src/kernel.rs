@@ -1,5 +1,7 @@
 //! The rendered kernels, embedded with what naga found in them.
 
+use crate::ops::measure::Unit;
+
 /// How a kernel uses a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -42,6 +44,17 @@ pub struct Kernel {
 include!("../rendered/index.rs");
 
 impl Kernel {
+    /// What does the bulk of its arithmetic, to compare its speed with.
+    pub fn unit(&self) -> Unit {
+        if self.needs_coop {
+            Unit::Coop
+        } else if self.source.contains("dot4I8Packed") {
+            Unit::Int8
+        } else {
+            Unit::F32
+        }
+    }
+
     /// The kernel of this name.
     pub fn find(name: &str) -> Option<&'static Kernel> {
         KERNELS.binary_search_by(|k| k.name.cmp(name)).ok().map(|i| &KERNELS[i])

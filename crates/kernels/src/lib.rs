@@ -32,3 +32,4 @@ pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, KERNELS, Kernel};
 pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
+pub use ops::measure::Unit;

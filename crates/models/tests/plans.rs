@@ -258,6 +258,9 @@ fn a_llama_becomes_five_steps_a_layer() {
     }
 }
 
+/// Dispatches of a dense layer at most: (sequences up to so many tokens, dispatches). These may only go down.
+const PER_LAYER: [(u32, usize); 2] = [(128, 5), (u32::MAX, 6)];
+
 #[test]
 fn a_token_takes_five_or_six_dispatches_a_layer() {
     for shape in SHAPES {
@@ -276,7 +279,11 @@ fn a_token_takes_five_or_six_dispatches_a_layer() {
                     let layers = &body[1..];
                     let per_layer = layers.len() / shape.n_layer as usize;
                     assert_eq!(per_layer * shape.n_layer as usize, layers.len(), "{case}");
-                    assert!(per_layer <= 6, "{case}: {per_layer} dispatches a layer");
+                    let limit = PER_LAYER.iter().find(|(max_key, _)| p.max_key <= *max_key).expect("a row").1;
+                    assert!(
+                        per_layer <= limit,
+                        "{case}: {per_layer} dispatches a layer, {limit} are allowed"
+                    );
                     let merge = per_layer == 6;
                     let mut expected = vec!["qkv", "attention"];
                     expected.extend(merge.then_some("attention"));
@@ -454,6 +461,46 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                 }
             }
             assert!(products.is_empty(), "{case}: {products:?}");
+        }
+    });
+}
+
+#[test]
+fn work_counts_every_weight_once_and_every_key() {
+    every_case(|case, _, config, made| {
+        let output = made.steps.iter().rev().find_map(|s| match s {
+            Fused::Project { part, .. } => Some(made.groups.home(part.weight).0),
+            _ => None,
+        });
+        let (mut elements, mut n_byte) = (0, 0);
+        for (i, g) in made.groups.groups.iter().enumerate() {
+            let name = &made.graph.weights[g.members[0].0.0].name;
+            if name != "token_embd.weight" || output == Some(i) {
+                elements += u64::from(g.n_row) * u64::from(g.n_col);
+                n_byte += g.shards.iter().map(|s| g.layout(s).n_byte).sum::<u64>();
+            }
+        }
+        for (what, run, _) in runs(&made.segments, config) {
+            let case = format!("{case}, {what}");
+            let products = || run.iter().filter(|p| op(p).starts_with("mul_mat"));
+            let weights: u64 = products().map(|p| p.work.weights).sum();
+            assert_eq!(weights, n_byte, "{case}: bytes of weights");
+            let flops: u64 = products().map(|p| p.work.col_flop).sum();
+            // The rotation, where it is part of the product, adds a few to each row of q and k.
+            let more = flops.checked_sub(2 * elements);
+            assert!(more.is_some_and(|m| m < elements / 20), "{case}: {flops} for {elements} elements");
+            for p in &run {
+                assert!(p.work.n_byte(1, 0) > 0, "{case}: {} moves nothing", p.dispatch.kernel.name);
+            }
+            let layer = made.graph.kv[0];
+            let cells = u64::from(2 * layer.n_kv * layer.d) * if config.kv_f16 { 2 } else { 4 };
+            let n_layer = made.graph.kv.len() as u64;
+            let sum = |f: &dyn Fn(&Planned) -> u64| run.iter().map(|p| f(p)).sum::<u64>();
+            assert_eq!(sum(&|p| p.work.key_byte), n_layer * cells, "{case}: bytes of the cache a token");
+            // A chunk of three from position 2 on looks back on 3 + 4 + 5 tokens.
+            let pairs = sum(&|p| p.work.n_flop(3, 2) - 3 * p.work.col_flop);
+            assert_eq!(pairs, 12 * sum(&|p| p.work.pair_flop), "{case}");
+            assert!(pairs > 0, "{case}: attention calculates");
         }
     });
 }

@@ -53,6 +53,14 @@ pub enum RuntimeError {
         /// wgpu's message.
         reason: String,
     },
+    /// A kernel that was measured did not find what it must.
+    #[error("{what} gave a wrong result at value {at}: a bug of ours or of the driver")]
+    WrongResult {
+        /// What was run.
+        what: &'static str,
+        /// Index of the first wrong value.
+        at: usize,
+    },
     /// The model does not fit the device.
     #[error("the model cannot be planned for this device")]
     Plan(#[from] PlanError),
@@ -83,4 +91,10 @@ pub enum RuntimeError {
         /// The largest that fits.
         limit: u64,
     },
+}
+
+impl From<chaski_kernels::DispatchError> for RuntimeError {
+    fn from(e: chaski_kernels::DispatchError) -> Self {
+        RuntimeError::Plan(e.into())
+    }
 }

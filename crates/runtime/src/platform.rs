@@ -1,4 +1,4 @@
-//! Where native and web differ: waiting for the device, and working on several threads.
+//! Where native and web differ: waiting for the device, working on several threads, the time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -53,6 +53,63 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     #[cfg(target_arch = "wasm32")]
     {
         let _ = (device, index);
+    }
+}
+
+/// Time since a start.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Clock(web_time::Instant);
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Clock(web_time::Instant::now())
+    }
+
+    pub(crate) fn elapsed(&self) -> std::time::Duration {
+        self.0.elapsed()
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.elapsed().as_secs_f64()
+    }
+}
+
+/// Work that goes on while the caller does something else.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) struct Aside<T>(std::thread::JoinHandle<T>);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Send + 'static> Aside<T> {
+    pub(crate) fn start(f: impl FnOnce() -> T + Send + 'static) -> Self {
+        Aside(std::thread::spawn(f))
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for it.
+    pub(crate) fn join(self) -> T {
+        self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Work that is done at once, where there are no threads.
+#[cfg(target_arch = "wasm32")]
+pub(crate) struct Aside<T>(T);
+
+#[cfg(target_arch = "wasm32")]
+impl<T> Aside<T> {
+    pub(crate) fn start(f: impl FnOnce() -> T) -> Self {
+        Aside(f())
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        true
+    }
+
+    pub(crate) fn join(self) -> T {
+        self.0
     }
 }
 

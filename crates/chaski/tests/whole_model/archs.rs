@@ -204,7 +204,13 @@ fn check(modes: &[Mode]) {
             let f = Fixture::load(name);
             let model = open(f.gguf(mode.half, &|_, _| {})).expect("a fixture is a model");
             let target = mode.gpu.map_or(Target::Cpu, |(set, checked)| Target::Gpu(shared_gpu(set, checked)));
-            let config = RunnerConfig { n_ctx: 64, kv: mode.kv, chunk: 64, f16_tiles: mode.f16_tiles };
+            let config = RunnerConfig {
+                n_ctx: 64,
+                kv: mode.kv,
+                chunk: 64,
+                f16_tiles: mode.f16_tiles,
+                ..RunnerConfig::default()
+            };
             let mut runner =
                 block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
             let mut errors = Vec::new();
@@ -265,7 +271,7 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
     let tokens: Vec<u32> = (0..300u32).map(|i| (i * i * 31 + 7 * i) % n_vocab as u32).collect();
     let mut failures = Failures::default();
     let load = |target| {
-        let config = RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, f16_tiles: false };
+        let config = RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, ..RunnerConfig::default() };
         block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner")
     };
     let all = |runner: &mut Runner, chunk| block_on(runner.eval_all(&tokens, chunk)).expect("300 tokens run");

@@ -43,6 +43,8 @@ pub(super) struct Samples {
     pub(super) times: Vec<Duration>,
     /// Until the first token of the answer could be read; empty for a test without a prompt.
     pub(super) first: Vec<Duration>,
+    /// Time of the processor to record and send the tokens of answers.
+    host: Duration,
     n_token: u32,
 }
 
@@ -53,6 +55,12 @@ impl Samples {
 
     pub(super) fn rates(&self) -> Vec<f64> {
         self.times.iter().map(|t| f64::from(self.n_token) / t.as_secs_f64().max(1e-12)).collect()
+    }
+
+    /// Microseconds of the processor for each token of an answer; `None` for tests without one.
+    pub(super) fn host_us(&self, test: &Test) -> Option<f64> {
+        let n = self.times.len() as f64 * f64::from(test.n_gen);
+        (n > 0.0 && !self.host.is_zero()).then(|| self.host.as_secs_f64() * 1e6 / n)
     }
 
     pub(super) fn first_ms(&self) -> Option<f64> {
@@ -81,6 +89,8 @@ pub(super) struct Bench<'a> {
     pub(super) group: u32,
     /// Random tokens, as many as the context has.
     tokens: Vec<u32>,
+    /// Time of the processor to record and send, so far.
+    host: Duration,
 }
 
 /// Groups under way at once.
@@ -89,7 +99,7 @@ const IN_FLIGHT: usize = 2;
 impl<'a> Bench<'a> {
     pub(super) fn new(runner: &'a mut Runner, group: u32) -> Self {
         let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
-        Bench { runner, group, tokens }
+        Bench { runner, group, tokens, host: Duration::ZERO }
     }
 
     /// Runs a test once without a record, then `n` times.
@@ -100,12 +110,14 @@ impl<'a> Bench<'a> {
         mut before: impl FnMut(u32),
     ) -> anyhow::Result<Samples> {
         let mut samples = Samples { n_token: test.n_token(), ..Samples::default() };
+        self.host = Duration::ZERO;
         for i in 0..n {
             before(i);
             let (time, first) = self.once(test)?;
             samples.times.push(time);
             samples.first.extend(first);
         }
+        samples.host = self.host;
         Ok(samples)
     }
 
@@ -183,7 +195,9 @@ impl<'a> Bench<'a> {
         while sent < n || !tickets.is_empty() {
             while tickets.len() < IN_FLIGHT && sent < n {
                 let k = self.group.min(n - sent);
+                let start = Instant::now();
                 tickets.push_back(gpu.decode(k, pos, Choose::Greedy)?);
+                self.host += start.elapsed();
                 (pos, sent) = (pos + k, sent + k);
             }
             if let Some(ticket) = tickets.pop_front() {

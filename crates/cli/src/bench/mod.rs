@@ -8,15 +8,17 @@ mod range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chaski::{DeviceChoice, Engine, LocalTime};
+use chaski::{Ablation, DeviceChoice, Engine, LocalTime};
 use serde_json::{Map, Value, json};
 
 use self::measure::{Bench, Samples, Test, deviation, mean};
 use self::output::{Format, Record, Writer};
+use self::profile::Named;
 use self::range::{List, Pair};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, Features, Ignored, InputType, Kv, device};
+use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
 pub(crate) const LONG: &str = "\
@@ -26,7 +28,7 @@ Numbers may be lists (1,2,4) and ranges (1-4, 128-512+128, 1-64*2); every combin
 tokenising and sampling are not part of the times: the tokens of prompts are random, and an answer takes the most \
 probable token each time, which the device chooses. An answer of depth 0 begins after one token.";
 
-/// Tokens of a group on the device, by default and at most.
+/// Tokens of a group on the device by default.
 const GROUP: u32 = 16;
 
 #[derive(clap::Args)]
@@ -78,9 +80,12 @@ pub(crate) struct Args {
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,
-    /// Tokens that run on the GPU between two readings, 1 to 16
-    #[arg(long, value_name = "N", default_value_t = GROUP, value_parser = clap::value_parser!(u32).range(1..=16))]
+    /// Tokens that run on the GPU between two readings, 1 to 32
+    #[arg(long, value_name = "N", default_value_t = GROUP, value_parser = clap::value_parser!(u32).range(1..=32))]
     interval: u32,
+    /// Make things anew for every dispatch instead of once, to see what that costs
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    ablate: Vec<Ablate>,
     /// Repetitions of each test
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
@@ -105,7 +110,7 @@ pub(crate) struct Args {
     /// Print the results on stderr too, in this form (also -oe)
     #[arg(long, value_enum, value_name = "FORMAT")]
     output_err: Option<Format>,
-    /// Print the time of every kernel, for one token and for a chunk of the prompt
+    /// Print the time of every kernel beside what the device can do, for one token and for a chunk of the prompt
     #[arg(long)]
     profile: bool,
     /// Write the profile as a trace for Chrome or Perfetto
@@ -113,6 +118,15 @@ pub(crate) struct Args {
     trace: Option<PathBuf>,
     #[command(flatten)]
     ignored: Ignored,
+}
+
+/// What can be made anew for every dispatch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Ablate {
+    /// Bind groups
+    BindGroups,
+    /// A small buffer, made and written, as if sizes were not constants of pipelines
+    Parameters,
 }
 
 /// One way to load a model.
@@ -143,6 +157,14 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         let Loaded { mut engine, times } =
             load::load(options::source(setup.model.as_ref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
+        let ablation = Ablation {
+            bind_groups: args.ablate.contains(&Ablate::BindGroups),
+            parameters: args.ablate.contains(&Ablate::Parameters),
+        };
+        if let Some(gpu) = engine.runner().gpu_mut() {
+            gpu.set_ablation(ablation);
+        }
+        let wants_profile = args.profile || args.trace.is_some();
         if !args.no_warmup {
             for test in &tests {
                 say(format!("warm-up of {}", test.name()));
@@ -154,15 +176,30 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             let n = args.repetitions;
             let before = |r: u32| say(format!("{}, run {}/{n}", test.name(), r + 1));
             let samples = Bench::new(engine.runner(), args.interval).run(test, n, before)?;
-            let record = record(&mut engine, setup, &columns, test, &samples, &times);
+            let mut record = record(&mut engine, &args, setup, &columns, test, &samples, &times);
+            if wants_profile {
+                say(format!("profile of {}", test.name()));
+                let found = profiles_of(&mut engine, &runs_of(test), args.repetitions, ui)?;
+                let all: Vec<Value> = found.iter().map(profile::as_json).collect();
+                record.fields.insert("profiles".into(), all.into());
+                for p in found {
+                    if !profiles.iter().any(|q: &Named| q.name == p.name) {
+                        profiles.push(p);
+                    }
+                }
+            }
             out.add(&record)?;
             if let Some(err) = &mut err {
                 err.add(&record)?;
             }
         }
-        if args.profile || args.trace.is_some() {
+        if wants_profile && tests.is_empty() {
             say("profile".into());
-            profiles.extend(profiles_of(&mut engine, &tests, args.repetitions, ui)?);
+            let found = profiles_of(&mut engine, &[(1, 0), (u32::MAX, 0)], args.repetitions, ui)?;
+            for p in &found {
+                out.add_alone("profiles", profile::as_json(p))?;
+            }
+            profiles.extend(found);
         }
     }
     out.end()?;
@@ -172,10 +209,11 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     drop((out, err));
     if args.profile {
         for p in &profiles {
-            // Tables do not belong among JSON.
             match args.output {
                 Format::Md => profile::print(&mut std::io::stdout().lock(), p)?,
-                _ => profile::print(&mut std::io::stderr().lock(), p)?,
+                Format::Csv => profile::print(&mut std::io::stderr().lock(), p)?,
+                // They have it among their fields.
+                Format::Json | Format::Jsonl => {}
             }
         }
     }
@@ -312,38 +350,49 @@ fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
         format!(", {all} dispatches a token ({per_layer:.1} a layer)")
     });
     eprintln!(
-        "{} ({}): load {:.0} ms, of which kernels {:.0} ms; {} of device memory{dispatches}",
+        "{} ({}): load {:.0} ms (kernels after {:.0} ms, weights after {:.0} ms); {} of device memory{dispatches}",
         device.name,
         device.driver,
         ms(times.total),
         ms(times.compile),
+        ms(times.upload),
         bytes(memory)
     );
 }
 
-fn profiles_of(engine: &mut Engine, tests: &[Test], n: u32, ui: &Ui) -> anyhow::Result<Vec<profile::Named>> {
+/// The words of a list of options.
+fn words<T: clap::ValueEnum>(values: &[T]) -> String {
+    let names = values.iter().filter_map(T::to_possible_value);
+    names.map(|v| v.get_name().to_owned()).collect::<Vec<_>>().join(",")
+}
+
+/// What a test is made of, as columns and the position of the first: a token, and as much of a prompt as runs at once.
+fn runs_of(t: &Test) -> Vec<(u32, u32)> {
+    let all = [(t.n_gen.min(1), t.n_depth), (t.n_prompt, t.n_depth)];
+    all.into_iter().filter(|(n, _)| *n > 0).collect()
+}
+
+fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> anyhow::Result<Vec<Named>> {
     let model = engine.info().description;
     let mut profiles = Vec::new();
-    let Some(gpu) = engine.runner().gpu_mut() else {
+    let Some(summary) = engine.gpu().map(|g| g.summary().clone()) else {
         ui.note("there is no profile of the processor");
         return Ok(profiles);
     };
+    let Some(gpu) = engine.runner().gpu_mut() else { return Ok(profiles) };
     let (n_ctx, max_col) = (gpu.config().n_ctx, gpu.config().max_col);
-    // A token, and as much of a prompt as runs at once.
-    let of_test = |t: &Test| [(t.n_gen.min(1), t.n_depth), (t.n_prompt.min(max_col), t.n_depth)];
-    let mut runs: Vec<(u32, u32)> = tests.iter().flat_map(of_test).collect();
-    if tests.is_empty() {
-        runs.extend([(1, 0), (max_col, 0)]);
-    }
-    runs.retain(|(n_col, pos)| *n_col > 0 && n_col + pos <= n_ctx);
-    runs.sort_unstable();
-    runs.dedup();
     for (n_col, pos) in runs {
+        let (n_col, pos) = ((*n_col).min(max_col), *pos);
+        if n_col.saturating_add(pos) > n_ctx {
+            continue;
+        }
         match pollster::block_on(gpu.profile(n_col, pos, n))? {
             Some(profile) => {
                 let what =
                     if n_col == 1 { "one token".to_owned() } else { format!("a prompt chunk of {n_col}") };
-                profiles.push(profile::Named { name: format!("{model}: {what} at {pos}"), profile });
+                let name = format!("{model}: {what} at {pos}");
+                let peaks = peaks::known_or_measured(&summary, ui)?;
+                profiles.push(Named { name, run: (n_col, pos), profile, peaks });
             }
             None => {
                 ui.note("the device cannot measure time inside a pass: there is no profile");
@@ -356,6 +405,7 @@ fn profiles_of(engine: &mut Engine, tests: &[Test], n: u32, ui: &Ui) -> anyhow::
 
 fn record(
     engine: &mut Engine,
+    args: &Args,
     setup: &Setup,
     columns: &Columns,
     test: &Test,
@@ -429,7 +479,17 @@ fn record(
     add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
     add(columns.inputs, "inputs", inputs.clone());
     add(columns.device, "device", device.name);
-    let fields = if let Value::Object(fields) = fields { fields } else { Map::new() };
+    // Beside what llama-bench has too, in an object of its own: the macro has a limit.
+    let more = json!({
+        "upload_ms": round(times.upload.as_secs_f64() * 1e3),
+        "host_us_per_token": samples.host_us(test).map(round),
+        "peak_process_bytes": peak_process_bytes(),
+        "interval": args.interval,
+        "ablate": words(&args.ablate),
+    });
+    let objects =
+        [fields, more].into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None });
+    let fields: Map<String, Value> = objects.flatten().collect();
     Record { fields, test: *test, extra }
 }
 
@@ -442,6 +502,13 @@ fn capitalised(word: &str) -> String {
 fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
     LocalTime::from_unix(seconds, 0).strftime("%Y-%m-%dT%H:%M:%SZ")
+}
+
+/// Most bytes of memory that this process held at once, where the system tells it in a file.
+fn peak_process_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 /// The processor's name, where the system tells it in a file.

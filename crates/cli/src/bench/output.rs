@@ -56,6 +56,16 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
+    /// Adds an object of one field, where the form has objects.
+    pub(super) fn add_alone(&mut self, key: &str, value: Value) -> io::Result<()> {
+        if !matches!(self.format, Format::Json | Format::Jsonl) {
+            return Ok(());
+        }
+        let test = Test { n_prompt: 0, n_gen: 0, n_depth: 0 };
+        let fields = [(key.to_owned(), value)].into_iter().collect();
+        self.add(&Record { fields, test, extra: Vec::new() })
+    }
+
     pub(super) fn end(&mut self) -> io::Result<()> {
         if self.format == Format::Json {
             writeln!(self.out, "{}", if self.n == 0 { "[]" } else { "\n]" })?;

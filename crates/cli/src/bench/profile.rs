@@ -1,49 +1,132 @@
-//! Where the time goes: a table by part and kernel, and a trace for Chrome's viewer or Perfetto.
+//! Where the time goes: a table by part and kernel beside what the device can do, and a trace for Chrome's viewer or
+//! Perfetto.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use chaski::Profile;
+use chaski::{Peaks, Profile, ProfileRow};
 use serde_json::{Value, json};
 
 /// A profile and what it is of.
 pub(super) struct Named {
     pub(super) name: String,
+    /// Columns, and the position of the first.
+    pub(super) run: (u32, u32),
     pub(super) profile: Profile,
+    pub(super) peaks: Peaks,
+}
+
+/// The least time that a row could take, by what sets it.
+struct Floors {
+    /// Bytes over the measured bandwidth.
+    memory: f64,
+    /// Operations over the measured rate of the unit that does them.
+    arithmetic: Option<f64>,
+    /// Dispatches, each waiting for the last.
+    dispatch: f64,
+}
+
+impl Floors {
+    fn of(r: &ProfileRow, peaks: &Peaks) -> Floors {
+        Floors {
+            memory: r.n_byte as f64 / peaks.read * 1e6,
+            arithmetic: peaks.rate(r.unit).map(|rate| r.n_flop as f64 / rate * 1e6),
+            dispatch: f64::from(r.count) * peaks.dependent_dispatch * 1e6,
+        }
+    }
+
+    /// The largest.
+    fn bound(&self) -> (&'static str, f64) {
+        let all = [
+            ("memory", self.memory),
+            ("arithmetic", self.arithmetic.unwrap_or(0.0)),
+            ("dispatch", self.dispatch),
+        ];
+        all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are three")
+    }
+}
+
+fn percent(part: f64, whole: f64) -> f64 {
+    100.0 * part / whole.max(1e-9)
 }
 
 /// Prints a table, longest first.
 pub(super) fn print(out: &mut impl Write, p: &Named) -> io::Result<()> {
-    let total: f64 = p.profile.rows.iter().map(|r| r.micros).sum();
-    let n_byte: u64 = p.profile.rows.iter().map(|r| r.n_byte).sum();
-    let rate = |n_byte: u64, micros: f64| match n_byte {
-        0 => "-".to_owned(),
-        n => format!("{:.1}", n as f64 / micros.max(1e-9) / 1e3),
-    };
-    let kernel = p.profile.rows.iter().map(|r| r.kernel.len()).max().unwrap_or(0).max(6);
-    let part = p.profile.rows.iter().map(|r| r.part.len()).max().unwrap_or(0).max(5);
-    writeln!(out, "\n{}: {total:.1} µs on the device, {} GB/s of weights", p.name, rate(n_byte, total))?;
-    writeln!(out, "| {:<part$} | {:<kernel$} | count |         µs |  share |   GB/s |", "part", "kernel")?;
-    writeln!(
-        out,
-        "|{}|{}|------:|-----------:|-------:|-------:|",
-        "-".repeat(part + 2),
-        "-".repeat(kernel + 2)
-    )?;
-    for r in &p.profile.rows {
-        let share = 100.0 * r.micros / total.max(1e-9);
-        writeln!(
-            out,
-            "| {:<part$} | {:<kernel$} | {:>5} | {:>10.1} | {share:>5.1}% | {:>6} |",
-            r.part,
-            r.kernel,
-            r.count,
-            r.micros,
-            rate(r.n_byte, r.micros)
-        )?;
+    let rows = &p.profile.rows;
+    let total: f64 = rows.iter().map(|r| r.micros).sum();
+    let weights: u64 = rows.iter().map(|r| r.n_weight_byte).sum();
+    let head =
+        ["part", "kernel", "count", "µs", "share", "GB/s", "of read", "TFLOP/s", "of unit", "bound by"];
+    let mut table: Vec<[String; 10]> = vec![head.map(str::to_owned)];
+    for r in rows {
+        let floors = Floors::of(r, &p.peaks);
+        let (bound, _) = floors.bound();
+        let share = |floor: Option<f64>, unit: &str| {
+            floor.map_or("-".to_owned(), |f| format!("{:.1}%{unit}", percent(f, r.micros)))
+        };
+        table.push([
+            r.part.to_owned(),
+            r.kernel.to_owned(),
+            r.count.to_string(),
+            format!("{:.1}", r.micros),
+            format!("{:.1}%", percent(r.micros, total)),
+            format!("{:.1}", r.n_byte as f64 / r.micros.max(1e-9) / 1e3),
+            share(Some(floors.memory), ""),
+            format!("{:.2}", r.n_flop as f64 / r.micros.max(1e-9) / 1e6),
+            share(floors.arithmetic, &format!(" {}", r.unit.word())),
+            bound.to_owned(),
+        ]);
+    }
+    let rate = weights as f64 / total.max(1e-9) / 1e3;
+    writeln!(out, "\n{}: {total:.1} µs on the device, {rate:.1} GB/s of weights", p.name)?;
+    let wide: Vec<usize> =
+        (0..head.len()).map(|c| table.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
+    let left = |c: usize| c < 2 || c + 1 == head.len();
+    for (i, row) in table.iter().enumerate() {
+        let cells = row.iter().enumerate().map(|(c, text)| match left(c) {
+            true => format!(" {text:<w$} ", w = wide[c]),
+            false => format!(" {text:>w$} ", w = wide[c]),
+        });
+        writeln!(out, "|{}|", cells.collect::<Vec<_>>().join("|"))?;
+        if i == 0 {
+            let rules = wide.iter().enumerate().map(|(c, w)| match left(c) {
+                true => "-".repeat(w + 2),
+                false => format!("{}:", "-".repeat(w + 1)),
+            });
+            writeln!(out, "|{}|", rules.collect::<Vec<_>>().join("|"))?;
+        }
     }
     Ok(())
+}
+
+/// Everything of a profile but the single dispatches, which are the trace's.
+pub(super) fn as_json(p: &Named) -> Value {
+    let rows: Vec<Value> = p
+        .profile
+        .rows
+        .iter()
+        .map(|r| {
+            let floors = Floors::of(r, &p.peaks);
+            let (bound, floor) = floors.bound();
+            let round = |x: f64| (x * 1e3).round() / 1e3;
+            json!({
+                "part": r.part,
+                "kernel": r.kernel,
+                "unit": r.unit.word(),
+                "count": r.count,
+                "us": round(r.micros),
+                "weight_bytes": r.n_weight_byte,
+                "bytes": r.n_byte,
+                "operations": r.n_flop,
+                "percent_of_read": round(percent(floors.memory, r.micros)),
+                "percent_of_unit": floors.arithmetic.map(|f| round(percent(f, r.micros))),
+                "bound": bound,
+                "percent_of_bound": round(percent(floor, r.micros)),
+            })
+        })
+        .collect();
+    json!({ "name": p.name, "n_col": p.run.0, "pos": p.run.1, "rows": rows })
 }
 
 /// Writes every dispatch in Chrome's trace format; each profile is a row of its own.
@@ -59,4 +142,60 @@ pub(super) fn write_trace(path: &Path, profiles: &[Named]) -> anyhow::Result<()>
     }
     let text = json!({ "traceEvents": events }).to_string();
     std::fs::write(path, text).with_context(|| format!("`{}` cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use chaski::kernels::Unit;
+
+    use super::*;
+
+    fn named() -> Named {
+        let row = |part, unit, count, micros, n_byte, n_flop| ProfileRow {
+            part,
+            kernel: "k",
+            count,
+            micros,
+            unit,
+            n_weight_byte: n_byte,
+            n_byte,
+            n_flop,
+        };
+        let rows = vec![
+            row("reads", Unit::F32, 1, 200.0, 100_000_000, 1_000),
+            row("calculates", Unit::Coop, 1, 100.0, 1_000, 1_000_000_000),
+            row("waits", Unit::Int8, 10, 50.0, 1_000, 1_000),
+        ];
+        let peaks = Peaks {
+            read: 1e12,
+            rates: vec![(Unit::F32, 1e12), (Unit::Coop, 2e13)],
+            dependent_dispatch: 2e-6,
+            ..Peaks::default()
+        };
+        let profile = Profile { rows, events: Vec::new() };
+        Named { name: "a model: one token at 0".into(), run: (1, 0), profile, peaks }
+    }
+
+    #[test]
+    fn each_row_says_what_bounds_it_and_how_near_it_is() {
+        let v = as_json(&named());
+        let cell = |i: usize, key: &str| v["rows"][i][key].clone();
+        assert_eq!([0, 1, 2].map(|i| cell(i, "bound")), ["memory", "arithmetic", "dispatch"]);
+        assert_eq!(cell(0, "percent_of_read"), 50.0);
+        assert_eq!(cell(1, "percent_of_unit"), 50.0);
+        assert_eq!(cell(2, "percent_of_bound"), 40.0);
+        // Nobody measured that unit.
+        assert_eq!(cell(2, "percent_of_unit"), Value::Null);
+    }
+
+    #[test]
+    fn tables_are_aligned() {
+        let mut out = Vec::new();
+        print(&mut out, &named()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|l| l.starts_with('|')).collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(lines.iter().all(|l| l.chars().count() == lines[0].chars().count()), "{text}");
+        assert!(lines[3].contains("50.0% coop"), "{text}");
+    }
 }

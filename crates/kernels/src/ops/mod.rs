@@ -6,6 +6,7 @@ pub mod attention_merge;
 pub mod binary;
 pub mod get_rows;
 pub mod glu;
+pub mod measure;
 pub mod mul_mat;
 pub mod mul_mat_vec;
 pub mod rms_norm;

@@ -127,7 +127,7 @@ pub struct Generation<'a> {
 
 /// What a group of tokens should take on the device at most, so that text flows.
 const GROUP_TIME: Duration = Duration::from_millis(25);
-/// Tokens of a group at most: a quarter of the ring.
+/// Tokens of a group at most; the ring has room for more.
 const MAX_GROUP: u32 = 16;
 
 impl<'a> Generation<'a> {

@@ -144,7 +144,7 @@ impl Runner {
                     kv_f16,
                     f16_tiles: config.f16_tiles,
                     inputs: config.inputs.act(),
-                    ring: 64,
+                    ring: 128,
                 };
                 let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;
                 Device::Gpu(Box::new(loaded))

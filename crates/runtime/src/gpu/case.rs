@@ -1,8 +1,13 @@
-//! Runs a test case of an operation on a device and compares with its reference.
+//! Runs a test case of an operation on a device, compares with its reference, and times it.
 
-use chaski_kernels::{Case, Expected};
+use std::sync::Arc;
+use std::time::Duration;
+
+use chaski_kernels::{Case, Dispatch, Expected, Kernel};
 
 use super::device::Gpu;
+use super::pipeline::Compiled;
+use super::timer::Timer;
 use crate::error::RuntimeError;
 
 /// What came of a case.
@@ -25,67 +30,124 @@ const MARK: u8 = 0xA5;
 /// # Errors
 /// [`RuntimeError`] if there is no kernel or the device fails; a wrong result is in the report.
 pub async fn run_case(gpu: &Gpu, case: &Case) -> Result<CaseReport, RuntimeError> {
-    let d = (case.dispatch)(gpu.caps()).map_err(|e| RuntimeError::Plan(e.into()))?;
-    let compiled = gpu.compile(&d)?;
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
-    let mut buffers = Vec::new();
-    for b in &case.buffers {
-        let n = b.bytes.len().next_multiple_of(16).max(16);
-        let buffer = gpu.buffer(b.binding, (n + SENTINEL) as u64, usage).await?;
-        let mut bytes = b.bytes.clone();
-        bytes.resize(n + SENTINEL, MARK);
-        gpu.queue.write_buffer(&buffer, 0, &bytes);
-        buffers.push((b.binding, buffer));
-    }
-    let bound: Vec<(&str, &wgpu::Buffer)> = buffers.iter().map(|(n, b)| (*n, b)).collect();
-    let group = gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, &bound);
-    let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-    {
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        pass.set_pipeline(&compiled.pipeline);
-        pass.set_bind_group(0, &group, &[]);
-        pass.dispatch_workgroups(d.grid[0], d.grid[1], d.grid[2]);
-    }
-    gpu.submit(Some(encoder));
+    ReadyCase::new(gpu, case).await?.check().await
+}
 
-    let mut report = CaseReport { kernel: d.kernel.name, nmse: 0.0, failure: None };
-    for (b, (_, buffer)) in case.buffers.iter().zip(&buffers) {
-        let Some(expected) = &b.expect else { continue };
-        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = gpu.buffer("staging", buffer.size(), usage).await?;
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
-        let index = gpu.submit(Some(encoder));
-        let bytes = gpu.read(&staging, buffer.size(), Some(index)).await?;
-        let n = b.bytes.len();
-        let mut fail = |what: String| {
-            report.failure.get_or_insert(format!("`{}`: {what}", b.binding));
-        };
-        if bytes[n..].iter().any(|v| *v != MARK) {
-            fail("values after the end were written".into());
+/// A case with everything in place to run it.
+pub struct ReadyCase<'a> {
+    gpu: &'a Gpu,
+    case: &'a Case,
+    dispatch: Dispatch,
+    compiled: Arc<Compiled>,
+    group: wgpu::BindGroup,
+    buffers: Vec<wgpu::Buffer>,
+    timer: Timer,
+}
+
+/// Dispatches of one pass that is timed, at most.
+const PASS: u64 = 256;
+
+impl<'a> ReadyCase<'a> {
+    /// Compiles the kernel and fills the buffers.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] if there is no kernel or the device fails.
+    pub async fn new(gpu: &'a Gpu, case: &'a Case) -> Result<Self, RuntimeError> {
+        let dispatch = (case.dispatch)(gpu.caps())?;
+        let compiled = gpu.compile(&dispatch)?;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        let mut buffers = Vec::new();
+        for b in &case.buffers {
+            let n = b.bytes.len().next_multiple_of(16).max(16);
+            let buffer = gpu.buffer(b.binding, (n + SENTINEL) as u64, usage).await?;
+            let mut bytes = b.bytes.clone();
+            bytes.resize(n + SENTINEL, MARK);
+            gpu.queue.write_buffer(&buffer, 0, &bytes);
+            buffers.push(buffer);
         }
-        match expected {
-            Expected::Words(words) => {
-                let found: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
-                if let Some(i) = (0..words.len()).find(|i| words[*i] != found[*i]) {
-                    fail(format!("word {i} is {:#x}, must be {:#x}", found[i], words[i]));
+        let bound: Vec<(&str, &wgpu::Buffer)> =
+            case.buffers.iter().map(|b| b.binding).zip(&buffers).collect();
+        let group = gpu.bind_group(dispatch.kernel.name, &compiled.layout, dispatch.kernel, &bound);
+        Ok(ReadyCase { gpu, case, dispatch, compiled, group, buffers, timer: Timer::new(gpu).await? })
+    }
+
+    /// The kernel that runs.
+    pub fn kernel(&self) -> &'static Kernel {
+        self.dispatch.kernel
+    }
+
+    /// Runs it `n` times, one after the other, and says how long the device took. What it writes in place is not
+    /// restored in between, so [`Self::check`] comes first.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn time(&self, n: u64) -> Result<Duration, RuntimeError> {
+        let (mut left, mut sum) = (n, Duration::ZERO);
+        while left > 0 {
+            let some = left.min(PASS);
+            let record = |pass: &mut wgpu::ComputePass<'_>| (0..some).for_each(|_| self.record(pass));
+            sum += self.timer.run(self.gpu, record).await?.device;
+            left -= some;
+        }
+        self.gpu.check()?;
+        Ok(sum)
+    }
+
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        let [x, y, z] = self.dispatch.grid;
+        pass.set_pipeline(&self.compiled.pipeline);
+        pass.set_bind_group(0, &self.group, &[]);
+        pass.dispatch_workgroups(x, y, z);
+    }
+
+    /// Runs it once and compares.
+    ///
+    /// # Errors
+    /// Device errors; a wrong result is in the report.
+    pub async fn check(&self) -> Result<CaseReport, RuntimeError> {
+        let (gpu, case) = (self.gpu, self.case);
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        self.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+        gpu.submit(Some(encoder));
+        let mut report = CaseReport { kernel: self.kernel().name, nmse: 0.0, failure: None };
+        for (b, buffer) in case.buffers.iter().zip(&self.buffers) {
+            let Some(expected) = &b.expect else { continue };
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            let staging = gpu.buffer("staging", buffer.size(), usage).await?;
+            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+            let index = gpu.submit(Some(encoder));
+            let bytes = gpu.read(&staging, buffer.size(), Some(index)).await?;
+            let n = b.bytes.len();
+            let mut fail = |what: String| {
+                report.failure.get_or_insert(format!("`{}`: {what}", b.binding));
+            };
+            if bytes[n..].iter().any(|v| *v != MARK) {
+                fail("values after the end were written".into());
+            }
+            match expected {
+                Expected::Words(words) => {
+                    let found: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                    if let Some(i) = (0..words.len()).find(|i| words[*i] != found[*i]) {
+                        fail(format!("word {i} is {:#x}, must be {:#x}", found[i], words[i]));
+                    }
+                }
+                Expected::F32 { values, max_nmse } => {
+                    let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                    let e = compare(&found, values, *max_nmse, &mut fail);
+                    report.nmse = report.nmse.max(e);
+                }
+                Expected::F16 { values, max_nmse } => {
+                    let found: Vec<half::f16> = bytemuck::pod_collect_to_vec(&bytes[..n]);
+                    let found: Vec<f32> = found.into_iter().map(half::f16::to_f32).collect();
+                    let e = compare(&found, values, *max_nmse, &mut fail);
+                    report.nmse = report.nmse.max(e);
                 }
             }
-            Expected::F32 { values, max_nmse } => {
-                let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
-                let e = compare(&found, values, *max_nmse, &mut fail);
-                report.nmse = report.nmse.max(e);
-            }
-            Expected::F16 { values, max_nmse } => {
-                let found: Vec<half::f16> = bytemuck::pod_collect_to_vec(&bytes[..n]);
-                let found: Vec<f32> = found.into_iter().map(half::f16::to_f32).collect();
-                let e = compare(&found, values, *max_nmse, &mut fail);
-                report.nmse = report.nmse.max(e);
-            }
         }
+        gpu.check()?;
+        Ok(report)
     }
-    gpu.check()?;
-    Ok(report)
 }
 
 /// Normalised mean squared error; values that are not finite must agree one by one.

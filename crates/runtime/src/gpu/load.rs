@@ -29,7 +29,8 @@ pub enum Stage {
     Upload,
 }
 
-/// How far loading is.
+/// How far loading is. Where both stages go on at the same time, compiling is reported when it begins and when it has
+/// ended, sending in between.
 #[derive(Copy, Clone, Debug)]
 pub struct Progress {
     /// The stage.

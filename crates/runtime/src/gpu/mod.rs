@@ -3,12 +3,15 @@
 mod case;
 mod device;
 mod load;
+mod measure;
 mod model;
 mod pipeline;
 mod profile;
+mod timer;
 
-pub use case::{CaseReport, run_case};
+pub use case::{CaseReport, ReadyCase, run_case};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
 pub use load::{Progress, Stage, Tensors};
-pub use model::{Choose, GpuModel, Memory, MemoryItem, Ticket};
+pub use measure::Peaks;
+pub use model::{Ablation, Choose, GpuModel, LoadTimes, Memory, MemoryItem, Ticket};
 pub use profile::{Profile, ProfileRow};

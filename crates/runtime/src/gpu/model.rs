@@ -1,7 +1,8 @@
 //! A model on the device: all its memory, all its dispatches ready, and the replay.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use chaski_kernels::ops::sample::SampleParams;
 use chaski_kernels::step;
@@ -12,6 +13,7 @@ use super::pipeline::Compiled;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
+use crate::platform::{Aside, Clock};
 
 /// How the next token is chosen on the device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,26 @@ pub enum Choose {
     Greedy,
     /// By the parameters of [`GpuModel::set_sampler`].
     Sample,
+}
+
+/// How long loading took; compiling and sending weights go on at the same time where there are threads.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadTimes {
+    /// Until the last kernel was compiled.
+    pub compile: Duration,
+    /// Until the last weight was on its way.
+    pub upload: Duration,
+    /// All of it, the plan included.
+    pub total: Duration,
+}
+
+/// What is made anew for every dispatch, as engines without a plan do, to measure what reuse is worth.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ablation {
+    /// The bind group.
+    pub bind_groups: bool,
+    /// A buffer of parameters of 64 bytes, written once. No kernel here reads it: sizes are constants of pipelines.
+    pub parameters: bool,
 }
 
 /// Which logits a call leaves.
@@ -137,13 +159,24 @@ pub struct GpuModel {
     /// Tokens written to the ring so far.
     ring_at: u32,
     next_staging: usize,
+    times: LoadTimes,
+    ablation: Ablation,
+}
+
+/// Compiling ends early if the model is given up.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Readbacks that may be under way at once.
 const STAGING: usize = 4;
 
 impl GpuModel {
-    /// Plans, compiles and loads a model.
+    /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
     ///
     /// # Errors
     /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
@@ -155,16 +188,28 @@ impl GpuModel {
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
+        let clock = Clock::start();
         let steps = fuse(graph).map_err(crate::plan::PlanError::from)?;
         let mut groups = Groups::new(graph, &steps, gpu.caps())?;
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);
-        let n_kernel = all.iter().map(|s| s.len() as u64).sum();
-        progress(Progress { stage: Stage::Compile, done: 0, total: n_kernel });
-        gpu.compile_all(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)))?;
-        progress(Progress { stage: Stage::Compile, done: n_kernel, total: n_kernel });
-
+        let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
+        let n_kernel = missing.len() as u64;
+        let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
+        progress(compiling(0));
+        let stop = StopOnDrop(Arc::default());
+        let aside = {
+            let (gpu, stop) = (gpu.clone(), stop.0.clone());
+            Aside::start(move || (gpu.compile_all(&missing, &stop), clock.elapsed()))
+        };
         let buffers = make_buffers(&gpu, graph, &groups, &segments, &config, tensors, &mut progress).await?;
+        let upload = clock.elapsed();
+        if !aside.is_done() {
+            progress(compiling(0));
+        }
+        let (compiled, compile) = aside.join();
+        compiled?;
+        progress(compiling(n_kernel));
         let memory = memory_of(&buffers);
         let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
             s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
@@ -188,6 +233,7 @@ impl GpuModel {
         let pages: Vec<u32> = (0..config.n_seq * config.pages_per_seq()).collect();
         gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
         gpu.check()?;
+        let times = LoadTimes { compile, upload, total: clock.elapsed() };
         let n_vocab = graph.logits.map_or(0, |l| graph.width(l));
         Ok(GpuModel {
             words: vec![0; step::pages_at(config.max_col as usize)],
@@ -202,6 +248,8 @@ impl GpuModel {
             gpu,
             ring_at: 0,
             next_staging: 0,
+            times,
+            ablation: Ablation::default(),
         })
     }
 
@@ -218,6 +266,21 @@ impl GpuModel {
     /// Device memory, to the byte.
     pub fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    /// How long loading took.
+    pub fn load_times(&self) -> LoadTimes {
+        self.times
+    }
+
+    /// Tokens of one call of [`Self::decode`] at most.
+    pub fn max_in_flight(&self) -> u32 {
+        self.config.ring / STAGING as u32
+    }
+
+    /// Makes things anew for every dispatch from now on; for measurements alone.
+    pub fn set_ablation(&mut self, ablation: Ablation) {
+        self.ablation = ablation;
     }
 
     /// Columns whose logits one call of [`Self::eval_all`] gives at most.
@@ -334,11 +397,33 @@ impl GpuModel {
     fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &ReadySegment, n_col: u32) {
         for r in segment {
             pass.set_pipeline(&r.compiled.pipeline);
-            pass.set_bind_group(0, &r.group, &[]);
+            if self.ablation == Ablation::default() {
+                pass.set_bind_group(0, &r.group, &[]);
+            } else {
+                self.record_ablated(pass, r);
+            }
             let [x, y, z] = r.planned.grid(n_col);
             pass.dispatch_workgroups(x, y, z);
         }
         self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Binds what a dispatch needs the slow way.
+    fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
+        if self.ablation.parameters {
+            let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(r.planned.part),
+                size: 64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            self.gpu.queue.write_buffer(&parameters, 0, &[0; 64]);
+        }
+        if self.ablation.bind_groups {
+            pass.set_bind_group(0, &bind(&self.gpu, &self.buffers, &r.compiled, &r.planned), &[]);
+        } else {
+            pass.set_bind_group(0, &r.group, &[]);
+        }
     }
 
     /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
@@ -369,7 +454,7 @@ impl GpuModel {
     /// [`RuntimeError::Limit`] past the context or for more tokens than the ring has slots; device errors.
     pub fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
         self.check_room(n as usize, pos)?;
-        let limit = u64::from(self.config.ring) / STAGING as u64;
+        let limit = u64::from(self.max_in_flight());
         if u64::from(n) > limit {
             return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
         }
@@ -502,9 +587,13 @@ fn all_segments(s: &Segments) -> Vec<&Segment> {
 
 fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
     let compiled = gpu.compile(&p.dispatch)?;
-    let bound: Vec<(&str, &wgpu::Buffer)> = p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
-    let group = gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound);
+    let group = bind(gpu, buffers, &compiled, p);
     Ok(Ready { compiled, group, planned: p.clone() })
+}
+
+fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu::BindGroup {
+    let bound: Vec<(&str, &wgpu::Buffer)> = p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
+    gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
 }
 
 async fn make_buffers(

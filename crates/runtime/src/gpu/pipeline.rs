@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "wgpu marks unchecked shader modules and pipeline cache data as unsafe")]
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use chaski_kernels::{Access, Dispatch, Kernel};
@@ -70,23 +70,33 @@ impl Gpu {
         Ok(compiled)
     }
 
-    /// Compiles all that are missing, on several threads where there are any.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Refused`] if the driver refuses a kernel.
-    pub(crate) fn compile_all<'a>(
-        &self,
-        all: impl Iterator<Item = &'a Dispatch>,
-    ) -> Result<(), RuntimeError> {
+    /// Those of the dispatches whose pipelines are missing, each once.
+    pub(crate) fn missing<'a>(&self, all: impl Iterator<Item = &'a Dispatch>) -> Vec<Dispatch> {
+        let compiled = lock(&self.pipelines.compiled);
         let mut missing: HashMap<Key, &Dispatch> = HashMap::new();
         for d in all {
             let key = key(d);
-            if !lock(&self.pipelines.compiled).contains_key(&key) {
+            if !compiled.contains_key(&key) {
                 missing.insert(key, d);
             }
         }
-        let missing: Vec<&Dispatch> = missing.into_values().collect();
-        crate::platform::for_each(&missing, |d| self.compile(d).map(|_| ())).into_iter().collect()
+        missing.into_values().cloned().collect()
+    }
+
+    /// Compiles, on several threads where there are any, until `stop` is set.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Refused`] if the driver refuses a kernel.
+    pub(crate) fn compile_all(&self, all: &[Dispatch], stop: &AtomicBool) -> Result<(), RuntimeError> {
+        let go = || !stop.load(Ordering::Relaxed);
+        // Texts first: else pipelines of one kernel, made at the same time, would each parse it.
+        let mut kernels: Vec<&'static Kernel> = all.iter().map(|d| d.kernel).collect();
+        kernels.sort_unstable_by_key(|k| k.name);
+        kernels.dedup_by_key(|k| k.name);
+        let parse = |k: &&'static Kernel| if go() { self.module(k).map(drop) } else { Ok(()) };
+        crate::platform::for_each(&kernels, parse).into_iter().collect::<Result<(), _>>()?;
+        let compile = |d: &Dispatch| if go() { self.compile(d).map(drop) } else { Ok(()) };
+        crate::platform::for_each(all, compile).into_iter().collect()
     }
 
     fn create(&self, d: &Dispatch) -> Result<Compiled, RuntimeError> {

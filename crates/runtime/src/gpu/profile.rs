@@ -1,5 +1,7 @@
 //! Time on the device, dispatch by dispatch.
 
+use chaski_kernels::Unit;
+
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
@@ -14,8 +16,14 @@ pub struct ProfileRow {
     pub count: u32,
     /// Microseconds in all.
     pub micros: f64,
+    /// What does its arithmetic.
+    pub unit: Unit,
     /// Bytes of weights read.
+    pub n_weight_byte: u64,
+    /// Bytes of weights, activations and KV cache that must be moved.
     pub n_byte: u64,
+    /// Operations of products and sums.
+    pub n_flop: u64,
 }
 
 /// Time of one run of a batch.
@@ -50,7 +58,16 @@ impl GpuModel {
         let plan: Vec<_> = self
             .timeline(n_col, pos)
             .into_iter()
-            .map(|p| (p.part, p.dispatch.kernel.name, p.n_byte))
+            .map(|p| ProfileRow {
+                part: p.part,
+                kernel: p.dispatch.kernel.name,
+                count: 1,
+                micros: 0.0,
+                unit: p.dispatch.kernel.unit(),
+                n_weight_byte: p.work.weights,
+                n_byte: p.work.n_byte(n_col, pos),
+                n_flop: p.work.n_flop(n_col, pos),
+            })
             .collect();
         let n = plan.len() as u32 + 1;
         let set = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
@@ -86,19 +103,21 @@ impl GpuModel {
         }
         let mut profile = Profile::default();
         let mut at = 0.0;
-        for (i, (part, kernel, n_byte)) in plan.into_iter().enumerate() {
+        for (i, mut row) in plan.into_iter().enumerate() {
             let mut times: Vec<f64> = runs.iter().map(|r| r[i]).collect();
             times.sort_by(f64::total_cmp);
-            let micros = times[times.len() / 2];
-            profile.events.push((part, at, micros));
-            at += micros;
-            match profile.rows.iter_mut().find(|r| r.part == part && r.kernel == kernel) {
+            row.micros = times[times.len() / 2];
+            profile.events.push((row.part, at, row.micros));
+            at += row.micros;
+            match profile.rows.iter_mut().find(|r| r.part == row.part && r.kernel == row.kernel) {
                 Some(r) => {
                     r.count += 1;
-                    r.micros += micros;
-                    r.n_byte += n_byte;
+                    r.micros += row.micros;
+                    r.n_weight_byte += row.n_weight_byte;
+                    r.n_byte += row.n_byte;
+                    r.n_flop += row.n_flop;
                 }
-                None => profile.rows.push(ProfileRow { part, kernel, count: 1, micros, n_byte }),
+                None => profile.rows.push(row),
             }
         }
         profile.rows.sort_by(|a, b| b.micros.total_cmp(&a.micros));

@@ -13,11 +13,11 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, FORMATS, Matrix, RopeKv, step};
+use chaski_kernels::{Caps, Dispatch, DispatchError, FORMATS, KvLayout, Matrix, RopeKv, step};
 
 use super::fuse::{Fused, Norm, Part};
 use super::group::Groups;
-use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot};
+use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
 use crate::graph::{Graph, ValueId};
 
 /// Into how many ranges attention splits the keys of one column: (sequences up to so many tokens, ranges).
@@ -29,6 +29,16 @@ const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 16), (u32::MAX, 32)];
 /// Values from column to column of an activation of this width.
 fn ld(width: u32) -> u32 {
     width.next_multiple_of(8)
+}
+
+/// Bytes of so many f32.
+fn f32s(n: u32) -> u64 {
+    4 * u64::from(n)
+}
+
+/// Bytes of so many values of a KV cache.
+fn kv_bytes(kv: &KvLayout, n: u32) -> u64 {
+    if kv.f16 { 2 * u64::from(n) } else { f32s(n) }
 }
 
 /// Makes the plan.
@@ -88,7 +98,7 @@ pub fn plan(
     let table = Matrix { format: f32_format, n_row: n_col, n_col: width };
     let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
     let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
-    e.push(pick.dispatch(caps)?, bind, Columns::Fixed, "pick", 0);
+    e.push(pick.dispatch(caps)?, bind, Columns::Fixed, "pick", 0).col(2 * f32s(width), 0);
     s.pick = std::mem::take(&mut e.out);
     e.home[x.0] = Some(picked);
     s.head_pick = e.head(head, 1)?;
@@ -112,9 +122,10 @@ pub fn plan(
         Columns::Fixed,
         "argmax",
         0,
-    );
+    )
+    .col(f32s(n_vocab), 0);
     let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
-    e.push(argmax.join(caps)?, bind, Columns::Fixed, "argmax", 0);
+    e.push(argmax.join(caps)?, bind, Columns::Fixed, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
     s.argmax = std::mem::take(&mut e.out);
     e.pool.release(parts);
 
@@ -122,18 +133,20 @@ pub fn plan(
     let mut n_list = sample.n_part();
     let mut lists = e.pool.acquire(2 * u64::from(MAX_TOP_K * n_list));
     let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
-    e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0);
+    e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0).col(f32s(n_vocab), 0);
     while n_list > Sample::MAX_DRAW {
         let joined = Sample::joined(n_list);
         let next = e.pool.acquire(2 * u64::from(MAX_TOP_K * joined));
         let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
-        e.push(sample.join(caps, n_list)?, bind, Columns::Fixed, "sample", 0);
+        let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
+        e.push(sample.join(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
         e.pool.release(lists);
         (lists, n_list) = (next, joined);
     }
     let bind =
         vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
-    e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0);
+    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
+    e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
     s.sample = std::mem::take(&mut e.out);
 
     s.act_words = e.pool.words;
@@ -252,9 +265,11 @@ impl Expander<'_> {
         bind: Vec<(&'static str, Slot)>,
         columns: Columns,
         part: &'static str,
-        n_byte: u64,
-    ) {
-        self.out.push(Planned { dispatch, bind, columns, part, n_byte });
+        weights: u64,
+    ) -> &mut Work {
+        let work = Work { weights, ..Work::default() };
+        self.out.push(Planned { dispatch, bind, columns, part, work });
+        &mut self.out.last_mut().expect("it was just pushed").work
     }
 
     /// The buffer of a value, a new one if it has none yet.
@@ -319,7 +334,8 @@ impl Expander<'_> {
                 let (k, l) = (self.graph.width(*y), self.ld_of(*y));
                 let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col };
                 let columns = self.many(Columns::Y);
-                self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0);
+                self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
+                    .col(3 * f32s(k), u64::from(k));
                 Ok(())
             }
             Fused::Scale { by, y } => {
@@ -327,7 +343,8 @@ impl Expander<'_> {
                 let (k, ldy) = (self.graph.width(*y), self.ld_of(*y));
                 let call = Scale { k, ldy, n_col: self.n_col, by: *by, bias: 0.0 };
                 let columns = self.many(Columns::Y);
-                self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0);
+                self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0)
+                    .col(2 * f32s(k), u64::from(k));
                 Ok(())
             }
         }
@@ -353,7 +370,11 @@ impl Expander<'_> {
             };
             let columns = self.many(Columns::Y);
             let bind = vec![("w", Slot::Weights { group, shard }), ("ids", Slot::Step), ("y", y_slot)];
-            self.push(call.dispatch(self.caps)?, bind, columns, "embed", 0);
+            // One shard has the row; the others have nothing to do.
+            let first = sh.row0 <= base;
+            let row = self.graph.weights[table.0].n_byte() / u64::from(rows.max(1));
+            let n_byte = if first { row + f32s(self.graph.width(y)) } else { 4 };
+            self.push(call.dispatch(self.caps)?, bind, columns, "embed", 0).col(n_byte, 0);
         }
         Ok(())
     }
@@ -368,7 +389,8 @@ impl Expander<'_> {
             columns,
             "norm",
             0,
-        );
+        )
+        .col(3 * f32s(k), 4 * u64::from(k));
         Ok(())
     }
 
@@ -444,6 +466,8 @@ impl Expander<'_> {
                 let at = y0 + sh.row0 - first;
                 let affine = affine_at.map(|a| a + 2 * at);
                 let n_byte = g.layout(sh).n_byte;
+                let moved = f32s(k) + f32s(sh.n_row) * if add { 2 } else { 1 };
+                let n_flop = 2 * u64::from(sh.n_row) * u64::from(k);
                 let mut bind =
                     vec![("w", Slot::Weights { group, shard }), ("x", x), ("aux", Slot::Aux(aux)), ("y", y)];
                 if self.n_col == 1 {
@@ -459,7 +483,8 @@ impl Expander<'_> {
                         parts: None,
                         tune: None,
                     };
-                    self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte);
+                    self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte)
+                        .col(moved, n_flop);
                 } else {
                     let call = MulMat {
                         w: whole,
@@ -475,7 +500,7 @@ impl Expander<'_> {
                     bind.push(("step", Slot::Step));
                     let dispatch = call.dispatch(self.caps)?;
                     let columns = Columns::YTiles(MulMat::tile_cols(&dispatch));
-                    self.push(dispatch, bind, columns, name, n_byte);
+                    self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                 }
             }
         }
@@ -534,7 +559,8 @@ impl Expander<'_> {
                 ("aux", Slot::Aux(aux)),
                 ("y", y_slot),
             ];
-            self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, "gate_up", n_byte);
+            self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, "gate_up", n_byte)
+                .col(f32s(k) + f32s(f), 4 * u64::from(f) * u64::from(k));
             return Ok(());
         }
         let both = self.tmp(2 * f);
@@ -542,7 +568,8 @@ impl Expander<'_> {
         self.projects(x_slot, k, norm, &[gate, up], false, Slot::Act(both), ldx, "gate_up")?;
         let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col };
         let columns = self.many(Columns::Y);
-        self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y_slot)], columns, "glu", 0);
+        self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y_slot)], columns, "glu", 0)
+            .col(3 * f32s(f), u64::from(f));
         self.pool.release(both);
         Ok(())
     }
@@ -564,6 +591,9 @@ impl Expander<'_> {
         let cells = RopeKv { m_q, m_k, n_rot: rope.n_rot, pairing: rope.pairing, kv };
         let (x_slot, k) = (self.act(x), self.graph.width(x));
         let y_slot = self.act(y);
+        let rotated = 3 * u64::from(m_q + m_k);
+        // Rows of q go on as activations, those of k and v to the cache.
+        let made = f32s(m_q) + kv_bytes(&kv, m_k + m_v);
         if self.n_col == 1 {
             let whole = self.together(&parts).map(|g| (g, None));
             let split = || Some((self.together(&parts[..2])?, Some(self.together(&parts[2..])?)));
@@ -599,7 +629,8 @@ impl Expander<'_> {
                             ("rope", Slot::Rope),
                         ];
                         bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
-                        self.push(dispatch, bind, Columns::Fixed, "qkv", n_byte);
+                        let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(k) + rotated;
+                        self.push(dispatch, bind, Columns::Fixed, "qkv", n_byte).col(f32s(k) + made, n_flop);
                         return Ok(());
                     }
                     Err(DispatchError::NoKernel { .. }) => {}
@@ -619,7 +650,7 @@ impl Expander<'_> {
             ("rope", Slot::Rope),
         ];
         let columns = self.many(Columns::Y);
-        self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0);
+        self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(m) + made, rotated);
         self.pool.release(all);
         Ok(())
     }
@@ -640,15 +671,21 @@ impl Expander<'_> {
         let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col };
         let dispatch = call.dispatch(self.caps)?;
         let columns = self.many(Columns::Z);
+        // Keys and values are read once for all heads that share them; a score and its value are two products each.
+        let (wide, per_key) = (n_head * kv.d, kv_bytes(&kv, 2 * kv.n_kv * kv.d));
+        let per_pair = 4 * u64::from(wide);
         let mut bind = vec![("q", q_slot), ("kv", Slot::Kv(layer)), ("step", Slot::Step)];
         if splits == 1 {
             bind.push(("y", y_slot));
-            self.push(dispatch, bind, columns, "attention", 0);
+            self.push(dispatch, bind, columns, "attention", 0).col(2 * f32s(wide), 0).key(per_key, per_pair);
             return Ok(());
         }
         let parts = self.pool.acquire(u64::from(call.parts_len()) * u64::from(self.n_col));
         bind.push(("y", Slot::Act(parts)));
-        self.push(dispatch, bind, columns, "attention", 0);
+        let n_part = call.parts_len();
+        self.push(dispatch, bind, columns, "attention", 0)
+            .col(f32s(wide) + f32s(n_part), 0)
+            .key(per_key, per_pair);
         let merge = AttentionMerge { n_head, d: kv.d, splits, ldy, n_col: self.n_col };
         let columns = self.many(Columns::Y);
         self.push(
@@ -657,7 +694,8 @@ impl Expander<'_> {
             columns,
             "attention",
             0,
-        );
+        )
+        .col(f32s(n_part) + f32s(wide), 2 * u64::from(n_part));
         self.pool.release(parts);
         Ok(())
     }

@@ -8,4 +8,4 @@ mod segments;
 pub use expand::plan;
 pub use fuse::{FuseError, Fused, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
-pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot};
+pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};

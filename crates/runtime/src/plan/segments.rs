@@ -152,8 +152,51 @@ pub struct Planned {
     pub columns: Columns,
     /// Which step of the model it belongs to, for profiles.
     pub part: &'static str,
-    /// Bytes of weights that it reads, for profiles.
-    pub n_byte: u64,
+    /// What it must do, for profiles.
+    pub work: Work,
+}
+
+/// What a dispatch must move and calculate at least: each value once, products and sums alone.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Bytes of weights, read once for all columns.
+    pub weights: u64,
+    /// Bytes of activations and cache cells, read and written, of a column.
+    pub col_byte: u64,
+    /// Operations of a column.
+    pub col_flop: u64,
+    /// Bytes of the KV cache for each token of the sequence, read once for all columns.
+    pub key_byte: u64,
+    /// Operations for each pair of a column and a token that it looks back on.
+    pub pair_flop: u64,
+}
+
+impl Work {
+    /// Adds what a column costs.
+    pub(crate) fn col(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
+        self.col_byte += n_byte;
+        self.col_flop += n_flop;
+        self
+    }
+
+    /// Adds what looking back costs: bytes a token, operations a pair.
+    pub(crate) fn key(&mut self, n_byte: u64, n_flop: u64) -> &mut Self {
+        self.key_byte += n_byte;
+        self.pair_flop += n_flop;
+        self
+    }
+
+    /// Bytes of `n_col` columns of which the first is at `pos`.
+    pub fn n_byte(&self, n_col: u32, pos: u32) -> u64 {
+        let (n, pos) = (u64::from(n_col), u64::from(pos));
+        self.weights + n * self.col_byte + (pos + n) * self.key_byte
+    }
+
+    /// Operations of `n_col` columns of which the first is at `pos`.
+    pub fn n_flop(&self, n_col: u32, pos: u32) -> u64 {
+        let (n, pos) = (u64::from(n_col), u64::from(pos));
+        n * self.col_flop + (n * pos + n * (n + 1) / 2) * self.pair_flop
+    }
 }
 
 impl Planned {

@@ -1,0 +1,169 @@
+//! `measure_*`: how fast a device reads, copies and calculates; no model runs these.
+
+mod cases;
+pub mod reference;
+
+use half::f16;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+
+/// Reading and copying memory.
+pub const STREAM: Op = Op {
+    name: "measure_stream",
+    template: include_str!("stream.wgsl.jinja"),
+    variants: || ["read", "copy"].iter().map(|w| vec![("what", Value::Word(w))]).collect(),
+    cases: cases::stream_cases,
+};
+
+/// Multiply-adds of one kind of number.
+pub const RATE: Op = Op {
+    name: "measure_rate",
+    template: include_str!("rate.wgsl.jinja"),
+    variants: || ["f32", "f16", "i8"].iter().map(|k| vec![("kind", Value::Word(k))]).collect(),
+    cases: cases::rate_cases,
+};
+
+/// Products of cooperative matrices.
+pub const COOP: Op = Op {
+    name: "measure_coop",
+    template: include_str!("coop.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: cases::coop_cases,
+};
+
+/// The part of a device that does a kernel's arithmetic.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// f32 multiply-adds.
+    F32,
+    /// f16 multiply-adds.
+    F16,
+    /// Dot products of four signed bytes.
+    Int8,
+    /// Cooperative matrices, f16 inputs and f32 sums.
+    Coop,
+}
+
+impl Unit {
+    /// The word for it in tables and files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Unit::F32 => "f32",
+            Unit::F16 => "f16",
+            Unit::Int8 => "i8",
+            Unit::Coop => "coop",
+        }
+    }
+}
+
+/// What [`Stream`] does with memory.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// y: sums of x, one a thread.
+    Read,
+    /// y: x.
+    Copy,
+}
+
+/// A call of [`STREAM`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// Reads only, or copies.
+    pub way: Way,
+    /// Vectors of four words in x.
+    pub n: u32,
+    /// Workgroups of 256 threads.
+    pub n_group: u32,
+}
+
+impl Stream {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let word = if self.way == Way::Read { "read" } else { "copy" };
+        let constants = vec![("N", self.n.into()), ("STRIDE", (256 * self.n_group).into())];
+        let why = "neighbouring threads read neighbouring vectors".into();
+        dispatch(STREAM.name, &[Value::Word(word)], constants, [self.n_group, 1, 1], why)
+    }
+}
+
+/// A call of [`RATE`].
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// What is multiplied; not [`Unit::Coop`].
+    pub unit: Unit,
+    /// Runs of the loop, an odd number.
+    pub loops: u32,
+    /// Workgroups of 128 threads.
+    pub n_group: u32,
+}
+
+impl Rate {
+    /// What every step adds.
+    pub const C: f32 = 3.0;
+
+    /// The words of `x`.
+    pub fn input(unit: Unit) -> [u32; 2] {
+        let minus = if unit == Unit::Int8 { 0xff } else { (-1.0f32).to_bits() };
+        [minus, Self::C.to_bits()]
+    }
+
+    /// Operations of a call: 8 chains of 4 values, 5 steps a loop.
+    pub fn n_flop(&self) -> u64 {
+        let each = if self.unit == Unit::Int8 { 8 } else { 2 };
+        each * 8 * 4 * 5 * u64::from(self.loops) * 128 * u64::from(self.n_group)
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Lacks`] on a device without f16; [`DispatchError::NoKernel`].
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        assert!(self.loops % 2 == 1, "an odd number of steps: an even one would give back what it was given");
+        if self.unit == Unit::F16 && !caps.f16 {
+            return Err(DispatchError::Lacks { op: RATE.name, what: "f16" });
+        }
+        let constants = vec![("LOOPS", self.loops.into())];
+        let why = "eight chains a thread".into();
+        dispatch(RATE.name, &[Value::Word(self.unit.word())], constants, [self.n_group, 1, 1], why)
+    }
+}
+
+/// A call of [`COOP`].
+#[derive(Clone, Copy, Debug)]
+pub struct Coop {
+    /// Runs of the loop.
+    pub loops: u32,
+    /// Workgroups of four subgroups.
+    pub n_group: u32,
+}
+
+impl Coop {
+    /// The values of `x`: four matrices and two, of numbers from -2 to 2.
+    pub fn input() -> Vec<f16> {
+        (0..6 * 256u32)
+            .map(|i| f16::from_f32((i.wrapping_mul(0x9E37_79B9) >> 16) as f32 % 5.0 - 2.0))
+            .collect()
+    }
+
+    /// Operations of a call: 8 sums a subgroup, 4 products each a loop.
+    pub fn n_flop(&self) -> u64 {
+        2 * 16 * 16 * 16 * 8 * 4 * u64::from(self.loops) * 4 * u64::from(self.n_group)
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Lacks`] on a device without cooperative matrices; [`DispatchError::NoKernel`].
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        if !caps.coop {
+            return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices" });
+        }
+        let constants = vec![("LOOPS", self.loops.into())];
+        dispatch(COOP.name, &[], constants, [self.n_group, 1, 1], "sums in registers".into())
+    }
+}

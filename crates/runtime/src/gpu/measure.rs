@@ -1,0 +1,336 @@
+//! What a device can do: bandwidth, rates of arithmetic, and what a dispatch and a readback cost.
+//!
+//! Each number is the best of several runs of a small kernel whose result is checked. Work grows until a run takes
+//! some milliseconds, so the same code serves a graphics card and a processor that runs shaders in software.
+
+use std::time::Duration;
+
+use chaski_kernels::ops::measure::{Coop, Rate, Stream, Unit, Way, reference};
+use chaski_kernels::ops::scale::Scale;
+use chaski_kernels::{Dispatch, DispatchError};
+use half::f16;
+
+use super::device::Gpu;
+use super::pipeline::Compiled;
+use super::timer::Timer;
+use crate::error::RuntimeError;
+use crate::platform::Clock;
+
+/// Measured limits of a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Peaks {
+    /// Bytes a second that a reduction over a large buffer reads.
+    pub read: f64,
+    /// Bytes a second that a copy moves, read and written.
+    pub copy: f64,
+    /// Operations a second of each unit that the device has; a multiply-add is two.
+    pub rates: Vec<(Unit, f64)>,
+    /// Seconds on the device for a tiny dispatch that waits for the one before.
+    pub dependent_dispatch: f64,
+    /// Seconds on the device for a tiny dispatch that waits for none.
+    pub independent_dispatch: f64,
+    /// Seconds of the processor to record and send a dispatch.
+    pub host_dispatch: f64,
+    /// Seconds from sending a dispatch to having its result.
+    pub round_trip: f64,
+}
+
+impl Peaks {
+    /// Operations a second of a unit, if the device has it.
+    pub fn rate(&self, unit: Unit) -> Option<f64> {
+        self.rates.iter().find(|(u, _)| *u == unit).map(|(_, r)| *r)
+    }
+}
+
+/// A run shorter than this is made longer: clocks and scheduling would weigh too much.
+const ENOUGH: f64 = 4e-3;
+
+/// Largest buffer that is read: far above the caches of any device.
+const STREAM_BYTES: u64 = 512 << 20;
+
+/// The same where shaders run in software and memory is everybody's.
+const SOFTWARE_BYTES: u64 = 32 << 20;
+
+/// Bytes that are written from the processor; copies of them fill the rest.
+const PATTERN: u64 = 1 << 20;
+
+/// Dispatches of one run that measures their cost.
+const CHAIN: u32 = 256;
+
+impl Gpu {
+    /// Measures the device; about `budget` in all, longer where kernels compile slowly.
+    ///
+    /// # Errors
+    /// [`RuntimeError::WrongResult`] if a measured kernel does not find what it must; device errors.
+    pub async fn measure(&self, budget: Duration) -> Result<Peaks, RuntimeError> {
+        let m = Measure::new(self, budget.as_secs_f64() / 8.0).await?;
+        let round_trip = m.round_trip().await?;
+        let (dependent_dispatch, host_dispatch) = m.dispatches(1).await?;
+        let (independent_dispatch, _) = m.dispatches(CHAIN).await?;
+        let (read, copy) = m.stream().await?;
+        let mut rates = Vec::new();
+        for unit in [Unit::F32, Unit::F16, Unit::Int8, Unit::Coop] {
+            if let Some(rate) = m.rate(unit).await? {
+                rates.push((unit, rate));
+            }
+        }
+        self.check()?;
+        Ok(Peaks { read, copy, rates, dependent_dispatch, independent_dispatch, host_dispatch, round_trip })
+    }
+}
+
+/// A dispatch with its pipeline and buffers.
+struct Bound {
+    compiled: std::sync::Arc<Compiled>,
+    group: wgpu::BindGroup,
+    grid: [u32; 3],
+}
+
+impl Bound {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        pass.set_pipeline(&self.compiled.pipeline);
+        pass.set_bind_group(0, &self.group, &[]);
+        pass.dispatch_workgroups(self.grid[0], self.grid[1], self.grid[2]);
+    }
+}
+
+struct Measure<'a> {
+    gpu: &'a Gpu,
+    /// Seconds for each number.
+    share: f64,
+    clock: Clock,
+    timer: Timer,
+    staging: wgpu::Buffer,
+}
+
+fn storage() -> wgpu::BufferUsages {
+    wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC
+}
+
+/// The bytes of results that are checked at most.
+const CHECKED_BYTES: u64 = 1 << 20;
+
+impl<'a> Measure<'a> {
+    async fn new(gpu: &'a Gpu, share: f64) -> Result<Self, RuntimeError> {
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let staging = gpu.buffer("measured results", CHECKED_BYTES, usage).await?;
+        Ok(Measure { gpu, share, clock: Clock::start(), timer: Timer::new(gpu).await?, staging })
+    }
+
+    fn bind(&self, d: &Dispatch, buffers: &[(&str, &wgpu::Buffer)]) -> Result<Bound, RuntimeError> {
+        let compiled = self.gpu.compile(d)?;
+        let group = self.gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, buffers);
+        Ok(Bound { compiled, group, grid: d.grid })
+    }
+
+    /// The first words of a buffer.
+    async fn words(&self, buffer: &wgpu::Buffer, n: usize) -> Result<Vec<u32>, RuntimeError> {
+        let n_byte = (4 * n as u64).min(CHECKED_BYTES);
+        let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(buffer, 0, &self.staging, 0, n_byte);
+        let index = self.gpu.submit(Some(encoder));
+        Ok(bytemuck::pod_collect_to_vec(&self.gpu.read(&self.staging, n_byte, Some(index)).await?))
+    }
+
+    /// Runs dispatches in one pass: seconds on the device, and of the processor to send them.
+    async fn run(&self, all: &[&Bound]) -> Result<(f64, f64), RuntimeError> {
+        let times = self.timer.run(self.gpu, |pass| all.iter().for_each(|b| b.record(pass))).await?;
+        Ok((times.device.as_secs_f64(), times.host.as_secs_f64()))
+    }
+
+    /// The best rate of what `make` gives for a number of workgroups: the number doubles until a run takes long
+    /// enough, and then runs repeat while their share of the time lasts. Returns units of work a second.
+    async fn best(
+        &self,
+        max_group: u32,
+        work: impl Fn(u32) -> u64,
+        make: impl Fn(u32) -> Result<Bound, RuntimeError>,
+    ) -> Result<f64, RuntimeError> {
+        let (mut n, mut best) = (8u32.min(max_group), 0.0f64);
+        let mut bound = make(n)?;
+        // The first run of a kernel may include what drivers put off.
+        self.run(&[&bound]).await?;
+        let start = self.clock.seconds();
+        loop {
+            let (time, _) = self.run(&[&bound]).await?;
+            best = best.max(work(n) as f64 / time);
+            if self.clock.seconds() - start > self.share {
+                return Ok(best);
+            }
+            if time < ENOUGH && n < max_group {
+                n = (2 * n).min(max_group);
+                bound = make(n)?;
+            }
+        }
+    }
+
+    async fn round_trip(&self) -> Result<f64, RuntimeError> {
+        let y = self.gpu.buffer("measure", 256, storage()).await?;
+        let add = Scale { k: 64, ldy: 64, n_col: 1, by: 1.0, bias: 1.0 };
+        let bound = self.bind(&add.dispatch()?, &[("y", &y)])?;
+        let mut times = Vec::new();
+        for _ in 0..40 {
+            let start = self.clock.seconds();
+            let mut encoder =
+                self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                bound.record(&mut pass);
+            }
+            encoder.copy_buffer_to_buffer(&y, 0, &self.staging, 0, 16);
+            let index = self.gpu.submit(Some(encoder));
+            self.gpu.read(&self.staging, 16, Some(index)).await?;
+            times.push(self.clock.seconds() - start);
+        }
+        self.must(&self.words(&y, 64).await?, &[40.0f32.to_bits(); 64], "a dispatch that adds one")?;
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// Seconds of a tiny dispatch, on the device and to send it; over so many buffers in turn.
+    async fn dispatches(&self, n_buffer: u32) -> Result<(f64, f64), RuntimeError> {
+        let add = Scale { k: 64, ldy: 64, n_col: 1, by: 1.0, bias: 1.0 }.dispatch()?;
+        let (mut buffers, mut bounds) = (Vec::new(), Vec::new());
+        for _ in 0..n_buffer {
+            let y = self.gpu.buffer("measure", 256, storage()).await?;
+            bounds.push(self.bind(&add, &[("y", &y)])?);
+            buffers.push(y);
+        }
+        let all: Vec<&Bound> = bounds.iter().cycle().take(CHAIN as usize).collect();
+        let (mut device, mut host, mut n_run) = (f64::MAX, f64::MAX, 0u32);
+        let start = self.clock.seconds();
+        while n_run < 3 || (n_run < 30 && self.clock.seconds() - start < self.share) {
+            let (time, sent) = self.run(&all).await?;
+            (device, host, n_run) = (device.min(time), host.min(sent), n_run + 1);
+        }
+        let each = CHAIN / n_buffer * n_run;
+        for y in &buffers {
+            let found = self.words(y, 64).await?;
+            self.must(&found, &[(each as f32).to_bits(); 64], "a chain of dispatches")?;
+        }
+        Ok((device / f64::from(CHAIN), host / f64::from(CHAIN)))
+    }
+
+    /// Bytes a second of reading, and of copying.
+    async fn stream(&self) -> Result<(f64, f64), RuntimeError> {
+        let gpu = self.gpu;
+        let caps = gpu.caps();
+        let most = if caps.software { SOFTWARE_BYTES } else { STREAM_BYTES };
+        let mut n_byte = most.min(caps.max_binding_bytes / PATTERN * PATTERN);
+        // A device with little memory is measured with less of it.
+        let (x, y) = loop {
+            let x = gpu.buffer("measure, read", n_byte, storage()).await;
+            let y = gpu.buffer("measure, written", n_byte, storage()).await;
+            match (x, y) {
+                (Ok(x), Ok(y)) => break (x, y),
+                (Err(RuntimeError::OutOfMemory { .. }), _) | (_, Err(RuntimeError::OutOfMemory { .. }))
+                    if n_byte > 8 * PATTERN =>
+                {
+                    n_byte = n_byte / 2 / PATTERN * PATTERN;
+                }
+                (x, y) => break (x?, y?),
+            }
+        };
+        let pattern: Vec<u32> =
+            (0..PATTERN as u32 / 4).map(|i| i.wrapping_mul(0x9E37_79B9) ^ (i >> 3)).collect();
+        let source = gpu.buffer("measure, pattern", PATTERN, storage()).await?;
+        gpu.queue.write_buffer(&source, 0, bytemuck::cast_slice(&pattern));
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        for at in (0..n_byte).step_by(PATTERN as usize) {
+            encoder.copy_buffer_to_buffer(&source, 0, &x, at, PATTERN);
+        }
+        gpu.submit(Some(encoder));
+        let n = (n_byte / 16) as u32;
+        let sums = gpu.buffer("measure, sums", CHECKED_BYTES, storage()).await?;
+        let max_group = (CHECKED_BYTES / 1024) as u32;
+        let read = |from: &wgpu::Buffer, n_group| {
+            self.bind(&Stream { way: Way::Read, n, n_group }.dispatch()?, &[("x", from), ("y", &sums)])
+        };
+        let copy =
+            |n_group| self.bind(&Stream { way: Way::Copy, n, n_group }.dispatch()?, &[("x", &x), ("y", &y)]);
+        // Few groups read as much as many, only slower: the number goes up while runs are repeated.
+        let mut rates = [0.0f64; 2];
+        for (rate, reads) in rates.iter_mut().zip([true, false]) {
+            for n_group in [max_group / 8, max_group / 4, max_group / 2, max_group] {
+                let bound = if reads { read(&x, n_group)? } else { copy(n_group)? };
+                let start = self.clock.seconds();
+                let mut n_run = 0;
+                while n_run < 2 || (n_run < 20 && self.clock.seconds() - start < self.share / 4.0) {
+                    let (time, _) = self.run(&[&bound]).await?;
+                    *rate = rate.max(n_byte as f64 / time * if reads { 1.0 } else { 2.0 });
+                    n_run += 1;
+                }
+            }
+        }
+        // What was read and what was copied have the same sums, those of the pattern.
+        let total =
+            pattern.iter().fold(0u32, |s, v| s.wrapping_add(*v)).wrapping_mul((n_byte / PATTERN) as u32);
+        for from in [&x, &y] {
+            self.run(&[&read(from, max_group)?]).await?;
+            let found = self.words(&sums, (CHECKED_BYTES / 4) as usize).await?;
+            let found = found.iter().fold(0u32, |s, v| s.wrapping_add(*v));
+            self.must(&[found], &[total], "the sum of a large buffer")?;
+        }
+        Ok((rates[0], rates[1]))
+    }
+
+    /// Operations a second of a unit; `None` if the device lacks it.
+    async fn rate(&self, unit: Unit) -> Result<Option<f64>, RuntimeError> {
+        let gpu = self.gpu;
+        let coop = unit == Unit::Coop;
+        let loops = if gpu.caps().software { 21 } else { 801 };
+        let (x_words, per_group): (Vec<u32>, u64) = if coop {
+            let bits: Vec<u16> = Coop::input().into_iter().map(f16::to_bits).collect();
+            (bytemuck::pod_collect_to_vec(&bits), 4 * 2048 * 4)
+        } else {
+            (Rate::input(unit).to_vec(), 128 * 4)
+        };
+        let plan = |n_group| {
+            if coop {
+                Coop { loops, n_group }.dispatch(gpu.caps())
+            } else {
+                Rate { unit, loops, n_group }.dispatch(gpu.caps())
+            }
+        };
+        match plan(1) {
+            Err(DispatchError::Lacks { .. }) => return Ok(None),
+            first => first?,
+        };
+        let max_group = caps_groups(gpu, per_group);
+        let x = gpu.buffer("measure, factors", 4 * x_words.len() as u64, storage()).await?;
+        gpu.queue.write_buffer(&x, 0, bytemuck::cast_slice(&x_words));
+        let y = gpu.buffer("measure, results", per_group * u64::from(max_group), storage()).await?;
+        let work = |n_group| {
+            if coop { Coop { loops, n_group }.n_flop() } else { Rate { unit, loops, n_group }.n_flop() }
+        };
+        let rate = self.best(max_group, work, |n| self.bind(&plan(n)?, &[("x", &x), ("y", &y)])).await?;
+        // The first workgroup's results.
+        let found = self.words(&y, per_group as usize / 4).await?;
+        let expected: Vec<f32> = if coop {
+            let x: Vec<f32> = Coop::input().into_iter().map(f16::to_f32).collect();
+            let sums = reference::products(&x, 4 * loops);
+            sums.iter().copied().cycle().take(4 * sums.len()).collect()
+        } else {
+            (0..128).map(|t| reference::chains(t, Rate::C)).collect()
+        };
+        // A sum of products that are all -0 is +0 on a device that began with +0.
+        let expected: Vec<u32> = expected.into_iter().map(|v| (v + 0.0).to_bits()).collect();
+        self.must(&found, &expected, unit.word())?;
+        Ok(Some(rate))
+    }
+
+    /// Fails unless a kernel found what it must.
+    fn must(&self, found: &[u32], expected: &[u32], what: &'static str) -> Result<(), RuntimeError> {
+        self.gpu.check()?;
+        match found.iter().zip(expected).position(|(f, e)| f != e) {
+            None if found.len() == expected.len() => Ok(()),
+            at => Err(RuntimeError::WrongResult { what, at: at.unwrap_or(found.len().min(expected.len())) }),
+        }
+    }
+}
+
+/// Workgroups of a run at most: as many as its results have room for.
+fn caps_groups(gpu: &Gpu, per_group: u64) -> u32 {
+    let room = (64u64 << 20) / per_group;
+    gpu.caps().max_groups.min(room as u32).min(1 << 15)
+}
