@@ -7,8 +7,8 @@ use chaski_models::{
     Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
 use chaski_runtime::RuntimeError;
-use chaski_runtime::gpu::{Gpu, GpuOptions, Memory, Progress};
-use chaski_runtime::kernels::{Caps, FeatureSet};
+use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, Memory, Progress};
+use chaski_runtime::kernels::{Caps, FeatureSet, Tuning};
 
 use crate::error::Error;
 use crate::source::{AnySource, ModelInfo, Source};
@@ -45,6 +45,7 @@ pub struct EngineBuilder {
     device: DeviceChoice,
     gpu: GpuOptions,
     config: RunnerConfig,
+    tuning: Box<dyn Fn(&AdapterSummary) -> Tuning>,
     progress: Box<dyn FnMut(Progress)>,
 }
 
@@ -70,6 +71,13 @@ impl EngineBuilder {
     /// Products over many tokens may round their inputs to f16: faster, a little less exact. Off by default.
     pub fn f16_tiles(mut self, on: bool) -> Self {
         self.config.f16_tiles = on;
+        self
+    }
+
+    /// Asked, once the device is open, what a tuner measured on it
+    /// ([`GpuModel::tune`](chaski_runtime::gpu::GpuModel::tune)).
+    pub fn tuning(mut self, known: impl Fn(&AdapterSummary) -> Tuning + 'static) -> Self {
+        self.tuning = Box::new(known);
         self
     }
 
@@ -115,6 +123,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Takes what was measured on a device.
+    fn look_up(&mut self, target: &Target) {
+        if let Target::Gpu(g) = target {
+            self.config.tuning = (self.tuning)(g.summary());
+        }
+    }
+
     /// Opens the device and loads the model.
     ///
     /// # Errors
@@ -122,6 +137,7 @@ impl EngineBuilder {
     pub async fn build(mut self) -> Result<Engine, Error> {
         let model = self.source.open().await?;
         let (target, fallback) = open_target(&self.device, &mut self.gpu).await?;
+        self.look_up(&target);
         let runner = Runner::load(&model, &target, &self.config, &mut self.progress).await?;
         let device = describe(&target, fallback);
         Ok(Engine { builder: self, model, target, device, runner })
@@ -175,6 +191,7 @@ impl Engine {
             device: DeviceChoice::default(),
             gpu: GpuOptions::default(),
             config: RunnerConfig::default(),
+            tuning: Box::new(|_| Tuning::default()),
             progress: Box::new(|_| {}),
         }
     }
@@ -186,6 +203,7 @@ impl Engine {
     /// As [`EngineBuilder::build`].
     pub async fn rebuild(&mut self) -> Result<(), Error> {
         let (target, fallback) = open_target(&self.builder.device, &mut self.builder.gpu).await?;
+        self.builder.look_up(&target);
         let history = self.runner.history().to_vec();
         self.runner =
             Runner::load(&self.model, &target, &self.builder.config, &mut self.builder.progress).await?;

@@ -32,6 +32,7 @@ pub async fn memory_need(
         kv_f16: kv.is_f16(model, n_ctx),
         f16_tiles: false,
         inputs: None,
+        tuning: Default::default(),
         ring: 128,
     };
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));

@@ -29,7 +29,7 @@ pub use chaski_models::{
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
-    Profile, ProfileRow, Progress, Stage, Ticket, adapters,
+    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters,
 };
 pub use engine::{DeviceChoice, DeviceInfo, Engine, EngineBuilder};
 pub use error::Error;
@@ -38,7 +38,8 @@ pub use source::{AnySource, ModelInfo, OpenModel, Source};
 
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {
-    pub use chaski_runtime::kernels::{Caps, FeatureSet, Unit};
+    pub use chaski_runtime::kernels::ops::mul_mat_vec::Act;
+    pub use chaski_runtime::kernels::{Caps, FeatureSet, MatVecTune, ProductClass, Tuned, Tuning, Unit};
 }
 
 /// The GGUF reader and writer, and the tensor formats.

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
+use chaski::kernels::Tuning;
 use chaski::{Engine, Source};
 
 use crate::cache::WarmCache;
 use crate::options::{EngineArgs, feature_word};
+use crate::tune;
 use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
 
 /// A loaded model.
@@ -22,6 +24,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
     let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
     let shown = progress.clone();
+    let no_tuning = args.no_tuning;
     let mut builder = Engine::builder(source)
         .context(args.ctx_size)
         .kv(args.kv.into())
@@ -30,6 +33,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .inputs(args.inputs.into())
         .checked(args.checked)
         .device(args.device.clone())
+        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
         .on_progress(move |p| shown.borrow_mut().report(p));
     if let Some(set) = args.features {
@@ -45,7 +49,28 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         cache.save(&engine);
     }
     speak_of_device(&mut engine, ui);
+    if args.explain {
+        explain(&mut engine);
+    }
     Ok(Loaded { engine, times })
+}
+
+/// Says which kernel each part of a token runs, and why; parts that are alike on one line.
+fn explain(engine: &mut Engine) {
+    let Some(model) = engine.runner().gpu() else {
+        eprintln!("the processor runs the references of all operations");
+        return;
+    };
+    let mut lines: Vec<(&str, &str, String, usize)> = Vec::new();
+    for (part, kernel, why) in model.explain() {
+        match lines.iter_mut().find(|l| (l.0, l.1, &l.2) == (part, kernel, &why)) {
+            Some(l) => l.3 += 1,
+            None => lines.push((part, kernel, why, 1)),
+        }
+    }
+    for (part, kernel, why, n) in lines {
+        eprintln!("{n:>4} x {part:<10} {kernel:<44} {why}");
+    }
 }
 
 fn speak_of_device(engine: &mut Engine, ui: &Ui) {

@@ -23,6 +23,7 @@ mod show;
 mod stats;
 mod synth;
 mod tokenize;
+mod tune;
 mod ui;
 
 use std::process::ExitCode;
@@ -74,6 +75,9 @@ enum Command {
     /// Measure speed
     #[command(long_about = bench::LONG)]
     Bench(Box<bench::Args>),
+    /// Find the fastest kernels for a model on this device
+    #[command(long_about = tune::LONG)]
+    Tune(tune::Args),
     /// Turn text into token ids
     Tokenize(tokenize::Args),
     /// Measure how well a model predicts a text
@@ -109,6 +113,7 @@ fn main() -> ExitCode {
         Command::Show(a) => show::run(&a),
         Command::Devices(a) => devices::run(&a, &ui),
         Command::Bench(a) => bench::run(*a, &ui),
+        Command::Tune(a) => tune::run(&a, &ui),
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),

@@ -122,6 +122,12 @@ pub(crate) struct EngineArgs {
     /// How products with quantised weights take their inputs: i8 is fastest and a little less exact
     #[arg(long, value_enum, default_value_t, value_name = "TYPE")]
     pub(crate) inputs: InputType,
+    /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
+    #[arg(long)]
+    pub(crate) no_tuning: bool,
+    /// Say which kernel each part of a token runs, and why
+    #[arg(long)]
+    pub(crate) explain: bool,
     /// Neither read nor write the driver's compiled kernels in the cache directory
     #[arg(long)]
     pub(crate) no_warm_cache: bool,

@@ -33,6 +33,10 @@ pub struct Caps {
     pub coop: bool,
     /// Sums of products of four bytes are one instruction, as far as can be told.
     pub int_dot: bool,
+    /// PCI number of the vendor; 0 if it is not known.
+    pub vendor: u32,
+    /// The device shares its memory with the processor.
+    pub integrated: bool,
     /// Threads a workgroup may have.
     pub max_threads: u32,
     /// Bytes of workgroup memory.
@@ -53,6 +57,8 @@ impl Caps {
             f16: false,
             coop: false,
             int_dot: false,
+            vendor: 0,
+            integrated: false,
             max_threads: 256,
             max_workgroup_bytes: 16384,
             max_binding_bytes: 128 << 20,

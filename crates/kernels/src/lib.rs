@@ -21,6 +21,7 @@ pub mod ops;
 mod reduce;
 pub mod rope;
 pub mod step;
+mod tuning;
 
 #[cfg(feature = "render")]
 pub mod render;
@@ -33,3 +34,4 @@ pub use kernel::{Access, Binding, KERNELS, Kernel};
 pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
+pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

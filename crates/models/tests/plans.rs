@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chaski_kernels::Caps;
+use chaski_kernels::{Caps, Tuning};
 use chaski_models::Model;
 use chaski_runtime::graph::Graph;
 use chaski_runtime::plan::{Fused, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
@@ -206,6 +206,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         kv_f16: true,
         f16_tiles: false,
         inputs: None,
+        tuning: Tuning::default(),
         ring: 64,
     }
 }

@@ -74,6 +74,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "0|1", value_parser = range::list, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1")]
     f16_tiles: Vec<List>,
+    /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
+    #[arg(long)]
+    no_tuning: bool,
+    /// Say which kernel each part of a token runs, and why
+    #[arg(long)]
+    explain: bool,
     /// How products with quantised weights take their inputs
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
     inputs: Vec<InputType>,
@@ -285,6 +291,8 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     f16_tiles: tiles != 0,
                                     inputs,
                                     no_warm_cache: args.no_warm_cache,
+                                    no_tuning: args.no_tuning,
+                                    explain: args.explain,
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
                             }

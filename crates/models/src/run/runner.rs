@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chaski_kernels::Tuning;
 use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_runtime::cpu::CpuModel;
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
@@ -87,11 +88,20 @@ pub struct RunnerConfig {
     pub f16_tiles: bool,
     /// How products with quantised weights take their inputs.
     pub inputs: Inputs,
+    /// What a tuner measured on this device.
+    pub tuning: Tuning,
 }
 
 impl Default for RunnerConfig {
     fn default() -> Self {
-        RunnerConfig { n_ctx: 0, kv: KvType::Auto, chunk: 512, f16_tiles: false, inputs: Inputs::Auto }
+        RunnerConfig {
+            n_ctx: 0,
+            kv: KvType::Auto,
+            chunk: 512,
+            f16_tiles: false,
+            inputs: Inputs::Auto,
+            tuning: Tuning::default(),
+        }
     }
 }
 
@@ -144,6 +154,7 @@ impl Runner {
                     kv_f16,
                     f16_tiles: config.f16_tiles,
                     inputs: config.inputs.act(),
+                    tuning: config.tuning.clone(),
                     ring: 128,
                 };
                 let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;

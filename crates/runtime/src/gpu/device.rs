@@ -165,6 +165,8 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
         // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
         int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12)
             && info.device_type != wgpu::DeviceType::Cpu,
+        vendor: info.vendor,
+        integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
         max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
         max_workgroup_bytes: limits.max_compute_workgroup_storage_size,
         max_binding_bytes: binding

@@ -8,6 +8,7 @@ mod model;
 mod pipeline;
 mod profile;
 mod timer;
+mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
@@ -15,3 +16,4 @@ pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
 pub use model::{Ablation, Choose, GpuModel, LoadTimes, Memory, MemoryItem, Ticket};
 pub use profile::{Profile, ProfileRow};
+pub use tune::TuneStep;

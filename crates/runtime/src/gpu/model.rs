@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chaski_kernels::ops::sample::SampleParams;
-use chaski_kernels::step;
+use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
 
 use super::device::Gpu;
 use super::load::{self, Progress, Stage, Tensors};
@@ -109,6 +109,21 @@ struct ReadySegments {
     head_all: ReadySegment,
     argmax: ReadySegment,
     sample: ReadySegment,
+}
+
+impl ReadySegments {
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
+        let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
+        let rest = [
+            &mut self.prefill,
+            &mut self.pick,
+            &mut self.head_pick,
+            &mut self.head_all,
+            &mut self.argmax,
+            &mut self.sample,
+        ];
+        decode.chain(rest).flatten()
+    }
 }
 
 struct Buffers {
@@ -286,6 +301,47 @@ impl GpuModel {
     /// Columns whose logits one call of [`Self::eval_all`] gives at most.
     pub fn all_cols(&self) -> u32 {
         self.all_cols
+    }
+
+    /// Classes of products of a token, those with the most weights first: how they are tuned now, and whether their
+    /// weights have scales.
+    pub(crate) fn products(&self) -> Vec<(ProductClass, MatVecTune, bool)> {
+        let mut all: Vec<(ProductClass, MatVecTune, bool, u64)> = Vec::new();
+        let default = MatVecTune::shipped(self.gpu.caps()).0;
+        for r in [&self.ready.decode[0].body, &self.ready.decode[0].head].into_iter().flatten() {
+            let Some(call) = &r.planned.product else { continue };
+            let class = call.class();
+            match all.iter_mut().find(|a| a.0 == class) {
+                Some(a) => a.3 += r.planned.work.weights,
+                None => {
+                    let open = call.act.is_none() && call.w.format.run > 0;
+                    all.push((class, call.tune.unwrap_or(default), open, r.planned.work.weights));
+                }
+            }
+        }
+        all.sort_by_key(|a| std::cmp::Reverse(a.3));
+        all.into_iter().map(|(class, tune, open, _)| (class, tune, open)).collect()
+    }
+
+    /// Makes the products anew with other numbers.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] if the device refuses a kernel.
+    pub fn retune(&mut self, tuning: &Tuning) -> Result<(), RuntimeError> {
+        self.config.tuning = tuning.clone();
+        for r in self.ready.all_mut() {
+            let Some(mut call) = r.planned.product else { continue };
+            call.tune = tuning.product(&call.class());
+            let dispatch = call.dispatch(self.gpu.caps()).map_err(crate::plan::PlanError::from)?;
+            let old = &r.planned.dispatch;
+            if (dispatch.kernel.name, &dispatch.constants, dispatch.grid)
+                != (old.kernel.name, &old.constants, old.grid)
+            {
+                let planned = Planned { dispatch, product: Some(call), ..r.planned.clone() };
+                *r = make_ready(&self.gpu, &self.buffers, &planned)?;
+            }
+        }
+        Ok(())
     }
 
     /// The plan for a token at position `pos`.

@@ -7,7 +7,7 @@ use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::glu::{Act, Glu};
 use chaski_kernels::ops::mul_mat::MulMat;
-use chaski_kernels::ops::mul_mat_vec::{Act as VecAct, Epilogue, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
 use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
@@ -268,7 +268,7 @@ impl Expander<'_> {
         weights: u64,
     ) -> &mut Work {
         let work = Work { weights, ..Work::default() };
-        self.out.push(Planned { dispatch, bind, columns, part, work });
+        self.out.push(Planned { dispatch, bind, columns, part, work, product: None });
         &mut self.out.last_mut().expect("it was just pushed").work
     }
 
@@ -302,10 +302,21 @@ impl Expander<'_> {
         self.pool.acquire(self.words(width))
     }
 
-    /// How products of one column take x.
-    fn vec_act(&self) -> VecAct {
-        let default = if self.caps.int_dot { VecAct::I16 } else { VecAct::F32 };
-        self.config.inputs.unwrap_or(default)
+    /// A product of one column, with what was measured for its shape.
+    fn mat_vec(
+        &mut self,
+        mut call: MulMatVec,
+        bind: Vec<(&'static str, Slot)>,
+        part: &'static str,
+        weights: u64,
+    ) -> Result<&mut Work, DispatchError> {
+        call.act = self.config.inputs;
+        call.tune = self.config.tuning.product(&call.class());
+        let dispatch = call.dispatch(self.caps)?;
+        self.push(dispatch, bind, Columns::Fixed, part, weights);
+        let planned = self.out.last_mut().expect("it was just pushed");
+        planned.product = Some(call);
+        Ok(&mut planned.work)
     }
 
     fn many(&self, columns: Columns) -> Columns {
@@ -479,12 +490,11 @@ impl Expander<'_> {
                         affine,
                         epilogue,
                         y0: at,
-                        act: self.vec_act(),
+                        act: None,
                         parts: None,
                         tune: None,
                     };
-                    self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, name, n_byte)
-                        .col(moved, n_flop);
+                    self.mat_vec(call, bind, name, n_byte)?.col(moved, n_flop);
                 } else {
                     let call = MulMat {
                         w: whole,
@@ -549,7 +559,7 @@ impl Expander<'_> {
                 affine,
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
-                act: self.vec_act(),
+                act: None,
                 parts: None,
                 tune: None,
             };
@@ -559,7 +569,7 @@ impl Expander<'_> {
                 ("aux", Slot::Aux(aux)),
                 ("y", y_slot),
             ];
-            self.push(call.dispatch(self.caps)?, bind, Columns::Fixed, "gate_up", n_byte)
+            self.mat_vec(call, bind, "gate_up", n_byte)?
                 .col(f32s(k) + f32s(f), 4 * u64::from(f) * u64::from(k));
             return Ok(());
         }
@@ -612,25 +622,25 @@ impl Expander<'_> {
                     affine,
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
-                    act: self.vec_act(),
+                    act: None,
                     parts: None,
                     tune: None,
                 };
+                let mut bind = vec![
+                    ("w", Slot::Weights { group, shard: 0 }),
+                    ("x", x_slot),
+                    ("aux", Slot::Aux(aux)),
+                    ("y", y_slot),
+                    ("kv", Slot::Kv(layer)),
+                    ("step", Slot::Step),
+                    ("rope", Slot::Rope),
+                ];
+                bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
+                let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(k) + rotated;
                 // Formats that no rendered pair has take the longer way below.
-                match call.dispatch(self.caps) {
-                    Ok(dispatch) => {
-                        let mut bind = vec![
-                            ("w", Slot::Weights { group, shard: 0 }),
-                            ("x", x_slot),
-                            ("aux", Slot::Aux(aux)),
-                            ("y", y_slot),
-                            ("kv", Slot::Kv(layer)),
-                            ("step", Slot::Step),
-                            ("rope", Slot::Rope),
-                        ];
-                        bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
-                        let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(k) + rotated;
-                        self.push(dispatch, bind, Columns::Fixed, "qkv", n_byte).col(f32s(k) + made, n_flop);
+                match self.mat_vec(call, bind, "qkv", n_byte) {
+                    Ok(work) => {
+                        work.col(f32s(k) + made, n_flop);
                         return Ok(());
                     }
                     Err(DispatchError::NoKernel { .. }) => {}

@@ -1,7 +1,7 @@
 //! What a plan consists of: dispatches with what they bind, in segments that always run together.
 
-use chaski_kernels::ops::mul_mat_vec::Act;
-use chaski_kernels::{Dispatch, DispatchError, KvLayout, step};
+use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
+use chaski_kernels::{Dispatch, DispatchError, KvLayout, Tuning, step};
 use ggml_format::GgmlType;
 
 /// Why a graph cannot be planned for a device.
@@ -69,6 +69,8 @@ pub struct PlanConfig {
     pub f16_tiles: bool,
     /// How products with weights of integers take their inputs; `None` chooses by the device.
     pub inputs: Option<Act>,
+    /// What was measured on this device.
+    pub tuning: Tuning,
     /// Slots of the ring of chosen tokens, a power of two.
     pub ring: u32,
 }
@@ -154,6 +156,8 @@ pub struct Planned {
     pub part: &'static str,
     /// What it must do, for profiles.
     pub work: Work,
+    /// The call, if it is a product of one column: the tuner makes it anew with other numbers.
+    pub product: Option<MulMatVec>,
 }
 
 /// What a dispatch must move and calculate at least: each value once, products and sums alone.

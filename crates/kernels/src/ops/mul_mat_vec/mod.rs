@@ -9,6 +9,7 @@ use crate::format::{FORMATS, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
 use crate::rope::RopePairing;
+use crate::tuning::MatVecTune;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -72,7 +73,8 @@ pub enum Act {
 }
 
 impl Act {
-    const fn word(self) -> &'static str {
+    /// Its word in kernel names.
+    pub const fn word(self) -> &'static str {
         match self {
             Act::F32 => "f32",
             Act::I16 => "i16",
@@ -90,28 +92,6 @@ pub struct Parts {
     pub d: u32,
 }
 
-/// Numbers that change the speed of a product and nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MatVecTune {
-    /// Threads that the device is given at once; a team takes as many rows as that asks for.
-    pub fill: u32,
-    /// Threads of a team at most.
-    pub team: u32,
-}
-
-impl MatVecTune {
-    /// The default for a device.
-    pub fn new(caps: &Caps) -> Self {
-        let fill = if caps.software { 1 << 11 } else { 1 << 16 };
-        // HACK
-        if let Ok(t) = std::env::var("CHASKI_MATVEC") {
-            let v: Vec<u32> = t.split(',').map(|v| v.parse().unwrap()).collect();
-            return MatVecTune { fill: v[0] << 10, team: v[1] };
-        }
-        MatVecTune { fill, team: 512 }
-    }
-}
-
 /// What happens to the products.
 #[derive(Clone, Copy, Debug)]
 pub enum Epilogue {
@@ -123,6 +103,18 @@ pub enum Epilogue {
     Swiglu,
     /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
     RopeKv(RopeKv),
+}
+
+impl Epilogue {
+    /// Its word in kernel names.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Epilogue::Store => "store",
+            Epilogue::Add => "add",
+            Epilogue::Swiglu => "glu",
+            Epilogue::RopeKv(_) => "rope_kv",
+        }
+    }
 }
 
 /// A call.
@@ -142,9 +134,9 @@ pub struct MulMatVec {
     pub parts: Option<Parts>,
     /// Index of row 0 in y.
     pub y0: u32,
-    /// How x is multiplied.
-    pub act: Act,
-    /// Tuning; `None`: the default of the device.
+    /// How x is multiplied; `None` leaves it to the tuning.
+    pub act: Option<Act>,
+    /// Tuning; `None`: the shipped default of the device.
     pub tune: Option<MatVecTune>,
 }
 
@@ -226,18 +218,18 @@ impl MulMatVec {
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let layout = self.w.layout();
-        let tune = self.tune.unwrap_or_else(|| MatVecTune::new(caps));
+        let tune = self.tune.unwrap_or_else(|| MatVecTune::shipped(caps).0);
+        let epi = self.epilogue.word();
         // Rows at once, and rows of y that they make.
-        let (epi, rows, outs) = match self.epilogue {
-            Epilogue::Store => ("store", 4, 4),
-            Epilogue::Add => ("add", 2, 2),
-            Epilogue::Swiglu => ("glu", 4, 2),
-            Epilogue::RopeKv(_) => ("rope_kv", 4, 4),
+        let (rows, outs) = match self.epilogue {
+            Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
+            Epilogue::Add => (2, 2),
+            Epilogue::Swiglu => (4, 2),
         };
         let n_row = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
-        let act = if plain { Act::F32 } else { self.act };
+        let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
         let split = Split::new(
             caps,
             &tune,
@@ -307,8 +299,9 @@ impl MulMatVec {
             groups += second;
         }
         let [x, y] = fold(groups, caps.max_groups);
+        let from = self.tune.map_or_else(|| MatVecTune::shipped(caps).1, |_| "tuned here");
         let why = format!(
-            "{} threads a row, {rows} rows at once, {} times; x in {}",
+            "{} threads a row, {rows} rows at once, {} times; x in {}; {from}",
             split.team,
             split.batch * split.passes,
             act.word()

@@ -1,0 +1,210 @@
+//! Numbers that change the speed of products and nothing else: defaults by device, and what a tuner measured.
+
+use crate::caps::Caps;
+use crate::ops::mul_mat_vec::{Act, MulMatVec};
+
+/// How threads share the rows of a product of one column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatVecTune {
+    /// Threads that the device is given at once; a team takes as many rows as that asks for.
+    pub fill: u32,
+    /// Threads of a team at most.
+    pub team: u32,
+    /// How x is multiplied where the caller leaves it open: [`Act::F32`] or [`Act::I16`].
+    pub act: Act,
+}
+
+/// What kind of device a row of [`SHIPPED`] is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Discrete,
+    Integrated,
+    Software,
+}
+
+/// One row of [`SHIPPED`].
+struct Shipped {
+    /// PCI number of the vendor; `None` fits all.
+    vendor: Option<u32>,
+    kind: Kind,
+    fill: u32,
+    team: u32,
+    /// Where the numbers come from.
+    source: &'static str,
+}
+
+/// Defaults by vendor and kind of device; the first that fits.
+static SHIPPED: &[Shipped] = &[
+    Shipped {
+        vendor: Some(0x10de),
+        kind: Kind::Discrete,
+        fill: 1 << 16,
+        team: 512,
+        source: "measured on an NVIDIA H200",
+    },
+    Shipped {
+        vendor: None,
+        kind: Kind::Software,
+        fill: 1 << 11,
+        team: 512,
+        source: "few teams, since x is prepared for each",
+    },
+    Shipped {
+        vendor: None,
+        kind: Kind::Integrated,
+        fill: 1 << 14,
+        team: 256,
+        source: "not measured: a quarter of a discrete device's threads",
+    },
+    Shipped {
+        vendor: None,
+        kind: Kind::Discrete,
+        fill: 1 << 16,
+        team: 256,
+        source: "not measured: as on an NVIDIA H200, smaller teams",
+    },
+];
+
+impl MatVecTune {
+    /// The shipped default for a device, and where it comes from.
+    pub fn shipped(caps: &Caps) -> (Self, &'static str) {
+        let kind = match (caps.software, caps.integrated) {
+            (true, _) => Kind::Software,
+            (false, true) => Kind::Integrated,
+            (false, false) => Kind::Discrete,
+        };
+        let row = SHIPPED
+            .iter()
+            .find(|s| s.kind == kind && s.vendor.is_none_or(|v| v == caps.vendor))
+            .expect("there is a row for every kind");
+        let act = if caps.int_dot { Act::I16 } else { Act::F32 };
+        (MatVecTune { fill: row.fill, team: row.team, act }, row.source)
+    }
+
+    /// What a tuner tries beside a choice: half and twice the threads, smaller teams, the other inputs.
+    pub fn neighbours(self, caps: &Caps, scaled: bool) -> Vec<MatVecTune> {
+        let mut out = Vec::new();
+        for fill in [self.fill / 4, self.fill / 2, self.fill * 2, self.fill * 4] {
+            out.push(MatVecTune { fill: fill.clamp(256, 1 << 20), ..self });
+        }
+        for team in [64, 128, 256, 512] {
+            out.push(MatVecTune { team: team.min(caps.max_threads), ..self });
+        }
+        if scaled {
+            let act = if self.act == Act::F32 { Act::I16 } else { Act::F32 };
+            out.push(MatVecTune { act, ..self });
+        }
+        out.retain(|t| *t != self);
+        out
+    }
+}
+
+/// What distinguishes products whose best numbers differ.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProductClass {
+    /// Formats of the weights, joined by `+`.
+    pub format: String,
+    /// What happens to the products, as in kernel names.
+    pub epilogue: String,
+    /// Rows, all formats together.
+    pub n_row: u32,
+    /// Values a row.
+    pub n_col: u32,
+}
+
+impl std::fmt::Display for ProductClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}x{}", self.format, self.epilogue, self.n_row, self.n_col)
+    }
+}
+
+impl MulMatVec {
+    /// Its class.
+    pub fn class(&self) -> ProductClass {
+        let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
+        ProductClass {
+            format: format!("{}{second}", self.w.format.name),
+            epilogue: self.epilogue.word().to_owned(),
+            n_row: self.w.n_row + self.w2.map_or(0, |w| w.n_row),
+            n_col: self.w.n_col,
+        }
+    }
+}
+
+/// A measured choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuned {
+    /// For what.
+    pub class: ProductClass,
+    /// The choice.
+    pub tune: MatVecTune,
+}
+
+/// Everything that was measured on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Products of one column.
+    pub products: Vec<Tuned>,
+}
+
+impl Tuning {
+    /// The choice for a class: its own, else that of the nearest shape of the same formats and epilogue, if rows and
+    /// values differ by no more than a factor of two each.
+    pub fn product(&self, class: &ProductClass) -> Option<MatVecTune> {
+        let distance = |t: &ProductClass| {
+            let ratio = |a: u32, b: u32| (f64::from(a.max(1)) / f64::from(b.max(1))).log2().abs();
+            (ratio(t.n_row, class.n_row), ratio(t.n_col, class.n_col))
+        };
+        self.products
+            .iter()
+            .filter(|t| t.class.format == class.format && t.class.epilogue == class.epilogue)
+            .map(|t| (distance(&t.class), t.tune))
+            .filter(|((rows, cols), _)| *rows <= 1.0 && *cols <= 1.0)
+            .min_by(|a, b| (a.0.0 + a.0.1).total_cmp(&(b.0.0 + b.0.1)))
+            .map(|(_, tune)| tune)
+    }
+
+    /// Keeps a choice, in place of an older one for the same class.
+    pub fn set(&mut self, class: ProductClass, tune: MatVecTune) {
+        match self.products.iter_mut().find(|t| t.class == class) {
+            Some(t) => t.tune = tune,
+            None => self.products.push(Tuned { class, tune }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(epilogue: &str, n_row: u32, n_col: u32) -> ProductClass {
+        ProductClass { format: "q4_K".into(), epilogue: epilogue.into(), n_row, n_col }
+    }
+
+    #[test]
+    fn every_kind_of_device_has_a_shipped_default() {
+        for (software, integrated) in [(false, false), (false, true), (true, false), (true, true)] {
+            for vendor in [0, 0x10de, 0x1002] {
+                let caps = Caps { software, integrated, vendor, ..Caps::base() };
+                let (tune, source) = MatVecTune::shipped(&caps);
+                assert!(tune.fill >= 256 && tune.team >= 64 && !source.is_empty());
+                assert!(tune.neighbours(&caps, true).iter().all(|n| *n != tune));
+            }
+        }
+    }
+
+    #[test]
+    fn the_nearest_shape_is_taken_if_it_is_near() {
+        let (a, _) = MatVecTune::shipped(&Caps::base());
+        let b = MatVecTune { fill: 1 << 12, ..a };
+        let mut t = Tuning::default();
+        t.set(class("add", 2048, 2048), a);
+        t.set(class("add", 4096, 4096), b);
+        t.set(class("add", 4096, 4096), b);
+        assert_eq!(t.products.len(), 2);
+        assert_eq!(t.product(&class("add", 2048, 2048)), Some(a));
+        assert_eq!(t.product(&class("add", 5120, 5120)), Some(b));
+        assert_eq!(t.product(&class("add", 16384, 4096)), None);
+        assert_eq!(t.product(&class("glu", 2048, 2048)), None);
+    }
+}
