@@ -775,7 +775,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.add.f32.sg.2",
@@ -784,7 +784,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.glu.f32.base.4",
@@ -793,7 +793,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.glu.f32.sg.4",
@@ -802,7 +802,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.rope_kv.f32.base.4",
@@ -811,7 +811,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.rope_kv.f32.sg.4",
@@ -820,7 +820,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.store.f32.base.4",
@@ -829,7 +829,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.store.f32.sg.4",
@@ -838,7 +838,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.f32.rope_kv.f32.base.4",
@@ -847,7 +847,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.f32.rope_kv.f32.sg.4",
@@ -856,7 +856,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.add.f32.base.2",
@@ -865,7 +865,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.add.f32.sg.2",
@@ -874,7 +874,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.glu.f32.base.4",
@@ -883,7 +883,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.glu.f32.sg.4",
@@ -892,7 +892,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.rope_kv.f32.base.4",
@@ -901,7 +901,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.rope_kv.f32.sg.4",
@@ -910,7 +910,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.store.f32.base.4",
@@ -919,7 +919,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.store.f32.sg.4",
@@ -928,7 +928,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.add.f32.base.2",
@@ -937,7 +937,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.add.f32.sg.2",
@@ -946,7 +946,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.glu.f32.base.4",
@@ -955,7 +955,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.glu.f32.sg.4",
@@ -964,7 +964,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.rope_kv.f32.base.4",
@@ -973,7 +973,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.rope_kv.f32.sg.4",
@@ -982,7 +982,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.store.f32.base.4",
@@ -991,7 +991,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.store.f32.sg.4",
@@ -1000,7 +1000,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.f32.base.2",
@@ -1009,7 +1009,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.f32.sg.2",
@@ -1018,7 +1018,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i16.base.2",
@@ -1027,7 +1027,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i16.sg.2",
@@ -1036,7 +1036,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i8.base.2",
@@ -1045,7 +1045,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i8.sg.2",
@@ -1054,7 +1054,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.f32.base.4",
@@ -1063,7 +1063,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.f32.sg.4",
@@ -1072,7 +1072,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.i16.base.4",
@@ -1081,7 +1081,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.i16.sg.4",
@@ -1090,7 +1090,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.i8.base.4",
@@ -1099,7 +1099,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.i8.sg.4",
@@ -1108,7 +1108,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.f32.base.4",
@@ -1117,7 +1117,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.f32.sg.4",
@@ -1126,7 +1126,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i16.base.4",
@@ -1135,7 +1135,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i16.sg.4",
@@ -1144,7 +1144,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i8.base.4",
@@ -1153,7 +1153,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i8.sg.4",
@@ -1162,7 +1162,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.f32.base.4",
@@ -1171,7 +1171,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.f32.sg.4",
@@ -1180,7 +1180,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.i16.base.4",
@@ -1189,7 +1189,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.i16.sg.4",
@@ -1198,7 +1198,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.i8.base.4",
@@ -1207,7 +1207,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.i8.sg.4",
@@ -1216,7 +1216,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.f32.base.4",
@@ -1225,7 +1225,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.f32.sg.4",
@@ -1234,7 +1234,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i16.base.4",
@@ -1243,7 +1243,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i16.sg.4",
@@ -1252,7 +1252,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i8.base.4",
@@ -1261,7 +1261,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i8.sg.4",
@@ -1270,7 +1270,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.f32.base.2",
@@ -1279,7 +1279,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.f32.sg.2",
@@ -1288,7 +1288,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i16.base.2",
@@ -1297,7 +1297,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i16.sg.2",
@@ -1306,7 +1306,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i8.base.2",
@@ -1315,7 +1315,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i8.sg.2",
@@ -1324,7 +1324,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.f32.base.4",
@@ -1333,7 +1333,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.f32.sg.4",
@@ -1342,7 +1342,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.i16.base.4",
@@ -1351,7 +1351,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.i16.sg.4",
@@ -1360,7 +1360,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.i8.base.4",
@@ -1369,7 +1369,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.i8.sg.4",
@@ -1378,7 +1378,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.f32.base.4",
@@ -1387,7 +1387,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.f32.sg.4",
@@ -1396,7 +1396,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i16.base.4",
@@ -1405,7 +1405,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i16.sg.4",
@@ -1414,7 +1414,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i8.base.4",
@@ -1423,7 +1423,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i8.sg.4",
@@ -1432,7 +1432,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.f32.base.4",
@@ -1441,7 +1441,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.f32.sg.4",
@@ -1450,7 +1450,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.i16.base.4",
@@ -1459,7 +1459,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.i16.sg.4",
@@ -1468,7 +1468,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.i8.base.4",
@@ -1477,7 +1477,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.i8.sg.4",
@@ -1486,7 +1486,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.f32.base.4",
@@ -1495,7 +1495,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.f32.sg.4",
@@ -1504,7 +1504,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i16.base.4",
@@ -1513,7 +1513,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i16.sg.4",
@@ -1522,7 +1522,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i8.base.4",
@@ -1531,7 +1531,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i8.sg.4",
@@ -1540,7 +1540,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.f32.base.4",
@@ -1549,7 +1549,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.f32.sg.4",
@@ -1558,7 +1558,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i16.base.4",
@@ -1567,7 +1567,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i16.sg.4",
@@ -1576,7 +1576,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i8.base.4",
@@ -1585,7 +1585,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i8.sg.4",
@@ -1594,7 +1594,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.f32.base.2",
@@ -1603,7 +1603,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.f32.sg.2",
@@ -1612,7 +1612,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i16.base.2",
@@ -1621,7 +1621,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i16.sg.2",
@@ -1630,7 +1630,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i8.base.2",
@@ -1639,7 +1639,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i8.sg.2",
@@ -1648,7 +1648,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.f32.base.4",
@@ -1657,7 +1657,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.f32.sg.4",
@@ -1666,7 +1666,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.i16.base.4",
@@ -1675,7 +1675,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.i16.sg.4",
@@ -1684,7 +1684,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.i8.base.4",
@@ -1693,7 +1693,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.i8.sg.4",
@@ -1702,7 +1702,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.f32.base.4",
@@ -1711,7 +1711,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.f32.sg.4",
@@ -1720,7 +1720,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i16.base.4",
@@ -1729,7 +1729,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i16.sg.4",
@@ -1738,7 +1738,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i8.base.4",
@@ -1747,7 +1747,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i8.sg.4",
@@ -1756,7 +1756,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.f32.base.4",
@@ -1765,7 +1765,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.f32.sg.4",
@@ -1774,7 +1774,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.i16.base.4",
@@ -1783,7 +1783,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.i16.sg.4",
@@ -1792,7 +1792,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.i8.base.4",
@@ -1801,7 +1801,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.i8.sg.4",
@@ -1810,7 +1810,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.f32.base.2",
@@ -1819,7 +1819,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.f32.sg.2",
@@ -1828,7 +1828,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i16.base.2",
@@ -1837,7 +1837,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i16.sg.2",
@@ -1846,7 +1846,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i8.base.2",
@@ -1855,7 +1855,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i8.sg.2",
@@ -1864,7 +1864,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.f32.base.4",
@@ -1873,7 +1873,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.f32.sg.4",
@@ -1882,7 +1882,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.i16.base.4",
@@ -1891,7 +1891,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.i16.sg.4",
@@ -1900,7 +1900,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.i8.base.4",
@@ -1909,7 +1909,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.i8.sg.4",
@@ -1918,7 +1918,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.f32.base.4",
@@ -1927,7 +1927,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.f32.sg.4",
@@ -1936,7 +1936,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i16.base.4",
@@ -1945,7 +1945,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i16.sg.4",
@@ -1954,7 +1954,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i8.base.4",
@@ -1963,7 +1963,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i8.sg.4",
@@ -1972,7 +1972,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.f32.base.4",
@@ -1981,7 +1981,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.f32.sg.4",
@@ -1990,7 +1990,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "QUADS", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.i16.base.4",
@@ -1999,7 +1999,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.i16.sg.4",
@@ -2008,7 +2008,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.i8.base.4",
@@ -2017,7 +2017,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.i8.sg.4",
@@ -2026,7 +2026,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "rms_norm.base",

@@ -7,10 +7,8 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
-override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override QUADS: u32 = 10u;override PARTS: u32 = 0u;
+override PARTS: u32 = 0u;
 override D: u32 = 64u;
 override SLOTS: u32 = 1u;
 override K: u32 = 256u;
@@ -41,8 +39,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
-// x by fours, one place of padding after each run against bank conflicts.
-var<workgroup> xs: array<vec4<f32>, QUADS>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -62,7 +60,6 @@ fn team_sum(v: f32) -> f32 {
     }
     return r;
 }
-fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -82,6 +79,34 @@ fn affine(r: f32, row: u32) -> f32 {
     }
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    if (PARTS > 0u) {
+        let head = k / D;
+        var top = -3.0e38;
+        for (var s = 0u; s < PARTS; s++) {
+            top = max(top, part_stat(head, s).x);
+        }
+        var den = 0.0;
+        var v = vec4<f32>();
+        for (var s = 0u; s < PARTS; s++) {
+            let stat = part_stat(head, s);
+            let f = exp(stat.x - top);
+            den += f * stat.y;
+            v += f * x[((head * PARTS + s) * D + k % D) / 4u];
+        }
+        return v / den;
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
 }
 
 @compute @workgroup_size(WG)
@@ -112,34 +137,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (mine) {
         before = y[Y0 + row];
     }
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
 
 var r0u1q: vec4<u32>;
 
-var r0u2q: vec4<u32>;
-
-var r0u3q: vec4<u32>;
-
         var at1 = 0u;
 var r1u0q: vec4<u32>;
 
 var r1u1q: vec4<u32>;
 
-var r1u2q: vec4<u32>;
-
-var r1u3q: vec4<u32>;
-
-        let k0 = (pass_ * 4u + 0u) * T + lane;
+        let k0 = (pass_ * 2u + 0u) * T + lane;
         let u0 = min(k0, w_units - 1u);
-        let k1 = (pass_ * 4u + 1u) * T + lane;
+        let k1 = (pass_ * 2u + 1u) * T + lane;
         let u1 = min(k1, w_units - 1u);
-        let k2 = (pass_ * 4u + 2u) * T + lane;
-        let u2 = min(k2, w_units - 1u);
-        let k3 = (pass_ * 4u + 3u) * T + lane;
-        let u3 = min(k3, w_units - 1u);
         {
             let first = min(batch0, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -149,108 +162,18 @@ r0u0q = w[at0 + u0];
 
 r0u1q = w[at0 + u1];
 
-r0u2q = w[at0 + u2];
-
-r0u3q = w[at0 + u3];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
 
-r1u2q = w[at1 + u2];
-
-r1u3q = w[at1 + u3];
-
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            if (PARTS > 0u && k < K) {
-                let head = k / D;
-                var top = -3.0e38;
-                for (var s = 0u; s < PARTS; s++) {
-                    top = max(top, part_stat(head, s).x);
-                }
-                var den = 0.0;
-                for (var s = 0u; s < PARTS; s++) {
-                    let stat = part_stat(head, s);
-                    let f = exp(stat.x - top);
-                    den += f * stat.y;
-                    let at = ((head * PARTS + s) * D + k % D) / 4u;
-                    v0 += f * x[at + 0u];
-                    v1 += f * x[at + 1u];
-                    v2 += f * x[at + 2u];
-                    v3 += f * x[at + 3u];
-                }
-                v0 /= den;
-                v1 /= den;
-                v2 /= den;
-                v3 /= den;
-            } else
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
-            }
-            xs[g * 5u + 0u] = v0;
-            xs[g * 5u + 1u] = v1;
-            xs[g * 5u + 2u] = v2;
-            xs[g * 5u + 3u] = v3;
-        }
-        if (NORM) {
-            squares[tid] = ss;
-        }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
-        }
-
-        // This thread's values of x.
-        let e0 = (u0 << 3u) - pass_ * RUNS * 16u;
-        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
-        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
-        let e1 = (u1 << 3u) - pass_ * RUNS * 16u;
-        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
-        let x1_1 = select(vec4<f32>(), xs[xs_at((e1 + 4u) / 4u)], k1 < w_units);
-        let e2 = (u2 << 3u) - pass_ * RUNS * 16u;
-        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
-        let x2_1 = select(vec4<f32>(), xs[xs_at((e2 + 4u) / 4u)], k2 < w_units);
-        let e3 = (u3 << 3u) - pass_ * RUNS * 16u;
-        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
-        let x3_1 = select(vec4<f32>(), xs[xs_at((e3 + 4u) / 4u)], k3 < w_units);
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, (u0 << 3u), k0 < w_units);
+        let x0_0 = quad_of(e0 + 0u);
+        let x0_1 = quad_of(e0 + 4u);
+        let e1 = select(K, (u1 << 3u), k1 < w_units);
+        let x1_0 = quad_of(e1 + 0u);
+        let x1_1 = quad_of(e1 + 4u);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -267,20 +190,6 @@ let r0u1dot = dot(r0u1a, x1_0) + dot(r0u1b, x1_1);
 
                 acc0 += r0u1dot;
             }
-            {
-let r0u2a = bitcast<vec4<f32>>(vec4<u32>(r0u2q.x << 16u, r0u2q.x & 0xffff0000u, r0u2q.y << 16u, r0u2q.y & 0xffff0000u));
-let r0u2b = bitcast<vec4<f32>>(vec4<u32>(r0u2q.z << 16u, r0u2q.z & 0xffff0000u, r0u2q.w << 16u, r0u2q.w & 0xffff0000u));
-let r0u2dot = dot(r0u2a, x2_0) + dot(r0u2b, x2_1);
-
-                acc0 += r0u2dot;
-            }
-            {
-let r0u3a = bitcast<vec4<f32>>(vec4<u32>(r0u3q.x << 16u, r0u3q.x & 0xffff0000u, r0u3q.y << 16u, r0u3q.y & 0xffff0000u));
-let r0u3b = bitcast<vec4<f32>>(vec4<u32>(r0u3q.z << 16u, r0u3q.z & 0xffff0000u, r0u3q.w << 16u, r0u3q.w & 0xffff0000u));
-let r0u3dot = dot(r0u3a, x3_0) + dot(r0u3b, x3_1);
-
-                acc0 += r0u3dot;
-            }
             var acc1 = 0.0;
             {
 let r1u0a = bitcast<vec4<f32>>(vec4<u32>(r1u0q.x << 16u, r1u0q.x & 0xffff0000u, r1u0q.y << 16u, r1u0q.y & 0xffff0000u));
@@ -296,20 +205,6 @@ let r1u1dot = dot(r1u1a, x1_0) + dot(r1u1b, x1_1);
 
                 acc1 += r1u1dot;
             }
-            {
-let r1u2a = bitcast<vec4<f32>>(vec4<u32>(r1u2q.x << 16u, r1u2q.x & 0xffff0000u, r1u2q.y << 16u, r1u2q.y & 0xffff0000u));
-let r1u2b = bitcast<vec4<f32>>(vec4<u32>(r1u2q.z << 16u, r1u2q.z & 0xffff0000u, r1u2q.w << 16u, r1u2q.w & 0xffff0000u));
-let r1u2dot = dot(r1u2a, x2_0) + dot(r1u2b, x2_1);
-
-                acc1 += r1u2dot;
-            }
-            {
-let r1u3a = bitcast<vec4<f32>>(vec4<u32>(r1u3q.x << 16u, r1u3q.x & 0xffff0000u, r1u3q.y << 16u, r1u3q.y & 0xffff0000u));
-let r1u3b = bitcast<vec4<f32>>(vec4<u32>(r1u3q.z << 16u, r1u3q.z & 0xffff0000u, r1u3q.w << 16u, r1u3q.w & 0xffff0000u));
-let r1u3dot = dot(r1u3a, x3_0) + dot(r1u3b, x3_1);
-
-                acc1 += r1u3dot;
-            }
             if (i + 1u < BATCH) {
             let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -319,17 +214,9 @@ r0u0q = w[at0 + u0];
 
 r0u1q = w[at0 + u1];
 
-r0u2q = w[at0 + u2];
-
-r0u3q = w[at0 + u3];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
-
-r1u2q = w[at1 + u2];
-
-r1u3q = w[at1 + u3];
 
             }
             acc0 = team_sum(acc0);
@@ -347,6 +234,17 @@ r1u3q = w[at1 + u3];
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -354,7 +252,9 @@ r1u3q = w[at1 + u3];
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = WG / T;
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

@@ -7,10 +7,8 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
-override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
+override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
 override Y0: u32 = 0u;
@@ -39,8 +37,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
-// x by fours, one place of padding after each run against bank conflicts.
-var<workgroup> xs: array<vec4<f32>, QUADS>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -60,7 +58,6 @@ fn team_sum(v: f32) -> f32 {
     }
     return r;
 }
-fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -74,6 +71,18 @@ fn affine(r: f32, row: u32) -> f32 {
     }
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
 }
 
 @compute @workgroup_size(WG)
@@ -100,52 +109,32 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at = part0 + lane / 2u * 4u + lane % 2u;
     let row = batch * 2u + lane % 2u;
     mine = mine && row < M;
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
 
 var r0u1q: vec4<u32>;
 
-var r0u2q: vec4<u32>;
-
-var r0u3q: vec4<u32>;
-
         var at1 = 0u;
 var r1u0q: vec4<u32>;
 
 var r1u1q: vec4<u32>;
-
-var r1u2q: vec4<u32>;
-
-var r1u3q: vec4<u32>;
 
         var at2 = 0u;
 var r2u0q: vec4<u32>;
 
 var r2u1q: vec4<u32>;
 
-var r2u2q: vec4<u32>;
-
-var r2u3q: vec4<u32>;
-
         var at3 = 0u;
 var r3u0q: vec4<u32>;
 
 var r3u1q: vec4<u32>;
 
-var r3u2q: vec4<u32>;
-
-var r3u3q: vec4<u32>;
-
-        let k0 = (pass_ * 4u + 0u) * T + lane;
+        let k0 = (pass_ * 2u + 0u) * T + lane;
         let u0 = min(k0, w_units - 1u);
-        let k1 = (pass_ * 4u + 1u) * T + lane;
+        let k1 = (pass_ * 2u + 1u) * T + lane;
         let u1 = min(k1, w_units - 1u);
-        let k2 = (pass_ * 4u + 2u) * T + lane;
-        let u2 = min(k2, w_units - 1u);
-        let k3 = (pass_ * 4u + 3u) * T + lane;
-        let u3 = min(k3, w_units - 1u);
         {
             let first = min(batch0, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -157,102 +146,26 @@ r0u0q = w[at0 + u0];
 
 r0u1q = w[at0 + u1];
 
-r0u2q = w[at0 + u2];
-
-r0u3q = w[at0 + u3];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
-
-r1u2q = w[at1 + u2];
-
-r1u3q = w[at1 + u3];
 
 r2u0q = w[at2 + u0];
 
 r2u1q = w[at2 + u1];
 
-r2u2q = w[at2 + u2];
-
-r2u3q = w[at2 + u3];
-
 r3u0q = w[at3 + u0];
 
 r3u1q = w[at3 + u1];
 
-r3u2q = w[at3 + u2];
-
-r3u3q = w[at3 + u3];
-
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
-            }
-            xs[g * 5u + 0u] = v0;
-            xs[g * 5u + 1u] = v1;
-            xs[g * 5u + 2u] = v2;
-            xs[g * 5u + 3u] = v3;
-        }
-        if (NORM) {
-            squares[tid] = ss;
-        }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
-        }
-
-        // This thread's values of x.
-        let e0 = (u0 << 3u) - pass_ * RUNS * 16u;
-        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
-        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
-        let e1 = (u1 << 3u) - pass_ * RUNS * 16u;
-        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
-        let x1_1 = select(vec4<f32>(), xs[xs_at((e1 + 4u) / 4u)], k1 < w_units);
-        let e2 = (u2 << 3u) - pass_ * RUNS * 16u;
-        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
-        let x2_1 = select(vec4<f32>(), xs[xs_at((e2 + 4u) / 4u)], k2 < w_units);
-        let e3 = (u3 << 3u) - pass_ * RUNS * 16u;
-        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
-        let x3_1 = select(vec4<f32>(), xs[xs_at((e3 + 4u) / 4u)], k3 < w_units);
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, (u0 << 3u), k0 < w_units);
+        let x0_0 = quad_of(e0 + 0u);
+        let x0_1 = quad_of(e0 + 4u);
+        let e1 = select(K, (u1 << 3u), k1 < w_units);
+        let x1_0 = quad_of(e1 + 0u);
+        let x1_1 = quad_of(e1 + 4u);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -269,20 +182,6 @@ let r0u1dot = dot(r0u1a, x1_0) + dot(r0u1b, x1_1);
 
                 acc0 += r0u1dot;
             }
-            {
-let r0u2a = bitcast<vec4<f32>>(vec4<u32>(r0u2q.x << 16u, r0u2q.x & 0xffff0000u, r0u2q.y << 16u, r0u2q.y & 0xffff0000u));
-let r0u2b = bitcast<vec4<f32>>(vec4<u32>(r0u2q.z << 16u, r0u2q.z & 0xffff0000u, r0u2q.w << 16u, r0u2q.w & 0xffff0000u));
-let r0u2dot = dot(r0u2a, x2_0) + dot(r0u2b, x2_1);
-
-                acc0 += r0u2dot;
-            }
-            {
-let r0u3a = bitcast<vec4<f32>>(vec4<u32>(r0u3q.x << 16u, r0u3q.x & 0xffff0000u, r0u3q.y << 16u, r0u3q.y & 0xffff0000u));
-let r0u3b = bitcast<vec4<f32>>(vec4<u32>(r0u3q.z << 16u, r0u3q.z & 0xffff0000u, r0u3q.w << 16u, r0u3q.w & 0xffff0000u));
-let r0u3dot = dot(r0u3a, x3_0) + dot(r0u3b, x3_1);
-
-                acc0 += r0u3dot;
-            }
             var acc1 = 0.0;
             {
 let r1u0a = bitcast<vec4<f32>>(vec4<u32>(r1u0q.x << 16u, r1u0q.x & 0xffff0000u, r1u0q.y << 16u, r1u0q.y & 0xffff0000u));
@@ -297,20 +196,6 @@ let r1u1b = bitcast<vec4<f32>>(vec4<u32>(r1u1q.z << 16u, r1u1q.z & 0xffff0000u, 
 let r1u1dot = dot(r1u1a, x1_0) + dot(r1u1b, x1_1);
 
                 acc1 += r1u1dot;
-            }
-            {
-let r1u2a = bitcast<vec4<f32>>(vec4<u32>(r1u2q.x << 16u, r1u2q.x & 0xffff0000u, r1u2q.y << 16u, r1u2q.y & 0xffff0000u));
-let r1u2b = bitcast<vec4<f32>>(vec4<u32>(r1u2q.z << 16u, r1u2q.z & 0xffff0000u, r1u2q.w << 16u, r1u2q.w & 0xffff0000u));
-let r1u2dot = dot(r1u2a, x2_0) + dot(r1u2b, x2_1);
-
-                acc1 += r1u2dot;
-            }
-            {
-let r1u3a = bitcast<vec4<f32>>(vec4<u32>(r1u3q.x << 16u, r1u3q.x & 0xffff0000u, r1u3q.y << 16u, r1u3q.y & 0xffff0000u));
-let r1u3b = bitcast<vec4<f32>>(vec4<u32>(r1u3q.z << 16u, r1u3q.z & 0xffff0000u, r1u3q.w << 16u, r1u3q.w & 0xffff0000u));
-let r1u3dot = dot(r1u3a, x3_0) + dot(r1u3b, x3_1);
-
-                acc1 += r1u3dot;
             }
             var acc2 = 0.0;
             {
@@ -327,20 +212,6 @@ let r2u1dot = dot(r2u1a, x1_0) + dot(r2u1b, x1_1);
 
                 acc2 += r2u1dot;
             }
-            {
-let r2u2a = bitcast<vec4<f32>>(vec4<u32>(r2u2q.x << 16u, r2u2q.x & 0xffff0000u, r2u2q.y << 16u, r2u2q.y & 0xffff0000u));
-let r2u2b = bitcast<vec4<f32>>(vec4<u32>(r2u2q.z << 16u, r2u2q.z & 0xffff0000u, r2u2q.w << 16u, r2u2q.w & 0xffff0000u));
-let r2u2dot = dot(r2u2a, x2_0) + dot(r2u2b, x2_1);
-
-                acc2 += r2u2dot;
-            }
-            {
-let r2u3a = bitcast<vec4<f32>>(vec4<u32>(r2u3q.x << 16u, r2u3q.x & 0xffff0000u, r2u3q.y << 16u, r2u3q.y & 0xffff0000u));
-let r2u3b = bitcast<vec4<f32>>(vec4<u32>(r2u3q.z << 16u, r2u3q.z & 0xffff0000u, r2u3q.w << 16u, r2u3q.w & 0xffff0000u));
-let r2u3dot = dot(r2u3a, x3_0) + dot(r2u3b, x3_1);
-
-                acc2 += r2u3dot;
-            }
             var acc3 = 0.0;
             {
 let r3u0a = bitcast<vec4<f32>>(vec4<u32>(r3u0q.x << 16u, r3u0q.x & 0xffff0000u, r3u0q.y << 16u, r3u0q.y & 0xffff0000u));
@@ -356,20 +227,6 @@ let r3u1dot = dot(r3u1a, x1_0) + dot(r3u1b, x1_1);
 
                 acc3 += r3u1dot;
             }
-            {
-let r3u2a = bitcast<vec4<f32>>(vec4<u32>(r3u2q.x << 16u, r3u2q.x & 0xffff0000u, r3u2q.y << 16u, r3u2q.y & 0xffff0000u));
-let r3u2b = bitcast<vec4<f32>>(vec4<u32>(r3u2q.z << 16u, r3u2q.z & 0xffff0000u, r3u2q.w << 16u, r3u2q.w & 0xffff0000u));
-let r3u2dot = dot(r3u2a, x2_0) + dot(r3u2b, x2_1);
-
-                acc3 += r3u2dot;
-            }
-            {
-let r3u3a = bitcast<vec4<f32>>(vec4<u32>(r3u3q.x << 16u, r3u3q.x & 0xffff0000u, r3u3q.y << 16u, r3u3q.y & 0xffff0000u));
-let r3u3b = bitcast<vec4<f32>>(vec4<u32>(r3u3q.z << 16u, r3u3q.z & 0xffff0000u, r3u3q.w << 16u, r3u3q.w & 0xffff0000u));
-let r3u3dot = dot(r3u3a, x3_0) + dot(r3u3b, x3_1);
-
-                acc3 += r3u3dot;
-            }
             if (i + 1u < BATCH) {
             let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -381,33 +238,17 @@ r0u0q = w[at0 + u0];
 
 r0u1q = w[at0 + u1];
 
-r0u2q = w[at0 + u2];
-
-r0u3q = w[at0 + u3];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
-
-r1u2q = w[at1 + u2];
-
-r1u3q = w[at1 + u3];
 
 r2u0q = w[at2 + u0];
 
 r2u1q = w[at2 + u1];
 
-r2u2q = w[at2 + u2];
-
-r2u3q = w[at2 + u3];
-
 r3u0q = w[at3 + u0];
 
 r3u1q = w[at3 + u1];
-
-r3u2q = w[at3 + u2];
-
-r3u3q = w[at3 + u3];
 
             }
             acc0 = team_sum(acc0);
@@ -431,6 +272,17 @@ r3u3q = w[at3 + u3];
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -438,7 +290,9 @@ r3u3q = w[at3 + u3];
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = WG / T;
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

@@ -5,10 +5,8 @@ override T: u32 = 32u;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
-override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override QUADS: u32 = 10u;override PARTS: u32 = 0u;
+override PARTS: u32 = 0u;
 override D: u32 = 64u;
 override SLOTS: u32 = 1u;
 override K: u32 = 256u;
@@ -38,8 +36,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
-// x by fours, one place of padding after each run against bank conflicts.
-var<workgroup> xs: array<vec4<f32>, QUADS>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -48,7 +46,6 @@ fn part_sum(row: u32, n_sub: u32) -> f32 {
     }
     return r;
 }
-fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -68,6 +65,34 @@ fn affine(r: f32, row: u32) -> f32 {
     }
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    if (PARTS > 0u) {
+        let head = k / D;
+        var top = -3.0e38;
+        for (var s = 0u; s < PARTS; s++) {
+            top = max(top, part_stat(head, s).x);
+        }
+        var den = 0.0;
+        var v = vec4<f32>();
+        for (var s = 0u; s < PARTS; s++) {
+            let stat = part_stat(head, s);
+            let f = exp(stat.x - top);
+            den += f * stat.y;
+            v += f * x[((head * PARTS + s) * D + k % D) / 4u];
+        }
+        return v / den;
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
 }
 
 @compute @workgroup_size(WG)
@@ -97,7 +122,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (mine) {
         before = y[Y0 + row];
     }
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
@@ -108,14 +133,6 @@ var r0u2q: vec4<u32>;
 
 var r0u3q: vec4<u32>;
 
-var r0u4q: vec4<u32>;
-
-var r0u5q: vec4<u32>;
-
-var r0u6q: vec4<u32>;
-
-var r0u7q: vec4<u32>;
-
         var at1 = 0u;
 var r1u0q: vec4<u32>;
 
@@ -125,30 +142,14 @@ var r1u2q: vec4<u32>;
 
 var r1u3q: vec4<u32>;
 
-var r1u4q: vec4<u32>;
-
-var r1u5q: vec4<u32>;
-
-var r1u6q: vec4<u32>;
-
-var r1u7q: vec4<u32>;
-
-        let k0 = (pass_ * 8u + 0u) * T + lane;
+        let k0 = (pass_ * 4u + 0u) * T + lane;
         let u0 = min(k0, w_units - 1u);
-        let k1 = (pass_ * 8u + 1u) * T + lane;
+        let k1 = (pass_ * 4u + 1u) * T + lane;
         let u1 = min(k1, w_units - 1u);
-        let k2 = (pass_ * 8u + 2u) * T + lane;
+        let k2 = (pass_ * 4u + 2u) * T + lane;
         let u2 = min(k2, w_units - 1u);
-        let k3 = (pass_ * 8u + 3u) * T + lane;
+        let k3 = (pass_ * 4u + 3u) * T + lane;
         let u3 = min(k3, w_units - 1u);
-        let k4 = (pass_ * 8u + 4u) * T + lane;
-        let u4 = min(k4, w_units - 1u);
-        let k5 = (pass_ * 8u + 5u) * T + lane;
-        let u5 = min(k5, w_units - 1u);
-        let k6 = (pass_ * 8u + 6u) * T + lane;
-        let u6 = min(k6, w_units - 1u);
-        let k7 = (pass_ * 8u + 7u) * T + lane;
-        let u7 = min(k7, w_units - 1u);
         {
             let first = min(batch0, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -162,14 +163,6 @@ r0u2q = w[at0 + u2];
 
 r0u3q = w[at0 + u3];
 
-r0u4q = w[at0 + u4];
-
-r0u5q = w[at0 + u5];
-
-r0u6q = w[at0 + u6];
-
-r0u7q = w[at0 + u7];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
@@ -178,108 +171,16 @@ r1u2q = w[at1 + u2];
 
 r1u3q = w[at1 + u3];
 
-r1u4q = w[at1 + u4];
-
-r1u5q = w[at1 + u5];
-
-r1u6q = w[at1 + u6];
-
-r1u7q = w[at1 + u7];
-
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            if (PARTS > 0u && k < K) {
-                let head = k / D;
-                var top = -3.0e38;
-                for (var s = 0u; s < PARTS; s++) {
-                    top = max(top, part_stat(head, s).x);
-                }
-                var den = 0.0;
-                for (var s = 0u; s < PARTS; s++) {
-                    let stat = part_stat(head, s);
-                    let f = exp(stat.x - top);
-                    den += f * stat.y;
-                    let at = ((head * PARTS + s) * D + k % D) / 4u;
-                    v0 += f * x[at + 0u];
-                    v1 += f * x[at + 1u];
-                    v2 += f * x[at + 2u];
-                    v3 += f * x[at + 3u];
-                }
-                v0 /= den;
-                v1 /= den;
-                v2 /= den;
-                v3 /= den;
-            } else
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
-            }
-            xs[g * 5u + 0u] = v0;
-            xs[g * 5u + 1u] = v1;
-            xs[g * 5u + 2u] = v2;
-            xs[g * 5u + 3u] = v3;
-        }
-        if (NORM) {
-            squares[tid] = ss;
-        }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
-        }
-
-        // This thread's values of x.
-        let e0 = (u0 << 2u) - pass_ * RUNS * 16u;
-        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
-        let e1 = (u1 << 2u) - pass_ * RUNS * 16u;
-        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
-        let e2 = (u2 << 2u) - pass_ * RUNS * 16u;
-        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
-        let e3 = (u3 << 2u) - pass_ * RUNS * 16u;
-        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
-        let e4 = (u4 << 2u) - pass_ * RUNS * 16u;
-        let x4_0 = select(vec4<f32>(), xs[xs_at((e4 + 0u) / 4u)], k4 < w_units);
-        let e5 = (u5 << 2u) - pass_ * RUNS * 16u;
-        let x5_0 = select(vec4<f32>(), xs[xs_at((e5 + 0u) / 4u)], k5 < w_units);
-        let e6 = (u6 << 2u) - pass_ * RUNS * 16u;
-        let x6_0 = select(vec4<f32>(), xs[xs_at((e6 + 0u) / 4u)], k6 < w_units);
-        let e7 = (u7 << 2u) - pass_ * RUNS * 16u;
-        let x7_0 = select(vec4<f32>(), xs[xs_at((e7 + 0u) / 4u)], k7 < w_units);
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, (u0 << 2u), k0 < w_units);
+        let x0_0 = quad_of(e0 + 0u);
+        let e1 = select(K, (u1 << 2u), k1 < w_units);
+        let x1_0 = quad_of(e1 + 0u);
+        let e2 = select(K, (u2 << 2u), k2 < w_units);
+        let x2_0 = quad_of(e2 + 0u);
+        let e3 = select(K, (u3 << 2u), k3 < w_units);
+        let x3_0 = quad_of(e3 + 0u);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -302,26 +203,6 @@ let r0u3dot = dot(bitcast<vec4<f32>>(r0u3q), x3_0);
 
                 acc0 += r0u3dot;
             }
-            {
-let r0u4dot = dot(bitcast<vec4<f32>>(r0u4q), x4_0);
-
-                acc0 += r0u4dot;
-            }
-            {
-let r0u5dot = dot(bitcast<vec4<f32>>(r0u5q), x5_0);
-
-                acc0 += r0u5dot;
-            }
-            {
-let r0u6dot = dot(bitcast<vec4<f32>>(r0u6q), x6_0);
-
-                acc0 += r0u6dot;
-            }
-            {
-let r0u7dot = dot(bitcast<vec4<f32>>(r0u7q), x7_0);
-
-                acc0 += r0u7dot;
-            }
             var acc1 = 0.0;
             {
 let r1u0dot = dot(bitcast<vec4<f32>>(r1u0q), x0_0);
@@ -343,26 +224,6 @@ let r1u3dot = dot(bitcast<vec4<f32>>(r1u3q), x3_0);
 
                 acc1 += r1u3dot;
             }
-            {
-let r1u4dot = dot(bitcast<vec4<f32>>(r1u4q), x4_0);
-
-                acc1 += r1u4dot;
-            }
-            {
-let r1u5dot = dot(bitcast<vec4<f32>>(r1u5q), x5_0);
-
-                acc1 += r1u5dot;
-            }
-            {
-let r1u6dot = dot(bitcast<vec4<f32>>(r1u6q), x6_0);
-
-                acc1 += r1u6dot;
-            }
-            {
-let r1u7dot = dot(bitcast<vec4<f32>>(r1u7q), x7_0);
-
-                acc1 += r1u7dot;
-            }
             if (i + 1u < BATCH) {
             let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 2u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -376,14 +237,6 @@ r0u2q = w[at0 + u2];
 
 r0u3q = w[at0 + u3];
 
-r0u4q = w[at0 + u4];
-
-r0u5q = w[at0 + u5];
-
-r0u6q = w[at0 + u6];
-
-r0u7q = w[at0 + u7];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
@@ -391,14 +244,6 @@ r1u1q = w[at1 + u1];
 r1u2q = w[at1 + u2];
 
 r1u3q = w[at1 + u3];
-
-r1u4q = w[at1 + u4];
-
-r1u5q = w[at1 + u5];
-
-r1u6q = w[at1 + u6];
-
-r1u7q = w[at1 + u7];
 
             }
     workgroupBarrier();
@@ -428,6 +273,17 @@ r1u7q = w[at1 + u7];
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -435,7 +291,9 @@ r1u7q = w[at1 + u7];
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = WG / T;
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

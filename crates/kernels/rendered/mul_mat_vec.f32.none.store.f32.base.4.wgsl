@@ -5,10 +5,8 @@ override T: u32 = 32u;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
-override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
+override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
 override Y0: u32 = 0u;
@@ -36,8 +34,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
-// x by fours, one place of padding after each run against bank conflicts.
-var<workgroup> xs: array<vec4<f32>, QUADS>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -46,7 +44,6 @@ fn part_sum(row: u32, n_sub: u32) -> f32 {
     }
     return r;
 }
-fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -60,6 +57,18 @@ fn affine(r: f32, row: u32) -> f32 {
     }
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
 }
 
 @compute @workgroup_size(WG)
@@ -85,7 +94,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at = part0 + lane / 4u * 4u + lane % 4u;
     let row = batch * 4u + lane % 4u;
     mine = mine && row < M;
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
@@ -96,14 +105,6 @@ var r0u2q: vec4<u32>;
 
 var r0u3q: vec4<u32>;
 
-var r0u4q: vec4<u32>;
-
-var r0u5q: vec4<u32>;
-
-var r0u6q: vec4<u32>;
-
-var r0u7q: vec4<u32>;
-
         var at1 = 0u;
 var r1u0q: vec4<u32>;
 
@@ -112,14 +113,6 @@ var r1u1q: vec4<u32>;
 var r1u2q: vec4<u32>;
 
 var r1u3q: vec4<u32>;
-
-var r1u4q: vec4<u32>;
-
-var r1u5q: vec4<u32>;
-
-var r1u6q: vec4<u32>;
-
-var r1u7q: vec4<u32>;
 
         var at2 = 0u;
 var r2u0q: vec4<u32>;
@@ -130,14 +123,6 @@ var r2u2q: vec4<u32>;
 
 var r2u3q: vec4<u32>;
 
-var r2u4q: vec4<u32>;
-
-var r2u5q: vec4<u32>;
-
-var r2u6q: vec4<u32>;
-
-var r2u7q: vec4<u32>;
-
         var at3 = 0u;
 var r3u0q: vec4<u32>;
 
@@ -147,30 +132,14 @@ var r3u2q: vec4<u32>;
 
 var r3u3q: vec4<u32>;
 
-var r3u4q: vec4<u32>;
-
-var r3u5q: vec4<u32>;
-
-var r3u6q: vec4<u32>;
-
-var r3u7q: vec4<u32>;
-
-        let k0 = (pass_ * 8u + 0u) * T + lane;
+        let k0 = (pass_ * 4u + 0u) * T + lane;
         let u0 = min(k0, w_units - 1u);
-        let k1 = (pass_ * 8u + 1u) * T + lane;
+        let k1 = (pass_ * 4u + 1u) * T + lane;
         let u1 = min(k1, w_units - 1u);
-        let k2 = (pass_ * 8u + 2u) * T + lane;
+        let k2 = (pass_ * 4u + 2u) * T + lane;
         let u2 = min(k2, w_units - 1u);
-        let k3 = (pass_ * 8u + 3u) * T + lane;
+        let k3 = (pass_ * 4u + 3u) * T + lane;
         let u3 = min(k3, w_units - 1u);
-        let k4 = (pass_ * 8u + 4u) * T + lane;
-        let u4 = min(k4, w_units - 1u);
-        let k5 = (pass_ * 8u + 5u) * T + lane;
-        let u5 = min(k5, w_units - 1u);
-        let k6 = (pass_ * 8u + 6u) * T + lane;
-        let u6 = min(k6, w_units - 1u);
-        let k7 = (pass_ * 8u + 7u) * T + lane;
-        let u7 = min(k7, w_units - 1u);
         {
             let first = min(batch0, limit - 1u) * 4u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -186,14 +155,6 @@ r0u2q = w[at0 + u2];
 
 r0u3q = w[at0 + u3];
 
-r0u4q = w[at0 + u4];
-
-r0u5q = w[at0 + u5];
-
-r0u6q = w[at0 + u6];
-
-r0u7q = w[at0 + u7];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
@@ -201,14 +162,6 @@ r1u1q = w[at1 + u1];
 r1u2q = w[at1 + u2];
 
 r1u3q = w[at1 + u3];
-
-r1u4q = w[at1 + u4];
-
-r1u5q = w[at1 + u5];
-
-r1u6q = w[at1 + u6];
-
-r1u7q = w[at1 + u7];
 
 r2u0q = w[at2 + u0];
 
@@ -218,14 +171,6 @@ r2u2q = w[at2 + u2];
 
 r2u3q = w[at2 + u3];
 
-r2u4q = w[at2 + u4];
-
-r2u5q = w[at2 + u5];
-
-r2u6q = w[at2 + u6];
-
-r2u7q = w[at2 + u7];
-
 r3u0q = w[at3 + u0];
 
 r3u1q = w[at3 + u1];
@@ -234,86 +179,16 @@ r3u2q = w[at3 + u2];
 
 r3u3q = w[at3 + u3];
 
-r3u4q = w[at3 + u4];
-
-r3u5q = w[at3 + u5];
-
-r3u6q = w[at3 + u6];
-
-r3u7q = w[at3 + u7];
-
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
-            }
-            xs[g * 5u + 0u] = v0;
-            xs[g * 5u + 1u] = v1;
-            xs[g * 5u + 2u] = v2;
-            xs[g * 5u + 3u] = v3;
-        }
-        if (NORM) {
-            squares[tid] = ss;
-        }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
-        }
-
-        // This thread's values of x.
-        let e0 = (u0 << 2u) - pass_ * RUNS * 16u;
-        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
-        let e1 = (u1 << 2u) - pass_ * RUNS * 16u;
-        let x1_0 = select(vec4<f32>(), xs[xs_at((e1 + 0u) / 4u)], k1 < w_units);
-        let e2 = (u2 << 2u) - pass_ * RUNS * 16u;
-        let x2_0 = select(vec4<f32>(), xs[xs_at((e2 + 0u) / 4u)], k2 < w_units);
-        let e3 = (u3 << 2u) - pass_ * RUNS * 16u;
-        let x3_0 = select(vec4<f32>(), xs[xs_at((e3 + 0u) / 4u)], k3 < w_units);
-        let e4 = (u4 << 2u) - pass_ * RUNS * 16u;
-        let x4_0 = select(vec4<f32>(), xs[xs_at((e4 + 0u) / 4u)], k4 < w_units);
-        let e5 = (u5 << 2u) - pass_ * RUNS * 16u;
-        let x5_0 = select(vec4<f32>(), xs[xs_at((e5 + 0u) / 4u)], k5 < w_units);
-        let e6 = (u6 << 2u) - pass_ * RUNS * 16u;
-        let x6_0 = select(vec4<f32>(), xs[xs_at((e6 + 0u) / 4u)], k6 < w_units);
-        let e7 = (u7 << 2u) - pass_ * RUNS * 16u;
-        let x7_0 = select(vec4<f32>(), xs[xs_at((e7 + 0u) / 4u)], k7 < w_units);
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, (u0 << 2u), k0 < w_units);
+        let x0_0 = quad_of(e0 + 0u);
+        let e1 = select(K, (u1 << 2u), k1 < w_units);
+        let x1_0 = quad_of(e1 + 0u);
+        let e2 = select(K, (u2 << 2u), k2 < w_units);
+        let x2_0 = quad_of(e2 + 0u);
+        let e3 = select(K, (u3 << 2u), k3 < w_units);
+        let x3_0 = quad_of(e3 + 0u);
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -336,26 +211,6 @@ let r0u3dot = dot(bitcast<vec4<f32>>(r0u3q), x3_0);
 
                 acc0 += r0u3dot;
             }
-            {
-let r0u4dot = dot(bitcast<vec4<f32>>(r0u4q), x4_0);
-
-                acc0 += r0u4dot;
-            }
-            {
-let r0u5dot = dot(bitcast<vec4<f32>>(r0u5q), x5_0);
-
-                acc0 += r0u5dot;
-            }
-            {
-let r0u6dot = dot(bitcast<vec4<f32>>(r0u6q), x6_0);
-
-                acc0 += r0u6dot;
-            }
-            {
-let r0u7dot = dot(bitcast<vec4<f32>>(r0u7q), x7_0);
-
-                acc0 += r0u7dot;
-            }
             var acc1 = 0.0;
             {
 let r1u0dot = dot(bitcast<vec4<f32>>(r1u0q), x0_0);
@@ -376,26 +231,6 @@ let r1u2dot = dot(bitcast<vec4<f32>>(r1u2q), x2_0);
 let r1u3dot = dot(bitcast<vec4<f32>>(r1u3q), x3_0);
 
                 acc1 += r1u3dot;
-            }
-            {
-let r1u4dot = dot(bitcast<vec4<f32>>(r1u4q), x4_0);
-
-                acc1 += r1u4dot;
-            }
-            {
-let r1u5dot = dot(bitcast<vec4<f32>>(r1u5q), x5_0);
-
-                acc1 += r1u5dot;
-            }
-            {
-let r1u6dot = dot(bitcast<vec4<f32>>(r1u6q), x6_0);
-
-                acc1 += r1u6dot;
-            }
-            {
-let r1u7dot = dot(bitcast<vec4<f32>>(r1u7q), x7_0);
-
-                acc1 += r1u7dot;
             }
             var acc2 = 0.0;
             {
@@ -418,26 +253,6 @@ let r2u3dot = dot(bitcast<vec4<f32>>(r2u3q), x3_0);
 
                 acc2 += r2u3dot;
             }
-            {
-let r2u4dot = dot(bitcast<vec4<f32>>(r2u4q), x4_0);
-
-                acc2 += r2u4dot;
-            }
-            {
-let r2u5dot = dot(bitcast<vec4<f32>>(r2u5q), x5_0);
-
-                acc2 += r2u5dot;
-            }
-            {
-let r2u6dot = dot(bitcast<vec4<f32>>(r2u6q), x6_0);
-
-                acc2 += r2u6dot;
-            }
-            {
-let r2u7dot = dot(bitcast<vec4<f32>>(r2u7q), x7_0);
-
-                acc2 += r2u7dot;
-            }
             var acc3 = 0.0;
             {
 let r3u0dot = dot(bitcast<vec4<f32>>(r3u0q), x0_0);
@@ -459,26 +274,6 @@ let r3u3dot = dot(bitcast<vec4<f32>>(r3u3q), x3_0);
 
                 acc3 += r3u3dot;
             }
-            {
-let r3u4dot = dot(bitcast<vec4<f32>>(r3u4q), x4_0);
-
-                acc3 += r3u4dot;
-            }
-            {
-let r3u5dot = dot(bitcast<vec4<f32>>(r3u5q), x5_0);
-
-                acc3 += r3u5dot;
-            }
-            {
-let r3u6dot = dot(bitcast<vec4<f32>>(r3u6q), x6_0);
-
-                acc3 += r3u6dot;
-            }
-            {
-let r3u7dot = dot(bitcast<vec4<f32>>(r3u7q), x7_0);
-
-                acc3 += r3u7dot;
-            }
             if (i + 1u < BATCH) {
             let first = min(batch0 + (i + 1u) * stride, limit - 1u) * 4u;
             at0 = (min(first + 0u, M - 1u)) * w_units;
@@ -494,14 +289,6 @@ r0u2q = w[at0 + u2];
 
 r0u3q = w[at0 + u3];
 
-r0u4q = w[at0 + u4];
-
-r0u5q = w[at0 + u5];
-
-r0u6q = w[at0 + u6];
-
-r0u7q = w[at0 + u7];
-
 r1u0q = w[at1 + u0];
 
 r1u1q = w[at1 + u1];
@@ -509,14 +296,6 @@ r1u1q = w[at1 + u1];
 r1u2q = w[at1 + u2];
 
 r1u3q = w[at1 + u3];
-
-r1u4q = w[at1 + u4];
-
-r1u5q = w[at1 + u5];
-
-r1u6q = w[at1 + u6];
-
-r1u7q = w[at1 + u7];
 
 r2u0q = w[at2 + u0];
 
@@ -526,14 +305,6 @@ r2u2q = w[at2 + u2];
 
 r2u3q = w[at2 + u3];
 
-r2u4q = w[at2 + u4];
-
-r2u5q = w[at2 + u5];
-
-r2u6q = w[at2 + u6];
-
-r2u7q = w[at2 + u7];
-
 r3u0q = w[at3 + u0];
 
 r3u1q = w[at3 + u1];
@@ -541,14 +312,6 @@ r3u1q = w[at3 + u1];
 r3u2q = w[at3 + u2];
 
 r3u3q = w[at3 + u3];
-
-r3u4q = w[at3 + u4];
-
-r3u5q = w[at3 + u5];
-
-r3u6q = w[at3 + u6];
-
-r3u7q = w[at3 + u7];
 
             }
     workgroupBarrier();
@@ -588,6 +351,17 @@ r3u7q = w[at3 + u7];
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -595,7 +369,9 @@ r3u7q = w[at3 + u7];
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = WG / T;
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

@@ -7,10 +7,8 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
-override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
-override QUADS: u32 = 10u;override SLOTS: u32 = 1u;
+override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
 override Y0: u32 = 0u;
@@ -60,8 +58,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
-// x by fours, one place of padding after each run against bank conflicts.
-var<workgroup> xs: array<vec4<f32>, QUADS>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 
 fn part_sum(row: u32, n_sub: u32) -> f32 {
     var r = part[row * SUBS];
@@ -81,7 +79,6 @@ fn team_sum(v: f32) -> f32 {
     }
     return r;
 }
-fn xs_at(quad: u32) -> u32 { return quad + quad / 4u; }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
     if (RAGGED && i + 4u > K) {
@@ -95,6 +92,18 @@ fn affine(r: f32, row: u32) -> f32 {
     }
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
+}
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
 }
 
 @compute @workgroup_size(WG)
@@ -121,7 +130,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let at = part0 + lane / 4u * 4u + lane % 4u;
     let row = batch * 4u + lane % 4u;
     mine = mine && row < M;
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
@@ -181,70 +190,16 @@ r3u0r.y = w[w_p2 + ((at3 + u0) >> 3u)][(((at3 + u0) >> 1u) & 2u) + 1u];
 r3u0d = w_d((at3 + u0) >> 3u);
 
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
-            }
-            xs[g * 5u + 0u] = v0;
-            xs[g * 5u + 1u] = v1;
-            xs[g * 5u + 2u] = v2;
-            xs[g * 5u + 3u] = v3;
-        }
-        if (NORM) {
-            squares[tid] = ss;
-        }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
-        }
-
-        // This thread's values of x.
-        let e0 = ((u0 >> 2u) * 128u + ((u0 & 3u) << 4u)) - pass_ * RUNS * 16u;
-        let x0_0 = select(vec4<f32>(), xs[xs_at((e0 + 0u) / 4u)], k0 < w_units);
-        let x0_1 = select(vec4<f32>(), xs[xs_at((e0 + 4u) / 4u)], k0 < w_units);
-        let x0_2 = select(vec4<f32>(), xs[xs_at((e0 + 8u) / 4u)], k0 < w_units);
-        let x0_3 = select(vec4<f32>(), xs[xs_at((e0 + 12u) / 4u)], k0 < w_units);
-        let x0_4 = select(vec4<f32>(), xs[xs_at((e0 + 64u) / 4u)], k0 < w_units);
-        let x0_5 = select(vec4<f32>(), xs[xs_at((e0 + 68u) / 4u)], k0 < w_units);
-        let x0_6 = select(vec4<f32>(), xs[xs_at((e0 + 72u) / 4u)], k0 < w_units);
-        let x0_7 = select(vec4<f32>(), xs[xs_at((e0 + 76u) / 4u)], k0 < w_units);
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, ((u0 >> 2u) * 128u + ((u0 & 3u) << 4u)), k0 < w_units);
+        let x0_0 = quad_of(e0 + 0u);
+        let x0_1 = quad_of(e0 + 4u);
+        let x0_2 = quad_of(e0 + 8u);
+        let x0_3 = quad_of(e0 + 12u);
+        let x0_4 = quad_of(e0 + 64u);
+        let x0_5 = quad_of(e0 + 68u);
+        let x0_6 = quad_of(e0 + 72u);
+        let x0_7 = quad_of(e0 + 76u);
         // Sums of what shares a scale: they take offsets and minima off the products once for all rows.
         let x0_s0 = dot(x0_0 + x0_1 + x0_2 + x0_3, vec4<f32>(1.0));
         let x0_s1 = dot(x0_4 + x0_5 + x0_6 + x0_7, vec4<f32>(1.0));
@@ -378,6 +333,17 @@ r3u0d = w_d((at3 + u0) >> 3u);
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -385,7 +351,9 @@ r3u0d = w_d((at3 + u0) >> 3u);
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = WG / T;
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

@@ -7,7 +7,8 @@ override WHOLE: bool = true;
 override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
-// Runs of 16 values that a pass prepares.
+override STAGED: bool = false;
+// Runs of 16 values that a pass stages.
 override RUNS: u32 = 2u;
 override BATCH: u32 = 1u;
 override PARTS: u32 = 0u;
@@ -42,6 +43,8 @@ var<workgroup> part: array<f32, PART>;
 // Sums of the squares of x by thread, then by sixteenths of the workgroup.
 var<workgroup> squares: array<f32, WG>;
 var<workgroup> squares16: array<f32, 16>;
+// Of the values that this thread has seen.
+var<private> ss: f32;
 // x by runs: bytes, (i16) high bytes, and (scale, scale * sum).
 var<workgroup> xs: array<vec4<u32>, RUNS>;
 var<workgroup> xds: array<vec2<f32>, RUNS>;
@@ -84,6 +87,34 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
+// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
+fn quad_of(k: u32) -> vec4<f32> {
+    if (k >= K) {
+        return vec4<f32>();
+    }
+    if (PARTS > 0u) {
+        let head = k / D;
+        var top = -3.0e38;
+        for (var s = 0u; s < PARTS; s++) {
+            top = max(top, part_stat(head, s).x);
+        }
+        var den = 0.0;
+        var v = vec4<f32>();
+        for (var s = 0u; s < PARTS; s++) {
+            let stat = part_stat(head, s);
+            let f = exp(stat.x - top);
+            den += f * stat.y;
+            v += f * x[((head * PARTS + s) * D + k % D) / 4u];
+        }
+        return v / den;
+    }
+    var v = load_x(k);
+    if (NORM) {
+        ss += dot(v, v);
+        v *= aux[k / 4u];
+    }
+    return v;
+}
 // Rounded integers: adding 1.5 * 2^23 leaves them in the low bits, in two's complement.
 fn integers(v: vec4<f32>) -> vec4<u32> {
     return bitcast<vec4<u32>>(v + 12582912.0);
@@ -91,6 +122,40 @@ fn integers(v: vec4<f32>) -> vec4<u32> {
 fn pack8(v: vec4<u32>) -> u32 {
     let b = v & vec4<u32>(0xffu);
     return b.x | (b.y << 8u) | (b.z << 16u) | (b.w << 24u);
+}
+struct Run {
+    low: vec4<u32>,
+    // Scale, and scale * sum: it takes offsets and minima off the products once for all rows.
+    ds: vec2<f32>,
+}
+fn run_of(k: u32) -> Run {
+    let v0 = quad_of(k + 0u);
+    let v1 = quad_of(k + 4u);
+    let v2 = quad_of(k + 8u);
+    let v3 = quad_of(k + 12u);
+    let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
+    let top = max(max(m.x, m.y), max(m.z, m.w));
+    let inverse = select(0.0, 127.0 / top, top > 0.0);
+    let b0 = integers(v0 * inverse);
+    let x0 = pack8(b0);
+    let b1 = integers(v1 * inverse);
+    let x1 = pack8(b1);
+    let b2 = integers(v2 * inverse);
+    let x2 = pack8(b2);
+    let b3 = integers(v3 * inverse);
+    let x3 = pack8(b3);
+var ones = 0;
+
+ones += dot4I8Packed(0x01010101u, x0);
+
+ones += dot4I8Packed(0x01010101u, x1);
+
+ones += dot4I8Packed(0x01010101u, x2);
+
+ones += dot4I8Packed(0x01010101u, x3);
+
+    let d = top / 127.0;
+    return Run(vec4<u32>(x0, x1, x2, x3), vec2<f32>(d, d * f32(ones)));
 }
 
 @compute @workgroup_size(WG)
@@ -121,7 +186,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (mine) {
         before = y[Y0 + row];
     }
-    var ss = 0.0;
+    ss = 0.0;
     for (var pass_ = 0u; pass_ < PASSES; pass_++) {
         var at0 = 0u;
 var r0u0q: vec4<u32>;
@@ -159,123 +224,44 @@ r1u1q = w[at1 + u1];
 r1u1d = w_d((at1 + u1) >> 1u);
 
         }
-        workgroupBarrier();
-        for (var g = tid; g < RUNS; g += WG) {
-            let k = (pass_ * RUNS + g) * 16u;
-            var v0 = vec4<f32>();
-            var v1 = vec4<f32>();
-            var v2 = vec4<f32>();
-            var v3 = vec4<f32>();
-            if (PARTS > 0u && k < K) {
-                let head = k / D;
-                var top = -3.0e38;
-                for (var s = 0u; s < PARTS; s++) {
-                    top = max(top, part_stat(head, s).x);
-                }
-                var den = 0.0;
-                for (var s = 0u; s < PARTS; s++) {
-                    let stat = part_stat(head, s);
-                    let f = exp(stat.x - top);
-                    den += f * stat.y;
-                    let at = ((head * PARTS + s) * D + k % D) / 4u;
-                    v0 += f * x[at + 0u];
-                    v1 += f * x[at + 1u];
-                    v2 += f * x[at + 2u];
-                    v3 += f * x[at + 3u];
-                }
-                v0 /= den;
-                v1 /= den;
-                v2 /= den;
-                v3 /= den;
-            } else
-            {
-                if (k + 0u < K) {
-                    v0 = load_x(k + 0u);
-                    if (NORM) {
-                        ss += dot(v0, v0);
-                        v0 *= aux[k / 4u + 0u];
-                    }
-                }
-                if (k + 4u < K) {
-                    v1 = load_x(k + 4u);
-                    if (NORM) {
-                        ss += dot(v1, v1);
-                        v1 *= aux[k / 4u + 1u];
-                    }
-                }
-                if (k + 8u < K) {
-                    v2 = load_x(k + 8u);
-                    if (NORM) {
-                        ss += dot(v2, v2);
-                        v2 *= aux[k / 4u + 2u];
-                    }
-                }
-                if (k + 12u < K) {
-                    v3 = load_x(k + 12u);
-                    if (NORM) {
-                        ss += dot(v3, v3);
-                        v3 *= aux[k / 4u + 3u];
-                    }
-                }
+        if (STAGED) {
+            workgroupBarrier();
+            for (var g = tid; g < RUNS; g += WG) {
+                let run = run_of((pass_ * RUNS + g) * 16u);
+                xs[g] = run.low;
+                xds[g] = run.ds;
             }
-            let m = max(max(abs(v0), abs(v1)), max(abs(v2), abs(v3)));
-            let top = max(max(m.x, m.y), max(m.z, m.w));
-            let inverse = select(0.0, 127.0 / top, top > 0.0);
-            let b0 = integers(v0 * inverse);
-            let x0 = pack8(b0);
-            let b1 = integers(v1 * inverse);
-            let x1 = pack8(b1);
-            let b2 = integers(v2 * inverse);
-            let x2 = pack8(b2);
-            let b3 = integers(v3 * inverse);
-            let x3 = pack8(b3);
-            xs[g] = vec4<u32>(x0, x1, x2, x3);
-var ones = 0;
-
-ones += dot4I8Packed(0x01010101u, x0);
-
-ones += dot4I8Packed(0x01010101u, x1);
-
-ones += dot4I8Packed(0x01010101u, x2);
-
-ones += dot4I8Packed(0x01010101u, x3);
-
-            let d = top / 127.0;
-            xds[g] = vec2<f32>(d, d * f32(ones));
+            workgroupBarrier();
         }
-        if (NORM) {
-            squares[tid] = ss;
+        // This thread's values of x; zeros past the end of a row.
+        let e0 = select(K, (u0 << 4u), k0 < w_units);
+        var run0_0: Run;
+        if (!STAGED) {
+            run0_0 = run_of(e0 + 0u);
+        } else if (k0 < w_units) {
+            let at = (e0 + 0u) / 16u - pass_ * RUNS;
+            run0_0 = Run(xs[at], xds[at]);
         }
-        workgroupBarrier();
-        if (NORM && tid < 16u) {
-            var sum = 0.0;
-            for (var i = tid; i < WG; i += 16u) {
-                sum += squares[i];
-            }
-            squares16[tid] = sum;
+        let x0_d0 = run0_0.ds.x;
+        let x0_s0 = run0_0.ds.y;
+        let x0_0 = run0_0.low.x;
+        let x0_1 = run0_0.low.y;
+        let x0_2 = run0_0.low.z;
+        let x0_3 = run0_0.low.w;
+        let e1 = select(K, (u1 << 4u), k1 < w_units);
+        var run1_0: Run;
+        if (!STAGED) {
+            run1_0 = run_of(e1 + 0u);
+        } else if (k1 < w_units) {
+            let at = (e1 + 0u) / 16u - pass_ * RUNS;
+            run1_0 = Run(xs[at], xds[at]);
         }
-
-        // This thread's values of x.
-        let e0 = (u0 << 4u) - pass_ * RUNS * 16u;
-        let g0_0 = (e0 + 0u) / 16u;
-        let b0_0 = xs[g0_0];
-        let d0_0 = select(vec2<f32>(), xds[g0_0], k0 < w_units);
-        let x0_d0 = d0_0.x;
-        let x0_s0 = d0_0.y;
-        let x0_0 = b0_0.x;
-        let x0_1 = b0_0.y;
-        let x0_2 = b0_0.z;
-        let x0_3 = b0_0.w;
-        let e1 = (u1 << 4u) - pass_ * RUNS * 16u;
-        let g1_0 = (e1 + 0u) / 16u;
-        let b1_0 = xs[g1_0];
-        let d1_0 = select(vec2<f32>(), xds[g1_0], k1 < w_units);
-        let x1_d0 = d1_0.x;
-        let x1_s0 = d1_0.y;
-        let x1_0 = b1_0.x;
-        let x1_1 = b1_0.y;
-        let x1_2 = b1_0.z;
-        let x1_3 = b1_0.w;
+        let x1_d0 = run1_0.ds.x;
+        let x1_s0 = run1_0.ds.y;
+        let x1_0 = run1_0.low.x;
+        let x1_1 = run1_0.low.y;
+        let x1_2 = run1_0.low.z;
+        let x1_3 = run1_0.low.w;
         for (var i = 0u; i < BATCH; i++) {
             var acc0 = 0.0;
             {
@@ -372,6 +358,17 @@ r1u1d = w_d((at1 + u1) >> 1u);
         }
     }
 
+    if (NORM) {
+        squares[tid] = ss;
+        workgroupBarrier();
+        if (tid < 16u) {
+            var sum = 0.0;
+            for (var i = tid; i < WG; i += 16u) {
+                sum += squares[i];
+            }
+            squares16[tid] = sum;
+        }
+    }
     workgroupBarrier();
     var scale = 1.0;
     if (NORM) {
@@ -379,7 +376,9 @@ r1u1d = w_d((at1 + u1) >> 1u);
         for (var i = 0u; i < 16u; i++) {
             sum += squares16[i];
         }
-        scale = 1.0 / sqrt(sum / f32(K) + EPS);
+        // Every team has seen all of x, unless the workgroup did it for them.
+        let copies = select(WG / T, 1u, STAGED);
+        scale = 1.0 / sqrt(sum / f32(K * copies) + EPS);
     }
     if (!mine) {
         return;

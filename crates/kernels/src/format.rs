@@ -129,6 +129,11 @@ impl Format {
         FORMATS.iter().find(|f| f.ty == ty)
     }
 
+    /// Values of x that a thread keeps while it goes over rows: bytes of 16 to 32 weights are under way at once.
+    pub fn hold(&self) -> u32 {
+        if self.is_plain() { 16 } else { 32 }
+    }
+
     /// Values are stored one by one, without a scale.
     pub fn is_plain(&self) -> bool {
         self.ty.block_len() == 1

@@ -107,7 +107,7 @@ fn context(variant: &Variant) -> Json {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     map.insert(
                         format!("f{name}"),
-                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "run": f.run, "offsets": f.offsets }),
+                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "hold": f.hold(), "run": f.run, "offsets": f.offsets }),
                     );
                 }
                 map.insert((*name).into(), json!(w))

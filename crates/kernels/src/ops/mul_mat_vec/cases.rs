@@ -29,7 +29,7 @@ pub(super) fn cases() -> Vec<Case> {
                 out.push(plain(f, m, k, Epilogue::Store, None, false, act));
             }
             // Teams that go over many rows; rows that take several passes; four rows at once.
-            let tune = |fill, group| Some(MatVecTune { fill, group });
+            let tune = |fill, team| Some(MatVecTune { fill, team });
             out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
             out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
             out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(128, 32)));

@@ -59,9 +59,6 @@ fn variant(
     ]
 }
 
-/// Values of x that a thread keeps.
-const HOLD: u32 = 32;
-
 /// How x is multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
@@ -75,15 +72,6 @@ pub enum Act {
 }
 
 impl Act {
-    /// Bytes of 16 prepared values.
-    const fn run_bytes(self) -> u32 {
-        match self {
-            Act::F32 => 80,
-            Act::I16 => 40,
-            Act::I8 => 24,
-        }
-    }
-
     const fn word(self) -> &'static str {
         match self {
             Act::F32 => "f32",
@@ -107,20 +95,20 @@ pub struct Parts {
 pub struct MatVecTune {
     /// Threads that the device is given at once; a team takes as many rows as that asks for.
     pub fill: u32,
-    /// Threads of a workgroup, as far as teams go into it.
-    pub group: u32,
+    /// Threads of a team at most.
+    pub team: u32,
 }
 
 impl MatVecTune {
     /// The default for a device.
     pub fn new(caps: &Caps) -> Self {
-        let fill = if caps.software { 1 << 11 } else { 1 << 17 };
+        let fill = if caps.software { 1 << 11 } else { 1 << 16 };
         // HACK
         if let Ok(t) = std::env::var("CHASKI_MATVEC") {
             let v: Vec<u32> = t.split(',').map(|v| v.parse().unwrap()).collect();
-            return MatVecTune { fill: v[0] << 10, group: v[1] };
+            return MatVecTune { fill: v[0] << 10, team: v[1] };
         }
-        MatVecTune { fill, group: 256 }
+        MatVecTune { fill, team: 512 }
     }
 }
 
@@ -167,16 +155,23 @@ struct Split {
     passes: u32,
     subs: u32,
     batch: u32,
+    staged: bool,
 }
 
 impl Split {
     /// Teams for rows of `n_col` values, `n_batch` batches of `rows` rows and `outs` outputs.
-    fn new(caps: &Caps, tune: &MatVecTune, act: Act, n_col: u32, n_batch: u32, rows: u32, outs: u32) -> Self {
-        let want = n_col.div_ceil(HOLD).max(4);
-        // Prepared values of a team, and room for what else there is.
-        let unit_bytes = 2 * act.run_bytes();
-        let room = caps.max_workgroup_bytes.saturating_sub(4096 + 4 * rows * tune.group) / unit_bytes;
-        let cap = caps.max_threads.min(512).min(room.max(4));
+    fn new(
+        caps: &Caps,
+        tune: &MatVecTune,
+        act: Act,
+        hold: u32,
+        n_col: u32,
+        n_batch: u32,
+        rows: u32,
+        outs: u32,
+    ) -> Self {
+        let want = n_col.div_ceil(hold).max(4);
+        let cap = caps.max_threads.min(tune.team);
         let (team, passes, subs) = match caps.subgroup {
             // A part of a subgroup, if its size is certain.
             Some((min, _)) if want.next_power_of_two() <= min => (want.next_power_of_two(), 1, 1),
@@ -191,12 +186,15 @@ impl Split {
                 (team, want.div_ceil(team), 1)
             }
         };
-        // Small teams share a workgroup, which prepares x once for all of them.
-        let wg = team * (tune.group.min(caps.max_threads) / team).max(1);
+        // Small teams share a workgroup, which rounds x once for all of them.
+        let group = if act == Act::F32 { 128 } else { 256 };
+        let wg = team * (group.min(caps.max_threads) / team).max(1);
         // Partial sums stay within 2 KiB, and each thread finishes one output.
         let most = 512 / (wg / team) / subs / rows;
-        let batch = n_batch.div_ceil((tune.fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
-        Split { wg, team, passes, subs, batch }
+        // Large matrices want more threads at once than small ones, which want few teams that prepare x.
+        let fill = if n_batch * team > 4 * tune.fill { 2 * tune.fill } else { tune.fill };
+        let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
+        Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team }
     }
 
     /// Workgroups for `n_batch` batches.
@@ -212,7 +210,6 @@ impl Split {
             ("SUBS", self.subs.into()),
             ("PART", part.into()),
             ("PASSES", self.passes.into()),
-            ("RUNS", (2 * self.team).into()),
             ("BATCH", self.batch.into()),
         ];
         if let Some((_, max)) = caps.subgroup {
@@ -241,10 +238,21 @@ impl MulMatVec {
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act };
-        let split = Split::new(caps, &tune, act, self.w.n_col, m.div_ceil(outs), rows, outs.min(rows));
+        let split = Split::new(
+            caps,
+            &tune,
+            act,
+            self.w.format.hold(),
+            self.w.n_col,
+            m.div_ceil(outs),
+            rows,
+            outs.min(rows),
+        );
         let mut constants = split.constants(caps, rows);
-        if act == Act::F32 {
-            constants.push(("QUADS", (10 * split.team).into()));
+        if act != Act::F32 {
+            // Not staged, the arrays are not used.
+            let runs = if split.staged { 2 * split.team } else { 1 };
+            constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", runs.into())]);
         }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
         constants.extend([
