@@ -45,6 +45,12 @@ impl CaseBuffer {
     pub fn output<T: bytemuck::NoUninit>(binding: &'static str, before: &[T], expect: Expected) -> Self {
         CaseBuffer { binding, bytes: bytemuck::cast_slice(before).to_vec(), expect: Some(expect) }
     }
+
+    /// A buffer of f16 that starts as these values and must end as `values`.
+    pub fn half_output(binding: &'static str, before: &[f32], values: Vec<f32>, max_nmse: f64) -> Self {
+        let before: Vec<u16> = before.iter().map(|v| half::f16::from_f32(*v).to_bits()).collect();
+        Self::output(binding, &before, Expected::F16 { values, max_nmse })
+    }
 }
 
 /// Chooses the kernel of a case for a device.

@@ -22,7 +22,8 @@ pub struct Format {
     pub ty: GgmlType,
     /// Name of the type and of its template under `quant/`.
     pub name: &'static str,
-    /// The template that fulfils the contract (`base`, `decls`, `load16`, `unit_vars`, `unit_load`, `unit_dot`, and `unit_dot8` of formats with scales).
+    /// The template that fulfils the contract (`base`, `decls`, `fetch16`, `decode16`, `unit_vars`, `unit_load`, `unit_dot`,
+    /// and `unit_dot8` of formats with scales).
     pub template: &'static str,
     /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
     pub block: usize,

@@ -76,6 +76,19 @@ pub(crate) fn kernel_name(op: &str, values: &[Value]) -> String {
     name
 }
 
+/// The variable of element-wise kernels for y: four values at once if all sizes allow it, and f16 only then.
+pub(crate) fn quads(op: &'static str, sizes: &[u32], y_f16: bool) -> Result<&'static str, DispatchError> {
+    match (sizes.iter().find(|n| *n % 4 != 0), y_f16) {
+        (None, false) => Ok("f32x4"),
+        (None, true) => Ok("f16x4"),
+        (Some(_), false) => Ok("f32"),
+        (Some(n), true) => {
+            let expected = "a multiple of 4 for f16".into();
+            Err(DispatchError::Shape { op, what: "a size", expected, found: u64::from(*n) })
+        }
+    }
+}
+
 /// A dispatch of the kernel of these variables.
 pub(crate) fn dispatch(
     op: &str,

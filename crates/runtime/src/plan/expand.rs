@@ -75,6 +75,7 @@ pub fn plan(
         config,
         pool: Pool::default(),
         home: vec![None; graph.widths.len()],
+        half: vec![false; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
         splits: 1,
@@ -207,6 +208,15 @@ impl Pool {
     }
 }
 
+/// What a product reads: a buffer of columns of `k` values.
+#[derive(Clone, Copy)]
+struct Input {
+    slot: Slot,
+    k: u32,
+    /// Values are f16, two a word.
+    f16: bool,
+}
+
 struct Expander<'a> {
     graph: &'a Graph,
     groups: &'a mut Groups,
@@ -215,6 +225,8 @@ struct Expander<'a> {
     pool: Pool,
     /// Buffer of every value that lives now.
     home: Vec<Option<usize>>,
+    /// Which values are f16: only products read them that would round them anyway.
+    half: Vec<bool>,
     out: Segment,
     /// Columns at most.
     n_col: u32,
@@ -235,9 +247,16 @@ impl Expander<'_> {
     fn body(&mut self, body: &[Fused], head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
         let mut last = vec![0; self.graph.widths.len()];
+        self.half = self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k)).collect();
         for (i, s) in body.iter().chain(head).enumerate() {
             s.inputs().into_iter().chain([s.output()]).for_each(|v| last[v.0] = i);
+            s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| self.half[v.0] = false);
+            if !s.can_round() {
+                self.half[s.output().0] = false;
+            }
         }
+        // The head reads the wanted column through a copy that knows f32 alone.
+        head.iter().flat_map(Fused::inputs).for_each(|v| self.half[v.0] = false);
         for (i, s) in body.iter().enumerate() {
             self.step(s)?;
             for v in s.inputs().into_iter().chain([s.output()]) {
@@ -289,6 +308,11 @@ impl Expander<'_> {
         Slot::Act(b)
     }
 
+    /// A value as the input of a product.
+    fn input(&mut self, v: ValueId) -> Input {
+        Input { slot: self.act(v), k: self.graph.width(v), f16: self.half[v.0] }
+    }
+
     fn ld_of(&self, v: ValueId) -> u32 {
         if v == self.logits { self.ld_logits } else { ld(self.graph.width(v)) }
     }
@@ -328,12 +352,12 @@ impl Expander<'_> {
             Fused::Embed { table, y } => self.embed(*table, *y),
             Fused::Norm { x, norm, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
-                self.norm(*norm, x_slot, self.graph.width(*x), y_slot)
+                self.norm(*norm, x_slot, self.graph.width(*x), y_slot, self.half[y.0])
             }
             Fused::Project { x, norm, part, add, y } => {
                 let part_name = if *y == self.logits { "head" } else { "project" };
-                let (x_slot, y_slot, ldy) = (self.act(*x), self.act(*y), self.ld_of(*y));
-                self.projects(x_slot, self.graph.width(*x), *norm, &[*part], *add, y_slot, ldy, part_name)
+                let (x, y_slot, ldy) = (self.input(*x), self.act(*y), self.ld_of(*y));
+                self.projects(x, *norm, &[*part], *add, y_slot, ldy, part_name)
             }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
             Fused::Qkv { x, norm, q, k, v, d, layer, y } => self.qkv(*x, *norm, [*q, *k, *v], *d, *layer, *y),
@@ -390,9 +414,10 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn norm(&mut self, norm: Norm, x: Slot, k: u32, y: Slot) -> Result<(), PlanError> {
+    fn norm(&mut self, norm: Norm, x: Slot, k: u32, y: Slot, y_f16: bool) -> Result<(), PlanError> {
         let aux = self.groups.aux(self.graph, Some(norm), &[]);
-        let call = RmsNorm { k, n_row: self.n_col, ldx: ld(k), ldy: ld(k), eps: norm.eps, weight: true };
+        let call =
+            RmsNorm { k, n_row: self.n_col, ldx: ld(k), ldy: ld(k), eps: norm.eps, weight: true, y_f16 };
         let columns = self.many(Columns::X);
         self.push(
             call.dispatch(self.caps)?,
@@ -408,8 +433,7 @@ impl Expander<'_> {
     /// Products of one input whose rows follow one another in y.
     fn projects(
         &mut self,
-        x: Slot,
-        k: u32,
+        x: Input,
         norm: Option<Norm>,
         parts: &[Part],
         add: bool,
@@ -419,24 +443,24 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         if self.n_col == 1 {
             let aux = self.groups.aux(self.graph, norm, parts);
-            return self.project_rows(x, k, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
+            return self.project_rows(x, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
         }
         let Some(norm) = norm else {
             let aux = self.groups.aux(self.graph, None, parts);
-            return self.project_rows(x, k, None, parts, aux, add, y, ldy, name);
+            return self.project_rows(x, None, parts, aux, add, y, ldy, name);
         };
-        let t = self.tmp(k);
-        self.norm(norm, x, k, Slot::Act(t))?;
+        let t = self.tmp(x.k);
+        let normed = Input { slot: Slot::Act(t), k: x.k, f16: MulMat::takes_f16(self.caps, x.k) };
+        self.norm(norm, x.slot, x.k, normed.slot, normed.f16)?;
         let aux = self.groups.aux(self.graph, None, parts);
-        self.project_rows(Slot::Act(t), k, None, parts, aux, add, y, ldy, name)?;
+        self.project_rows(normed, None, parts, aux, add, y, ldy, name)?;
         self.pool.release(t);
         Ok(())
     }
 
     fn project_rows(
         &mut self,
-        x: Slot,
-        k: u32,
+        x: Input,
         eps: Option<f32>,
         parts: &[Part],
         aux: Option<usize>,
@@ -477,10 +501,14 @@ impl Expander<'_> {
                 let at = y0 + sh.row0 - first;
                 let affine = affine_at.map(|a| a + 2 * at);
                 let n_byte = g.layout(sh).n_byte;
-                let moved = f32s(k) + f32s(sh.n_row) * if add { 2 } else { 1 };
-                let n_flop = 2 * u64::from(sh.n_row) * u64::from(k);
-                let mut bind =
-                    vec![("w", Slot::Weights { group, shard }), ("x", x), ("aux", Slot::Aux(aux)), ("y", y)];
+                let moved = f32s(x.k) + f32s(sh.n_row) * if add { 2 } else { 1 };
+                let n_flop = 2 * u64::from(sh.n_row) * u64::from(x.k);
+                let mut bind = vec![
+                    ("w", Slot::Weights { group, shard }),
+                    ("x", x.slot),
+                    ("aux", Slot::Aux(aux)),
+                    ("y", y),
+                ];
                 if self.n_col == 1 {
                     let epilogue = if add { Epilogue::Add } else { Epilogue::Store };
                     let call = MulMatVec {
@@ -501,16 +529,16 @@ impl Expander<'_> {
                         add,
                         affine,
                         f16_tiles: self.config.f16_tiles,
-                        ldx: ld(k),
+                        ldx: ld(x.k),
                         ldy,
                         y0: at,
                         n_col: self.n_col,
-                        side: None,
+                        x_f16: x.f16,
+                        tile: None,
                     };
                     bind.push(("step", Slot::Step));
-                    let dispatch = call.dispatch(self.caps)?;
-                    let columns = Columns::YTiles(MulMat::tile_cols(&dispatch));
-                    self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
+                    let (dispatch, tile) = call.dispatch(self.caps)?;
+                    self.push(dispatch, bind, Columns::XTiles(tile), name, n_byte).col(moved, n_flop);
                 }
             }
         }
@@ -540,8 +568,8 @@ impl Expander<'_> {
         act: Act,
         y: ValueId,
     ) -> Result<(), PlanError> {
-        let (x_slot, k) = (self.act(x), self.graph.width(x));
-        let y_slot = self.act(y);
+        let x = self.input(x);
+        let (y_slot, y_f16) = (self.act(y), self.half[y.0]);
         let f = self.graph.width(y);
         if self.n_col == 1
             && act == Act::Swiglu
@@ -565,18 +593,18 @@ impl Expander<'_> {
             };
             let bind = vec![
                 ("w", Slot::Weights { group, shard: 0 }),
-                ("x", x_slot),
+                ("x", x.slot),
                 ("aux", Slot::Aux(aux)),
                 ("y", y_slot),
             ];
             self.mat_vec(call, bind, "gate_up", n_byte)?
-                .col(f32s(k) + f32s(f), 4 * u64::from(f) * u64::from(k));
+                .col(f32s(x.k) + f32s(f), 4 * u64::from(f) * u64::from(x.k));
             return Ok(());
         }
         let both = self.tmp(2 * f);
         let ldx = ld(2 * f);
-        self.projects(x_slot, k, norm, &[gate, up], false, Slot::Act(both), ldx, "gate_up")?;
-        let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col };
+        self.projects(x, norm, &[gate, up], false, Slot::Act(both), ldx, "gate_up")?;
+        let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col, y_f16 };
         let columns = self.many(Columns::Y);
         self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y_slot)], columns, "glu", 0)
             .col(3 * f32s(f), u64::from(f));
@@ -599,7 +627,7 @@ impl Expander<'_> {
         let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
         let kv = self.config.kv_layout(kv_layer.n_kv, d);
         let cells = RopeKv { m_q, m_k, n_rot: rope.n_rot, pairing: rope.pairing, kv };
-        let (x_slot, k) = (self.act(x), self.graph.width(x));
+        let x = self.input(x);
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q go on as activations, those of k and v to the cache.
@@ -628,7 +656,7 @@ impl Expander<'_> {
                 };
                 let mut bind = vec![
                     ("w", Slot::Weights { group, shard: 0 }),
-                    ("x", x_slot),
+                    ("x", x.slot),
                     ("aux", Slot::Aux(aux)),
                     ("y", y_slot),
                     ("kv", Slot::Kv(layer)),
@@ -636,11 +664,11 @@ impl Expander<'_> {
                     ("rope", Slot::Rope),
                 ];
                 bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
-                let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(k) + rotated;
+                let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(x.k) + rotated;
                 // Formats that no rendered pair has take the longer way below.
                 match self.mat_vec(call, bind, "qkv", n_byte) {
                     Ok(work) => {
-                        work.col(f32s(k) + made, n_flop);
+                        work.col(f32s(x.k) + made, n_flop);
                         return Ok(());
                     }
                     Err(DispatchError::NoKernel { .. }) => {}
@@ -650,7 +678,7 @@ impl Expander<'_> {
         }
         let m = m_q + m_k + m_v;
         let all = self.tmp(m);
-        self.projects(x_slot, k, norm, &parts, false, Slot::Act(all), ld(m), "qkv")?;
+        self.projects(x, norm, &parts, false, Slot::Act(all), ld(m), "qkv")?;
         let call = RopeKvCols { rows: cells, m_v, ldx: ld(m), ldy: ld(m_q), n_col: self.n_col };
         let bind = vec![
             ("x", Slot::Act(all)),

@@ -71,6 +71,20 @@ impl Fused {
         }
     }
 
+    /// Whether all that the step does with `v` is to multiply it by matrices.
+    pub fn multiplies(&self, v: ValueId) -> bool {
+        match *self {
+            Fused::Gated { x, norm: None, .. } | Fused::Qkv { x, norm: None, .. } => x == v,
+            Fused::Project { x, norm: None, add, y, .. } => x == v && !(add && y == v),
+            _ => false,
+        }
+    }
+
+    /// Whether the step can round what it makes to f16.
+    pub fn can_round(&self) -> bool {
+        matches!(self, Fused::Norm { .. } | Fused::Gated { .. })
+    }
+
     /// The value that the step makes or changes.
     pub fn output(&self) -> ValueId {
         match *self {

@@ -137,8 +137,8 @@ pub enum Columns {
     X,
     /// Along y.
     Y,
-    /// Along y, in tiles of so many.
-    YTiles(u32),
+    /// Along x, in tiles of so many.
+    XTiles(u32),
     /// Along z.
     Z,
 }
@@ -211,7 +211,7 @@ impl Planned {
             Columns::Fixed => {}
             Columns::X => g[0] = n,
             Columns::Y => g[1] = n,
-            Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
+            Columns::XTiles(tile) => g[0] = n.div_ceil(tile),
             Columns::Z => g[2] = n,
         }
         g

@@ -21,14 +21,22 @@ pub(super) fn cases() -> Vec<Case> {
                 let r = reference::glu(act, &col[..f as usize], &col[up as usize..][..f as usize]);
                 values[c * ldy as usize..][..f as usize].copy_from_slice(&r);
             }
-            out.push(Case::new(
-                format!("{} f{f} up{up} ldx{ldx} ldy{ldy} n{n_col}", act.word()),
-                move |_| Glu { act, f, up, ldx, ldy, n_col }.dispatch(),
-                vec![
-                    CaseBuffer::input("x", &x),
-                    CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: 1e-7 }),
-                ],
-            ));
+            for y_f16 in [false, true] {
+                if y_f16 && [f, up, ldx, ldy].iter().any(|n| n % 4 != 0) {
+                    continue;
+                }
+                let values = values.clone();
+                let y = if y_f16 {
+                    CaseBuffer::half_output("y", &y, values, 1e-6)
+                } else {
+                    CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: 1e-7 })
+                };
+                out.push(Case::new(
+                    format!("{} f{f} up{up} ldx{ldx} ldy{ldy} n{n_col} f16{y_f16}", act.word()),
+                    move |_| Glu { act, f, up, ldx, ldy, n_col, y_f16 }.dispatch(),
+                    vec![CaseBuffer::input("x", &x), y],
+                ));
+            }
         }
     }
     out

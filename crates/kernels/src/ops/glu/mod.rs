@@ -4,13 +4,21 @@ mod cases;
 pub mod reference;
 
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value, dispatch, quads};
 
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "glu",
     template: include_str!("glu.wgsl.jinja"),
-    variants: || Act::ALL.iter().map(|a| vec![("act", Value::Word(a.word()))]).collect(),
+    variants: || {
+        let mut out = Vec::new();
+        for act in Act::ALL {
+            for y in ["f32", "f32x4", "f16x4"] {
+                out.push(vec![("act", Value::Word(act.word())), ("y", Value::Word(y))]);
+            }
+        }
+        out
+    },
     cases: cases::cases,
 };
 
@@ -53,25 +61,29 @@ pub struct Glu {
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
+    /// y is f16, two a word: for a product that rounds it anyway. Sizes are multiples of four then.
+    pub y_f16: bool,
 }
 
 impl Glu {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let y = quads(OP.name, &[self.f, self.up, self.ldx, self.ldy], self.y_f16)?;
+        let n = if y == "f32" { 1 } else { 4 };
         dispatch(
             OP.name,
-            &[Value::Word(self.act.word())],
+            &[Value::Word(self.act.word()), Value::Word(y)],
             vec![
                 ("F", self.f.into()),
                 ("UP", self.up.into()),
                 ("LDX", self.ldx.into()),
                 ("LDY", self.ldy.into()),
             ],
-            [self.f.div_ceil(64), self.n_col, 1],
-            "one thread a value".into(),
+            [self.f.div_ceil(64 * n), self.n_col, 1],
+            format!("{n} values a thread"),
         )
     }
 }

@@ -1,6 +1,8 @@
 //! Cases of `mul_mat`.
 
-use super::MulMat;
+use half::f16;
+
+use super::{COOP_TILES, MulMat};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::ops::get_rows;
@@ -8,17 +10,24 @@ use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::reference::dot;
 use crate::step;
 
-/// Cases that only cooperative matrices take; elsewhere the register tiles do them, which is as good.
+/// Cases of cooperative matrices, in every size of tile; where a device lacks them, x in f16 is left out.
 pub(super) fn coop_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
-        for side in [64, 128] {
-            for (m, n, k) in [(16, 1, 256), (64, 64, 256), (51, 33, 512), (200, 130, 256), (70, 40, 64)] {
+        for tile in COOP_TILES {
+            let coop = |x_f16| Shape { f16_tiles: true, x_f16, tile: Some(tile), ..Shape::default() };
+            for (m, n, k) in [(16, 1, 256), (51, 33, 512), (70, 40, 64)] {
                 if k % f.block as u32 == 0 {
-                    out.push(case_of(f, m, n, k, false, false, true, Some(side)));
+                    out.push(coop(false).case(f, m, n, k));
                 }
             }
-            out.push(case_of(f, 80, 150, 512, true, true, true, Some(side)));
+            // Whole tiles go another way out of the kernel, beside ragged ones.
+            for x_f16 in [false, true] {
+                out.push(Shape { pad: 4, ..coop(x_f16) }.case(f, 128, 128, 512));
+                out.push(Shape { pad: 4, add: true, ..coop(x_f16) }.case(f, 260, 150, 256));
+                out.push(Shape { pad: 3, add: true, ..coop(x_f16) }.case(f, 130, 129, 256));
+                out.push(Shape { pad: 4, add: true, affine: true, ..coop(x_f16) }.case(f, 80, 150, 512));
+            }
         }
     }
     out
@@ -30,74 +39,104 @@ pub(super) fn cases() -> Vec<Case> {
         for (m, n, k) in
             [(16, 1, 256), (16, 9, 256), (65, 70, 512), (1, 2, 1024), (64, 64, 256), (0, 3, 256), (3, 0, 256)]
         {
-            out.push(case(f, m, n, k, false, false, false));
+            out.push(Shape::default().case(f, m, n, k));
         }
-        out.push(case(f, 67, 65, 256, true, true, false));
-        out.push(case(f, 33, 40, 512, false, true, true));
+        out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
+        out.push(Shape { affine: true, f16_tiles: true, ..Shape::default() }.case(f, 33, 40, 512));
+        let large = Shape { tile: Some((128, 128)), add: true, affine: true, ..Shape::default() };
+        out.push(large.case(f, 131, 130, 256));
+        out.push(Shape { f16_tiles: true, ..large }.case(f, 3, 129, 512));
         if f.is_plain() {
             for (m, n, k) in [(32, 7, 65), (64, 32, 588), (9, 5, 3), (31, 33, 80)] {
-                out.push(case(f, m, n, k, false, false, false));
+                out.push(Shape::default().case(f, m, n, k));
+                out.push(Shape { f16_tiles: true, ..Shape::default() }.case(f, m, n, k));
             }
         }
     }
     out
 }
 
-fn case(f: &'static Format, m: u32, n: u32, k: u32, add: bool, affine: bool, f16_tiles: bool) -> Case {
-    case_of(f, m, n, k, add, affine, f16_tiles, None)
-}
-
-fn case_of(
-    f: &'static Format,
-    m: u32,
-    n: u32,
-    k: u32,
+/// What a case asks for beside the sizes.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
     add: bool,
     affine: bool,
     f16_tiles: bool,
-    side: Option<u32>,
-) -> Case {
-    let (mu, nu, ku) = (m as usize, n as usize, k as usize);
-    let blocks = table(f, mu, ku, 3);
-    let (ldx, ldy, y0) = (k.next_multiple_of(4) + 4, m + 3, 2);
-    let mut x = random_values(5, ldx as usize * nu.max(1));
-    for c in x.chunks_exact_mut(ldx as usize) {
-        c[ku..].fill(f32::NAN);
+    x_f16: bool,
+    tile: Option<(u32, u32)>,
+    /// Values between the columns of y.
+    pad: u32,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Shape { add: false, affine: false, f16_tiles: false, x_f16: false, tile: None, pad: 3 }
     }
-    let y = random_values(6, ldy as usize * nu.max(1));
-    let mut aux = vec![0.0; 5];
-    aux.extend(random_values(7, 2 * mu.max(1)));
-    let mut values = y.clone();
-    for r in 0..mu {
-        let row = get_rows::reference::row(f.ty, &blocks, ku, r);
-        for c in 0..nu {
-            let mut v = dot(&row, &x[c * ldx as usize..][..ku]) as f32;
-            if affine {
-                v = v * aux[5 + 2 * r] + aux[6 + 2 * r];
-            }
-            let at = &mut values[c * ldy as usize + y0 + r];
-            *at = if add { *at + v } else { v };
+}
+
+impl Shape {
+    fn case(self, f: &'static Format, m: u32, n: u32, k: u32) -> Case {
+        let (mu, nu, ku) = (m as usize, n as usize, k as usize);
+        let blocks = table(f, mu, ku, 3);
+        let (ldx, ldy) = (k.next_multiple_of(8) + 8, m.next_multiple_of(4) + self.pad);
+        // Columns of y that begin on 16 bytes, and others.
+        let y0 = if self.pad % 4 == 0 { 4 } else { 2 };
+        let ldy = ldy + y0;
+        let mut x = random_values(5, ldx as usize * nu.max(1));
+        if self.x_f16 {
+            x.iter_mut().for_each(|v| *v = f16::from_f32(*v).to_f32());
         }
+        for c in x.chunks_exact_mut(ldx as usize) {
+            c[ku..].fill(f32::NAN);
+        }
+        let y = random_values(6, ldy as usize * nu.max(1));
+        let mut aux = vec![0.0; 5];
+        aux.extend(random_values(7, 2 * mu.max(1)));
+        let mut values = y.clone();
+        for r in 0..mu {
+            let row = get_rows::reference::row(f.ty, &blocks, ku, r);
+            for c in 0..nu {
+                let mut v = dot(&row, &x[c * ldx as usize..][..ku]) as f32;
+                if self.affine {
+                    v = v * aux[5 + 2 * r] + aux[6 + 2 * r];
+                }
+                let at = &mut values[c * ldy as usize + y0 as usize + r];
+                *at = if self.add { *at + v } else { v };
+            }
+        }
+        let mut words = vec![0u32; step::HEADER];
+        words[step::N_COL] = n;
+        let w = Matrix { format: f, n_row: m, n_col: k };
+        let call = MulMat {
+            w,
+            add: self.add,
+            affine: self.affine.then_some(5),
+            f16_tiles: self.f16_tiles,
+            ldx,
+            ldy,
+            y0,
+            n_col: n,
+            x_f16: self.x_f16,
+            tile: self.tile,
+        };
+        let x = if self.x_f16 {
+            let half: Vec<u16> = x.iter().map(|v| f16::from_f32(*v).to_bits()).collect();
+            CaseBuffer::input("x", &half)
+        } else {
+            CaseBuffer::input("x", &x)
+        };
+        let max_nmse = if self.f16_tiles { 1e-6 } else { 1e-9 };
+        Case::new(
+            format!("{} {m}x{n}x{k} {self:?}", f.name),
+            move |caps| Ok(call.dispatch(caps)?.0),
+            vec![
+                CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
+                x,
+                CaseBuffer::input("aux", &aux),
+                CaseBuffer::input("step", &words),
+                CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
+            ],
+        )
+        .work(2 * u64::from(m) * u64::from(n) * u64::from(k))
     }
-    let mut words = vec![0u32; step::HEADER];
-    words[step::N_COL] = n;
-    let w = Matrix { format: f, n_row: m, n_col: k };
-    let call =
-        MulMat { w, add, affine: affine.then_some(5), f16_tiles, ldx, ldy, y0: y0 as u32, n_col: n, side };
-    Case::new(
-        format!("{} {m}x{n}x{k} add{add} affine{affine} f16{f16_tiles} side{side:?}", f.name),
-        move |caps| call.dispatch(caps),
-        vec![
-            CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
-            CaseBuffer::input("x", &x),
-            CaseBuffer::input("aux", &aux),
-            CaseBuffer::input("step", &words),
-            CaseBuffer::output(
-                "y",
-                &y,
-                Expected::F32 { values, max_nmse: if f16_tiles { 1e-6 } else { 1e-9 } },
-            ),
-        ],
-    )
-    .work(2 * u64::from(m) * u64::from(n) * u64::from(k))
 }

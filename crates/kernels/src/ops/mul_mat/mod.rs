@@ -14,13 +14,17 @@ pub const COOP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
-            for epi in ["store", "add"] {
-                for side in SIDES {
-                    out.push(vec![
-                        ("a", Value::Word(f.name)),
-                        ("epi", Value::Word(epi)),
-                        ("side", Value::Int(side)),
-                    ]);
+            for x in ["f32", "f16"] {
+                for epi in ["store", "add"] {
+                    for (bm, bn) in COOP_TILES {
+                        out.push(vec![
+                            ("a", Value::Word(f.name)),
+                            ("x", Value::Word(x)),
+                            ("epi", Value::Word(epi)),
+                            ("bm", Value::Int(bm)),
+                            ("bn", Value::Int(bn)),
+                        ]);
+                    }
                 }
             }
         }
@@ -29,8 +33,8 @@ pub const COOP: Op = Op {
     cases: cases::coop_cases,
 };
 
-/// Rows and columns of a workgroup's tile of cooperative matrices.
-const SIDES: [u32; 2] = [64, 128];
+/// Rows and columns of a workgroup's tile of cooperative matrices, large to small.
+const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`, column by column.
 pub const OP: Op = Op {
@@ -41,11 +45,14 @@ pub const OP: Op = Op {
         for f in FORMATS {
             for epi in ["store", "add"] {
                 for tile in ["f32", "f16"] {
-                    out.push(vec![
-                        ("a", Value::Word(f.name)),
-                        ("epi", Value::Word(epi)),
-                        ("tile", Value::Word(tile)),
-                    ]);
+                    for side in SIDES {
+                        out.push(vec![
+                            ("a", Value::Word(f.name)),
+                            ("epi", Value::Word(epi)),
+                            ("tile", Value::Word(tile)),
+                            ("side", Value::Int(side)),
+                        ]);
+                    }
                 }
             }
         }
@@ -55,7 +62,7 @@ pub const OP: Op = Op {
 };
 
 /// Rows and columns of a workgroup's register tile.
-const TILE: u32 = 64;
+const SIDES: [u32; 2] = [128, 64];
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -76,36 +83,49 @@ pub struct MulMat {
     pub y0: u32,
     /// Columns at most; the step buffer says how many there are.
     pub n_col: u32,
-    /// Side of the tiles of cooperative matrices, 64 or 128; `None` chooses by the shape.
-    pub side: Option<u32>,
+    /// x is f16, two a word, which [`Self::takes_f16`] allows; else f32.
+    pub x_f16: bool,
+    /// Rows and columns of the tiles; `None` chooses by the shape.
+    pub tile: Option<(u32, u32)>,
 }
 
 impl MulMat {
-    /// Columns of one workgroup in a dispatch of [`Self::dispatch`].
-    pub fn tile_cols(dispatch: &Dispatch) -> u32 {
-        if dispatch.kernel.name.ends_with(".128") { 128 } else { TILE }
-    }
-
-    /// The kernel and its grid.
+    /// The kernel, its grid, and how many columns of y a step of the grid along x makes.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
-    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        if self.fits_coop(caps) { self.coop(caps) } else { self.tiles(caps) }
+    pub fn dispatch(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
+        let coop = Self::takes_f16(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
+        if coop { self.coop(caps) } else { self.tiles(caps) }
     }
 
-    /// Whether cooperative matrices can do it: whole tiles along K.
-    fn fits_coop(&self, caps: &Caps) -> bool {
-        caps.coop && self.w.n_col % 64 == 0 && self.w.n_row > 0 && self.ldx % 4 == 0
+    /// Whether cooperative matrices do products over `k` values, in columns that begin on 16 bytes. They round x to
+    /// f16, so they take it in that form too.
+    pub fn takes_f16(caps: &Caps, k: u32) -> bool {
+        caps.coop && k % 64 == 0
+    }
+
+    /// The tile of cooperative matrices for this shape.
+    fn coop_tile(&self, caps: &Caps) -> (u32, u32) {
+        // Large tiles read less for each product; small ones keep the device busy when there are few.
+        let [large, middle, small, narrow] = COOP_TILES;
+        let n_large = self.w.n_row.div_ceil(large.0) * self.n_col.div_ceil(large.1);
+        let has = |n_thread, n_byte| caps.max_threads >= n_thread && caps.max_workgroup_bytes >= n_byte;
+        if self.n_col <= narrow.1 {
+            narrow
+        } else if n_large >= 80 && has(512, 46080) {
+            large
+        } else if self.n_col > small.1 && has(256, 35840) {
+            middle
+        } else {
+            small
+        }
     }
 
     /// The cooperative kernel.
-    fn coop(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
         let layout = self.w.layout();
-        // Large tiles reuse more; small ones keep the device busy when there are few.
-        let tiles = self.w.n_row.div_ceil(128) * self.n_col.div_ceil(128);
-        let fits = caps.max_workgroup_bytes >= 45056;
-        let side = self.side.unwrap_or(if tiles >= 192 && fits { 128 } else { 64 });
+        let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
         constants.extend([
             ("K", self.w.n_col.into()),
@@ -118,15 +138,34 @@ impl MulMat {
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        let epi = if self.add { "add" } else { "store" };
-        let grid = [self.w.n_row.div_ceil(side), self.n_col.div_ceil(side), 1];
-        let why = format!("cooperative matrices in tiles of {side} x {side}");
-        let values = [Value::Word(self.w.format.name), Value::Word(epi), Value::Int(side)];
-        dispatch(COOP.name, &values, constants, grid, why)
+        let grid = [self.n_col.div_ceil(bn), self.w.n_row.div_ceil(bm), 1];
+        let why = format!("cooperative matrices in tiles of {bm} x {bn}");
+        let values = [
+            Value::Word(self.w.format.name),
+            Value::Word(if self.x_f16 { "f16" } else { "f32" }),
+            Value::Word(if self.add { "add" } else { "store" }),
+            Value::Int(bm),
+            Value::Int(bn),
+        ];
+        Ok((dispatch(COOP.name, &values, constants, grid, why)?, bn))
     }
 
     /// Register tiles.
-    fn tiles(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    fn tiles(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
+        if self.x_f16 {
+            let expected = "f32 without cooperative matrices".into();
+            return Err(DispatchError::Shape {
+                op: OP.name,
+                what: "bits of a value of x",
+                expected,
+                found: 16,
+            });
+        }
+        let f16 = self.f16_tiles && caps.f16;
+        // As for cooperative matrices; a processor has no use for more sums than it has registers.
+        let n_large = self.w.n_row.div_ceil(SIDES[0]) * self.n_col.div_ceil(SIDES[0]);
+        let side =
+            self.tile.map_or(if n_large >= 192 && !caps.software { SIDES[0] } else { SIDES[1] }, |t| t.0);
         let layout = self.w.layout();
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
         constants.extend([
@@ -136,16 +175,16 @@ impl MulMat {
             ("LDY", self.ldy.into()),
             ("Y0", self.y0.into()),
             ("BLOCKS", layout.blocks_per_row.into()),
-            ("RAGGED", f64::from(u8::from(self.w.n_col % 4 != 0))),
+            ("RAGGED", f64::from(u8::from(self.w.n_col % if f16 { 32 } else { 16 } != 0))),
         ]);
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        let tile = if self.f16_tiles && caps.f16 { "f16" } else { "f32" };
+        let tile = if f16 { "f16" } else { "f32" };
         let epi = if self.add { "add" } else { "store" };
-        let grid = [self.w.n_row.div_ceil(TILE), self.n_col.div_ceil(TILE), 1];
-        let why = format!("tiles of {TILE} x {TILE} in {tile}");
-        let values = [Value::Word(self.w.format.name), Value::Word(epi), Value::Word(tile)];
-        dispatch(OP.name, &values, constants, grid, why)
+        let grid = [self.n_col.div_ceil(side), self.w.n_row.div_ceil(side), 1];
+        let why = format!("tiles of {side} x {side} in {tile}");
+        let values = [Value::Word(self.w.format.name), Value::Word(epi), Value::Word(tile), Value::Int(side)];
+        Ok((dispatch(OP.name, &values, constants, grid, why)?, side))
     }
 }

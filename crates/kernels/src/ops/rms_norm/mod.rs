@@ -5,14 +5,22 @@ pub mod reference;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError, fold};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value, dispatch, quads};
 use crate::reduce::Teams;
 
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "rms_norm",
     template: include_str!("rms_norm.wgsl.jinja"),
-    variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
+    variants: || {
+        let mut out = Vec::new();
+        for set in ["base", "sg"] {
+            for y in ["f32", "f32x4", "f16x4"] {
+                out.push(vec![("set", Value::Word(set)), ("y", Value::Word(y))]);
+            }
+        }
+        out
+    },
     cases: cases::cases,
 };
 
@@ -31,14 +39,17 @@ pub struct RmsNorm {
     pub eps: f32,
     /// Multiply by `aux[0..k]`.
     pub weight: bool,
+    /// y is f16, two a word: for a product that rounds it anyway. Sizes are multiples of four then.
+    pub y_f16: bool,
 }
 
 impl RmsNorm {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let y = quads(OP.name, &[self.k, self.ldx, self.ldy], self.y_f16)?;
         let teams = Teams::whole(caps, if self.k <= 512 { 64 } else { 256 });
         let mut constants = teams.constants(caps);
         constants.extend([
@@ -49,8 +60,9 @@ impl RmsNorm {
             ("EPS", self.eps.into()),
             ("WEIGHT", f64::from(u8::from(self.weight))),
         ]);
-        let [x, y] = fold(self.n_row, caps.max_groups);
+        let [gx, gy] = fold(self.n_row, caps.max_groups);
+        let grid = [gx, gy, 1];
         let why = format!("{} threads a row", teams.team);
-        dispatch(OP.name, &[Value::Word(caps.set().word())], constants, [x, y, 1], why)
+        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
     }
 }

@@ -1,0 +1,21 @@
+// glu: act=reglu y=f32
+override F: u32 = 1u;
+override LDX: u32 = 2u;
+override LDY: u32 = 1u;
+override UP: u32 = 1u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+
+fn act(v: f32) -> f32 {
+    return max(v, f32(0.0));
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < F / 1u) {
+        let at = id.y * (LDX / 1u) + id.x;
+        let v = act(x[at]) * x[at + UP / 1u];
+        y[id.y * (LDY / 1u) + id.x] = v;
+    }
+}
