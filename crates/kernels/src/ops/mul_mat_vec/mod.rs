@@ -184,7 +184,11 @@ impl Split {
         // Partial sums stay within 2 KiB, and each thread finishes one output.
         let most = 512 / (wg / team) / subs / rows;
         // Large matrices want more threads at once than small ones, which want few teams that prepare x.
-        let fill = if n_batch * team > 4 * tune.fill { 2 * tune.fill } else { tune.fill };
+        let fill = match u64::from(n_batch) * u64::from(team) / u64::from(tune.fill) {
+            0..=4 => tune.fill,
+            5..=48 => 2 * tune.fill,
+            _ => 8 * tune.fill,
+        };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
         Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team }
     }
