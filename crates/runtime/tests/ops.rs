@@ -8,6 +8,8 @@ use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 fn every_operation_matches_its_reference() {
     let mut failures = Vec::new();
     let mut n = 0;
+    // One operation alone while working on it.
+    let only = std::env::var("CHASKI_OP").ok();
     for (set, checked) in [
         (FeatureSet::Coop, false),
         (FeatureSet::Sg, false),
@@ -26,7 +28,8 @@ fn every_operation_matches_its_reference() {
             continue;
         }
         // The other operations do not change with cooperative matrices.
-        for op in OPS.iter().filter(|op| !coop || op.name == "mul_mat_coop") {
+        let wanted = |name: &str| only.as_ref().is_none_or(|o| o == name);
+        for op in OPS.iter().filter(|op| wanted(op.name) && (!coop || op.name.ends_with("_coop"))) {
             let mut worst = 0.0f64;
             for case in (op.cases)() {
                 n += 1;

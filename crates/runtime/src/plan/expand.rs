@@ -618,9 +618,10 @@ impl Expander<'_> {
         let kv = self.config.kv_layout(kv_layer.n_kv, kv_layer.d);
         let splits = if self.n_col == 1 { self.splits } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
-        let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col };
+        let f16_tiles = self.config.f16_tiles;
+        let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
         let dispatch = call.dispatch(self.caps)?;
-        let columns = self.many(Columns::Z);
+        let columns = self.many(call.tile_cols(&dispatch).map_or(Columns::Z, Columns::YTiles));
         let mut bind = vec![("q", q_slot), ("kv", Slot::Kv(layer)), ("step", Slot::Step)];
         if splits == 1 {
             bind.push(("y", y_slot));
