@@ -70,9 +70,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end), in whole runs of WG.
+    // Keys of this split: [start, end).
     let n_key = col_pos(col) + 1u;
-    let span = ((n_key + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG;
+    let span = (n_key + SPLITS - 1u) / SPLITS;
     let start = min(split * span, n_key);
     let end = min(start + span, n_key);
 

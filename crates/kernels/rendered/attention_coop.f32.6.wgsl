@@ -30,10 +30,12 @@ fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head
 const D4: u32 = 24u;
 const ROW: u32 = 26u;
 override TO_EXP2: f32 = SCALE * 1.4426950408889634;
-const NO_KEY: f32 = -3.0e38;
+// So low that no score reaches it, however it is scaled.
+const NO_KEY: f32 = -1.0e38;
+const NO_SEQ: u32 = 0xffffffffu;
 // Queries of 64 rows; then 32 keys and 32 values.
 var<workgroup> staged: array<vec4<f16>, 64u * ROW>;
-// For each subgroup 16 rows of 32 scores, and of their exponentials.
+// For each subgroup 16 rows of scores, and of their exponentials.
 var<workgroup> scores: array<vec4<f32>, 576>;
 var<workgroup> powers: array<vec4<f16>, 640>;
 var<workgroup> grown: array<u32, 4>;
@@ -54,7 +56,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     // Half of a row of the subgroup's tile is this thread's.
     let r = lane % 16u;
     let half = lane / 16u;
-    let row =  first_row + subgroup * 16u + r;
+    let row = first_row + subgroup * 16u + r;
     let col = min(row / HEADS, n_col - 1u);
     let live = row < n_col * HEADS && row % HEADS < n_head;
     let at_s = subgroup * 144u + r * 9u;
@@ -62,7 +64,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
     for (var i = tid; i < 64u * D4; i += 128u) {
         let c = i % D4;
-        let q_row =  first_row + i / D4;
+        let q_row = first_row + i / D4;
         var v = vec4<f32>();
         if (4u * c < D && q_row < n_col * HEADS && q_row % HEADS < n_head) {
             v = q[(q_row / HEADS * LDQ + (head0 + q_row % HEADS) * D) / 4u + c];
@@ -97,137 +99,81 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var k5 = vec4<f16>();
     var v5 = vec4<f16>();
 
-    let first_col =  first_row / HEADS;
-    let last_col = min(( first_row + 63u) / HEADS, n_col - 1u);
+    // Each thread remembers two of the tile's columns, of which there are at most 64.
+    let first_col = first_row / HEADS;
+    let last_col = min((first_row + 63u) / HEADS, n_col - 1u);
+    let col0 = min(first_col + lane + 0u, last_col);
+    let seq0 = col_seq(col0);
+    let n_key0 = col_pos(col0) + 1u;
+    let col1 = min(first_col + lane + 32u, last_col);
+    let seq1 = col_seq(col1);
+    let n_key1 = col_pos(col1) + 1u;
     for (var todo = 0u; ; ) {
-        // The smallest sequence from todo on among the columns, and how many of its keys they see; none: no keys.
-        var seq = 0u;
-        var n_key = 0u;
-        for (var c = first_col; c <= last_col; c++) {
-            let s = col_seq(c);
-            if (s >= todo && (n_key == 0u || s <= seq)) {
-                n_key = max(select(0u, n_key, s == seq), col_pos(c) + 1u);
-                seq = s;
-            }
-        }
-
-        if (n_key == 0u) {
+        // The smallest sequence not done yet, and how many of its keys the columns see.
+        let seq = subgroupMin(min(select(NO_SEQ, seq0, seq0 >= todo), select(NO_SEQ, seq1, seq1 >= todo)));
+        if (seq == NO_SEQ) {
             break;
         }
         todo = seq + 1u;
+        let n_key = subgroupMax(max(select(0u, n_key0, seq0 == seq), select(0u, n_key1, seq1 == seq)));
+        var page = page_of(seq, 0u);
         let seen = select(0u, col_pos(col) + 1u, live && col_seq(col) == seq);
         {
-            // A page holds whole tiles of keys.
-            let cell = kv_cell(page_of(seq, 0u), 0u % PAGE, kv_head) / 4u;
-            {
-                let i = tid + 0u;
-                let key = i / D4;
-                let c = i % D4;
-                k0 = vec4<f16>();
-                v0 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k0 = vec4<f16>(kv[at]);
-                    v0 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 128u;
-                let key = i / D4;
-                let c = i % D4;
-                k1 = vec4<f16>();
-                v1 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k1 = vec4<f16>(kv[at]);
-                    v1 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 256u;
-                let key = i / D4;
-                let c = i % D4;
-                k2 = vec4<f16>();
-                v2 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k2 = vec4<f16>(kv[at]);
-                    v2 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 384u;
-                let key = i / D4;
-                let c = i % D4;
-                k3 = vec4<f16>();
-                v3 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k3 = vec4<f16>(kv[at]);
-                    v3 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 512u;
-                let key = i / D4;
-                let c = i % D4;
-                k4 = vec4<f16>();
-                v4 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k4 = vec4<f16>(kv[at]);
-                    v4 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 640u;
-                let key = i / D4;
-                let c = i % D4;
-                k5 = vec4<f16>();
-                v5 = vec4<f16>();
-                if (0u + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k5 = vec4<f16>(kv[at]);
-                    v5 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
+            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
+            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            let cell = kv_cell(page, 0u % PAGE, kv_head) / 4u;
+            let last = min(n_key - 0u, 32u) - 1u;
+            let at0 = cell + min((tid + 0u) / D4, last) * (D / 4u) + min((tid + 0u) % D4, D / 4u - 1u);
+            k0 = vec4<f16>(kv[at0]);
+            v0 = vec4<f16>(kv[V0 / 4u + at0]);
+            let at1 = cell + min((tid + 128u) / D4, last) * (D / 4u) + min((tid + 128u) % D4, D / 4u - 1u);
+            k1 = vec4<f16>(kv[at1]);
+            v1 = vec4<f16>(kv[V0 / 4u + at1]);
+            let at2 = cell + min((tid + 256u) / D4, last) * (D / 4u) + min((tid + 256u) % D4, D / 4u - 1u);
+            k2 = vec4<f16>(kv[at2]);
+            v2 = vec4<f16>(kv[V0 / 4u + at2]);
+            let at3 = cell + min((tid + 384u) / D4, last) * (D / 4u) + min((tid + 384u) % D4, D / 4u - 1u);
+            k3 = vec4<f16>(kv[at3]);
+            v3 = vec4<f16>(kv[V0 / 4u + at3]);
+            let at4 = cell + min((tid + 512u) / D4, last) * (D / 4u) + min((tid + 512u) % D4, D / 4u - 1u);
+            k4 = vec4<f16>(kv[at4]);
+            v4 = vec4<f16>(kv[V0 / 4u + at4]);
+            let at5 = cell + min((tid + 640u) / D4, last) * (D / 4u) + min((tid + 640u) % D4, D / 4u - 1u);
+            k5 = vec4<f16>(kv[at5]);
+            v5 = vec4<f16>(kv[V0 / 4u + at5]);
+            // The page after this one in time; its address must not wait for it.
+            page = page_of(seq, min(0u + 32u, n_key - 1u));
         }
 
         for (var base = 0u; base < n_key; base += 32u) {
             workgroupBarrier();
             {
-                let i = tid + 0u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 0u) / D4 * ROW + (tid + 0u) % D4;
                 staged[at] = k0;
                 staged[at + 32u * ROW] = v0;
             }
             {
-                let i = tid + 128u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 128u) / D4 * ROW + (tid + 128u) % D4;
                 staged[at] = k1;
                 staged[at + 32u * ROW] = v1;
             }
             {
-                let i = tid + 256u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 256u) / D4 * ROW + (tid + 256u) % D4;
                 staged[at] = k2;
                 staged[at + 32u * ROW] = v2;
             }
             {
-                let i = tid + 384u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 384u) / D4 * ROW + (tid + 384u) % D4;
                 staged[at] = k3;
                 staged[at + 32u * ROW] = v3;
             }
             {
-                let i = tid + 512u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 512u) / D4 * ROW + (tid + 512u) % D4;
                 staged[at] = k4;
                 staged[at + 32u * ROW] = v4;
             }
             {
-                let i = tid + 640u;
-                let at = i / D4 * ROW + i % D4;
+                let at = (tid + 640u) / D4 * ROW + (tid + 640u) % D4;
                 staged[at] = k5;
                 staged[at + 32u * ROW] = v5;
             }
@@ -236,124 +182,76 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (base + 32u < n_key) {
                 let next = base + 32u;
         {
-            // A page holds whole tiles of keys.
-            let cell = kv_cell(page_of(seq, next), next % PAGE, kv_head) / 4u;
-            {
-                let i = tid + 0u;
-                let key = i / D4;
-                let c = i % D4;
-                k0 = vec4<f16>();
-                v0 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k0 = vec4<f16>(kv[at]);
-                    v0 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 128u;
-                let key = i / D4;
-                let c = i % D4;
-                k1 = vec4<f16>();
-                v1 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k1 = vec4<f16>(kv[at]);
-                    v1 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 256u;
-                let key = i / D4;
-                let c = i % D4;
-                k2 = vec4<f16>();
-                v2 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k2 = vec4<f16>(kv[at]);
-                    v2 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 384u;
-                let key = i / D4;
-                let c = i % D4;
-                k3 = vec4<f16>();
-                v3 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k3 = vec4<f16>(kv[at]);
-                    v3 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 512u;
-                let key = i / D4;
-                let c = i % D4;
-                k4 = vec4<f16>();
-                v4 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k4 = vec4<f16>(kv[at]);
-                    v4 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
-            {
-                let i = tid + 640u;
-                let key = i / D4;
-                let c = i % D4;
-                k5 = vec4<f16>();
-                v5 = vec4<f16>();
-                if (next + key < n_key && 4u * c < D) {
-                    let at = cell + key * (D / 4u) + c;
-                    k5 = vec4<f16>(kv[at]);
-                    v5 = vec4<f16>(kv[V0 / 4u + at]);
-                }
-            }
+            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
+            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            let cell = kv_cell(page, next % PAGE, kv_head) / 4u;
+            let last = min(n_key - next, 32u) - 1u;
+            let at0 = cell + min((tid + 0u) / D4, last) * (D / 4u) + min((tid + 0u) % D4, D / 4u - 1u);
+            k0 = vec4<f16>(kv[at0]);
+            v0 = vec4<f16>(kv[V0 / 4u + at0]);
+            let at1 = cell + min((tid + 128u) / D4, last) * (D / 4u) + min((tid + 128u) % D4, D / 4u - 1u);
+            k1 = vec4<f16>(kv[at1]);
+            v1 = vec4<f16>(kv[V0 / 4u + at1]);
+            let at2 = cell + min((tid + 256u) / D4, last) * (D / 4u) + min((tid + 256u) % D4, D / 4u - 1u);
+            k2 = vec4<f16>(kv[at2]);
+            v2 = vec4<f16>(kv[V0 / 4u + at2]);
+            let at3 = cell + min((tid + 384u) / D4, last) * (D / 4u) + min((tid + 384u) % D4, D / 4u - 1u);
+            k3 = vec4<f16>(kv[at3]);
+            v3 = vec4<f16>(kv[V0 / 4u + at3]);
+            let at4 = cell + min((tid + 512u) / D4, last) * (D / 4u) + min((tid + 512u) % D4, D / 4u - 1u);
+            k4 = vec4<f16>(kv[at4]);
+            v4 = vec4<f16>(kv[V0 / 4u + at4]);
+            let at5 = cell + min((tid + 640u) / D4, last) * (D / 4u) + min((tid + 640u) % D4, D / 4u - 1u);
+            k5 = vec4<f16>(kv[at5]);
+            v5 = vec4<f16>(kv[V0 / 4u + at5]);
+            // The page after this one in time; its address must not wait for it.
+            page = page_of(seq, min(next + 32u, n_key - 1u));
         }
 
             }
             var s0 = coop_mat16x16<f32, C>();
             var s1 = coop_mat16x16<f32, C>();
-            s0 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[0u], ROW), s0);
+            s0 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 0u], ROW), s0);
             s1 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 0u], ROW), s1);
-            s0 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[4u], ROW), s0);
+            s0 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 4u], ROW), s0);
             s1 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 4u], ROW), s1);
-            s0 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[8u], ROW), s0);
+            s0 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 8u], ROW), s0);
             s1 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 8u], ROW), s1);
-            s0 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[12u], ROW), s0);
+            s0 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 12u], ROW), s0);
             s1 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 12u], ROW), s1);
-            s0 = coopMultiplyAdd(q4, coopLoad<coop_mat16x16<f16, B>>(&staged[16u], ROW), s0);
+            s0 = coopMultiplyAdd(q4, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 16u], ROW), s0);
             s1 = coopMultiplyAdd(q4, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 16u], ROW), s1);
-            s0 = coopMultiplyAdd(q5, coopLoad<coop_mat16x16<f16, B>>(&staged[20u], ROW), s0);
+            s0 = coopMultiplyAdd(q5, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 20u], ROW), s0);
             s1 = coopMultiplyAdd(q5, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 20u], ROW), s1);
-            coopStoreT(s0, &scores[subgroup * 144u], 9u);
+            coopStoreT(s0, &scores[subgroup * 144u + 0u], 9u);
             coopStoreT(s1, &scores[subgroup * 144u + 4u], 9u);
             workgroupBarrier();
+            // How many of this thread's keys the row sees.
             let key = base + half * 16u;
-            let x0 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 0u] * TO_EXP2, key + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(seen));
-            let x1 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 1u] * TO_EXP2, key + vec4<u32>(4u, 5u, 6u, 7u) < vec4<u32>(seen));
-            let x2 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 2u] * TO_EXP2, key + vec4<u32>(8u, 9u, 10u, 11u) < vec4<u32>(seen));
-            let x3 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 3u] * TO_EXP2, key + vec4<u32>(12u, 13u, 14u, 15u) < vec4<u32>(seen));
+            let left = vec4<u32>(seen - min(seen, key));
+            let x0 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 0u], vec4<u32>(0u, 1u, 2u, 3u) < left);
+            let x1 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 1u], vec4<u32>(4u, 5u, 6u, 7u) < left);
+            let x2 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 2u], vec4<u32>(8u, 9u, 10u, 11u) < left);
+            let x3 = select(vec4<f32>(NO_KEY), scores[at_s + half * 4u + 3u], vec4<u32>(12u, 13u, 14u, 15u) < left);
             let x = max(max(x0, x1), max(x2, x3));
             var high = max(max(x.x, x.y), max(x.z, x.w));
             high = max(high, subgroupShuffleXor(high, 16u));
-            let grows = high > top + 10.0;
-            let fade = select(1.0, exp2(top - high), grows);
-            let any_grows = subgroupAny(grows && top > -1.0e38);
+            let grows = (high - top) * TO_EXP2 > 10.0;
+            let fade = select(1.0, exp2((top - high) * TO_EXP2), grows);
+            let any_grows = subgroupAny(grows && top > NO_KEY);
             if (lane == 0u) {
                 grown[subgroup] = u32(any_grows);
             }
             top = select(top, high, grows);
             // A row that has seen no key keeps exponentials of 0.
-            let least = max(top, -1.0e38);
-            let p0 = exp2(x0 - vec4<f32>(least));
+            let least = select(0.0, top * TO_EXP2, top > NO_KEY);
+            let p0 = exp2(x0 * TO_EXP2 - least);
             powers[at_p + 0u] = vec4<f16>(p0);
-            let p1 = exp2(x1 - vec4<f32>(least));
+            let p1 = exp2(x1 * TO_EXP2 - least);
             powers[at_p + 1u] = vec4<f16>(p1);
-            let p2 = exp2(x2 - vec4<f32>(least));
+            let p2 = exp2(x2 * TO_EXP2 - least);
             powers[at_p + 2u] = vec4<f16>(p2);
-            let p3 = exp2(x3 - vec4<f32>(least));
+            let p3 = exp2(x3 * TO_EXP2 - least);
             powers[at_p + 3u] = vec4<f16>(p3);
             den = den * fade + dot(p0 + p1 + p2 + p3, vec4<f32>(1.0));
             workgroupBarrier();

@@ -74,28 +74,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let tr = tid / 16u;
     let tc = tid % 16u;
-    let row0 =  first_row + tr * 4u + 0u;
+    let row0 = first_row + tr * 4u + 0u;
     let col0 = min(row0 / HEADS, n_col - 1u);
     let live0 = row0 < n_row && row0 % HEADS < n_head;
     var o00 = vec4<f32>();
     var o01 = vec4<f32>();
     var o02 = vec4<f32>();
     var o03 = vec4<f32>();
-    let row1 =  first_row + tr * 4u + 1u;
+    let row1 = first_row + tr * 4u + 1u;
     let col1 = min(row1 / HEADS, n_col - 1u);
     let live1 = row1 < n_row && row1 % HEADS < n_head;
     var o10 = vec4<f32>();
     var o11 = vec4<f32>();
     var o12 = vec4<f32>();
     var o13 = vec4<f32>();
-    let row2 =  first_row + tr * 4u + 2u;
+    let row2 = first_row + tr * 4u + 2u;
     let col2 = min(row2 / HEADS, n_col - 1u);
     let live2 = row2 < n_row && row2 % HEADS < n_head;
     var o20 = vec4<f32>();
     var o21 = vec4<f32>();
     var o22 = vec4<f32>();
     var o23 = vec4<f32>();
-    let row3 =  first_row + tr * 4u + 3u;
+    let row3 = first_row + tr * 4u + 3u;
     let col3 = min(row3 / HEADS, n_col - 1u);
     let live3 = row3 < n_row && row3 % HEADS < n_head;
     var o30 = vec4<f32>();
@@ -105,7 +105,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var top = vec4<f32>(NO_KEY);
     var den = vec4<f32>();
 
-    let first_col =  first_row / HEADS;
+    let first_col = first_row / HEADS;
     let last_col = min(( first_row + 31u) / HEADS, n_col - 1u);
     for (var todo = 0u; ; ) {
         // The smallest sequence from todo on among the columns, and how many of its keys they see; none: no keys.
@@ -133,31 +133,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var s2 = vec4<f32>();
             var s3 = vec4<f32>();
             for (var c0 = 0u; c0 < D; c0 += 32u) {
-                // Eight channels of two keys, four of two queries.
-                let pos0 = base + tid / 4u + 0u;
-                let kc0 = c0 + tid % 4u * 8u;
-                var k0 = Eight(vec4<f32>(), vec4<f32>());
-                if (pos0 < n_key && kc0 < D) {
-                    k0 = kv_get8(0u, kv_cell(page_of(seq, pos0), pos0 % PAGE, kv_head) + kc0);
-                }
-                let qr0 =  first_row + tid / 8u + 0u;
+                // Eight channels of two keys, four of two queries. What lies beyond the last key, channel or row is read
+                // from there: such keys get exponentials of 0, such channels of keys meet zeros, such rows are not
+                // written.
+                let pos0 = min(base + tid / 4u + 0u, n_key - 1u);
+                let kc0 = min(c0 + tid % 4u * 8u, D - 8u);
+                let k0 = kv_get8(0u, kv_cell(page_of(seq, pos0), pos0 % PAGE, kv_head) + kc0);
+                let qr0 = min(first_row + tid / 8u + 0u, n_row - 1u);
                 let qc0 = c0 + tid % 8u * 4u;
-                var q0 = vec4<f32>();
-                if (qc0 < D && qr0 < n_row && qr0 % HEADS < n_head) {
-                    q0 = q[(qr0 / HEADS * LDQ + (head0 + qr0 % HEADS) * D + qc0) / 4u];
-                }
-                let pos1 = base + tid / 4u + 32u;
-                let kc1 = c0 + tid % 4u * 8u;
-                var k1 = Eight(vec4<f32>(), vec4<f32>());
-                if (pos1 < n_key && kc1 < D) {
-                    k1 = kv_get8(0u, kv_cell(page_of(seq, pos1), pos1 % PAGE, kv_head) + kc1);
-                }
-                let qr1 =  first_row + tid / 8u + 16u;
+                let at_q0 = qr0 / HEADS * LDQ + (head0 + min(qr0 % HEADS, n_head - 1u)) * D + min(qc0, D - 4u);
+                let q0 = select(vec4<f32>(), q[at_q0 / 4u], qc0 < D);
+                let pos1 = min(base + tid / 4u + 32u, n_key - 1u);
+                let kc1 = min(c0 + tid % 4u * 8u, D - 8u);
+                let k1 = kv_get8(0u, kv_cell(page_of(seq, pos1), pos1 % PAGE, kv_head) + kc1);
+                let qr1 = min(first_row + tid / 8u + 16u, n_row - 1u);
                 let qc1 = c0 + tid % 8u * 4u;
-                var q1 = vec4<f32>();
-                if (qc1 < D && qr1 < n_row && qr1 % HEADS < n_head) {
-                    q1 = q[(qr1 / HEADS * LDQ + (head0 + qr1 % HEADS) * D + qc1) / 4u];
-                }
+                let at_q1 = qr1 / HEADS * LDQ + (head0 + min(qr1 % HEADS, n_head - 1u)) * D + min(qc1, D - 4u);
+                let q1 = select(vec4<f32>(), q[at_q1 / 4u], qc1 < D);
                 workgroupBarrier();
                 let at_k0 = (tid / 4u + 0u) * 9u + tid % 4u * 2u;
                 staged[at_k0] = vec4<f16>(k0.a);
@@ -234,12 +226,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             // Exponential 4 c + j of a row is that of key c + 16 j; the values come in the same order.
             for (var u0 = 0u; u0 < 64u; u0 += 4u) {
                 let u = u0 + tid / 32u;
-                let vc = tid % 32u * 8u;
-                let pos = base + u / 4u + u % 4u * 16u;
-                var v = Eight(vec4<f32>(), vec4<f32>());
-                if (pos < n_key && vc < D) {
-                    v = kv_get8(V0, kv_cell(page_of(seq, pos), pos % PAGE, kv_head) + vc);
-                }
+                let vc = min(tid % 32u * 8u, D - 8u);
+                let pos = min(base + u / 4u + u % 4u * 16u, n_key - 1u);
+                let v = kv_get8(V0, kv_cell(page_of(seq, pos), pos % PAGE, kv_head) + vc);
                 workgroupBarrier();
                 staged[VALUES + 2u * tid] = vec4<f16>(v.a);
                 staged[VALUES + 2u * tid + 1u] = vec4<f16>(v.b);

@@ -42,6 +42,7 @@ pub struct Op {
 pub static OPS: &[Op] = &[
     ops::argmax::OP,
     ops::attention::OP,
+    ops::attention::KEYS,
     ops::attention::TILES,
     ops::attention::COOP,
     ops::attention_merge::OP,

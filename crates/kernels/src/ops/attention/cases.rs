@@ -111,19 +111,24 @@ impl Setting {
         let cache = self.cache();
         let half = cache.len() / 2;
         let scale = 1.0 / (self.d as f32).sqrt();
-        let before = random_values(5, ldy * self.cols.len());
+        let n_y = if self.splits == 1 { ldy } else { (self.n_head * self.splits) as usize * (du + 2) };
+        let before = random_values(5, n_y * self.cols.len());
         let mut values = before.clone();
         for (c, (seq, pos)) in self.cols.iter().enumerate() {
             for h in 0..self.n_head {
                 let at = |j: usize| self.cell(*seq, j as u32, h / (self.n_head / self.n_kv));
-                let out = reference::attention(
-                    &q[c * ldq + h as usize * du..][..du],
-                    *pos as usize + 1,
-                    |j| &cache[at(j)..at(j) + du],
-                    |j| &cache[half + at(j)..half + at(j) + du],
-                    scale,
-                );
-                values[c * ldy + h as usize * du..][..du].copy_from_slice(&out);
+                let key = |j| &cache[at(j)..at(j) + du];
+                let value = |j| &cache[half + at(j)..half + at(j) + du];
+                let q = &q[c * ldq + h as usize * du..][..du];
+                let n_key = *pos as usize + 1;
+                let out = if self.splits == 1 {
+                    reference::attention(q, n_key, key, value, scale)
+                } else {
+                    let span = n_key.div_ceil(self.splits as usize);
+                    let part = |s| reference::part(q, s * span..n_key.min((s + 1) * span), key, value, scale);
+                    (0..self.splits as usize).flat_map(part).collect()
+                };
+                values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
             }
         }
         let call = Attention {
@@ -138,12 +143,13 @@ impl Setting {
         };
         Case::new(
             format!(
-                "h{}/{} d{} f16{} page{} n{} from{:?} tiles{}",
+                "h{}/{} d{} f16{} page{} splits{} n{} from{:?} tiles{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
                 self.f16,
                 self.page,
+                self.splits,
                 self.cols.len(),
                 self.cols.first(),
                 self.f16_tiles
@@ -175,9 +181,28 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(Setting::new(n_head, n_kv, 32, f16, [63, 64, 65]));
         }
         out.push(Setting::new(4, 2, 64, f16, 90..123));
+        out.push(Setting { splits: 3, ..Setting::new(4, 2, 40, f16, [2, 199, 7]) });
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
     }
     out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
+}
+
+/// Keys shared out to subgroups; elsewhere one of the other kernels does these, which is as good.
+pub(super) fn key_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f16 in [true, false] {
+        for d in [8, 40, 64, 80, 128, 256] {
+            out.push(Setting::new(4, 2, d, f16, [0, 1, 40, 200]));
+        }
+        // So many columns that workgroups work on several heads.
+        for (n_head, n_kv, d) in [(2, 1, 64), (4, 1, 64), (3, 1, 32), (4, 1, 128), (16, 1, 64), (10, 2, 40)] {
+            out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
+        }
+        out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
+        out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
+        out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
+    }
+    out.into_iter().map(|s| s.case(Attention::one_by_one, 1e-7)).collect()
 }
 
 /// Columns of three sequences, out of order.

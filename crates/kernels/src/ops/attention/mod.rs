@@ -1,7 +1,7 @@
 //! `attention`: causal attention over the paged KV cache.
 //!
-//! One column has few workgroups, so each takes some keys of a KV head (`attention`), and `attention_merge` joins what
-//! they found. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in register
+//! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
+//! `attention`), and `attention_merge` joins what they found. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in register
 //! tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
 
 pub(crate) mod cases;
@@ -27,6 +27,14 @@ pub const OP: Op = Op {
         out
     },
     cases: cases::cases,
+};
+
+/// The same where subgroups can share out the keys.
+pub const KEYS: Op = Op {
+    name: "attention_keys",
+    template: include_str!("keys.wgsl.jinja"),
+    variants: || HEADS.into_iter().map(|heads| vec![("heads", Value::Int(heads))]).collect(),
+    cases: cases::key_cases,
 };
 
 /// The same for many columns, by register tiles.
@@ -67,12 +75,16 @@ const HEADS: [u32; 4] = [1, 2, 4, 8];
 const RUNS: [u32; 3] = [1, 2, 4];
 /// How many tiles of 16 channels a head can have in cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
+/// Keys that these take at once; a page must hold whole tiles of them.
+const COOP_KEYS: u32 = 32;
+/// Keys that a workgroup shares out at once, four times in a row (measured on an H200).
+const KEYS_AT_ONCE: u32 = 32;
+/// Workgroups that keep a device busy (measured on an H200).
+const ENOUGH_GROUPS: u32 = 128;
 /// Rows (query heads of a column) of a register tile.
 const TILE_ROWS: u32 = 32;
 /// Rows of a workgroup's cooperative matrices.
 const COOP_ROWS: u32 = 64;
-/// Keys that these take at once; a page must hold whole tiles of them.
-const COOP_KEYS: u32 = 32;
 
 type Chosen = Result<Dispatch, DispatchError>;
 
@@ -109,9 +121,9 @@ impl Attention {
     /// [`DispatchError::Shape`] if heads do not group or channels are no multiple of 8 or more than 1024.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
         if self.n_col == 1 || self.splits > 1 || self.kv.d > 64 * RUNS[RUNS.len() - 1] {
-            self.by_column(caps)
-        } else if self.fits_coop(caps) {
-            self.coop()
+            self.one_by_one(caps)
+        } else if let Some(tiles) = self.coop_tiles(caps) {
+            self.coop(tiles)
         } else {
             self.tiles(caps)
         }
@@ -168,27 +180,21 @@ impl Attention {
         (constants, grid, format!("{heads} query heads of {cols} columns"))
     }
 
-    /// Whether cooperative matrices can do it: a cache that they need not round, or may, in pages of whole tiles.
-    fn fits_coop(&self, caps: &Caps) -> bool {
-        let bytes = |tiles: u32| 128 * (16 * tiles + 8) + 14352;
-        caps.coop
-            && (self.kv.f16 || self.f16_tiles)
-            && self.kv.page % COOP_KEYS == 0
-            && self.coop_tiles().is_some_and(|t| bytes(t) <= caps.max_workgroup_bytes)
-    }
-
-    /// Tiles of 16 channels that a head takes in cooperative matrices.
-    fn coop_tiles(&self) -> Option<u32> {
-        COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)
+    /// How many tiles of 16 channels a head takes in cooperative matrices, if these can do it: for a cache that they
+    /// need not round, or may, in pages of whole tiles.
+    fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
+        let bytes = |tiles: u32| 2048 * tiles + 15376;
+        let may = caps.coop && (self.kv.f16 || self.f16_tiles) && self.kv.page % COOP_KEYS == 0;
+        let tiles = COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)?;
+        (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
 
     /// Many columns by cooperative matrices.
-    fn coop(&self) -> Chosen {
+    fn coop(&self, tiles: u32) -> Chosen {
         self.check()?;
-        let tiles = self.coop_tiles().expect("they were asked whether they fit");
         let (constants, grid, what) = self.tiled(COOP_ROWS);
         let kv = if self.kv.f16 { "f16" } else { "f32" };
-        let why = format!("cooperative matrices, {what} at once");
+        let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
         dispatch(COOP.name, &[Value::Word(kv), Value::Int(tiles)], constants, grid, why)
     }
 
@@ -202,7 +208,53 @@ impl Attention {
         dispatch(TILES.name, &[Value::Word(tile), Value::Int(runs)], constants, grid, why)
     }
 
-    /// Each column by itself.
+    /// Each column by itself, the best way there is.
+    fn one_by_one(&self, caps: &Caps) -> Chosen {
+        if self.fits_keys(caps) { self.keys(caps) } else { self.by_column(caps) }
+    }
+
+    /// Threads that share a key in `attention_keys`: eight channels each.
+    fn lanes(&self) -> u32 {
+        (self.kv.d / 8).next_power_of_two()
+    }
+
+    /// Whether every key finds its threads in one subgroup.
+    fn fits_keys(&self, caps: &Caps) -> bool {
+        caps.subgroup.is_some_and(|(min, max)| self.lanes() <= min && max <= 256)
+    }
+
+    /// Keys shared out to subgroups.
+    fn keys(&self, caps: &Caps) -> Chosen {
+        self.check()?;
+        let kv = &self.kv;
+        let gqa = self.n_head / kv.n_kv;
+        let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
+        // Heads of a group share what is read; but few workgroups would leave the device idle.
+        let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
+        while heads > 1 && 2 * groups(heads) <= ENOUGH_GROUPS {
+            heads /= 2;
+        }
+        let (least, most) = caps.subgroup.unwrap_or((1, 1));
+        // Each subgroup leaves its sums in workgroup memory.
+        let bytes = |wg: u32| wg / least * heads * (kv.d + 2) * 4;
+        let mut wg = (self.lanes() * KEYS_AT_ONCE).clamp(256, 512).min(caps.max_threads);
+        while wg > most && bytes(wg) > caps.max_workgroup_bytes {
+            wg /= 2;
+        }
+        let mut constants = self.constants();
+        constants.extend([
+            ("WG", wg.into()),
+            ("SG_MIN", least.into()),
+            ("LANES", self.lanes().into()),
+            ("SPLITS", self.splits.into()),
+        ]);
+        let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
+        let keys = wg / self.lanes();
+        let why = format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts", self.splits);
+        dispatch(KEYS.name, &[Value::Int(heads)], constants, grid, why)
+    }
+
+    /// Keys shared out to threads.
     fn by_column(&self, caps: &Caps) -> Chosen {
         self.check()?;
         let kv = &self.kv;
