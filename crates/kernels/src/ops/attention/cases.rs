@@ -229,9 +229,11 @@ fn many(f16: bool) -> Vec<Setting> {
     out
 }
 
-/// Register tiles in f32; those in f16 take the cases below.
+/// Register tiles.
 pub(super) fn tile_cases() -> Vec<Case> {
-    [true, false].into_iter().flat_map(many).map(|s| s.case(Attention::tiles, 1e-7)).collect()
+    let f32_tiles = [true, false].into_iter().flat_map(many).map(|s| s.case(Attention::tiles, 1e-7));
+    let rounded = [true, false].into_iter().flat_map(|f16| rounded(f16).step_by(3));
+    f32_tiles.chain(rounded.map(|s| s.case(Attention::tiles, 1e-6))).collect()
 }
 
 /// Cooperative matrices; elsewhere the register tiles do these, which is as good.
