@@ -11,7 +11,7 @@ override LDY: u32 = 64u;
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> step: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_PAGE: u32 = 1u;
@@ -231,17 +231,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         if (SPLITS == 1u) {
             o = o / den;
         } else {
-            let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 4u);
             at = part + c;
             if (c == 0u) {
                 // Parts have their maximum as an exponent of e.
-                y[part + D] = select(top * 0.6931471805599453, NO_KEY, den == 0.0);
-                y[part + D + 1u] = den;
+                y[(part + D) / 4u] = vec4<f32>(select(top * 0.6931471805599453, NO_KEY, den == 0.0), den, 0.0, 0.0);
             }
         }
-        y[at] = o.x;
-        y[at + 1u] = o.y;
-        y[at + 2u] = o.z;
-        y[at + 3u] = o.w;
+        y[at / 4u] = o;
     }
 }

@@ -13,10 +13,10 @@ var<workgroup> sums: array<f32, 256>;
 
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
-    let part = (group.y * N_HEAD + group.x) * SPLITS * (D + 2u);
+    let part = (group.y * N_HEAD + group.x) * SPLITS * (D + 4u);
     for (var s = tid; s < SPLITS; s += 256u) {
-        tops[s] = x[part + s * (D + 2u) + D];
-        dens[s] = x[part + s * (D + 2u) + D + 1u];
+        tops[s] = x[part + s * (D + 4u) + D];
+        dens[s] = x[part + s * (D + 4u) + D + 1u];
     }
     workgroupBarrier();
     var top = -3.0e38;
@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         var o = 0.0;
         if (g < n_group && c < D) {
             for (var s = g; s < SPLITS; s += n_group) {
-                o += exp(tops[s] - top) * x[part + s * (D + 2u) + c];
+                o += exp(tops[s] - top) * x[part + s * (D + 4u) + c];
             }
         }
         workgroupBarrier();

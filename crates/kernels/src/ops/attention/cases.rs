@@ -111,7 +111,7 @@ impl Setting {
         let cache = self.cache();
         let half = cache.len() / 2;
         let scale = 1.0 / (self.d as f32).sqrt();
-        let n_y = if self.splits == 1 { ldy } else { (self.n_head * self.splits) as usize * (du + 2) };
+        let n_y = if self.splits == 1 { ldy } else { (self.n_head * self.splits) as usize * (du + 4) };
         let before = random_values(5, n_y * self.cols.len());
         let mut values = before.clone();
         for (c, (seq, pos)) in self.cols.iter().enumerate() {

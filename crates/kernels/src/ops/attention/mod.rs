@@ -112,13 +112,14 @@ pub struct Attention {
 impl Attention {
     /// f32 values that the parts of one column take.
     pub fn parts_len(&self) -> u32 {
-        self.n_head * self.splits * (self.kv.d + 2)
+        self.n_head * self.splits * (self.kv.d + 4)
     }
 
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if heads do not group or channels are no multiple of 8 or more than 1024.
+    /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 or more than 1024, or columns begin
+    /// between four values.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
         if self.n_col == 1 || self.splits > 1 || self.kv.d > 64 * RUNS[RUNS.len() - 1] {
             self.one_by_one(caps)
@@ -147,6 +148,13 @@ impl Attention {
         }
         if kv.n_kv == 0 || self.n_head % kv.n_kv != 0 {
             return shape("query heads", "a multiple of the KV heads", self.n_head);
+        }
+        if self.ldq % 4 != 0 || self.ldy % 4 != 0 {
+            return shape(
+                "values from column to column",
+                "a multiple of 4",
+                if self.ldq % 4 != 0 { self.ldq } else { self.ldy },
+            );
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub fn attention<'a>(
     out.into_iter().map(|o| (o / den) as f32).collect()
 }
 
-/// What a split leaves of some keys: `[d]` unnormalised sums, the maximum of the scores, the denominator.
+/// What a split leaves of some keys: `[d]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
 pub fn part<'a>(
     q: &[f32],
     keys: Range<usize>,
@@ -29,6 +29,7 @@ pub fn part<'a>(
     let mut out = sums(q, keys, key, value, scale);
     let n = out.len();
     out.swap(n - 2, n - 1);
+    out.extend([0.0; 2]);
     out.into_iter().map(|v| v as f32).collect()
 }
 
