@@ -42,6 +42,9 @@ pub struct Op {
 pub static OPS: &[Op] = &[
     ops::argmax::OP,
     ops::attention::OP,
+    ops::attention::KEYS,
+    ops::attention::TILES,
+    ops::attention::COOP,
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::get_rows::OP,
