@@ -1999,7 +1999,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.add.f32.sg.2",
@@ -2008,7 +2008,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.glu.f32.base.4",
@@ -2089,7 +2089,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.add.f32.sg.2",
@@ -2098,7 +2098,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.glu.f32.base.4",
@@ -2161,7 +2161,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.add.f32.sg.2",
@@ -2170,7 +2170,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.glu.f32.base.4",
@@ -2233,7 +2233,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.f32.sg.2",
@@ -2242,7 +2242,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i16.base.2",
@@ -2251,7 +2251,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i16.sg.2",
@@ -2260,7 +2260,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i8.base.2",
@@ -2269,7 +2269,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.add.i8.sg.2",
@@ -2278,7 +2278,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.glu.f32.base.4",
@@ -2503,7 +2503,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.f32.sg.2",
@@ -2512,7 +2512,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i16.base.2",
@@ -2521,7 +2521,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i16.sg.2",
@@ -2530,7 +2530,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i8.base.2",
@@ -2539,7 +2539,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.i8.sg.2",
@@ -2548,7 +2548,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.glu.f32.base.4",
@@ -2827,7 +2827,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.f32.sg.2",
@@ -2836,7 +2836,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i16.base.2",
@@ -2845,7 +2845,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i16.sg.2",
@@ -2854,7 +2854,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i8.base.2",
@@ -2863,7 +2863,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.i8.sg.2",
@@ -2872,7 +2872,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.glu.f32.base.4",
@@ -3043,7 +3043,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.f32.sg.2",
@@ -3052,7 +3052,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i16.base.2",
@@ -3061,7 +3061,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i16.sg.2",
@@ -3070,7 +3070,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i8.base.2",
@@ -3079,7 +3079,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.add.i8.sg.2",
@@ -3088,7 +3088,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_f16: false,
         needs_coop: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "PARTS", "D", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.glu.f32.base.4",

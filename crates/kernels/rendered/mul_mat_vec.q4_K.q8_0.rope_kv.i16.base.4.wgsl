@@ -176,8 +176,8 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts. Without
-// branches, so that the loads of several calls are under way at once.
+// Four values of x, zeros past the end, normalised but for the root mean square. Without branches, so that the
+// loads of several calls are under way at once.
 fn quad_of(past: u32) -> vec4<f32> {
     let k = select(0u, past, past < K);
     var v = select(vec4<f32>(), load_x(k), past < K);

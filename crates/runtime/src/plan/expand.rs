@@ -520,7 +520,6 @@ impl Expander<'_> {
                         epilogue,
                         y0: at,
                         act: None,
-                        parts: None,
                         tune: None,
                     };
                     self.mat_vec(call, bind, name, n_byte)?.col(moved, n_flop);
@@ -589,7 +588,6 @@ impl Expander<'_> {
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
                 act: None,
-                parts: None,
                 tune: None,
             };
             let bind = vec![
@@ -652,7 +650,6 @@ impl Expander<'_> {
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
                     act: None,
-                    parts: None,
                     tune: None,
                 };
                 let mut bind = vec![
