@@ -88,12 +88,6 @@ fn load_x(i: u32) -> vec4<f32> {
     }
     return v;
 }
-// How much part s of a head weighs: (maximum, denominator) stand after all sums.
-fn part_stat(head: u32, s: u32) -> vec2<f32> {
-    let at = (K * PARTS) / 2u + head * PARTS + s;
-    let v = x[at / 2u];
-    return select(v.xy, v.zw, (at & 1u) != 0u);
-}
 fn affine(r: f32, row: u32) -> f32 {
     if (!AFFINE) {
         return r;
@@ -107,18 +101,20 @@ fn quad_of(k: u32) -> vec4<f32> {
         return vec4<f32>();
     }
     if (PARTS > 0u) {
-        let head = k / D;
+        // Of each part there are D sums, then the maximum and the denominator, then two words of padding.
+        let part0 = k / D * PARTS * (D / 4u + 1u);
         var top = -3.0e38;
         for (var s = 0u; s < PARTS; s++) {
-            top = max(top, part_stat(head, s).x);
+            top = max(top, x[part0 + s * (D / 4u + 1u) + D / 4u].x);
         }
         var den = 0.0;
         var v = vec4<f32>();
         for (var s = 0u; s < PARTS; s++) {
-            let stat = part_stat(head, s);
+            let at = part0 + s * (D / 4u + 1u);
+            let stat = x[at + D / 4u];
             let f = exp(stat.x - top);
             den += f * stat.y;
-            v += f * x[((head * PARTS + s) * D + k % D) / 4u];
+            v += f * x[at + (k % D) / 4u];
         }
         return v / den;
     }

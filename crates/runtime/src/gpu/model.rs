@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chaski_kernels::ops::adjust::{self, AdjustParams};
 use chaski_kernels::ops::sample::SampleParams;
 use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
 
@@ -107,6 +108,7 @@ struct ReadySegments {
     pick: ReadySegment,
     head_pick: ReadySegment,
     head_all: ReadySegment,
+    adjust: ReadySegment,
     argmax: ReadySegment,
     sample: ReadySegment,
 }
@@ -119,6 +121,7 @@ impl ReadySegments {
             &mut self.pick,
             &mut self.head_pick,
             &mut self.head_all,
+            &mut self.adjust,
             &mut self.argmax,
             &mut self.sample,
         ];
@@ -136,6 +139,7 @@ struct Buffers {
     ring: wgpu::Buffer,
     rope: wgpu::Buffer,
     sampler: wgpu::Buffer,
+    adjust: wgpu::Buffer,
     logits: wgpu::Buffer,
     logits_staging: wgpu::Buffer,
     ring_staging: Vec<wgpu::Buffer>,
@@ -153,6 +157,7 @@ impl Buffers {
             Slot::Ring => &self.ring,
             Slot::Rope => &self.rope,
             Slot::Sampler => &self.sampler,
+            Slot::Adjust => &self.adjust,
             Slot::Logits => &self.logits,
         }
     }
@@ -174,6 +179,8 @@ pub struct GpuModel {
     /// Tokens written to the ring so far.
     ring_at: u32,
     next_staging: usize,
+    /// Logits are adjusted before a token is chosen.
+    adjusts: bool,
     times: LoadTimes,
     ablation: Ablation,
 }
@@ -240,6 +247,7 @@ impl GpuModel {
             pick: ready(&segments.pick)?,
             head_pick: ready(&segments.head_pick)?,
             head_all: ready(&segments.head_all)?,
+            adjust: ready(&segments.adjust)?,
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
         };
@@ -263,6 +271,7 @@ impl GpuModel {
             gpu,
             ring_at: 0,
             next_staging: 0,
+            adjusts: false,
             times,
             ablation: Ablation::default(),
         })
@@ -388,6 +397,48 @@ impl GpuModel {
         self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &[0; 4]);
     }
 
+    /// Says what is done to the logits, in place, before each choice of a token until [`Self::clear_adjust`].
+    ///
+    /// `recent` are the tokens so far, the newest last; those that are chosen follow them on the device, so penalties
+    /// look back on both. To be called again when the sequence becomes another.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] for too many biases or a window longer than the ring.
+    pub fn set_adjust(&mut self, params: &AdjustParams, recent: &[u32]) -> Result<(), RuntimeError> {
+        let ring = self.config.ring;
+        let window = u64::from(ring.min(adjust::MAX_WINDOW));
+        for (what, found, limit) in [
+            ("biases of logits", params.bias.len() as u64, adjust::MAX_BIAS as u64),
+            ("tokens that penalties look back on", params.last_n.into(), window),
+        ] {
+            if found > limit {
+                return Err(RuntimeError::Limit { what, found, limit });
+            }
+        }
+        // The tokens so far take the places of older ones in the ring, as if they had been chosen. Readbacks under
+        // way have been copied by then: the queue keeps the order.
+        let n = recent.len().min(params.last_n as usize);
+        let (tail, first) = (&recent[recent.len() - n..], self.ring_at.wrapping_sub(n as u32));
+        let at = (first & (ring - 1)) as usize;
+        let (front, back) = tail.split_at(n.min(ring as usize - at));
+        let queue = &self.gpu.queue;
+        for (at, part) in [(at, front), (0, back)] {
+            if !part.is_empty() {
+                queue.write_buffer(&self.buffers.ring, 4 * at as u64, bytemuck::cast_slice(part));
+            }
+        }
+        // Profiles choose tokens that nobody counts.
+        queue.write_buffer(&self.buffers.step, 4 * step::RING as u64, bytemuck::bytes_of(&self.ring_at));
+        queue.write_buffer(&self.buffers.adjust, 0, bytemuck::cast_slice(&params.words(first)));
+        self.adjusts = true;
+        Ok(())
+    }
+
+    /// Leaves the logits as they are from now on.
+    pub fn clear_adjust(&mut self) {
+        self.adjusts = false;
+    }
+
     /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
     ///
     /// # Errors
@@ -484,22 +535,28 @@ impl GpuModel {
 
     /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
     ///
+    /// With [`Self::set_adjust`] the logits are others afterwards.
+    ///
     /// # Errors
     /// Device errors.
     pub fn choose(&mut self, choose: Choose) -> Result<Ticket, RuntimeError> {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, self.chooser(choose), 1);
+            self.record_choice(&mut pass, choose);
         }
         self.read_back(encoder, 1)
     }
 
-    fn chooser(&self, choose: Choose) -> &ReadySegment {
-        match choose {
+    fn record_choice(&self, pass: &mut wgpu::ComputePass<'_>, choose: Choose) {
+        if self.adjusts {
+            self.record(pass, &self.ready.adjust, 1);
+        }
+        let chooser = match choose {
             Choose::Greedy => &self.ready.argmax,
             Choose::Sample => &self.ready.sample,
-        }
+        };
+        self.record(pass, chooser, 1);
     }
 
     /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any.
@@ -521,7 +578,7 @@ impl GpuModel {
                 let d = self.decode_at(pos + i);
                 self.record(&mut pass, &d.body, 1);
                 self.record(&mut pass, &d.head, 1);
-                self.record(&mut pass, self.chooser(choose), 1);
+                self.record_choice(&mut pass, choose);
             }
         }
         self.read_back(encoder, n)
@@ -638,7 +695,8 @@ impl GpuModel {
 
 fn all_segments(s: &Segments) -> Vec<&Segment> {
     let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    decode.chain([&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.argmax, &s.sample]).collect()
+    let rest = [&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.adjust, &s.argmax, &s.sample];
+    decode.chain(rest).collect()
 }
 
 fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
@@ -696,6 +754,7 @@ async fn make_buffers(
         ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
         rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
         sampler: gpu.buffer("sampler", 32, storage).await?,
+        adjust: gpu.buffer("biases and penalties", 4 * adjust::N_WORD as u64, storage).await?,
         logits: gpu.buffer("logits", logits, storage).await?,
         logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
         ring_staging,
@@ -715,7 +774,7 @@ fn memory_of(b: &Buffers) -> Memory {
             item("activations", &mut b.acts.iter().chain([&b.no_aux])),
             item("logits", &mut [&b.logits].into_iter()),
             item("rotation tables", &mut [&b.rope].into_iter()),
-            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler].into_iter()),
+            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler, &b.adjust].into_iter()),
             item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
         ],
     }
