@@ -41,6 +41,7 @@ fn generate(
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
     let mut text = String::new();
+    while !answering.interrupted() && pollster::block_on(generation.prompt())? {}
     while !answering.interrupted() {
         let Some(piece) = pollster::block_on(generation.next())? else { break };
         sink(&piece)?;

@@ -53,7 +53,7 @@ pub(super) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
             (!tame, "a penalty is too large"),
         ])?;
     }
-    let adjust = (penalizes || !bias.is_empty()).then(|| AdjustParams {
+    let adjust = (penalizes || !bias.is_empty()).then_some(AdjustParams {
         last_n: if penalizes { p.penalty_last_n as u32 } else { 0 },
         repeat: p.penalty_repeat,
         freq: p.penalty_freq,

@@ -105,6 +105,9 @@ pub struct Generation<'a> {
     tokenizer: &'a Tokenizer,
     options: GenerateOptions,
     chooser: Chooser,
+    /// What of the prompt has to be run, and how much of it has been sent.
+    prompt: Vec<u32>,
+    at: usize,
     stream: TextStream,
     stop: StopStrings,
     /// Groups under way on the device, and when each was sent.
@@ -131,7 +134,9 @@ const GROUP_TIME: Duration = Duration::from_millis(25);
 const MAX_GROUP: u32 = 16;
 
 impl<'a> Generation<'a> {
-    /// Runs the prompt (all tokens of the sequence; what the cache has of them is not run again) and starts.
+    /// Starts with a prompt: all tokens of the sequence; what the cache has of them is not run again.
+    ///
+    /// As much of it is sent to the device as can be done soon; [`Self::next`] sends the rest.
     ///
     /// # Errors
     /// [`ModelError`] for unknown tokens, a prompt that fills the context, or a device that fails.
@@ -149,12 +154,10 @@ impl<'a> Generation<'a> {
         let same =
             runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
         runner.truncate(same);
-        let software = runner.gpu().is_none_or(|g| g.gpu().caps().software);
+        runner.check_prompt(&prompt[same..])?;
         let mut options = options;
         let chooser = choose_where(runner, Sampler::new(options.sampler.clone(), tokenizer), prompt)?;
-        let room = runner.n_ctx() as usize - prompt.len().min(runner.n_ctx() as usize);
         options.max_tokens = Some(options.max_tokens.unwrap_or(usize::MAX));
-        runner.prefill(&prompt[same..])?;
         let mut g = Generation {
             interval: if options.interval > 0 { options.interval.min(MAX_GROUP) } else { 1 },
             stop: StopStrings::new(options.stop.iter().cloned()),
@@ -165,6 +168,8 @@ impl<'a> Generation<'a> {
             tokenizer,
             options,
             chooser,
+            prompt: prompt[same..].to_vec(),
+            at: 0,
             tickets: VecDeque::new(),
             ready: VecDeque::new(),
             n_sent: 0,
@@ -177,16 +182,44 @@ impl<'a> Generation<'a> {
         };
         if g.options.max_tokens == Some(0) {
             g.finish = Some(Finish::Length);
-        } else if let Chooser::Device(choose) = g.chooser {
-            let gpu = g.runner.gpu_mut().expect("the device chooses only on a device");
-            g.tickets.push_back(gpu.choose(choose)?);
-            g.n_sent = 1;
-            // Software devices run at once what they are sent: nothing is gained by sending ahead.
-            if !software {
-                g.send(room)?;
-            }
+        }
+        while g.at < g.prompt.len() && g.runner.has_room() {
+            g.send_prompt()?;
         }
         Ok(g)
+    }
+
+    /// Runs some more of the prompt: a piece that takes a fraction of a second. `false` once all of it is under way.
+    ///
+    /// [`Self::next`] does this by itself; who wants to stop in the middle of a long prompt calls it first, until there
+    /// is no more, and drops the generation to stop.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn prompt(&mut self) -> Result<bool, ModelError> {
+        if self.at < self.prompt.len() {
+            self.runner.room().await?;
+            self.send_prompt()?;
+        }
+        Ok(self.at < self.prompt.len())
+    }
+
+    /// Sends a piece of the prompt; after the last one, the choice of the first token.
+    fn send_prompt(&mut self) -> Result<(), ModelError> {
+        self.at = self.runner.prefill_piece(&self.prompt, self.at)?;
+        if let (Chooser::Device(choose), None, true) =
+            (&self.chooser, self.finish, self.at == self.prompt.len())
+        {
+            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
+            // Software devices run at once what they are sent: nothing is gained by sending ahead.
+            let software = gpu.gpu().caps().software;
+            self.tickets.push_back(gpu.choose(*choose)?);
+            self.n_sent = 1;
+            if !software {
+                self.send(self.room())?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends the next group of tokens if there is room for one.
@@ -215,6 +248,7 @@ impl<'a> Generation<'a> {
     /// # Errors
     /// Device errors; logits that are not finite.
     pub async fn next(&mut self) -> Result<Option<Piece>, ModelError> {
+        while self.prompt().await? {}
         if self.finish.is_some() {
             return Ok(None);
         }

@@ -10,10 +10,11 @@ use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
 
 use super::device::Gpu;
 use super::load::{self, Progress, Stage, Tensors};
+use super::pace::Pace;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
-use crate::plan::{Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
+use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
 use crate::platform::{Aside, Clock};
 
 /// How the next token is chosen on the device.
@@ -181,6 +182,7 @@ pub struct GpuModel {
     next_staging: usize,
     /// Logits are adjusted before a token is chosen.
     adjusts: bool,
+    pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
 }
@@ -272,6 +274,7 @@ impl GpuModel {
             ring_at: 0,
             next_staging: 0,
             adjusts: false,
+            pace: Pace::new(tile_of(&segments.prefill)),
             times,
             ablation: Ablation::default(),
         })
@@ -445,13 +448,53 @@ impl GpuModel {
     /// [`RuntimeError::Limit`] past the context; device errors.
     pub fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
         self.check_room(tokens.len(), pos)?;
-        let chunk = self.config.max_col as usize;
-        let n_chunk = tokens.len().div_ceil(chunk);
-        for (i, part) in tokens.chunks(chunk).enumerate() {
-            let want = if last && i + 1 == n_chunk { Want::Last } else { Want::None };
-            self.run_chunk(part, pos + (i * chunk) as u32, want)?;
+        let mut at = 0;
+        while at < tokens.len() {
+            self.pace.probe(&self.gpu);
+            at = self.prefill_piece(tokens, at, pos, last)?;
         }
         Ok(())
+    }
+
+    /// Sends the next piece of [`Self::prefill`], of which `at` tokens have been sent, and returns how many are sent then.
+    ///
+    /// A piece is as much of a chunk as the device runs in the time that [`Self::set_prompt_bound`] allows. Nobody waits
+    /// here: see [`Self::has_room`] and [`Self::room`].
+    ///
+    /// # Errors
+    /// As [`Self::prefill`].
+    pub fn prefill_piece(
+        &mut self,
+        tokens: &[u32],
+        at: usize,
+        pos: u32,
+        last: bool,
+    ) -> Result<usize, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let chunk = self.config.max_col as usize;
+        let left = (chunk - at % chunk).min(tokens.len().saturating_sub(at));
+        let end = at + self.pace.n_col(left);
+        let want = if last && end == tokens.len() { Want::Last } else { Want::None };
+        self.run_chunk(&tokens[at..end], pos + at as u32, want)?;
+        Ok(end)
+    }
+
+    /// Whether the device should get another piece of a prompt now; does not wait.
+    pub fn has_room(&mut self) -> bool {
+        self.pace.has_room(&self.gpu)
+    }
+
+    /// Waits until the device should get another piece of a prompt.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn room(&mut self) -> Result<(), RuntimeError> {
+        self.pace.room(&self.gpu).await
+    }
+
+    /// What a submission of a prompt may take, about; 100 ms if nothing is said.
+    pub fn set_prompt_bound(&mut self, bound: Duration) {
+        self.pace.set_bound(bound);
     }
 
     fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
@@ -487,13 +530,23 @@ impl GpuModel {
             (false, Want::Last) => (&r.prefill, &[&r.pick, &r.head_pick]),
             (false, Want::None) => (&r.prefill, &[]),
         };
-        let mut encoder = self.encoder();
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, body, n);
-            head.iter().for_each(|s| self.record(&mut pass, s, n));
+        let n_cut = if n == 1 { 1 } else { self.pace.n_cut(tokens.len()) };
+        let mut cuts = body.chunks(body.len().div_ceil(n_cut).max(1)).peekable();
+        let mut index = None;
+        while let Some(cut) = cuts.next() {
+            let mut encoder = self.encoder();
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                self.record(&mut pass, cut, n);
+                if cuts.peek().is_none() {
+                    head.iter().for_each(|s| self.record(&mut pass, s, n));
+                }
+            }
+            index = Some(self.gpu.submit(Some(encoder)));
         }
-        self.gpu.submit(Some(encoder));
+        if let (Some(index), true) = (index, n > 1) {
+            self.pace.sent(&self.gpu, tokens.len(), index);
+        }
         self.gpu.check()
     }
 
@@ -501,7 +554,7 @@ impl GpuModel {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
-    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &ReadySegment, n_col: u32) {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
         for r in segment {
             pass.set_pipeline(&r.compiled.pipeline);
             if self.ablation == Ablation::default() {
@@ -691,6 +744,15 @@ impl GpuModel {
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
         self.write_columns(tokens, pos);
     }
+}
+
+/// Columns of which the products of a segment make a multiple in any case.
+fn tile_of(segment: &Segment) -> usize {
+    let tile = |p: &Planned| match p.columns {
+        Columns::XTiles(tile) => tile as usize,
+        _ => 1,
+    };
+    segment.iter().map(tile).max().unwrap_or(1)
 }
 
 fn all_segments(s: &Segments) -> Vec<&Segment> {
