@@ -532,7 +532,7 @@ impl GpuModel {
         };
         let n_cut = if n == 1 { 1 } else { self.pace.n_cut(tokens.len()) };
         let mut cuts = body.chunks(body.len().div_ceil(n_cut).max(1)).peekable();
-        let mut index = None;
+        let (start, mut index) = (web_time::Instant::now(), None);
         while let Some(cut) = cuts.next() {
             let mut encoder = self.encoder();
             {
@@ -545,7 +545,7 @@ impl GpuModel {
             index = Some(self.gpu.submit(Some(encoder)));
         }
         if let (Some(index), true) = (index, n > 1) {
-            self.pace.sent(&self.gpu, tokens.len(), index);
+            self.pace.sent(&self.gpu, tokens.len(), start, index);
         }
         self.gpu.check()
     }

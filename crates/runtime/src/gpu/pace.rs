@@ -75,8 +75,8 @@ impl Pace {
         time.map_or(FIRST_CUTS, |t| t.ceil().clamp(1.0, 1e6) as usize)
     }
 
-    /// A piece was sent.
-    pub(super) fn sent(&mut self, gpu: &Gpu, n_col: usize, index: wgpu::SubmissionIndex) {
+    /// A piece was sent, beginning at `at`: before the submission, since some devices work while they are given it.
+    pub(super) fn sent(&mut self, gpu: &Gpu, n_col: usize, at: Instant, index: wgpu::SubmissionIndex) {
         // Those who never wait for room would have a long list otherwise.
         self.learn(cfg!(target_arch = "wasm32"));
         let (keeper, done) = promise();
@@ -87,7 +87,7 @@ impl Pace {
             keeper.keep(());
         });
         let alone = self.sent.is_empty();
-        self.sent.push_back(Sent { n_col, at: Instant::now(), alone, index, done });
+        self.sent.push_back(Sent { n_col, at, alone, index, done });
     }
 
     /// Learns from pieces that have ended. `seen`: their callbacks ran as they did; otherwise they may have ended
