@@ -70,9 +70,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end), in whole runs of WG.
+    // Keys of this split: [start, end).
     let n_key = col_pos(col) + 1u;
-    let span = ((n_key + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG;
+    let span = (n_key + SPLITS - 1u) / SPLITS;
     let start = min(split * span, n_key);
     let end = min(start + span, n_key);
 
@@ -227,7 +227,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -236,6 +236,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max0;
                 y[part + D + 1u] = den0;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -253,7 +255,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -262,6 +264,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max1;
                 y[part + D + 1u] = den1;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }

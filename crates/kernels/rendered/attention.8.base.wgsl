@@ -70,9 +70,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end), in whole runs of WG.
+    // Keys of this split: [start, end).
     let n_key = col_pos(col) + 1u;
-    let span = ((n_key + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG;
+    let span = (n_key + SPLITS - 1u) / SPLITS;
     let start = min(split * span, n_key);
     let end = min(start + span, n_key);
 
@@ -399,7 +399,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -408,6 +408,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max0;
                 y[part + D + 1u] = den0;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -425,7 +427,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -434,6 +436,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max1;
                 y[part + D + 1u] = den1;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -451,7 +455,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -460,6 +464,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max2;
                 y[part + D + 1u] = den2;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -477,7 +483,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -486,6 +492,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max3;
                 y[part + D + 1u] = den3;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -503,7 +511,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -512,6 +520,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max4;
                 y[part + D + 1u] = den4;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -529,7 +539,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -538,6 +548,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max5;
                 y[part + D + 1u] = den5;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -555,7 +567,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -564,6 +576,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max6;
                 y[part + D + 1u] = den6;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -581,7 +595,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -590,6 +604,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max7;
                 y[part + D + 1u] = den7;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }

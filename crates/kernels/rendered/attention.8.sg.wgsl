@@ -70,9 +70,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end), in whole runs of WG.
+    // Keys of this split: [start, end).
     let n_key = col_pos(col) + 1u;
-    let span = ((n_key + SPLITS - 1u) / SPLITS + WG - 1u) / WG * WG;
+    let span = (n_key + SPLITS - 1u) / SPLITS;
     let start = min(split * span, n_key);
     let end = min(start + span, n_key);
 
@@ -419,7 +419,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -428,6 +428,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max0;
                 y[part + D + 1u] = den0;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -445,7 +447,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -454,6 +456,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max1;
                 y[part + D + 1u] = den1;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -471,7 +475,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -480,6 +484,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max2;
                 y[part + D + 1u] = den2;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -497,7 +503,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -506,6 +512,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max3;
                 y[part + D + 1u] = den3;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -523,7 +531,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -532,6 +540,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max4;
                 y[part + D + 1u] = den4;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -549,7 +559,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -558,6 +568,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max5;
                 y[part + D + 1u] = den5;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -575,7 +587,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -584,6 +596,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max6;
                 y[part + D + 1u] = den6;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }
@@ -601,7 +615,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 2u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
@@ -610,6 +624,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             if (tid == 0u) {
                 y[part + D] = max7;
                 y[part + D + 1u] = den7;
+                y[part + D + 2u] = 0.0;
+                y[part + D + 3u] = 0.0;
             }
         }
     }

@@ -6,8 +6,6 @@ override SUBS: u32 = 1u;
 override PART: u32 = 64u;
 override PASSES: u32 = 1u;
 override BATCH: u32 = 1u;
-override PARTS: u32 = 0u;
-override D: u32 = 64u;
 override SLOTS: u32 = 1u;
 override K: u32 = 256u;
 override M: u32 = 1u;
@@ -64,7 +62,7 @@ fn part_sum(row: u32, n_sub: u32) -> f32 {
 }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
-    if (RAGGED && i + 4u > K) {
+    if (RAGGED) {
         v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
     }
     return v;
@@ -76,30 +74,11 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
-fn quad_of(k: u32) -> vec4<f32> {
-    if (k >= K) {
-        return vec4<f32>();
-    }
-    if (PARTS > 0u) {
-        // Of each part there are D sums, then the maximum and the denominator, then two words of padding.
-        let part0 = k / D * PARTS * (D / 4u + 1u);
-        var top = -3.0e38;
-        for (var s = 0u; s < PARTS; s++) {
-            top = max(top, x[part0 + s * (D / 4u + 1u) + D / 4u].x);
-        }
-        var den = 0.0;
-        var v = vec4<f32>();
-        for (var s = 0u; s < PARTS; s++) {
-            let at = part0 + s * (D / 4u + 1u);
-            let stat = x[at + D / 4u];
-            let f = exp(stat.x - top);
-            den += f * stat.y;
-            v += f * x[at + (k % D) / 4u];
-        }
-        return v / den;
-    }
-    var v = load_x(k);
+// Four values of x, zeros past the end, normalised but for the root mean square. Without branches, so that the
+// loads of several calls are under way at once.
+fn quad_of(past: u32) -> vec4<f32> {
+    let k = select(0u, past, past < K);
+    var v = select(vec4<f32>(), load_x(k), past < K);
     if (NORM) {
         ss += dot(v, v);
         v *= aux[k / 4u];

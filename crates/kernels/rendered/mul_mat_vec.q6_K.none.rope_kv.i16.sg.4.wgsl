@@ -146,7 +146,7 @@ fn team_sum(v: f32) -> f32 {
 }
 fn load_x(i: u32) -> vec4<f32> {
     var v = x[i / 4u];
-    if (RAGGED && i + 4u > K) {
+    if (RAGGED) {
         v = select(v, vec4<f32>(), vec4<u32>(i, i + 1u, i + 2u, i + 3u) >= vec4<u32>(K));
     }
     return v;
@@ -158,12 +158,11 @@ fn affine(r: f32, row: u32) -> f32 {
     let at = AFF + 2u * row;
     return r * aux[at / 4u][at % 4u] + aux[(at + 1u) / 4u][(at + 1u) % 4u];
 }
-// Four values of x, zeros past the end: normalised but for the root mean square, or joined from parts.
-fn quad_of(k: u32) -> vec4<f32> {
-    if (k >= K) {
-        return vec4<f32>();
-    }
-    var v = load_x(k);
+// Four values of x, zeros past the end, normalised but for the root mean square. Without branches, so that the
+// loads of several calls are under way at once.
+fn quad_of(past: u32) -> vec4<f32> {
+    let k = select(0u, past, past < K);
+    var v = select(vec4<f32>(), load_x(k), past < K);
     if (NORM) {
         ss += dot(v, v);
         v *= aux[k / 4u];

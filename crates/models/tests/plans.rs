@@ -466,6 +466,41 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
     });
 }
 
+/// Whether a kernel takes `x` in f16, and whether it leaves `y` so, as its name says.
+fn halves(p: &Planned) -> (bool, bool) {
+    let words: Vec<&str> = p.dispatch.kernel.name.split('.').collect();
+    match words[0] {
+        "mul_mat_coop" => (words[2] == "f16", false),
+        "rms_norm" | "glu" => (false, words.contains(&"f16x4")),
+        _ => (false, false),
+    }
+}
+
+#[test]
+fn every_activation_is_read_as_it_was_written() {
+    let mut n_half = 0;
+    every_case(|case, caps, config, made| {
+        for (what, run, _) in runs(&made.segments, config) {
+            let mut written: BTreeMap<usize, bool> = BTreeMap::new();
+            for p in run {
+                let case = format!("{case}, {what}, {} of {}", p.dispatch.kernel.name, p.part);
+                let (reads, writes) = halves(p);
+                for (name, slot) in p.bind.iter().filter(|b| b.0 != "y") {
+                    let Slot::Act(i) = slot else { continue };
+                    let half = written.get(i).copied().expect("a value that an earlier dispatch wrote");
+                    assert_eq!(half, reads && *name == "x", "{case}: `{name}` is f16");
+                    n_half += usize::from(half);
+                }
+                if let Some(Slot::Act(i)) = bound(p, "y") {
+                    written.insert(i, writes);
+                    assert!(!writes || caps.coop, "{case}: f16 without cooperative matrices");
+                }
+            }
+        }
+    });
+    assert!(n_half > 100, "{n_half} reads of f16");
+}
+
 #[test]
 fn work_counts_every_weight_once_and_every_key() {
     every_case(|case, _, config, made| {

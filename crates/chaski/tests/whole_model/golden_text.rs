@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use chaski::kernels::FeatureSet;
-use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, KvType, Source};
+use chaski::kernels::{Act, FeatureSet, MatVecTune, ProductClass, Tuning};
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Inputs, KvType, Source};
 
 use crate::common::{Failures, Timed, build, fixture, greedy, read_json, read_text, test_data, text};
 
@@ -76,6 +76,24 @@ fn embedded_model_tells_the_whole_golden_text() {
     failures.conclude();
 }
 
+/// What a tuner might find on a large GPU.
+fn spread(act: Act) -> Tuning {
+    let mut tuning = Tuning::default();
+    for (format, epilogue, n_row, n_col) in [
+        ("q4_K", "glu", 1536, 256),
+        ("q4_K", "add", 256, 256),
+        ("q4_K", "add", 256, 768),
+        ("q6_K", "add", 256, 768),
+        ("q6_K", "store", 2048, 256),
+        ("q4_K", "rope_kv", 512, 256),
+        ("q4_K+q6_K", "rope_kv", 512, 256),
+    ] {
+        let class = ProductClass { format: format.into(), epilogue: epilogue.into(), n_row, n_col };
+        tuning.set(class, MatVecTune { fill: 1 << 16, team: 512, act });
+    }
+    tuning
+}
+
 /// A change of the default settings.
 type Change = (&'static str, fn(EngineBuilder) -> EngineBuilder, fn(GenerateOptions) -> GenerateOptions);
 
@@ -97,6 +115,10 @@ const CHANGES: &[Change] = &[
     ("no features", |b| b.feature_set(FeatureSet::Base), same),
     ("bounds checks", |b| b.checked(true), same),
     ("no features, bounds checks", |b| b.feature_set(FeatureSet::Base).checked(true), same),
+    ("inputs in 16 bits", |b| b.inputs(Inputs::I16), same),
+    ("inputs in 16 bits, no features", |b| b.inputs(Inputs::I16).feature_set(FeatureSet::Base), same),
+    ("inputs in 16 bits, as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::I16)), same),
+    ("as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::F32)), same),
     ("processor", |b| b.device(DeviceChoice::Cpu), same),
 ];
 

@@ -121,10 +121,10 @@ impl<'a> Bench<'a> {
         Ok(samples)
     }
 
-    /// Runs a short piece of a test, so that drivers have everything in place.
+    /// Runs a short piece of a test, so that drivers have everything in place and clocks have risen.
     pub(super) fn warm_up(&mut self, test: &Test) -> anyhow::Result<()> {
         // The whole prompt: kernels of the last, shorter chunk may be other ones.
-        let short = Test { n_prompt: test.n_prompt, n_gen: test.n_gen.min(1), n_depth: 0 };
+        let short = Test { n_prompt: test.n_prompt, n_gen: test.n_gen.min(32), n_depth: 0 };
         self.once(&short).map(drop)
     }
 

@@ -746,10 +746,10 @@ impl GpuModel {
     }
 }
 
-/// Columns of which the products of a segment make a multiple in any case.
+/// Columns of which the products and attention of a segment make a multiple in any case; tiles are powers of two.
 fn tile_of(segment: &Segment) -> usize {
     let tile = |p: &Planned| match p.columns {
-        Columns::XTiles(tile) => tile as usize,
+        Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
         _ => 1,
     };
     segment.iter().map(tile).max().unwrap_or(1)

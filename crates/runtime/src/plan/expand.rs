@@ -21,11 +21,12 @@ use super::group::Groups;
 use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
 use crate::graph::{Graph, ValueId};
 
-/// Into how many ranges attention splits the keys of one column: (sequences up to so many tokens, ranges).
+/// Into how many ranges attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
+/// heads together).
 ///
-/// One column alone keeps few workgroups busy, so longer sequences are split; each range wants at least one run of
-/// keys, and joining the ranges is a dispatch more.
-const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 16), (u32::MAX, 32)];
+/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the ranges is a dispatch more,
+/// and takes longer the more there are. Measured on an H200, which has 132 multiprocessors.
+const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 64), (u32::MAX, 128)];
 
 /// Values from column to column of an activation of this width.
 fn ld(width: u32) -> u32 {
@@ -79,7 +80,7 @@ pub fn plan(
         half: vec![false; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
-        splits: 1,
+        spread: 1,
         logits,
         ld_logits,
     };
@@ -106,10 +107,10 @@ pub fn plan(
     s.head_pick = e.head(head, 1)?;
 
     let mut covered = 0;
-    for (max_key, splits) in SPLITS {
+    for (max_key, groups) in SPLITS {
         if covered < config.n_ctx {
             e.reset();
-            e.splits = splits;
+            e.spread = groups;
             let body = e.body(body, head, 1)?;
             s.decode.push(DecodePlan { max_key, body, head: e.head(head, 1)? });
             covered = max_key;
@@ -237,8 +238,8 @@ struct Expander<'a> {
     out: Segment,
     /// Columns at most.
     n_col: u32,
-    /// Ranges of keys of one column.
-    splits: u32,
+    /// Workgroups for attention of one column.
+    spread: u32,
     logits: ValueId,
     ld_logits: u32,
 }
@@ -526,7 +527,6 @@ impl Expander<'_> {
                         epilogue,
                         y0: at,
                         act: None,
-                        parts: None,
                         tune: None,
                     };
                     self.mat_vec(call, bind, name, n_byte)?.col(moved, n_flop);
@@ -595,7 +595,6 @@ impl Expander<'_> {
                 epilogue: Epilogue::Swiglu,
                 y0: 0,
                 act: None,
-                parts: None,
                 tune: None,
             };
             let bind = vec![
@@ -658,7 +657,6 @@ impl Expander<'_> {
                     epilogue: Epilogue::RopeKv(cells),
                     y0: 0,
                     act: None,
-                    parts: None,
                     tune: None,
                 };
                 let mut bind = vec![
@@ -711,11 +709,12 @@ impl Expander<'_> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(kv_layer.n_kv, kv_layer.d);
-        let splits = if self.n_col == 1 { self.splits } else { 1 };
+        let splits = if self.n_col == 1 { (self.spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
-        let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col };
+        let f16_tiles = self.config.f16_tiles;
+        let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
         let dispatch = call.dispatch(self.caps)?;
-        let columns = self.many(Columns::Z);
+        let columns = self.many(call.tile_cols(&dispatch).map_or(Columns::Z, Columns::YTiles));
         // Keys and values are read once for all heads that share them; a score and its value are two products each.
         let (wide, per_key) = (n_head * kv.d, kv_bytes(&kv, 2 * kv.n_kv * kv.d));
         let per_pair = 4 * u64::from(wide);

@@ -141,6 +141,8 @@ pub enum Columns {
     Y,
     /// Along x, in tiles of so many.
     XTiles(u32),
+    /// Along y, in tiles of so many.
+    YTiles(u32),
     /// Along z.
     Z,
 }
@@ -214,6 +216,7 @@ impl Planned {
             Columns::X => g[0] = n,
             Columns::Y => g[1] = n,
             Columns::XTiles(tile) => g[0] = n.div_ceil(tile),
+            Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
             Columns::Z => g[2] = n,
         }
         g

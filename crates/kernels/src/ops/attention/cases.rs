@@ -1,75 +1,247 @@
-//! Cases of `attention`.
+//! Cases of `attention`, `attention_tiles` and `attention_coop`.
 
 use super::{Attention, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::kv::KvLayout;
-use crate::ops::rope_kv::cases::World;
-use crate::rope::{Rope, RopePairing};
+use crate::step;
 
-pub(super) fn cases() -> Vec<Case> {
-    let mut out = Vec::new();
-    for f16 in [true, false] {
-        for d in [8, 40, 64, 80, 128, 192, 256, 512] {
-            out.push(case(4, 2, d, f16, 1, &[0, 1, 40]));
-        }
-        for (n_head, n_kv) in [(1, 1), (4, 4), (8, 2), (6, 2), (16, 1), (12, 1), (10, 2)] {
-            out.push(case(n_head, n_kv, 64, f16, 1, &[112]));
-            out.push(case(n_head, n_kv, 32, f16, 1, &[63, 64, 65]));
-        }
-        out.push(case(4, 2, 64, f16, 1, &(90..123).collect::<Vec<_>>()));
-    }
-    out
-}
+/// A column: its sequence and its position there.
+type Column = (u32, u32);
 
-fn case(n_head: u32, n_kv: u32, d: u32, f16: bool, splits: u32, pos: &[u32]) -> Case {
-    let (call, q, world, cache, values) = setting(n_head, n_kv, d, f16, splits, pos);
-    Case::new(
-        format!("h{n_head}/{n_kv} d{d} f16{f16} n{} pos{}", pos.len(), pos[0]),
-        move |caps| call.dispatch(caps),
-        vec![
-            CaseBuffer::input("q", &q),
-            CaseBuffer::input("kv", &world.cache_words(&cache)),
-            CaseBuffer::input("step", &world.step),
-            CaseBuffer::output("y", &vec![0.0f32; values.len()], Expected::F32 { values, max_nmse: 1e-7 }),
-        ],
-    )
-}
-
-/// Queries, a filled cache and the result for the columns at `pos`.
-fn setting(
+/// What a case is about.
+#[derive(Clone)]
+struct Setting {
     n_head: u32,
     n_kv: u32,
     d: u32,
     f16: bool,
+    page: u32,
     splits: u32,
-    pos: &[u32],
-) -> (Attention, Vec<f32>, World, Vec<f32>, Vec<f32>) {
-    let pages_at = 16 + 4 * pos.len() as u32;
-    let kv = KvLayout { n_kv, d, f16, n_page: 4, page: 32, pages_per_seq: 4, pages_at };
-    let world = World::new(&Rope::plain(4, RopePairing::Norm, 1e4), kv, pos);
-    let mut cache = random_values(9, world.n_value());
-    if f16 {
-        cache.iter_mut().for_each(|v| *v = half::f16::from_f32(*v).to_f32());
+    cols: Vec<Column>,
+    f16_tiles: bool,
+    /// Queries and cache are f16 values, whatever they are stored as.
+    exact: bool,
+}
+
+impl Setting {
+    fn new(n_head: u32, n_kv: u32, d: u32, f16: bool, pos: impl IntoIterator<Item = u32>) -> Self {
+        let cols = pos.into_iter().map(|p| (0, p)).collect();
+        Setting { n_head, n_kv, d, f16, page: 32, splits: 1, cols, f16_tiles: false, exact: false }
     }
-    let (hd, du) = ((n_head * d) as usize, d as usize);
-    let q = random_values(4, hd * pos.len());
-    let scale = 1.0 / (d as f32).sqrt();
-    let mut values = Vec::new();
-    for (c, p) in pos.iter().enumerate() {
-        for h in 0..n_head {
-            let kv_head = h / (n_head / n_kv);
-            let at = |j: usize| world.cell(j as u32, kv_head);
-            let half = world.n_value() / 2;
-            values.extend(reference::attention(
-                &q[c * hd + h as usize * du..][..du],
-                *p as usize + 1,
-                |j| &cache[at(j)..at(j) + du],
-                |j| &cache[half + at(j)..half + at(j) + du],
-                scale,
-            ));
+
+    fn n_seq(&self) -> u32 {
+        self.cols.iter().map(|c| c.0).max().unwrap_or(0) + 1
+    }
+
+    fn kv(&self) -> KvLayout {
+        let longest = self.cols.iter().map(|c| c.1 + 1).max().unwrap_or(1);
+        // One page that no sequence has lies before all others.
+        let pages_per_seq = longest.div_ceil(self.page);
+        KvLayout {
+            n_kv: self.n_kv,
+            d: self.d,
+            f16: self.f16,
+            n_page: self.n_seq() * pages_per_seq + 1,
+            page: self.page,
+            pages_per_seq,
+            pages_at: step::pages_at(self.cols.len()) as u32,
         }
     }
-    let call =
-        Attention { n_head, kv, scale, splits, ldq: hd as u32, ldy: hd as u32, n_col: pos.len() as u32 };
-    (call, q, world, cache, values)
+
+    /// Index of channel 0 of a cell, in values. The pages of all sequences lie in reverse order.
+    fn cell(&self, seq: u32, pos: u32, head: u32) -> usize {
+        let kv = self.kv();
+        let page = kv.n_page - 1 - (seq * kv.pages_per_seq + pos / kv.page);
+        (((page * kv.n_kv + head) * kv.page + pos % kv.page) * kv.d) as usize
+    }
+
+    fn step(&self) -> Vec<u32> {
+        let kv = self.kv();
+        let n_seq = self.n_seq();
+        let mut words = vec![0; step::n_word(self.cols.len(), n_seq as usize, kv.pages_per_seq as usize)];
+        words[step::N_COL] = self.cols.len() as u32;
+        for (c, (seq, pos)) in self.cols.iter().enumerate() {
+            words[step::HEADER + step::COLUMN * c + 1] = *pos;
+            words[step::HEADER + step::COLUMN * c + 2] = *seq;
+        }
+        for i in 0..n_seq * kv.pages_per_seq {
+            words[(kv.pages_at + i) as usize] = kv.n_page - 1 - i;
+        }
+        words
+    }
+
+    /// Keys and values; what no column sees is NaN.
+    fn cache(&self) -> Vec<f32> {
+        let (kv, du) = (self.kv(), self.d as usize);
+        let half = (kv.n_page * kv.page * kv.n_kv * kv.d) as usize;
+        let mut cache = random_values(9, 2 * half);
+        if self.f16 || self.exact {
+            to_f16(&mut cache);
+        }
+        let mut seen = vec![false; 2 * half];
+        for seq in 0..self.n_seq() {
+            let n_key = self.cols.iter().filter(|c| c.0 == seq).map(|c| c.1 + 1).max().unwrap_or(0);
+            for pos in 0..n_key {
+                for h in 0..self.n_kv {
+                    let at = self.cell(seq, pos, h);
+                    seen[at..at + du].fill(true);
+                    seen[half + at..half + at + du].fill(true);
+                }
+            }
+        }
+        cache.iter_mut().zip(seen).filter(|(_, s)| !s).for_each(|(v, _)| *v = f32::NAN);
+        cache
+    }
+
+    fn words(&self, values: &[f32]) -> Vec<u32> {
+        if !self.f16 {
+            return values.iter().map(|v| v.to_bits()).collect();
+        }
+        let bits = |v: f32| u32::from(half::f16::from_f32(v).to_bits());
+        values.chunks_exact(2).map(|p| bits(p[0]) | bits(p[1]) << 16).collect()
+    }
+
+    fn case(self, way: fn(&Attention, &crate::Caps) -> super::Chosen, max_nmse: f64) -> Case {
+        let hd = (self.n_head * self.d) as usize;
+        let (du, ldq, ldy) = (self.d as usize, hd + 8, hd + 16);
+        let mut q = random_values(4, ldq * self.cols.len());
+        if self.exact {
+            to_f16(&mut q);
+        }
+        let cache = self.cache();
+        let half = cache.len() / 2;
+        let scale = 1.0 / (self.d as f32).sqrt();
+        let n_y = if self.splits == 1 { ldy } else { (self.n_head * self.splits) as usize * (du + 4) };
+        let before = random_values(5, n_y * self.cols.len());
+        let mut values = before.clone();
+        for (c, (seq, pos)) in self.cols.iter().enumerate() {
+            for h in 0..self.n_head {
+                let at = |j: usize| self.cell(*seq, j as u32, h / (self.n_head / self.n_kv));
+                let key = |j| &cache[at(j)..at(j) + du];
+                let value = |j| &cache[half + at(j)..half + at(j) + du];
+                let q = &q[c * ldq + h as usize * du..][..du];
+                let n_key = *pos as usize + 1;
+                let out = if self.splits == 1 {
+                    reference::attention(q, n_key, key, value, scale)
+                } else {
+                    let span = n_key.div_ceil(self.splits as usize);
+                    let part = |s| reference::part(q, s * span..n_key.min((s + 1) * span), key, value, scale);
+                    (0..self.splits as usize).flat_map(part).collect()
+                };
+                values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
+            }
+        }
+        let call = Attention {
+            n_head: self.n_head,
+            kv: self.kv(),
+            scale,
+            splits: self.splits,
+            ldq: ldq as u32,
+            ldy: ldy as u32,
+            n_col: self.cols.len() as u32,
+            f16_tiles: self.f16_tiles,
+        };
+        Case::new(
+            format!(
+                "h{}/{} d{} f16{} page{} splits{} n{} from{:?} tiles{}",
+                self.n_head,
+                self.n_kv,
+                self.d,
+                self.f16,
+                self.page,
+                self.splits,
+                self.cols.len(),
+                self.cols.first(),
+                self.f16_tiles
+            ),
+            move |caps| way(&call, caps),
+            vec![
+                CaseBuffer::input("q", &q),
+                CaseBuffer::input("kv", &self.words(&cache)),
+                CaseBuffer::input("step", &self.step()),
+                CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse }),
+            ],
+        )
+    }
+}
+
+fn to_f16(values: &mut [f32]) {
+    values.iter_mut().for_each(|v| *v = half::f16::from_f32(*v).to_f32());
+}
+
+/// Each column by itself.
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f16 in [true, false] {
+        for d in [8, 40, 64, 80, 128, 192, 256, 512] {
+            out.push(Setting::new(4, 2, d, f16, [0, 1, 40]));
+        }
+        for (n_head, n_kv) in [(1, 1), (4, 4), (8, 2), (6, 2), (16, 1), (12, 1), (10, 2)] {
+            out.push(Setting::new(n_head, n_kv, 64, f16, [112]));
+            out.push(Setting::new(n_head, n_kv, 32, f16, [63, 64, 65]));
+        }
+        out.push(Setting::new(4, 2, 64, f16, 90..123));
+        out.push(Setting { splits: 3, ..Setting::new(4, 2, 40, f16, [2, 199, 7]) });
+        out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
+    }
+    out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
+}
+
+/// Keys shared out to subgroups; elsewhere one of the other kernels does these, which is as good.
+pub(super) fn key_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f16 in [true, false] {
+        for d in [8, 40, 64, 80, 128, 256] {
+            out.push(Setting::new(4, 2, d, f16, [0, 1, 40, 200]));
+        }
+        // So many columns that workgroups work on several heads.
+        for (n_head, n_kv, d) in [(2, 1, 64), (4, 1, 64), (3, 1, 32), (4, 1, 128), (16, 1, 64), (10, 2, 40)] {
+            out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
+        }
+        out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
+        out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
+        out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
+    }
+    out.into_iter().map(|s| s.case(Attention::one_by_one, 1e-7)).collect()
+}
+
+/// Columns of three sequences, out of order.
+fn mixed(n: u32) -> Vec<Column> {
+    (0..n).map(|i| (i * 5 % 7 % 3, 17 * i % 97)).collect()
+}
+
+/// Many columns, whichever kernel takes them.
+fn many(f16: bool) -> Vec<Setting> {
+    let mut out = Vec::new();
+    for d in [8, 40, 64, 80, 96, 128, 256] {
+        out.push(Setting::new(4, 2, d, f16, 0..37));
+    }
+    for d in [64, 192] {
+        out.push(Setting::new(2, 1, d, f16, [0, 1, 40, 200, 7]));
+    }
+    for (n_head, n_kv) in [(1, 1), (8, 1), (3, 1), (10, 2), (71, 1)] {
+        out.push(Setting::new(n_head, n_kv, 64, f16, 40..75));
+    }
+    out.push(Setting::new(4, 4, 64, f16, 0..150));
+    out.push(Setting { page: 64, ..Setting::new(8, 2, 32, f16, 150..260) });
+    out.push(Setting { cols: mixed(50), ..Setting::new(8, 2, 64, f16, []) });
+    out.push(Setting { cols: mixed(29), ..Setting::new(2, 2, 128, f16, []) });
+    out
+}
+
+/// Register tiles.
+pub(super) fn tile_cases() -> Vec<Case> {
+    let f32_tiles = [true, false].into_iter().flat_map(many).map(|s| s.case(Attention::tiles, 1e-7));
+    let rounded = [true, false].into_iter().flat_map(|f16| rounded(f16).step_by(3));
+    f32_tiles.chain(rounded.map(|s| s.case(Attention::tiles, 1e-6))).collect()
+}
+
+/// Cooperative matrices; elsewhere the register tiles do these, which is as good.
+pub(super) fn coop_cases() -> Vec<Case> {
+    [true, false].into_iter().flat_map(rounded).map(|s| s.case(Attention::dispatch, 1e-6)).collect()
+}
+
+/// Many columns where all but the exponentials are f16 values: their rounding alone is seen.
+fn rounded(f16: bool) -> impl Iterator<Item = Setting> {
+    many(f16).into_iter().map(|s| Setting { f16_tiles: true, exact: true, ..s })
 }

@@ -1,4 +1,8 @@
 //! `attention`: causal attention over the paged KV cache.
+//!
+//! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
+//! `attention`), and `attention_merge` joins what they found. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in register
+//! tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
 
 pub(crate) mod cases;
 pub mod reference;
@@ -25,8 +29,64 @@ pub const OP: Op = Op {
     cases: cases::cases,
 };
 
+/// The same where subgroups can share out the keys.
+pub const KEYS: Op = Op {
+    name: "attention_keys",
+    template: include_str!("keys.wgsl.jinja"),
+    variants: || HEADS.into_iter().map(|heads| vec![("heads", Value::Int(heads))]).collect(),
+    cases: cases::key_cases,
+};
+
+/// The same for many columns, by register tiles.
+pub const TILES: Op = Op {
+    name: "attention_tiles",
+    template: include_str!("tiles.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for tile in ["f32", "f16"] {
+            for runs in RUNS {
+                out.push(vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]);
+            }
+        }
+        out
+    },
+    cases: cases::tile_cases,
+};
+
+/// The same for many columns, by cooperative matrices.
+pub const COOP: Op = Op {
+    name: "attention_coop",
+    template: include_str!("coop.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for kv in ["f16", "f32"] {
+            for tiles in COOP_TILES {
+                out.push(vec![("kv", Value::Word(kv)), ("tiles", Value::Int(tiles))]);
+            }
+        }
+        out
+    },
+    cases: cases::coop_cases,
+};
+
 /// How many query heads a workgroup can take at once.
 const HEADS: [u32; 4] = [1, 2, 4, 8];
+/// How many runs of 64 channels a head can have in register tiles.
+const RUNS: [u32; 3] = [1, 2, 4];
+/// How many tiles of 16 channels a head can have in cooperative matrices.
+const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
+/// Keys that these take at once; a page must hold whole tiles of them.
+const COOP_KEYS: u32 = 32;
+/// Keys that a workgroup shares out at once, four times in a row (measured on an H200).
+const KEYS_AT_ONCE: u32 = 32;
+/// Workgroups that keep a device busy (measured on an H200).
+const ENOUGH_GROUPS: u32 = 128;
+/// Rows (query heads of a column) of a register tile.
+const TILE_ROWS: u32 = 32;
+/// Rows of a workgroup's cooperative matrices.
+const COOP_ROWS: u32 = 64;
+
+type Chosen = Result<Dispatch, DispatchError>;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -45,19 +105,40 @@ pub struct Attention {
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
+    /// Tiles of many columns may round queries, exponentials and a cache of f32 to f16.
+    pub f16_tiles: bool,
 }
 
 impl Attention {
     /// f32 values that the parts of one column take.
     pub fn parts_len(&self) -> u32 {
-        self.n_head * self.splits * (self.kv.d + 2)
+        self.n_head * self.splits * (self.kv.d + 4)
     }
 
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if heads do not group or channels are no multiple of 8 or more than 1024.
-    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 or more than 1024, or columns begin
+    /// between four values.
+    pub fn dispatch(&self, caps: &Caps) -> Chosen {
+        if self.n_col == 1 || self.splits > 1 || self.kv.d > 64 * RUNS[RUNS.len() - 1] {
+            self.one_by_one(caps)
+        } else if let Some(tiles) = self.coop_tiles(caps) {
+            self.coop(tiles)
+        } else {
+            self.tiles(caps)
+        }
+    }
+
+    /// How many columns a workgroup along y of a dispatch takes; `None` if columns lie along z.
+    pub fn tile_cols(&self, dispatch: &Dispatch) -> Option<u32> {
+        let rows = [(TILES.name, TILE_ROWS), (COOP.name, COOP_ROWS)];
+        let (_, rows) = rows.into_iter().find(|(op, _)| dispatch.kernel.name.starts_with(op))?;
+        Some(rows / self.tile_heads(rows).0)
+    }
+
+    /// Heads do group, channels are whole eights.
+    fn check(&self) -> Result<(), DispatchError> {
         let shape = |what, expected: &str, found: u32| {
             Err(DispatchError::Shape { op: OP.name, what, expected: expected.into(), found: found.into() })
         };
@@ -68,13 +149,131 @@ impl Attention {
         if kv.n_kv == 0 || self.n_head % kv.n_kv != 0 {
             return shape("query heads", "a multiple of the KV heads", self.n_head);
         }
+        if self.ldq % 4 != 0 || self.ldy % 4 != 0 {
+            return shape(
+                "values from column to column",
+                "a multiple of 4",
+                if self.ldq % 4 != 0 { self.ldq } else { self.ldy },
+            );
+        }
+        Ok(())
+    }
+
+    /// Constants of all kernels.
+    fn constants(&self) -> Vec<(&'static str, f64)> {
+        let mut constants = self.kv.constants();
+        constants.extend([
+            ("N_HEAD", self.n_head.into()),
+            ("SCALE", self.scale.into()),
+            ("LDQ", self.ldq.into()),
+            ("LDY", self.ldy.into()),
+        ]);
+        constants
+    }
+
+    /// Query heads of a KV head that lie in one tile of so many rows, and how many such groups there are.
+    fn tile_heads(&self, rows: u32) -> (u32, u32) {
+        let gqa = self.n_head / self.kv.n_kv;
+        let groups = gqa.div_ceil(rows);
+        (gqa.div_ceil(groups), groups)
+    }
+
+    /// Constants and grid of tiles of so many rows.
+    fn tiled(&self, rows: u32) -> (Vec<(&'static str, f64)>, [u32; 3], String) {
+        let (heads, groups) = self.tile_heads(rows);
+        let mut constants = self.constants();
+        constants.extend([("HEADS", heads.into()), ("HEAD_GROUPS", groups.into())]);
+        let cols = rows / heads;
+        let grid = [self.kv.n_kv * groups, self.n_col.div_ceil(cols), 1];
+        (constants, grid, format!("{heads} query heads of {cols} columns"))
+    }
+
+    /// How many tiles of 16 channels a head takes in cooperative matrices, if these can do it: for a cache that they
+    /// need not round, or may, in pages of whole tiles.
+    fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
+        let bytes = |tiles: u32| 2048 * tiles + 15376;
+        let may = caps.coop && (self.kv.f16 || self.f16_tiles) && self.kv.page % COOP_KEYS == 0;
+        let tiles = COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)?;
+        (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
+    }
+
+    /// Many columns by cooperative matrices.
+    fn coop(&self, tiles: u32) -> Chosen {
+        self.check()?;
+        let (constants, grid, what) = self.tiled(COOP_ROWS);
+        let kv = if self.kv.f16 { "f16" } else { "f32" };
+        let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
+        dispatch(COOP.name, &[Value::Word(kv), Value::Int(tiles)], constants, grid, why)
+    }
+
+    /// Many columns by register tiles.
+    fn tiles(&self, caps: &Caps) -> Chosen {
+        self.check()?;
+        let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d).expect("larger heads go by column");
+        let (constants, grid, what) = self.tiled(TILE_ROWS);
+        let tile = if self.f16_tiles && caps.f16 { "f16" } else { "f32" };
+        let why = format!("tiles in {tile}, {what} at once");
+        dispatch(TILES.name, &[Value::Word(tile), Value::Int(runs)], constants, grid, why)
+    }
+
+    /// Each column by itself, the best way there is.
+    fn one_by_one(&self, caps: &Caps) -> Chosen {
+        if self.fits_keys(caps) { self.keys(caps) } else { self.by_column(caps) }
+    }
+
+    /// Threads that share a key in `attention_keys`: eight channels each.
+    fn lanes(&self) -> u32 {
+        (self.kv.d / 8).next_power_of_two()
+    }
+
+    /// Whether every key finds its threads in one subgroup.
+    fn fits_keys(&self, caps: &Caps) -> bool {
+        caps.subgroup.is_some_and(|(min, max)| self.lanes() <= min && max <= 256)
+    }
+
+    /// Keys shared out to subgroups.
+    fn keys(&self, caps: &Caps) -> Chosen {
+        self.check()?;
+        let kv = &self.kv;
+        let gqa = self.n_head / kv.n_kv;
+        let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
+        // Heads of a group share what is read; but few workgroups would leave the device idle.
+        let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
+        while heads > 1 && 2 * groups(heads) <= ENOUGH_GROUPS {
+            heads /= 2;
+        }
+        let (least, most) = caps.subgroup.unwrap_or((1, 1));
+        // Each subgroup leaves its sums in workgroup memory.
+        let bytes = |wg: u32| wg / least * heads * (kv.d + 2) * 4;
+        let mut wg = (self.lanes() * KEYS_AT_ONCE).clamp(256, 512).min(caps.max_threads);
+        while wg > most && bytes(wg) > caps.max_workgroup_bytes {
+            wg /= 2;
+        }
+        let mut constants = self.constants();
+        constants.extend([
+            ("WG", wg.into()),
+            ("SG_MIN", least.into()),
+            ("LANES", self.lanes().into()),
+            ("SPLITS", self.splits.into()),
+        ]);
+        let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
+        let keys = wg / self.lanes();
+        let why = format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts", self.splits);
+        dispatch(KEYS.name, &[Value::Int(heads)], constants, grid, why)
+    }
+
+    /// Keys shared out to threads.
+    fn by_column(&self, caps: &Caps) -> Chosen {
+        self.check()?;
+        let kv = &self.kv;
         let gqa = self.n_head / kv.n_kv;
         // As many heads at once as there are and as fit in workgroup memory.
         // One column has few workgroups and wants them large; many columns fill the device with small ones.
         let least = if self.n_col == 1 { 128 } else { 64 };
         let wg = (kv.d / 4).next_power_of_two().max(least).min(caps.max_threads);
         if kv.d / 4 > wg {
-            return shape("channels a head", "at most four a thread", kv.d);
+            let (what, expected) = ("channels a head", "at most four a thread".into());
+            return Err(DispatchError::Shape { op: OP.name, what, expected, found: kv.d.into() });
         }
         let bytes = |heads: u32| 4 * heads * (kv.d + 6 * wg);
         let heads = HEADS
@@ -84,14 +283,8 @@ impl Attention {
             .unwrap_or(1);
         let teams = Teams::whole(caps, wg);
         let mut constants = teams.constants(caps);
-        constants.extend(kv.constants());
-        constants.extend([
-            ("N_HEAD", self.n_head.into()),
-            ("SPLITS", self.splits.into()),
-            ("SCALE", self.scale.into()),
-            ("LDQ", self.ldq.into()),
-            ("LDY", self.ldy.into()),
-        ]);
+        constants.extend(self.constants());
+        constants.push(("SPLITS", self.splits.into()));
         let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
         let why = format!("{heads} of {gqa} query heads on {wg} threads, keys in {} parts", self.splits);
         dispatch(OP.name, &[Value::Int(heads), Value::Word(caps.set().word())], constants, grid, why)

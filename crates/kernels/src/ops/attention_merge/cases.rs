@@ -7,8 +7,8 @@ pub(super) fn cases() -> Vec<Case> {
     [(4, 64, 2, 3), (1, 8, 1, 1), (8, 128, 16, 2), (3, 100, 5, 1), (2, 512, 7, 1)]
         .into_iter()
         .map(|(n_head, d, splits, n_col)| {
-            let mut x = random_values(1, (n_col * n_head * splits * (d + 2)) as usize);
-            for (i, p) in x.chunks_exact_mut(d as usize + 2).enumerate() {
+            let mut x = random_values(1, (n_col * n_head * splits * (d + 4)) as usize);
+            for (i, p) in x.chunks_exact_mut(d as usize + 4).enumerate() {
                 let d = d as usize;
                 p[d] *= 10.0;
                 p[d + 1] = p[d + 1].abs() + 0.5;
@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
             }
             let ldy = n_head * d;
             let values: Vec<f32> = x
-                .chunks_exact((splits * (d + 2)) as usize)
+                .chunks_exact((splits * (d + 4)) as usize)
                 .flat_map(|p| reference::merge(p, d as usize))
                 .collect();
             Case::new(

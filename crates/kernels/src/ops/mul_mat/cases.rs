@@ -43,9 +43,9 @@ pub(super) fn cases() -> Vec<Case> {
         }
         out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
         out.push(Shape { affine: true, f16_tiles: true, ..Shape::default() }.case(f, 33, 40, 512));
-        let large = Shape { tile: Some((128, 128)), add: true, affine: true, ..Shape::default() };
-        out.push(large.case(f, 131, 130, 256));
-        out.push(Shape { f16_tiles: true, ..large }.case(f, 3, 129, 512));
+        out.push(
+            Shape { add: true, affine: true, f16_tiles: true, ..Shape::default() }.case(f, 131, 130, 256),
+        );
         if f.is_plain() {
             for (m, n, k) in [(32, 7, 65), (64, 32, 588), (9, 5, 3), (31, 33, 80)] {
                 out.push(Shape::default().case(f, m, n, k));

@@ -43,17 +43,8 @@ pub const OP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
-            for epi in ["store", "add"] {
-                for tile in ["f32", "f16"] {
-                    for side in SIDES {
-                        out.push(vec![
-                            ("a", Value::Word(f.name)),
-                            ("epi", Value::Word(epi)),
-                            ("tile", Value::Word(tile)),
-                            ("side", Value::Int(side)),
-                        ]);
-                    }
-                }
+            for tile in ["f32", "f16"] {
+                out.push(vec![("a", Value::Word(f.name)), ("tile", Value::Word(tile))]);
             }
         }
         out
@@ -62,7 +53,7 @@ pub const OP: Op = Op {
 };
 
 /// Rows and columns of a workgroup's register tile.
-const SIDES: [u32; 2] = [128, 64];
+const SIDE: u32 = 64;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +76,7 @@ pub struct MulMat {
     pub n_col: u32,
     /// x is f16, two a word, which [`Self::takes_f16`] allows; else f32.
     pub x_f16: bool,
-    /// Rows and columns of the tiles; `None` chooses by the shape.
+    /// Rows and columns of the tiles of cooperative matrices; `None` chooses by the shape.
     pub tile: Option<(u32, u32)>,
 }
 
@@ -162,10 +153,6 @@ impl MulMat {
             });
         }
         let f16 = self.f16_tiles && caps.f16;
-        // As for cooperative matrices; a processor has no use for more sums than it has registers.
-        let n_large = self.w.n_row.div_ceil(SIDES[0]) * self.n_col.div_ceil(SIDES[0]);
-        let side =
-            self.tile.map_or(if n_large >= 192 && !caps.software { SIDES[0] } else { SIDES[1] }, |t| t.0);
         let layout = self.w.layout();
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
         constants.extend([
@@ -175,16 +162,16 @@ impl MulMat {
             ("LDY", self.ldy.into()),
             ("Y0", self.y0.into()),
             ("BLOCKS", layout.blocks_per_row.into()),
+            ("ADD", f64::from(u8::from(self.add))),
             ("RAGGED", f64::from(u8::from(self.w.n_col % if f16 { 32 } else { 16 } != 0))),
         ]);
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
         let tile = if f16 { "f16" } else { "f32" };
-        let epi = if self.add { "add" } else { "store" };
-        let grid = [self.n_col.div_ceil(side), self.w.n_row.div_ceil(side), 1];
-        let why = format!("tiles of {side} x {side} in {tile}");
-        let values = [Value::Word(self.w.format.name), Value::Word(epi), Value::Word(tile), Value::Int(side)];
-        Ok((dispatch(OP.name, &values, constants, grid, why)?, side))
+        let grid = [self.n_col.div_ceil(SIDE), self.w.n_row.div_ceil(SIDE), 1];
+        let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
+        let values = [Value::Word(self.w.format.name), Value::Word(tile)];
+        Ok((dispatch(OP.name, &values, constants, grid, why)?, SIDE))
     }
 }

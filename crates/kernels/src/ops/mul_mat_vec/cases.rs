@@ -143,7 +143,6 @@ fn plain_of(
         epilogue,
         y0: y0 as u32,
         act: Some(act),
-        parts: None,
         tune,
     };
     let name = match epilogue {
@@ -222,7 +221,6 @@ fn rope_kv(
         epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, kv }),
         y0: 0,
         act: Some(act),
-        parts: None,
         tune: None,
     };
     let second = f2.map_or(String::new(), |f| format!("+{}", f.name));

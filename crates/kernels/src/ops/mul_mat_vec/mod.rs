@@ -83,15 +83,6 @@ impl Act {
     }
 }
 
-/// Parts that `attention` leaves of every head.
-#[derive(Clone, Copy, Debug)]
-pub struct Parts {
-    /// Parts of a head.
-    pub n: u32,
-    /// Channels a head, a multiple of 16.
-    pub d: u32,
-}
-
 /// What happens to the products.
 #[derive(Clone, Copy, Debug)]
 pub enum Epilogue {
@@ -130,8 +121,6 @@ pub struct MulMatVec {
     pub affine: Option<u32>,
     /// What happens to the products.
     pub epilogue: Epilogue,
-    /// x is what attention left in parts, to be joined first; only with [`Epilogue::Add`].
-    pub parts: Option<Parts>,
     /// Index of row 0 in y.
     pub y0: u32,
     /// How x is multiplied; `None` leaves it to the tuning.
@@ -184,7 +173,11 @@ impl Split {
         // Partial sums stay within 2 KiB, and each thread finishes one output.
         let most = 512 / (wg / team) / subs / rows;
         // Large matrices want more threads at once than small ones, which want few teams that prepare x.
-        let fill = if n_batch * team > 4 * tune.fill { 2 * tune.fill } else { tune.fill };
+        let fill = match u64::from(n_batch) * u64::from(team) / u64::from(tune.fill) {
+            0..=4 => tune.fill,
+            5..=48 => 2 * tune.fill,
+            _ => 8 * tune.fill,
+        };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
         Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team }
     }
@@ -256,14 +249,6 @@ impl MulMatVec {
         ]);
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
-        }
-        if let Some(parts) = self.parts {
-            if parts.d % 16 != 0 || epi != "add" || self.norm.is_some() {
-                let (what, expected) =
-                    ("channels a head of joined parts", "a multiple of 16, added to y".into());
-                return Err(DispatchError::Shape { op: OP.name, what, expected, found: parts.d.into() });
-            }
-            constants.extend([("PARTS", parts.n.into()), ("D", parts.d.into())]);
         }
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);

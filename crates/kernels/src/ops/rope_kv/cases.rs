@@ -73,19 +73,6 @@ impl World {
         (q, cache)
     }
 
-    /// The cache in words.
-    pub(crate) fn cache_words(&self, values: &[f32]) -> Vec<u32> {
-        if self.kv.f16 {
-            let pair = |p: &[f32]| {
-                u32::from(half::f16::from_f32(p[0]).to_bits())
-                    | u32::from(half::f16::from_f32(p[1]).to_bits()) << 16
-            };
-            values.chunks_exact(2).map(pair).collect()
-        } else {
-            values.iter().map(|v| v.to_bits()).collect()
-        }
-    }
-
     /// What the cache must hold: f32 within the limit, f16 as pairs rounded to f16 (compared as values).
     pub(crate) fn expected_cache(&self, values: &[f32], max_nmse: f64) -> Expected {
         if self.kv.f16 {
