@@ -4,6 +4,7 @@ use chaski_models::{KvType, ModelError, RunnerConfig};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
+use chaski_runtime::kernels::ops::adjust;
 use chaski_runtime::plan::{Groups, PlanConfig, PlanError, fuse, plan};
 
 use crate::error::Error;
@@ -45,6 +46,7 @@ pub async fn memory_need(
     let kv = graph.kv.iter().map(|l| u64::from(config.kv_layout(l.n_kv, l.d).half_words()) * 8);
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
+    let adjust = adjust::N_WORD as u64 * 4;
     let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
     Ok(Memory {
         items: vec![
@@ -53,7 +55,7 @@ pub async fn memory_need(
             item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
             item("logits", [logits]),
             item("rotation tables", [rope]),
-            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32]),
+            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust]),
             item("readback", [ring, ring, ring, ring, logits]),
         ],
     })

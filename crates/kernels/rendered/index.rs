@@ -4,6 +4,15 @@
 #[rustfmt::skip]
 pub static KERNELS: &[Kernel] = &[
     Kernel {
+        name: "adjust",
+        source: include_str!("../rendered/adjust.wgsl"),
+        needs_subgroup: false,
+        needs_f16: false,
+        needs_coop: false,
+        bindings: &[Binding { name: "y", index: 0, access: Access::ReadWrite }, Binding { name: "adjust", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "ring", index: 3, access: Access::Read }, ],
+        overrides: &["K", "RING"],
+    },
+    Kernel {
         name: "argmax.chunk",
         source: include_str!("../rendered/argmax.chunk.wgsl"),
         needs_subgroup: false,

@@ -40,6 +40,7 @@ pub struct Op {
 
 /// All operations.
 pub static OPS: &[Op] = &[
+    ops::adjust::OP,
     ops::argmax::OP,
     ops::attention::OP,
     ops::attention::KEYS,

@@ -546,6 +546,7 @@ fn dispatches_stay_within_the_device() {
     every_case(|case, caps, config, made| {
         let s = &made.segments;
         let mut all = runs(s, config);
+        all.push(("adjust", s.adjust.iter().collect(), 1));
         all.push(("argmax", s.argmax.iter().collect(), 1));
         all.push(("sample", s.sample.iter().collect(), 1));
         for words in s.act_words.iter().chain([&s.logits_words]) {

@@ -56,6 +56,19 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     }
 }
 
+/// Lets callbacks of what the device has done run, without waiting. In a browser the event loop does it.
+pub(crate) fn glance(device: &wgpu::Device) {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        // A lost device is told to its callback.
+        let _ = device.poll(wgpu::PollType::Poll);
+    }
+    #[cfg(target_arch = "wasm32")]
+    {
+        let _ = device;
+    }
+}
+
 /// Time since a start.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Clock(web_time::Instant);

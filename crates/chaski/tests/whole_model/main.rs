@@ -8,4 +8,5 @@ mod errors;
 mod golden_text;
 mod memory;
 mod perplexity;
+mod pieces;
 mod sampling;

@@ -14,12 +14,23 @@ fn nothing_is_created_after_warm_up() {
         max_tokens: Some(n),
         ..GenerateOptions::default()
     };
+    let penalised = |n| {
+        let mut options = sampled(n);
+        options.sampler.penalty_repeat = 1.2;
+        options.sampler.logit_bias = vec![(7, 2.0)];
+        options
+    };
     text(&mut engine, "Once upon a time", greedy(2)).expect("a text");
     text(&mut engine, "Once upon a time", sampled(2)).expect("a text");
     let (objects, memory) = (gpu.counters().objects(), engine.memory());
     let mut failures = Failures::default();
-    let ways = [("greedy", greedy(100)), ("another prompt", greedy(20)), ("sampled", sampled(20))];
-    for ((name, options), prompt) in ways.into_iter().zip(["Once upon a time", "The old goat", "One day"]) {
+    let ways = [
+        ("greedy", greedy(100), "Once upon a time"),
+        ("another prompt", greedy(20), "The old goat"),
+        ("sampled", sampled(20), "One day"),
+        ("penalised", penalised(20), "One day"),
+    ];
+    for (name, options, prompt) in ways {
         let answer = text(&mut engine, prompt, options).expect("a text");
         failures.check(!answer.is_empty(), || format!("{name}: an empty answer"));
         let now = gpu.counters().objects();

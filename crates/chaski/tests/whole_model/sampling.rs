@@ -2,7 +2,8 @@
 
 use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, TemplateOptions};
 use chaski_runtime::gpu::{Choose, GpuModel};
-use chaski_runtime::kernels::ops::sample::SampleParams;
+use chaski_runtime::kernels::ops::adjust::{self, AdjustParams};
+use chaski_runtime::kernels::ops::sample::{self, SampleParams};
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
@@ -14,6 +15,11 @@ fn seeded(seed: u32, n: usize) -> GenerateOptions {
 
 fn sampler(sampler: SamplerParams, n: usize) -> GenerateOptions {
     GenerateOptions { sampler, ..greedy(n) }
+}
+
+/// The same chain, chosen by the processor: a penalty on sequences that is too small to change a logit.
+fn on_processor(params: SamplerParams) -> SamplerParams {
+    SamplerParams { dry_multiplier: 1e-20, ..params }
 }
 
 /// Text, tokens and reason of the end of an answer.
@@ -53,9 +59,9 @@ fn choices_that_leave_one_token_are_greedy() {
         ("top-k of 1", SamplerParams { top_k: 1, ..d.clone() }),
         ("a tiny top-p", SamplerParams { top_p: 1e-6, ..d.clone() }),
         ("min-p of 1", SamplerParams { min_p: 1.0, ..d.clone() }),
-        // On the processor, because the end is excluded there.
+        // The end is excluded on the device, too.
         ("no end", SamplerParams { ignore_eos: true, ..SamplerParams::greedy() }),
-        ("top-k of 1 on the processor", SamplerParams { top_k: 1, ignore_eos: true, ..d }),
+        ("top-k of 1 on the processor", on_processor(SamplerParams { top_k: 1, ..d })),
     ];
     let mut engine = build(default_engine());
     let mut failures = Failures::default();
@@ -78,6 +84,155 @@ fn penalties_act_and_give_the_same_text_on_both_devices() {
     let cpu = tell(chaski::DeviceChoice::Cpu);
     assert_eq!(gpu, cpu);
     assert!(!ANSWER.starts_with(&gpu), "a penalty of 1.5 changes 32 tokens: {gpu:?}");
+}
+
+/// Tokens of an answer, and whether the device chose them.
+fn chosen(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> (Vec<u32>, bool) {
+    let mut g = engine.generate_tokens(prompt, options).expect("a generation");
+    while block_on(g.next()).expect("a piece").is_some() {}
+    (g.tokens().to_vec(), g.on_processor().is_none())
+}
+
+/// Chains with penalties and biases, greedy, for a text whose plain answer is `plain`.
+fn adjusted(plain: &[u32]) -> Vec<(&'static str, SamplerParams)> {
+    let g = SamplerParams::greedy();
+    let bias = vec![(plain[0], f32::NEG_INFINITY), (plain[3], -3.0), (plain[5], 2.5), (plain[8], 0.5)];
+    vec![
+        ("repeat", SamplerParams { penalty_repeat: 1.3, ..g.clone() }),
+        (
+            "repeat, all that was said lately",
+            SamplerParams { penalty_repeat: 1.1, penalty_last_n: 128, ..g.clone() },
+        ),
+        ("repeat, three tokens", SamplerParams { penalty_repeat: 2.0, penalty_last_n: 3, ..g.clone() }),
+        ("frequency", SamplerParams { penalty_freq: 0.7, ..g.clone() }),
+        ("presence", SamplerParams { penalty_present: 2.0, ..g.clone() }),
+        ("bias", SamplerParams { logit_bias: bias.clone(), ..g.clone() }),
+        ("no end", SamplerParams { ignore_eos: true, ..g.clone() }),
+        (
+            "all of them",
+            SamplerParams {
+                penalty_repeat: 1.2,
+                penalty_freq: 0.1,
+                penalty_present: 0.2,
+                logit_bias: bias,
+                ignore_eos: true,
+                ..g
+            },
+        ),
+    ]
+}
+
+#[test]
+fn adjusted_logits_give_the_processors_tokens_at_any_rhythm() {
+    let _t = Timed::new("sampling, adjusted");
+    const N: usize = 32;
+    let mut engine = build(default_engine());
+    let prompt = encode(&engine, PROMPT);
+    let other = encode(&engine, "Once upon a time, a fox");
+    let plain = chosen(&mut engine, &prompt, greedy(N)).0;
+    let mut failures = Failures::default();
+    let mut n_changed = 0;
+    for (name, params) in adjusted(&plain) {
+        let (expected, on_device) = chosen(&mut engine, &prompt, sampler(on_processor(params.clone()), N));
+        failures.check(!on_device, || format!("{name}: the processor should choose"));
+        n_changed += u32::from(expected != plain);
+        for interval in [1, 4, 16] {
+            // Another text before, given up while its tokens are under way: the window must not keep any of it.
+            let options = GenerateOptions { interval, ..sampler(params.clone(), 60) };
+            let mut g = engine.generate_tokens(&other, options).expect("a generation");
+            for _ in 0..6 {
+                block_on(g.next()).expect("a piece");
+            }
+            drop(g);
+            // The second time, all but the last token of the prompt is in the cache.
+            for time in 1..=if interval == 4 { 2 } else { 1 } {
+                let case = format!("{name}, {interval} a readback, time {time}");
+                let options = GenerateOptions { interval, ..sampler(params.clone(), N) };
+                let (found, on_device) = chosen(&mut engine, &prompt, options);
+                failures.check(on_device, || format!("{case}: the device should choose"));
+                failures.check(found == expected, || {
+                    format!("{case}:\n   found {found:?}\nexpected {expected:?}")
+                });
+            }
+        }
+    }
+    failures.check(n_changed >= 7, || format!("only {n_changed} of the chains change the answer"));
+    // Plain choices are plain again.
+    let found = chosen(&mut engine, &prompt, greedy(N)).0;
+    failures.check(found == plain, || format!("after all of these: {found:?}"));
+    failures.conclude();
+}
+
+/// Tokens that the references choose after `prompt`, from the device's logits of each step.
+fn by_references(
+    engine: &mut Engine,
+    prompt: &[u32],
+    draw: &SampleParams,
+    adjust: &AdjustParams,
+    n: usize,
+) -> Vec<u32> {
+    let mut all = prompt.to_vec();
+    let runner = engine.runner();
+    runner.truncate(0);
+    runner.prefill(prompt).expect("a prompt");
+    for i in 0..n {
+        let mut logits = block_on(runner.logits()).expect("logits");
+        adjust::reference::adjust(&mut logits, adjust, &all);
+        all.push(sample::reference::sample(&logits, draw, i as u32));
+        runner.prefill(&all[all.len() - 1..]).expect("a token");
+    }
+    all.split_off(prompt.len())
+}
+
+#[test]
+fn adjusted_draws_are_those_of_the_references() {
+    let _t = Timed::new("sampling, adjusted draws");
+    const N: usize = 40;
+    let mut engine = build(default_engine());
+    let prompt = encode(&engine, PROMPT);
+    let d = SamplerParams { seed: Some(5), ..SamplerParams::default() };
+    let bias = vec![(prompt[2], 1.5), (prompt[4], f32::NEG_INFINITY), (30, 2.0)];
+    let mut failures = Failures::default();
+    let mut texts = Vec::new();
+    for (name, params) in [
+        (
+            "penalties",
+            SamplerParams { penalty_repeat: 1.3, penalty_freq: 0.1, penalty_last_n: 20, ..d.clone() },
+        ),
+        ("presence", SamplerParams { penalty_present: 1.0, temp: 1.2, ..d.clone() }),
+        ("bias", SamplerParams { logit_bias: bias.clone(), ..d.clone() }),
+        ("both", SamplerParams { penalty_repeat: 1.2, logit_bias: bias, ..d }),
+    ] {
+        let draw = SampleParams {
+            top_k: params.top_k as u32,
+            top_p: params.top_p,
+            min_p: params.min_p,
+            temp: params.temp,
+            seed: 5,
+        };
+        let adjust = AdjustParams {
+            last_n: params.penalty_last_n as u32,
+            repeat: params.penalty_repeat,
+            freq: params.penalty_freq,
+            present: params.penalty_present,
+            bias: params.logit_bias.clone(),
+        };
+        let expected = by_references(&mut engine, &prompt, &draw, &adjust, N);
+        for interval in [1, 4, 16] {
+            engine.runner().truncate(0);
+            let options = GenerateOptions { interval, ..sampler(params.clone(), N) };
+            let (found, on_device) = chosen(&mut engine, &prompt, options);
+            failures.check(on_device, || format!("{name}: the device should choose"));
+            // The end of the text may come earlier; it is not part of the answer.
+            failures.check(!found.is_empty() && expected.starts_with(&found), || {
+                format!("{name}, {interval} a readback:\n   found {found:?}\nexpected {expected:?}")
+            });
+        }
+        texts.push(expected);
+    }
+    texts.dedup();
+    failures.check(texts.len() == 4, || "chains that differ should give different texts".into());
+    failures.conclude();
 }
 
 /// Probabilities of what may be drawn, straight from the definition: the best `top_k`, of these the fewest that reach
@@ -190,12 +345,13 @@ fn a_stop_text_ends_the_answer_before_it() {
 fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     let _t = Timed::new("sampling, ends");
     let mut failures = Failures::default();
-    let on_processor = SamplerParams { ignore_eos: true, ..SamplerParams::greedy() };
     let mut engine = build(default_engine().context(64));
     let n_prompt = encode(&engine, PROMPT).len();
     // The last token chosen is not run, so it needs no cell of the context.
     let room = 64 - n_prompt + 1;
-    for (name, params) in [("device", SamplerParams::greedy()), ("processor", on_processor)] {
+    for (name, params) in
+        [("device", SamplerParams::greedy()), ("processor", on_processor(SamplerParams::greedy()))]
+    {
         for interval in [1, 16] {
             for (max_tokens, n, finish) in [
                 (Some(0), 0, Finish::Length),

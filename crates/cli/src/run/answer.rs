@@ -27,6 +27,8 @@ pub(super) struct Answer {
     /// `None` if it was interrupted.
     pub(super) finish: Option<Finish>,
     pub(super) stats: Stats,
+    /// Why the processor chose the tokens, if it did.
+    pub(super) on_processor: Option<&'static str>,
 }
 
 /// Generates an answer; every piece goes to `sink`.
@@ -39,6 +41,7 @@ fn generate(
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
     let mut text = String::new();
+    while !answering.interrupted() && pollster::block_on(generation.prompt())? {}
     while !answering.interrupted() {
         let Some(piece) = pollster::block_on(generation.next())? else { break };
         sink(&piece)?;
@@ -49,6 +52,7 @@ fn generate(
         tokens: generation.tokens().to_vec(),
         finish: generation.finish(),
         stats: generation.stats().clone(),
+        on_processor: generation.on_processor(),
     })
 }
 
@@ -97,6 +101,13 @@ fn summary(engine: &mut Engine, answer: &Answer, times: &LoadTimes, whole: bool)
     object.insert("device".into(), json!({ "name": device.name, "driver": device.driver }));
     object.insert("stats".into(), stats::json(engine, times, &answer.stats));
     Value::Object(object)
+}
+
+/// Says for those who asked for more why choosing tokens took a readback for each.
+pub(super) fn explain_choice(answer: &Answer, ui: &Ui) {
+    if let Some(why) = answer.on_processor {
+        ui.detail(&format!("{:<12}tokens chosen by the processor: {why}", "sampler"));
+    }
 }
 
 /// Says that an answer ended because the context is full.

@@ -117,6 +117,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     answer::warn_of_context(&answer, &mut engine, ui);
     if ui.verbose() {
         stats::print(ui, &mut engine, &times, &answer.stats);
+        answer::explain_choice(&answer, ui);
     }
     if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }
 }

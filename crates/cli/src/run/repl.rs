@@ -241,6 +241,7 @@ impl Session<'_> {
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, self.engine, self.times, &answer.stats);
+            answer::explain_choice(&answer, self.ui);
         }
         if self.chat {
             self.messages.push(Message::new("user", input));

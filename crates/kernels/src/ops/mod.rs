@@ -1,5 +1,6 @@
 //! The operations, one folder each.
 
+pub mod adjust;
 pub mod argmax;
 pub mod attention;
 pub mod attention_merge;

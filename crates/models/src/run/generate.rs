@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use chaski_kernels::ops::sample::{MAX_TOP_K, SampleParams};
 use chaski_runtime::gpu::{Choose, Ticket};
 use web_time::Instant;
 
+use super::device_chain::device_chain;
 use super::runner::{Device, Runner};
 use crate::error::ModelError;
-use crate::sampler::{Mirostat, Sampler, SamplerKind, SamplerParams};
+use crate::sampler::{SampleError, Sampler, SamplerParams};
 use crate::text::{StopStrings, Stopped, TextStream};
 use crate::tokenizer::{RenderSpecial, Tokenizer};
 
@@ -95,8 +95,8 @@ impl Stats {
 enum Chooser {
     /// The device, without waiting for the processor.
     Device(Choose),
-    /// The processor, from logits that are read back for every token.
-    Processor(Box<Sampler>),
+    /// The processor, from logits that are read back for every token, and why.
+    Processor(Box<Sampler>, &'static str),
 }
 
 /// An answer in the making; dropping it ends it.
@@ -105,6 +105,9 @@ pub struct Generation<'a> {
     tokenizer: &'a Tokenizer,
     options: GenerateOptions,
     chooser: Chooser,
+    /// What of the prompt has to be run, and how much of it has been sent.
+    prompt: Vec<u32>,
+    at: usize,
     stream: TextStream,
     stop: StopStrings,
     /// Groups under way on the device, and when each was sent.
@@ -131,7 +134,9 @@ const GROUP_TIME: Duration = Duration::from_millis(25);
 const MAX_GROUP: u32 = 16;
 
 impl<'a> Generation<'a> {
-    /// Runs the prompt (all tokens of the sequence; what the cache has of them is not run again) and starts.
+    /// Starts with a prompt: all tokens of the sequence; what the cache has of them is not run again.
+    ///
+    /// As much of it is sent to the device as can be done soon; [`Self::next`] sends the rest.
     ///
     /// # Errors
     /// [`ModelError`] for unknown tokens, a prompt that fills the context, or a device that fails.
@@ -149,27 +154,10 @@ impl<'a> Generation<'a> {
         let same =
             runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
         runner.truncate(same);
-        let software = runner.gpu().is_none_or(|g| g.gpu().caps().software);
+        runner.check_prompt(&prompt[same..])?;
         let mut options = options;
-        // One seed for the whole answer, wherever tokens are chosen.
-        let chooser = match device_choice(&options.sampler, tokenizer) {
-            Some(choose) if runner.gpu().is_some() => Chooser::Device(choose),
-            _ => Chooser::Processor(Box::new(Sampler::new(options.sampler.clone(), tokenizer))),
-        };
-        if let (Chooser::Device(Choose::Sample), Some(g)) = (&chooser, runner.gpu_mut()) {
-            let seed = Sampler::new(options.sampler.clone(), tokenizer).seed();
-            let p = &options.sampler;
-            g.set_sampler(&SampleParams {
-                top_k: p.top_k as u32,
-                top_p: p.top_p,
-                min_p: p.min_p,
-                temp: p.temp,
-                seed,
-            });
-        }
-        let room = runner.n_ctx() as usize - prompt.len().min(runner.n_ctx() as usize);
+        let chooser = choose_where(runner, Sampler::new(options.sampler.clone(), tokenizer), prompt)?;
         options.max_tokens = Some(options.max_tokens.unwrap_or(usize::MAX));
-        runner.prefill(&prompt[same..])?;
         let mut g = Generation {
             interval: if options.interval > 0 { options.interval.min(MAX_GROUP) } else { 1 },
             stop: StopStrings::new(options.stop.iter().cloned()),
@@ -180,6 +168,8 @@ impl<'a> Generation<'a> {
             tokenizer,
             options,
             chooser,
+            prompt: prompt[same..].to_vec(),
+            at: 0,
             tickets: VecDeque::new(),
             ready: VecDeque::new(),
             n_sent: 0,
@@ -192,16 +182,44 @@ impl<'a> Generation<'a> {
         };
         if g.options.max_tokens == Some(0) {
             g.finish = Some(Finish::Length);
-        } else if let Chooser::Device(choose) = g.chooser {
-            let gpu = g.runner.gpu_mut().expect("the device chooses only on a device");
-            g.tickets.push_back(gpu.choose(choose)?);
-            g.n_sent = 1;
-            // Software devices run at once what they are sent: nothing is gained by sending ahead.
-            if !software {
-                g.send(room)?;
-            }
+        }
+        while g.at < g.prompt.len() && g.runner.has_room() {
+            g.send_prompt()?;
         }
         Ok(g)
+    }
+
+    /// Runs some more of the prompt: a piece that takes a fraction of a second. `false` once all of it is under way.
+    ///
+    /// [`Self::next`] does this by itself; who wants to stop in the middle of a long prompt calls it first, until there
+    /// is no more, and drops the generation to stop.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn prompt(&mut self) -> Result<bool, ModelError> {
+        if self.at < self.prompt.len() {
+            self.runner.room().await?;
+            self.send_prompt()?;
+        }
+        Ok(self.at < self.prompt.len())
+    }
+
+    /// Sends a piece of the prompt; after the last one, the choice of the first token.
+    fn send_prompt(&mut self) -> Result<(), ModelError> {
+        self.at = self.runner.prefill_piece(&self.prompt, self.at)?;
+        if let (Chooser::Device(choose), None, true) =
+            (&self.chooser, self.finish, self.at == self.prompt.len())
+        {
+            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
+            // Software devices run at once what they are sent: nothing is gained by sending ahead.
+            let software = gpu.gpu().caps().software;
+            self.tickets.push_back(gpu.choose(*choose)?);
+            self.n_sent = 1;
+            if !software {
+                self.send(self.room())?;
+            }
+        }
+        Ok(())
     }
 
     /// Sends the next group of tokens if there is room for one.
@@ -230,6 +248,7 @@ impl<'a> Generation<'a> {
     /// # Errors
     /// Device errors; logits that are not finite.
     pub async fn next(&mut self) -> Result<Option<Piece>, ModelError> {
+        while self.prompt().await? {}
         if self.finish.is_some() {
             return Ok(None);
         }
@@ -267,7 +286,7 @@ impl<'a> Generation<'a> {
         if let Some(t) = self.ready.pop_front() {
             return Ok(Some(t));
         }
-        if let Chooser::Processor(_) = self.chooser {
+        if let Chooser::Processor(..) = self.chooser {
             return self.next_on_processor().await;
         }
         if self.tickets.is_empty() {
@@ -281,6 +300,10 @@ impl<'a> Generation<'a> {
         }
         let gpu = self.runner.gpu_mut().expect("tickets come from a device");
         let tokens = gpu.tokens(ticket).await?;
+        // What no kernel found stands for itself.
+        if tokens.iter().any(|t| *t >= self.runner.n_vocab()) {
+            return Err(SampleError::NothingLeft.into());
+        }
         self.adapt(tokens.len());
         self.ready.extend(tokens);
         Ok(self.ready.pop_front())
@@ -308,7 +331,7 @@ impl<'a> Generation<'a> {
             self.runner.prefill(&[last])?;
         }
         let logits = self.runner.logits().await?;
-        let Chooser::Processor(sampler) = &mut self.chooser else { return Ok(None) };
+        let Chooser::Processor(sampler, _) = &mut self.chooser else { return Ok(None) };
         let token = sampler.sample(&logits)?;
         sampler.accept(token);
         Ok(Some(token))
@@ -340,6 +363,14 @@ impl<'a> Generation<'a> {
         self.finish
     }
 
+    /// Why tokens are chosen by the processor, which takes a readback for each; `None` if the device does it.
+    pub fn on_processor(&self) -> Option<&'static str> {
+        match self.chooser {
+            Chooser::Device(_) => None,
+            Chooser::Processor(_, why) => Some(why),
+        }
+    }
+
     /// Counts and times so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -351,41 +382,38 @@ impl<'a> Generation<'a> {
     }
 }
 
+/// Prepares the device for the choice of tokens after `prompt`, or the processor if the device cannot do it.
+fn choose_where(runner: &mut Runner, mut sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
+    let why = match (runner.gpu_mut(), device_chain(&sampler)) {
+        (Some(gpu), Ok(chain)) => {
+            if let Some(sample) = &chain.sample {
+                gpu.set_sampler(sample);
+            }
+            match &chain.adjust {
+                Some(adjust) => gpu.set_adjust(adjust, prompt)?,
+                None => gpu.clear_adjust(),
+            }
+            return Ok(Chooser::Device(chain.choose));
+        }
+        (Some(_), Err(why)) => why,
+        (None, _) => "the model runs on it",
+    };
+    // Penalties look back on the prompt, too.
+    prompt.iter().for_each(|t| sampler.accept(*t));
+    Ok(Chooser::Processor(Box::new(sampler), why))
+}
+
 impl Drop for Generation<'_> {
     fn drop(&mut self) {
         if self.finish.is_none() {
             self.settle_history();
         }
         if let Device::Gpu(g) = &mut self.runner.device {
+            g.clear_adjust();
             // Tokens sent ahead are dropped; their readbacks must not be taken for later ones.
             for ticket in self.tickets.drain(..) {
                 g.discard(ticket);
             }
         }
     }
-}
-
-/// What the device can do of a chain of samplers; `None` if it needs the processor.
-fn device_choice(p: &SamplerParams, tokenizer: &Tokenizer) -> Option<Choose> {
-    let biased = !p.logit_bias.is_empty() || p.ignore_eos || !tokenizer.suppressed().is_empty();
-    if biased {
-        return None;
-    }
-    if p.is_argmax() {
-        return Some(Choose::Greedy);
-    }
-    let penalised = p.penalty_last_n > 0
-        && (p.penalty_repeat != 1.0 || p.penalty_freq != 0.0 || p.penalty_present != 0.0);
-    let plain = !penalised
-        && p.samplers == SamplerKind::DEFAULT_ORDER
-        && p.min_keep <= 1
-        && p.dry_multiplier == 0.0
-        && p.top_n_sigma <= 0.0
-        && p.typical_p >= 1.0
-        && (p.xtc_probability <= 0.0 || p.xtc_threshold > 0.5)
-        && p.dynatemp_range <= 0.0
-        && p.mirostat == Mirostat::Off
-        && p.adaptive_target < 0.0;
-    let fits = p.top_k > 0 && p.top_k as u32 <= MAX_TOP_K && p.temp > 0.0;
-    (plain && fits).then_some(Choose::Sample)
 }

@@ -1,5 +1,6 @@
 //! Running a model: one sequence on a device, generation, perplexity.
 
+mod device_chain;
 mod generate;
 mod perplexity;
 mod runner;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chaski_kernels::Tuning;
 use chaski_kernels::ops::mul_mat_vec::Act;
+use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::CpuModel;
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::PlanConfig;
@@ -32,6 +33,9 @@ pub enum KvType {
     /// f16
     F16,
 }
+
+/// Tokens of a prompt between which the processor can be stopped.
+const CPU_PIECE: usize = 32;
 
 /// Bytes up to which [`KvType::Auto`] spends full precision.
 const SMALL_KV: u64 = 64 << 20;
@@ -247,6 +251,48 @@ impl Runner {
         }
         self.history.extend_from_slice(tokens);
         Ok(())
+    }
+
+    /// Whether `tokens` can follow the history.
+    pub(crate) fn check_prompt(&self, tokens: &[u32]) -> Result<(), ModelError> {
+        self.check(tokens)?;
+        let (found, limit) = ((self.history.len() + tokens.len()) as u64, u64::from(self.n_ctx));
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit }.into());
+        }
+        Ok(())
+    }
+
+    /// Whether [`Self::prefill_piece`] would return at once, and soon enough for the next.
+    pub(crate) fn has_room(&mut self) -> bool {
+        match &mut self.device {
+            Device::Gpu(g) => g.has_room(),
+            Device::Cpu(_) => false,
+        }
+    }
+
+    /// Waits until the device should get another piece.
+    pub(crate) async fn room(&mut self) -> Result<(), ModelError> {
+        match &mut self.device {
+            Device::Gpu(g) => Ok(g.room().await?),
+            Device::Cpu(_) => Ok(()),
+        }
+    }
+
+    /// [`Self::prefill`] bit by bit: runs some of `tokens`, of which `at` are in the history, and returns how many are
+    /// in it then.
+    pub(crate) fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
+        let pos = (self.history.len() - at) as u32;
+        let end = match &mut self.device {
+            Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true)?,
+            Device::Cpu(c) => {
+                let end = tokens.len().min(at + CPU_PIECE);
+                self.cpu_logits = c.eval(&tokens[at..end], pos + at as u32, false)?;
+                end
+            }
+        };
+        self.history.extend_from_slice(&tokens[at..end]);
+        Ok(end)
     }
 
     /// Runs tokens without keeping any logits.

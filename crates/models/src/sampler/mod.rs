@@ -289,6 +289,16 @@ impl Sampler {
         self.seed
     }
 
+    /// Added to the logits, each token once; minus infinity for what may never be drawn.
+    pub(crate) fn bias(&self) -> &[(u32, f32)] {
+        &self.bias
+    }
+
+    /// Logits that it takes.
+    pub(crate) fn n_vocab(&self) -> usize {
+        self.n_vocab
+    }
+
     /// The parameters that are in use.
     pub fn params(&self) -> &SamplerParams {
         &self.params

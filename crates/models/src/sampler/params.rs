@@ -126,7 +126,8 @@ impl SamplerParams {
             && self.samplers.contains(&SamplerKind::Temperature)
     }
 
-    pub(super) fn penalizes(&self) -> bool {
+    /// Whether tokens that occurred are lowered, if the chain has that sampler.
+    pub(crate) fn penalizes(&self) -> bool {
         self.penalty_last_n > 0
             && (self.penalty_repeat != 1.0 || self.penalty_freq != 0.0 || self.penalty_present != 0.0)
     }

@@ -5,6 +5,7 @@ mod device;
 mod load;
 mod measure;
 mod model;
+mod pace;
 mod pipeline;
 mod profile;
 mod timer;

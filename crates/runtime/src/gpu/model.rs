@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use chaski_kernels::ops::adjust::{self, AdjustParams};
 use chaski_kernels::ops::sample::SampleParams;
 use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
 
 use super::device::Gpu;
 use super::load::{self, Progress, Stage, Tensors};
+use super::pace::Pace;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
-use crate::plan::{Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
+use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, Slot, fuse, plan};
 use crate::platform::{Aside, Clock};
 
 /// How the next token is chosen on the device.
@@ -107,6 +109,7 @@ struct ReadySegments {
     pick: ReadySegment,
     head_pick: ReadySegment,
     head_all: ReadySegment,
+    adjust: ReadySegment,
     argmax: ReadySegment,
     sample: ReadySegment,
 }
@@ -119,6 +122,7 @@ impl ReadySegments {
             &mut self.pick,
             &mut self.head_pick,
             &mut self.head_all,
+            &mut self.adjust,
             &mut self.argmax,
             &mut self.sample,
         ];
@@ -136,6 +140,7 @@ struct Buffers {
     ring: wgpu::Buffer,
     rope: wgpu::Buffer,
     sampler: wgpu::Buffer,
+    adjust: wgpu::Buffer,
     logits: wgpu::Buffer,
     logits_staging: wgpu::Buffer,
     ring_staging: Vec<wgpu::Buffer>,
@@ -153,6 +158,7 @@ impl Buffers {
             Slot::Ring => &self.ring,
             Slot::Rope => &self.rope,
             Slot::Sampler => &self.sampler,
+            Slot::Adjust => &self.adjust,
             Slot::Logits => &self.logits,
         }
     }
@@ -174,6 +180,9 @@ pub struct GpuModel {
     /// Tokens written to the ring so far.
     ring_at: u32,
     next_staging: usize,
+    /// Logits are adjusted before a token is chosen.
+    adjusts: bool,
+    pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
 }
@@ -240,6 +249,7 @@ impl GpuModel {
             pick: ready(&segments.pick)?,
             head_pick: ready(&segments.head_pick)?,
             head_all: ready(&segments.head_all)?,
+            adjust: ready(&segments.adjust)?,
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
         };
@@ -263,6 +273,8 @@ impl GpuModel {
             gpu,
             ring_at: 0,
             next_staging: 0,
+            adjusts: false,
+            pace: Pace::new(tile_of(&segments.prefill)),
             times,
             ablation: Ablation::default(),
         })
@@ -388,19 +400,101 @@ impl GpuModel {
         self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &[0; 4]);
     }
 
+    /// Says what is done to the logits, in place, before each choice of a token until [`Self::clear_adjust`].
+    ///
+    /// `recent` are the tokens so far, the newest last; those that are chosen follow them on the device, so penalties
+    /// look back on both. To be called again when the sequence becomes another.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] for too many biases or a window longer than the ring.
+    pub fn set_adjust(&mut self, params: &AdjustParams, recent: &[u32]) -> Result<(), RuntimeError> {
+        let ring = self.config.ring;
+        let window = u64::from(ring.min(adjust::MAX_WINDOW));
+        for (what, found, limit) in [
+            ("biases of logits", params.bias.len() as u64, adjust::MAX_BIAS as u64),
+            ("tokens that penalties look back on", params.last_n.into(), window),
+        ] {
+            if found > limit {
+                return Err(RuntimeError::Limit { what, found, limit });
+            }
+        }
+        // The tokens so far take the places of older ones in the ring, as if they had been chosen. Readbacks under
+        // way have been copied by then: the queue keeps the order.
+        let n = recent.len().min(params.last_n as usize);
+        let (tail, first) = (&recent[recent.len() - n..], self.ring_at.wrapping_sub(n as u32));
+        let at = (first & (ring - 1)) as usize;
+        let (front, back) = tail.split_at(n.min(ring as usize - at));
+        let queue = &self.gpu.queue;
+        for (at, part) in [(at, front), (0, back)] {
+            if !part.is_empty() {
+                queue.write_buffer(&self.buffers.ring, 4 * at as u64, bytemuck::cast_slice(part));
+            }
+        }
+        // Profiles choose tokens that nobody counts.
+        queue.write_buffer(&self.buffers.step, 4 * step::RING as u64, bytemuck::bytes_of(&self.ring_at));
+        queue.write_buffer(&self.buffers.adjust, 0, bytemuck::cast_slice(&params.words(first)));
+        self.adjusts = true;
+        Ok(())
+    }
+
+    /// Leaves the logits as they are from now on.
+    pub fn clear_adjust(&mut self) {
+        self.adjusts = false;
+    }
+
     /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] past the context; device errors.
     pub fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
         self.check_room(tokens.len(), pos)?;
-        let chunk = self.config.max_col as usize;
-        let n_chunk = tokens.len().div_ceil(chunk);
-        for (i, part) in tokens.chunks(chunk).enumerate() {
-            let want = if last && i + 1 == n_chunk { Want::Last } else { Want::None };
-            self.run_chunk(part, pos + (i * chunk) as u32, want)?;
+        let mut at = 0;
+        while at < tokens.len() {
+            self.pace.probe(&self.gpu);
+            at = self.prefill_piece(tokens, at, pos, last)?;
         }
         Ok(())
+    }
+
+    /// Sends the next piece of [`Self::prefill`], of which `at` tokens have been sent, and returns how many are sent then.
+    ///
+    /// A piece is as much of a chunk as the device runs in the time that [`Self::set_prompt_bound`] allows. Nobody waits
+    /// here: see [`Self::has_room`] and [`Self::room`].
+    ///
+    /// # Errors
+    /// As [`Self::prefill`].
+    pub fn prefill_piece(
+        &mut self,
+        tokens: &[u32],
+        at: usize,
+        pos: u32,
+        last: bool,
+    ) -> Result<usize, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let chunk = self.config.max_col as usize;
+        let left = (chunk - at % chunk).min(tokens.len().saturating_sub(at));
+        let end = at + self.pace.n_col(left);
+        let want = if last && end == tokens.len() { Want::Last } else { Want::None };
+        self.run_chunk(&tokens[at..end], pos + at as u32, want)?;
+        Ok(end)
+    }
+
+    /// Whether the device should get another piece of a prompt now; does not wait.
+    pub fn has_room(&mut self) -> bool {
+        self.pace.has_room(&self.gpu)
+    }
+
+    /// Waits until the device should get another piece of a prompt.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn room(&mut self) -> Result<(), RuntimeError> {
+        self.pace.room(&self.gpu).await
+    }
+
+    /// What a submission of a prompt may take, about; 100 ms if nothing is said.
+    pub fn set_prompt_bound(&mut self, bound: Duration) {
+        self.pace.set_bound(bound);
     }
 
     fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
@@ -436,13 +530,23 @@ impl GpuModel {
             (false, Want::Last) => (&r.prefill, &[&r.pick, &r.head_pick]),
             (false, Want::None) => (&r.prefill, &[]),
         };
-        let mut encoder = self.encoder();
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, body, n);
-            head.iter().for_each(|s| self.record(&mut pass, s, n));
+        let n_cut = if n == 1 { 1 } else { self.pace.n_cut(tokens.len()) };
+        let mut cuts = body.chunks(body.len().div_ceil(n_cut).max(1)).peekable();
+        let (start, mut index) = (web_time::Instant::now(), None);
+        while let Some(cut) = cuts.next() {
+            let mut encoder = self.encoder();
+            {
+                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                self.record(&mut pass, cut, n);
+                if cuts.peek().is_none() {
+                    head.iter().for_each(|s| self.record(&mut pass, s, n));
+                }
+            }
+            index = Some(self.gpu.submit(Some(encoder)));
         }
-        self.gpu.submit(Some(encoder));
+        if let (Some(index), true) = (index, n > 1) {
+            self.pace.sent(&self.gpu, tokens.len(), start, index);
+        }
         self.gpu.check()
     }
 
@@ -450,7 +554,7 @@ impl GpuModel {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
-    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &ReadySegment, n_col: u32) {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
         for r in segment {
             pass.set_pipeline(&r.compiled.pipeline);
             if self.ablation == Ablation::default() {
@@ -484,22 +588,28 @@ impl GpuModel {
 
     /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
     ///
+    /// With [`Self::set_adjust`] the logits are others afterwards.
+    ///
     /// # Errors
     /// Device errors.
     pub fn choose(&mut self, choose: Choose) -> Result<Ticket, RuntimeError> {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, self.chooser(choose), 1);
+            self.record_choice(&mut pass, choose);
         }
         self.read_back(encoder, 1)
     }
 
-    fn chooser(&self, choose: Choose) -> &ReadySegment {
-        match choose {
+    fn record_choice(&self, pass: &mut wgpu::ComputePass<'_>, choose: Choose) {
+        if self.adjusts {
+            self.record(pass, &self.ready.adjust, 1);
+        }
+        let chooser = match choose {
             Choose::Greedy => &self.ready.argmax,
             Choose::Sample => &self.ready.sample,
-        }
+        };
+        self.record(pass, chooser, 1);
     }
 
     /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any.
@@ -521,7 +631,7 @@ impl GpuModel {
                 let d = self.decode_at(pos + i);
                 self.record(&mut pass, &d.body, 1);
                 self.record(&mut pass, &d.head, 1);
-                self.record(&mut pass, self.chooser(choose), 1);
+                self.record_choice(&mut pass, choose);
             }
         }
         self.read_back(encoder, n)
@@ -636,9 +746,19 @@ impl GpuModel {
     }
 }
 
+/// Columns of which the products and attention of a segment make a multiple in any case; tiles are powers of two.
+fn tile_of(segment: &Segment) -> usize {
+    let tile = |p: &Planned| match p.columns {
+        Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
+        _ => 1,
+    };
+    segment.iter().map(tile).max().unwrap_or(1)
+}
+
 fn all_segments(s: &Segments) -> Vec<&Segment> {
     let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    decode.chain([&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.argmax, &s.sample]).collect()
+    let rest = [&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.adjust, &s.argmax, &s.sample];
+    decode.chain(rest).collect()
 }
 
 fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
@@ -696,6 +816,7 @@ async fn make_buffers(
         ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
         rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
         sampler: gpu.buffer("sampler", 32, storage).await?,
+        adjust: gpu.buffer("biases and penalties", 4 * adjust::N_WORD as u64, storage).await?,
         logits: gpu.buffer("logits", logits, storage).await?,
         logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
         ring_staging,
@@ -715,7 +836,7 @@ fn memory_of(b: &Buffers) -> Memory {
             item("activations", &mut b.acts.iter().chain([&b.no_aux])),
             item("logits", &mut [&b.logits].into_iter()),
             item("rotation tables", &mut [&b.rope].into_iter()),
-            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler].into_iter()),
+            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler, &b.adjust].into_iter()),
             item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
         ],
     }

@@ -1,5 +1,6 @@
 //! Expansion: the dispatches of every step, for one column and for many, and the buffers that they share.
 
+use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::attention::Attention;
 use chaski_kernels::ops::attention_merge::AttentionMerge;
@@ -115,6 +116,12 @@ pub fn plan(
             covered = max_key;
         }
     }
+
+    let bind =
+        vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let dispatch = Adjust { k: n_vocab, ring: config.ring }.dispatch()?;
+    e.push(dispatch, bind, Columns::Fixed, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
+    s.adjust = std::mem::take(&mut e.out);
 
     let argmax = Argmax { k: n_vocab, ring: config.ring };
     let parts = e.pool.acquire(2 * u64::from(argmax.n_part()));

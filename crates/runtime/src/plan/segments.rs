@@ -124,6 +124,8 @@ pub enum Slot {
     Rope,
     /// Parameters of the draw.
     Sampler,
+    /// Biases and penalties on logits.
+    Adjust,
     /// The logits.
     Logits,
 }
@@ -248,6 +250,8 @@ pub struct Segments {
     pub head_pick: Segment,
     /// Logits of every column after [`Self::prefill`].
     pub head_all: Segment,
+    /// Biases and penalties, before either choice.
+    pub adjust: Segment,
     /// Greedy choice.
     pub argmax: Segment,
     /// Random choice.

@@ -1,0 +1,139 @@
+//! Prompts in pieces that are bounded in time: the same results, and an end between two of them.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use chaski::kernels::FeatureSet;
+use chaski::{Engine, GenerateOptions};
+
+use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
+use crate::golden_text::{ANSWER, PROMPT};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn bound(engine: &mut Engine, bound: Duration) {
+    engine.runner().gpu_mut().expect("a model on a GPU").set_prompt_bound(bound);
+}
+
+fn submits(engine: &Engine) -> u64 {
+    engine.gpu().expect("a GPU").counters().submits.load(Ordering::Relaxed)
+}
+
+/// A prompt of `n` tokens, each of the vocabulary.
+fn tokens(n: u32) -> Vec<u32> {
+    (0..n).map(|i| 1 + (i * 37 + i * i) % 1000).collect()
+}
+
+#[test]
+fn pieces_of_any_size_give_the_same_bits() {
+    let _t = Timed::new("pieces, the same bits");
+    let mut failures = Failures::default();
+    for set in [FeatureSet::Sg, FeatureSet::Base] {
+        let mut engine = build(default_engine().feature_set(set));
+        // Chunks of one token at the end, of two, and others; a prompt of several chunks.
+        for (n, chunk) in [(300, 512), (257, 256), (258, 256), (65, 512), (200, 48)] {
+            if chunk != 512 {
+                engine = build(default_engine().feature_set(set).chunk(chunk));
+            }
+            let prompt = tokens(n);
+            let mut expected: Option<Vec<f32>> = None;
+            // The first time nothing is known; then one piece a chunk; then the smallest there are.
+            for (way, limit) in
+                [("first", Duration::from_millis(100)), ("whole", HOUR), ("tiny", Duration::ZERO)]
+            {
+                bound(&mut engine, limit);
+                engine.runner().truncate(0);
+                let before = submits(&engine);
+                engine.runner().prefill(&prompt).expect("a prompt");
+                let sent = submits(&engine) - before;
+                let found = block_on(engine.runner().logits()).expect("logits");
+                let case = format!("{n} tokens in chunks of {chunk}, set {}, {way}", set.word());
+                let n_chunk = u64::from(n.div_ceil(chunk));
+                match way {
+                    "whole" => failures.check(sent == n_chunk, || format!("{case}: {sent} submissions")),
+                    "tiny" => failures.check(sent > 40 * n_chunk, || format!("{case}: {sent} submissions")),
+                    _ => {}
+                }
+                let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                match &expected {
+                    None => expected = Some(found),
+                    Some(e) => failures.check(bits(e) == bits(&found), || format!("{case}: other logits")),
+                }
+            }
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn pieces_follow_the_time_they_take() {
+    let _t = Timed::new("pieces, times");
+    let mut engine = build(default_engine());
+    let prompt = tokens(300);
+    let mut run = |limit| {
+        bound(&mut engine, limit);
+        engine.runner().truncate(0);
+        let (before, start) = (submits(&engine), Instant::now());
+        engine.runner().prefill(&prompt).expect("a prompt");
+        let sent = submits(&engine) - before;
+        engine.runner().gpu().expect("a model on a GPU").finish().expect("the device is well");
+        (sent, start.elapsed())
+    };
+    run(HOUR);
+    let (one, whole) = run(HOUR);
+    // A sixteenth of the time asks for about sixteen submissions, less if the measured run was a slow one.
+    let (many, _) = run(whole / 16);
+    let (again, _) = run(HOUR);
+    crate::common::say(format!("{whole:?} in one submission, or {many} of a sixteenth"));
+    assert_eq!((one, again), (1, 1), "submissions of a chunk within its bound");
+    assert!((4..200).contains(&many), "{many} submissions");
+}
+
+#[test]
+fn a_prompt_can_be_left_between_pieces() {
+    let _t = Timed::new("pieces, left in between");
+    let mut engine = build(default_engine());
+    let prompt = tokens(400);
+    let mut failures = Failures::default();
+    for (n_piece, interval) in [(0, 1), (1, 4), (3, 16)] {
+        engine.runner().truncate(0);
+        bound(&mut engine, Duration::ZERO);
+        let options = GenerateOptions { interval, ..greedy(8) };
+        let mut g = engine.generate_tokens(&prompt, options).expect("a generation");
+        for _ in 0..n_piece {
+            assert!(
+                block_on(g.prompt()).expect("a piece of the prompt"),
+                "there should be more of the prompt"
+            );
+        }
+        drop(g);
+        let history = engine.runner().history().to_vec();
+        let n = history.len();
+        failures.check(n < prompt.len() && prompt.starts_with(&history), || {
+            format!("{n_piece} pieces: {n} tokens in the cache")
+        });
+        failures.check(n >= n_piece, || format!("{n_piece} pieces: only {n} tokens in the cache"));
+        // Going on where it was left is as good as not having stopped, in one way or the other.
+        let mut answers = Vec::new();
+        for by_pieces in [true, false] {
+            if !by_pieces {
+                engine.runner().truncate(0);
+                bound(&mut engine, HOUR);
+            }
+            let mut g = engine.generate_tokens(&prompt, greedy(8)).expect("a generation");
+            while by_pieces && block_on(g.prompt()).expect("a piece of the prompt") {}
+            while block_on(g.next()).expect("a piece").is_some() {}
+            let expected = if by_pieces { n } else { 0 };
+            let cached = g.stats().n_cached;
+            failures.check(cached == expected, || format!("{n_piece} pieces: {cached} tokens not run again"));
+            answers.push(g.tokens().to_vec());
+        }
+        failures.check(answers[0] == answers[1] && !answers[0].is_empty(), || {
+            format!("{n_piece} pieces: {:?} and {:?}", answers[0], answers[1])
+        });
+        bound(&mut engine, Duration::ZERO);
+        let found = text(&mut engine, PROMPT, greedy(16)).expect("a text");
+        failures.check(!found.is_empty() && ANSWER.starts_with(&found), || format!("{found:?}"));
+    }
+    failures.conclude();
+}

@@ -1,0 +1,92 @@
+//! Cases of `adjust`.
+
+use super::{Adjust, AdjustParams, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::step;
+
+/// Where the ring stands, tokens said since the start, and the window.
+struct At {
+    ring: u32,
+    end: u32,
+    said: u32,
+    last_n: u32,
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let ats = [
+        At { ring: 128, end: 1000, said: 500, last_n: 64 },
+        At { ring: 128, end: 1000, said: 500, last_n: 128 },
+        // The window has not been filled; it goes over the ring's end, and over the index's own.
+        At { ring: 128, end: 130, said: 7, last_n: 64 },
+        At { ring: 256, end: 3, said: 40, last_n: 128 },
+        At { ring: 128, end: 77, said: 77, last_n: 0 },
+        At { ring: 128, end: 5, said: 0, last_n: 64 },
+        // A ring that is smaller than the window.
+        At { ring: 8, end: 21, said: 21, last_n: 64 },
+        At { ring: 8, end: 1, said: 1, last_n: 1 },
+    ];
+    let mut out = Vec::new();
+    for (i, k) in [1u32, 2, 100, 2003, 32_000].into_iter().enumerate() {
+        for (j, at) in ats.iter().enumerate() {
+            for (n_bias, repeat, freq, present) in
+                [(0, 1.1, 0.0, 0.0), (1, 1.5, 0.25, -0.5), (7, 1.0, 0.5, 0.25), (64, 0.7, -0.125, 1.0)]
+            {
+                let seed = (100 * i + 10 * j + n_bias) as u64;
+                let p =
+                    AdjustParams { last_n: at.last_n, repeat, freq, present, bias: biases(seed, k, n_bias) };
+                out.push(case(seed, k, at, &p));
+            }
+        }
+    }
+    out
+}
+
+fn case(seed: u64, k: u32, at: &At, p: &AdjustParams) -> Case {
+    let mut y = random_values(seed, k as usize);
+    y[0] = 0.0;
+    if k > 60 {
+        y[51] = f32::NEG_INFINITY;
+    }
+    // Few different tokens, so that they come more than once; some are none of the vocabulary.
+    let tokens: Vec<u32> =
+        random_values(seed + 7, at.ring as usize).iter().map(|v| (v.abs() * 60.0) as u32).collect();
+    let slot = |index: u32| tokens[(index & (at.ring - 1)) as usize];
+    let n = at.said.min(at.ring);
+    let recent: Vec<u32> = (0..n).map(|i| slot(at.end.wrapping_sub(n).wrapping_add(i))).collect();
+    let mut values = y.clone();
+    reference::adjust(&mut values, p, &recent);
+    let mut step = vec![3u32; step::HEADER + step::COLUMN];
+    step[step::RING] = at.end;
+    let call = Adjust { k, ring: at.ring };
+    Case::new(
+        format!(
+            "k{k} ring{} end{} said{} last{} bias{} repeat{}",
+            at.ring,
+            at.end,
+            at.said,
+            p.last_n,
+            p.bias.len(),
+            p.repeat
+        ),
+        move |_| call.dispatch(),
+        vec![
+            CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: 1e-12 }),
+            CaseBuffer::input("adjust", &p.words(at.end.wrapping_sub(at.said))),
+            CaseBuffer::input("step", &step),
+            CaseBuffer::input("ring", &tokens),
+        ],
+    )
+}
+
+/// Biases of different tokens, half of them among those that come lately; one excludes, one is no token.
+fn biases(seed: u64, k: u32, n: usize) -> Vec<(u32, f32)> {
+    let values = random_values(seed + 3, n);
+    let bias = |(i, v): (usize, &f32)| {
+        let value = if i == 3 { f32::NEG_INFINITY } else { 4.0 * v };
+        (if i == 5 { k + 1000 } else { i as u32 * if i % 2 == 0 { 3 } else { 17 } }, value)
+    };
+    let mut all: Vec<(u32, f32)> = values.iter().enumerate().map(bias).collect();
+    all.sort_by_key(|b| b.0);
+    all.dedup_by_key(|b| b.0);
+    all
+}

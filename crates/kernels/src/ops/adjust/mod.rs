@@ -1,0 +1,80 @@
+//! `adjust`: biases and penalties on logits, in place, before a token is chosen.
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "adjust",
+    template: include_str!("adjust.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: cases::cases,
+};
+
+/// Last tokens that penalties can look back on; the ring has as many slots at least.
+pub const MAX_WINDOW: u32 = 128;
+/// Tokens that can have a bias.
+pub const MAX_BIAS: usize = 64;
+/// Words of the `adjust` buffer.
+pub const N_WORD: usize = 8 + 2 * MAX_BIAS;
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Adjust {
+    /// Logits.
+    pub k: u32,
+    /// Slots of the ring of chosen tokens, a power of two: what penalties look back on.
+    pub ring: u32,
+}
+
+/// What is done to the logits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdjustParams {
+    /// So many last tokens are penalised, at most [`MAX_WINDOW`]; 0: none.
+    pub last_n: u32,
+    /// Their logits are divided by it, or multiplied if not above zero; 1: off.
+    pub repeat: f32,
+    /// Taken off for each time that a token came; 0: off.
+    pub freq: f32,
+    /// Taken off if a token came; 0: off.
+    pub present: f32,
+    /// Added before that, at most [`MAX_BIAS`], each token once; minus infinity excludes one.
+    pub bias: Vec<(u32, f32)>,
+}
+
+impl AdjustParams {
+    /// The words of the `adjust` buffer, for a sequence whose first token that counts has this index in the ring.
+    ///
+    /// # Panics
+    /// If there are more than [`MAX_BIAS`] biases.
+    pub fn words(&self, first: u32) -> [u32; N_WORD] {
+        assert!(self.bias.len() <= MAX_BIAS, "{} biases do not fit into {MAX_BIAS}", self.bias.len());
+        let mut words = [0; N_WORD];
+        words[..6].copy_from_slice(&[
+            first,
+            self.last_n,
+            self.repeat.to_bits(),
+            self.freq.to_bits(),
+            self.present.to_bits(),
+            self.bias.len() as u32,
+        ]);
+        for (pair, (token, bias)) in words[8..].chunks_exact_mut(2).zip(&self.bias) {
+            pair.copy_from_slice(&[*token, bias.to_bits()]);
+        }
+        words
+    }
+}
+
+impl Adjust {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("K", self.k.into()), ("RING", self.ring.into())];
+        dispatch(OP.name, &[], constants, [1, 1, 1], "one workgroup, a thread a token".into())
+    }
+}

@@ -1,0 +1,170 @@
+//! How much of a prompt is sent at once, so that no submission takes long.
+//!
+//! Drivers reset a device that works too long at one thing, pages do not answer meanwhile, and what was sent cannot be
+//! called back. So a chunk is cut into pieces of fewer columns where it would take longer than a bound, by what earlier
+//! pieces took. A piece has whole tiles of columns, since a part of one takes as long; where that is too much, its
+//! dispatches go in several submissions. Neither changes a bit of the results.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use web_time::Instant;
+
+use super::device::Gpu;
+use crate::error::RuntimeError;
+use crate::platform::{Promise, glance, promise, settle};
+
+/// What a submission may take.
+const BOUND: Duration = Duration::from_millis(100);
+/// Pieces under way may take so many times the bound together, so that the device always has the next one at hand.
+const AHEAD: f64 = 2.0;
+/// Submissions of the first piece of all, when nothing is known.
+const FIRST_CUTS: usize = 16;
+
+/// A piece under way.
+struct Sent {
+    n_col: usize,
+    at: Instant,
+    /// No other piece was under way, so it began when it was sent.
+    alone: bool,
+    index: wgpu::SubmissionIndex,
+    done: Promise<()>,
+}
+
+/// What callbacks tell: pieces that have ended since somebody looked, and when the last one did.
+#[derive(Default)]
+struct Ended {
+    n: usize,
+    at: Option<Instant>,
+}
+
+/// Sizes of pieces, and those under way.
+pub(super) struct Pace {
+    bound: Duration,
+    /// Columns of a tile: a piece has a multiple of it, unless a chunk ends with it.
+    tile: usize,
+    /// Seconds a column.
+    cost: Option<f64>,
+    sent: VecDeque<Sent>,
+    ended: Arc<Mutex<Ended>>,
+    /// When the last piece ended, if that was seen as it happened.
+    last: Option<Instant>,
+}
+
+impl Pace {
+    pub(super) fn new(tile: usize) -> Pace {
+        let (sent, ended) = (VecDeque::new(), Arc::default());
+        Pace { bound: BOUND, tile: tile.max(2), cost: None, sent, ended, last: None }
+    }
+
+    pub(super) fn set_bound(&mut self, bound: Duration) {
+        self.bound = bound;
+    }
+
+    /// Columns of the next piece, of `left` in its chunk. It leaves no single column: that would take another plan.
+    pub(super) fn n_col(&self, left: usize) -> usize {
+        let fit = self.cost.map_or(self.tile, |cost| (self.bound.as_secs_f64() / cost).min(1e6) as usize);
+        let n = (fit / self.tile).max(1) * self.tile;
+        if n + 1 >= left { left } else { n }
+    }
+
+    /// Into how many submissions a piece of so many columns is cut.
+    pub(super) fn n_cut(&self, n_col: usize) -> usize {
+        let time = self.cost.map(|cost| cost * n_col as f64 / self.bound.as_secs_f64().max(1e-6));
+        time.map_or(FIRST_CUTS, |t| t.ceil().clamp(1.0, 1e6) as usize)
+    }
+
+    /// A piece was sent, beginning at `at`: before the submission, since some devices work while they are given it.
+    pub(super) fn sent(&mut self, gpu: &Gpu, n_col: usize, at: Instant, index: wgpu::SubmissionIndex) {
+        // Those who never wait for room would have a long list otherwise.
+        self.learn(cfg!(target_arch = "wasm32"));
+        let (keeper, done) = promise();
+        let ended = self.ended.clone();
+        gpu.queue.on_submitted_work_done(move || {
+            let mut e = ended.lock().unwrap_or_else(|e| e.into_inner());
+            *e = Ended { n: e.n + 1, at: Some(Instant::now()) };
+            keeper.keep(());
+        });
+        let alone = self.sent.is_empty();
+        self.sent.push_back(Sent { n_col, at, alone, index, done });
+    }
+
+    /// Learns from pieces that have ended. `seen`: their callbacks ran as they did; otherwise they may have ended
+    /// earlier, and the time is an upper limit.
+    fn learn(&mut self, seen: bool) {
+        let Ended { n, at } = std::mem::take(&mut *self.ended.lock().unwrap_or_else(|e| e.into_inner()));
+        let (Some(end), Some(first)) = (at, self.sent.front()) else { return };
+        let start = self.last.map_or(first.at, |last| last.max(first.at));
+        let is_sure = seen && (first.alone || self.last.is_some());
+        let n_col: usize = self.sent.drain(..n).map(|s| s.n_col).sum();
+        let cost = (end.saturating_duration_since(start).as_secs_f64() / n_col.max(1) as f64).max(1e-9);
+        self.cost = Some(self.cost.filter(|_| !is_sure).map_or(cost, |known| known.min(cost)));
+        self.last = seen.then_some(end);
+    }
+
+    /// Whether another piece may be sent now; does not wait.
+    pub(super) fn has_room(&mut self, gpu: &Gpu) -> bool {
+        if self.sent.is_empty() {
+            return true;
+        }
+        glance(&gpu.device);
+        // In a browser callbacks run when pieces end.
+        self.learn(cfg!(target_arch = "wasm32"));
+        let n_col: usize = self.sent.iter().map(|s| s.n_col).sum();
+        match self.cost {
+            None => n_col == 0,
+            Some(cost) => n_col as f64 * cost <= AHEAD * self.bound.as_secs_f64(),
+        }
+    }
+
+    /// Waits until another piece may be sent.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub(super) async fn room(&mut self, gpu: &Gpu) -> Result<(), RuntimeError> {
+        while !self.has_room(gpu) {
+            let Some(oldest) = self.sent.front_mut() else { break };
+            settle(&gpu.device, Some(oldest.index.clone()));
+            gpu.check()?;
+            (&mut oldest.done).await;
+            self.learn(true);
+        }
+        gpu.check()
+    }
+
+    /// As [`Self::room`] for the first piece of all, where waiting is possible; for those who wait anyway.
+    pub(super) fn probe(&mut self, gpu: &Gpu) {
+        if self.cost.is_none() && !self.has_room(gpu) {
+            if let Some(oldest) = self.sent.front() {
+                settle(&gpu.device, Some(oldest.index.clone()));
+            }
+            self.learn(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_have_whole_tiles_and_leave_no_single_column() {
+        let mut pace = Pace::new(64);
+        assert_eq!((pace.n_col(512), pace.n_col(65), pace.n_col(66), pace.n_col(1)), (64, 65, 64, 1));
+        assert_eq!(pace.n_cut(64), FIRST_CUTS);
+        // A millisecond a column.
+        pace.cost = Some(1.001e-3);
+        assert_eq!((pace.n_col(512), pace.n_cut(64), pace.n_cut(512)), (64, 1, 6));
+        pace.cost = Some(0.5e-3);
+        assert_eq!((pace.n_col(512), pace.n_col(193), pace.n_col(194)), (192, 193, 192));
+        pace.cost = Some(1e-6);
+        assert_eq!((pace.n_col(512), pace.n_cut(512)), (512, 1));
+        // A device on which a tile takes six seconds.
+        pace.cost = Some(0.1);
+        assert_eq!((pace.n_col(512), pace.n_cut(64)), (64, 64));
+        pace.set_bound(Duration::ZERO);
+        assert_eq!(pace.n_col(512), 64);
+        assert!(pace.n_cut(64) > 1000);
+    }
+}
