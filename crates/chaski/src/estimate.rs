@@ -47,6 +47,7 @@ pub async fn memory_need(
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;
+    let arrived = segments.arrived_words * 4;
     let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
     Ok(Memory {
         items: vec![
@@ -55,7 +56,7 @@ pub async fn memory_need(
             item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
             item("logits", [logits]),
             item("rotation tables", [rope]),
-            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust]),
+            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
             item("readback", [ring, ring, ring, ring, logits]),
         ],
     })

@@ -31,6 +31,8 @@ pub struct Caps {
     pub f16: bool,
     /// Cooperative matrices of 16 x 16 x 16, f16 inputs and f32 sums, in subgroups of 32.
     pub coop: bool,
+    /// Workgroups can read what others have written in the same dispatch, after a count of them.
+    pub coherent: bool,
     /// Sums of products of four bytes are one instruction, as far as can be told.
     pub int_dot: bool,
     /// PCI number of the vendor; 0 if it is not known.
@@ -56,6 +58,7 @@ impl Caps {
             subgroup: None,
             f16: false,
             coop: false,
+            coherent: false,
             int_dot: false,
             vendor: 0,
             integrated: false,

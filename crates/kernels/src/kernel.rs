@@ -35,6 +35,8 @@ pub struct Kernel {
     pub needs_f16: bool,
     /// Uses cooperative matrices.
     pub needs_coop: bool,
+    /// Workgroups read what others have written in the same dispatch.
+    pub needs_coherent: bool,
     /// Buffers, by binding number.
     pub bindings: &'static [Binding],
     /// Names of the `override` constants.

@@ -67,6 +67,8 @@ pub struct Rendered {
     pub needs_f16: bool,
     /// Uses cooperative matrices.
     pub needs_coop: bool,
+    /// Workgroups read what others have written in the same dispatch.
+    pub needs_coherent: bool,
 }
 
 /// Renders all kernels, sorted by name.
@@ -129,7 +131,8 @@ fn render(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<Rendered, R
     let needs_f16 = needs_f16 && source.replace("unpack2x16float", "").contains("f16");
     let needs_coop = source.contains("coop_mat");
     let needs_subgroup = source.contains("@builtin(subgroup");
-    check(name, source, needs_subgroup, needs_f16, needs_coop)
+    let needs_coherent = source.contains("@coherent");
+    check(name, source, needs_subgroup, needs_f16, needs_coop, needs_coherent)
 }
 
 /// Parses and validates under exactly the capabilities that the kernel declares, and reflects its interface.
@@ -139,6 +142,7 @@ fn check(
     needs_subgroup: bool,
     needs_f16: bool,
     needs_coop: bool,
+    needs_coherent: bool,
 ) -> Result<Rendered, RenderError> {
     let mut caps = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let mut text = String::new();
@@ -149,6 +153,9 @@ fn check(
     if needs_coop {
         caps |= Capabilities::COOPERATIVE_MATRIX;
         text.push_str("enable wgpu_cooperative_matrix;\n");
+    }
+    if needs_coherent {
+        caps |= Capabilities::MEMORY_DECORATION_COHERENT;
     }
     if needs_subgroup {
         caps |= Capabilities::SUBGROUP;
@@ -181,7 +188,7 @@ fn check(
     }
     bindings.sort_by_key(|b| b.1);
     let overrides = module.overrides.iter().filter_map(|(_, o)| o.name.clone()).collect();
-    Ok(Rendered { name, source, bindings, overrides, needs_subgroup, needs_f16, needs_coop })
+    Ok(Rendered { name, source, bindings, overrides, needs_subgroup, needs_f16, needs_coop, needs_coherent })
 }
 
 /// The files of `rendered/`: name to text.
@@ -197,8 +204,8 @@ pub fn files(rendered: &[Rendered]) -> BTreeMap<String, String> {
         let _ = write!(
             index,
             "    Kernel {{\n        name: {:?},\n        source: include_str!(\"../rendered/{}.wgsl\"),\n        \
-             needs_subgroup: {},\n        needs_f16: {},\n        needs_coop: {},\n        bindings: &[",
-            r.name, r.name, r.needs_subgroup, r.needs_f16, r.needs_coop
+             needs_subgroup: {},\n        needs_f16: {},\n        needs_coop: {},\n        needs_coherent: {},\n        bindings: &[",
+            r.name, r.name, r.needs_subgroup, r.needs_f16, r.needs_coop, r.needs_coherent
         );
         for (name, at, write) in &r.bindings {
             let access = if *write { "ReadWrite" } else { "Read" };

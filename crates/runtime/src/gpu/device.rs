@@ -141,6 +141,9 @@ fn wanted(options: &GpuOptions) -> wgpu::Features {
     }
     if options.set != Some(FeatureSet::Base) {
         f |= wgpu::Features::SUBGROUP;
+        if cfg!(not(target_arch = "wasm32")) {
+            f |= wgpu::Features::MEMORY_DECORATION_COHERENT;
+        }
     }
     if !options.no_f16 {
         f |= wgpu::Features::SHADER_F16;
@@ -162,6 +165,7 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)
             && has_coop_16(adapter),
+        coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP),
         // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
         int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12)
             && info.device_type != wgpu::DeviceType::Cpu,

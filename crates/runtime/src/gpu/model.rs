@@ -137,6 +137,7 @@ struct Buffers {
     acts: Vec<wgpu::Buffer>,
     kv: Vec<wgpu::Buffer>,
     step: wgpu::Buffer,
+    arrived: wgpu::Buffer,
     ring: wgpu::Buffer,
     rope: wgpu::Buffer,
     sampler: wgpu::Buffer,
@@ -155,6 +156,7 @@ impl Buffers {
             Slot::Act(i) => &self.acts[i],
             Slot::Kv(layer) => &self.kv[layer],
             Slot::Step => &self.step,
+            Slot::Arrived => &self.arrived,
             Slot::Ring => &self.ring,
             Slot::Rope => &self.rope,
             Slot::Sampler => &self.sampler,
@@ -813,6 +815,8 @@ async fn make_buffers(
         aux,
         no_aux: gpu.buffer("placeholder", 16, storage).await?,
         step: gpu.buffer("step", config.step_words() as u64 * 4, storage).await?,
+        // New buffers are all 0.
+        arrived: gpu.buffer("counters of workgroups", segments.arrived_words * 4, storage).await?,
         ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
         rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
         sampler: gpu.buffer("sampler", 32, storage).await?,
@@ -836,7 +840,10 @@ fn memory_of(b: &Buffers) -> Memory {
             item("activations", &mut b.acts.iter().chain([&b.no_aux])),
             item("logits", &mut [&b.logits].into_iter()),
             item("rotation tables", &mut [&b.rope].into_iter()),
-            item("step, ring and sampler", &mut [&b.step, &b.ring, &b.sampler, &b.adjust].into_iter()),
+            item(
+                "step, ring and sampler",
+                &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
+            ),
             item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
         ],
     }

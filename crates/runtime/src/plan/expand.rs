@@ -81,6 +81,7 @@ pub fn plan(
         out: Segment::new(),
         n_col: 1,
         spread: 1,
+        arrived: 1,
         logits,
         ld_logits,
     };
@@ -158,6 +159,7 @@ pub fn plan(
     e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
     s.sample = std::mem::take(&mut e.out);
 
+    s.arrived_words = e.arrived.into();
     s.act_words = e.pool.words;
     s.logits_words = u64::from(ld_logits) * u64::from(all_cols);
     let largest = s.act_words.iter().copied().max().unwrap_or(0) * 4;
@@ -240,6 +242,8 @@ struct Expander<'a> {
     n_col: u32,
     /// Workgroups for attention of one column.
     spread: u32,
+    /// Counters of workgroups that kernels need.
+    arrived: u32,
     logits: ValueId,
     ld_logits: u32,
 }
@@ -727,6 +731,15 @@ impl Expander<'_> {
         let parts = self.pool.acquire(u64::from(call.parts_len()) * u64::from(self.n_col));
         bind.push(("y", Slot::Act(parts)));
         let n_part = call.parts_len();
+        if call.joins(self.caps) {
+            bind.extend([("out", y_slot), ("arrived", Slot::Arrived)]);
+            self.arrived = self.arrived.max(call.n_counter());
+            self.push(dispatch, bind, columns, "attention", 0)
+                .col(f32s(wide) + 2 * f32s(n_part), 2 * u64::from(n_part))
+                .key(per_key, per_pair);
+            self.pool.release(parts);
+            return Ok(());
+        }
         self.push(dispatch, bind, columns, "attention", 0)
             .col(f32s(wide) + f32s(n_part), 0)
             .key(per_key, per_pair);

@@ -116,6 +116,8 @@ pub enum Slot {
     Act(usize),
     /// The KV cache of a layer.
     Kv(usize),
+    /// Counters of workgroups that have ended, all 0 between dispatches.
+    Arrived,
     /// What changes from token to token.
     Step,
     /// Chosen tokens.
@@ -258,6 +260,8 @@ pub struct Segments {
     pub sample: Segment,
     /// Words of every activation buffer.
     pub act_words: Vec<u64>,
+    /// Words of the counters of workgroups.
+    pub arrived_words: u64,
     /// Words of the logits.
     pub logits_words: u64,
     /// Values from row to row of the logits of many columns.

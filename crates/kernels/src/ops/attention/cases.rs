@@ -1,7 +1,9 @@
 //! Cases of `attention`, `attention_tiles` and `attention_coop`.
 
 use super::{Attention, reference};
+use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::dispatch::DispatchError;
 use crate::kv::KvLayout;
 use crate::step;
 
@@ -21,12 +23,25 @@ struct Setting {
     f16_tiles: bool,
     /// Queries and cache are f16 values, whatever they are stored as.
     exact: bool,
+    /// The kernel joins its parts.
+    joined: bool,
 }
 
 impl Setting {
     fn new(n_head: u32, n_kv: u32, d: u32, f16: bool, pos: impl IntoIterator<Item = u32>) -> Self {
         let cols = pos.into_iter().map(|p| (0, p)).collect();
-        Setting { n_head, n_kv, d, f16, page: 32, splits: 1, cols, f16_tiles: false, exact: false }
+        Setting {
+            n_head,
+            n_kv,
+            d,
+            f16,
+            page: 32,
+            splits: 1,
+            cols,
+            f16_tiles: false,
+            exact: false,
+            joined: false,
+        }
     }
 
     fn n_seq(&self) -> u32 {
@@ -101,7 +116,7 @@ impl Setting {
         values.chunks_exact(2).map(|p| bits(p[0]) | bits(p[1]) << 16).collect()
     }
 
-    fn case(self, way: fn(&Attention, &crate::Caps) -> super::Chosen, max_nmse: f64) -> Case {
+    fn case(self, way: fn(&Attention, &Caps) -> super::Chosen, max_nmse: f64) -> Case {
         let hd = (self.n_head * self.d) as usize;
         let (du, ldq, ldy) = (self.d as usize, hd + 8, hd + 16);
         let mut q = random_values(4, ldq * self.cols.len());
@@ -111,7 +126,8 @@ impl Setting {
         let cache = self.cache();
         let half = cache.len() / 2;
         let scale = 1.0 / (self.d as f32).sqrt();
-        let n_y = if self.splits == 1 { ldy } else { (self.n_head * self.splits) as usize * (du + 4) };
+        let whole = self.splits == 1 || self.joined;
+        let n_y = if whole { ldy } else { (self.n_head * self.splits) as usize * (du + 4) };
         let before = random_values(5, n_y * self.cols.len());
         let mut values = before.clone();
         for (c, (seq, pos)) in self.cols.iter().enumerate() {
@@ -121,7 +137,7 @@ impl Setting {
                 let value = |j| &cache[half + at(j)..half + at(j) + du];
                 let q = &q[c * ldq + h as usize * du..][..du];
                 let n_key = *pos as usize + 1;
-                let out = if self.splits == 1 {
+                let out = if whole {
                     reference::attention(q, n_key, key, value, scale)
                 } else {
                     let span = n_key.div_ceil(self.splits as usize);
@@ -155,12 +171,22 @@ impl Setting {
                 self.f16_tiles
             ),
             move |caps| way(&call, caps),
-            vec![
-                CaseBuffer::input("q", &q),
-                CaseBuffer::input("kv", &self.words(&cache)),
-                CaseBuffer::input("step", &self.step()),
-                CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse }),
-            ],
+            {
+                let result = if self.joined { "out" } else { "y" };
+                let mut buffers = vec![
+                    CaseBuffer::input("q", &q),
+                    CaseBuffer::input("kv", &self.words(&cache)),
+                    CaseBuffer::input("step", &self.step()),
+                    CaseBuffer::output(result, &before, Expected::F32 { values, max_nmse }),
+                ];
+                if self.joined {
+                    let zeros = vec![0u32; call.n_counter() as usize];
+                    buffers.push(CaseBuffer::output("arrived", &zeros, Expected::Words(zeros.clone())));
+                    let n_part = call.parts_len() * call.n_col;
+                    buffers.push(CaseBuffer::input("y", &random_values(6, n_part as usize)));
+                }
+                buffers
+            },
         )
     }
 }
@@ -202,7 +228,21 @@ pub(super) fn key_cases() -> Vec<Case> {
         out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
         out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
     }
-    out.into_iter().map(|s| s.case(Attention::one_by_one, 1e-7)).collect()
+    let parts = |a: &Attention, caps: &Caps| a.one_by_one(&Caps { coherent: false, ..caps.clone() });
+    let mut cases: Vec<Case> = out.into_iter().map(|s| s.case(parts, 1e-7)).collect();
+    let joined = |a: &Attention, caps: &Caps| match a.joins(caps) {
+        true => a.one_by_one(caps),
+        false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "coherent memory" }),
+    };
+    for f16 in [true, false] {
+        for (n_head, n_kv, d, splits) in
+            [(4, 1, 64, 4), (3, 3, 32, 7), (8, 2, 64, 16), (4, 1, 128, 32), (16, 2, 40, 5), (2, 1, 256, 3)]
+        {
+            let setting = Setting::new(n_head, n_kv, d, f16, [15, 300, 0, 299]);
+            cases.push(Setting { splits, joined: true, ..setting }.case(joined, 1e-7));
+        }
+    }
+    cases
 }
 
 /// Columns of three sequences, out of order.

@@ -33,7 +33,15 @@ pub const OP: Op = Op {
 pub const KEYS: Op = Op {
     name: "attention_keys",
     template: include_str!("keys.wgsl.jinja"),
-    variants: || HEADS.into_iter().map(|heads| vec![("heads", Value::Int(heads))]).collect(),
+    variants: || {
+        let mut out = Vec::new();
+        for heads in HEADS {
+            for end in ["parts", "joined"] {
+                out.push(vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]);
+            }
+        }
+        out
+    },
     cases: cases::key_cases,
 };
 
@@ -258,8 +266,25 @@ impl Attention {
         ]);
         let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
         let keys = wg / self.lanes();
-        let why = format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts", self.splits);
-        dispatch(KEYS.name, &[Value::Int(heads)], constants, grid, why)
+        let joined = self.joins(caps);
+        let end = if joined { "joined" } else { "parts" };
+        if joined {
+            constants.push(("STATS", (heads * self.splits).into()));
+        }
+        let why =
+            format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts, {end}", self.splits);
+        dispatch(KEYS.name, &[Value::Int(heads), Value::Word(end)], constants, grid, why)
+    }
+
+    /// Whether the kernel joins its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, a
+    /// counter for each of its workgroups along x and z, which must be 0 before the first dispatch and is after each.
+    pub fn joins(&self, caps: &Caps) -> bool {
+        self.splits > 1 && caps.coherent && self.fits_keys(caps)
+    }
+
+    /// Counters that `arrived` needs at most.
+    pub fn n_counter(&self) -> u32 {
+        self.n_head * self.n_col
     }
 
     /// Keys shared out to threads.

@@ -1,4 +1,4 @@
-// attention_keys: heads=2
+// attention_keys: heads=4 end=joined
 override WG: u32 = 256u;
 override SG_MIN: u32 = 4u;
 override LANES: u32 = 8u;
@@ -7,11 +7,16 @@ override SPLITS: u32 = 1u;
 override SCALE: f32 = 1.0;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
-
+override STATS: u32 = 4u;
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> step: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(3) @coherent var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> arrived: array<atomic<u32>>;
+// Maximum and denominator of each part: [head][part].
+var<workgroup> stats: array<vec2<f32>, STATS>;
+var<workgroup> order: u32;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_PAGE: u32 = 1u;
@@ -54,18 +59,18 @@ fn kv_get4(half: u32, i: u32) -> vec4<f32> {
 override TO_EXP2: f32 = SCALE * 1.4426950408889634;
 const NO_KEY: f32 = -3.0e38;
 // What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
-var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 2u * D / 4u>;
-var<workgroup> tops: array<f32, WG / SG_MIN * 2u>;
-var<workgroup> dens: array<f32, WG / SG_MIN * 2u>;
+var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 4u * D / 4u>;
+var<workgroup> tops: array<f32, WG / SG_MIN * 4u>;
+var<workgroup> dens: array<f32, WG / SG_MIN * 4u>;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32) {
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32) {
     let tid = subgroup * subgroup_size + lane;
     let gqa = N_HEAD / N_KV;
-    let head_groups = (gqa + 1u) / 2u;
+    let head_groups = (gqa + 3u) / 4u;
     let kv_head = group.x / head_groups;
-    let head0 = kv_head * gqa + (group.x % head_groups) * 2u;
-    let n_head = min(2u, (kv_head + 1u) * gqa - head0);
+    let head0 = kv_head * gqa + (group.x % head_groups) * 4u;
+    let n_head = min(4u, (kv_head + 1u) * gqa - head0);
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
@@ -94,6 +99,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     var den1 = 0.0;
     var a1 = vec4<f32>();
     var b1 = vec4<f32>();
+    let at_q2 = (col * LDQ + (head0 + min(2u, n_head - 1u)) * D + from_channel) / 4u;
+    let qa2 = select(vec4<f32>(), q[at_q2] * TO_EXP2, has_channel);
+    let qb2 = select(vec4<f32>(), q[at_q2 + 1u] * TO_EXP2, has_channel);
+    var top2 = NO_KEY;
+    var den2 = 0.0;
+    var a2 = vec4<f32>();
+    var b2 = vec4<f32>();
+    let at_q3 = (col * LDQ + (head0 + min(3u, n_head - 1u)) * D + from_channel) / 4u;
+    let qa3 = select(vec4<f32>(), q[at_q3] * TO_EXP2, has_channel);
+    let qb3 = select(vec4<f32>(), q[at_q3 + 1u] * TO_EXP2, has_channel);
+    var top3 = NO_KEY;
+    var den3 = 0.0;
+    var a3 = vec4<f32>();
+    var b3 = vec4<f32>();
 
     for (var base = start; base < end; base += 4u * rows) {
         // All loads first: four keys and their values are under way at once.
@@ -119,51 +138,83 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         let v3 = kv_get8(V0, cell3);
         var s00 = NO_KEY;
         var s10 = NO_KEY;
+        var s20 = NO_KEY;
+        var s30 = NO_KEY;
         if (base + 0u * rows < end) {
             s00 = dot(qa0, k0.a) + dot(qb0, k0.b);
             s10 = dot(qa1, k0.a) + dot(qb1, k0.b);
+            s20 = dot(qa2, k0.a) + dot(qb2, k0.b);
+            s30 = dot(qa3, k0.a) + dot(qb3, k0.b);
             for (var m = LANES / 2u; m > 0u; m /= 2u) {
                 s00 += subgroupShuffleXor(s00, m);
                 s10 += subgroupShuffleXor(s10, m);
+                s20 += subgroupShuffleXor(s20, m);
+                s30 += subgroupShuffleXor(s30, m);
             }
             s00 = select(NO_KEY, s00, key0 < end);
             s10 = select(NO_KEY, s10, key0 < end);
+            s20 = select(NO_KEY, s20, key0 < end);
+            s30 = select(NO_KEY, s30, key0 < end);
         }
         var s01 = NO_KEY;
         var s11 = NO_KEY;
+        var s21 = NO_KEY;
+        var s31 = NO_KEY;
         if (base + 1u * rows < end) {
             s01 = dot(qa0, k1.a) + dot(qb0, k1.b);
             s11 = dot(qa1, k1.a) + dot(qb1, k1.b);
+            s21 = dot(qa2, k1.a) + dot(qb2, k1.b);
+            s31 = dot(qa3, k1.a) + dot(qb3, k1.b);
             for (var m = LANES / 2u; m > 0u; m /= 2u) {
                 s01 += subgroupShuffleXor(s01, m);
                 s11 += subgroupShuffleXor(s11, m);
+                s21 += subgroupShuffleXor(s21, m);
+                s31 += subgroupShuffleXor(s31, m);
             }
             s01 = select(NO_KEY, s01, key1 < end);
             s11 = select(NO_KEY, s11, key1 < end);
+            s21 = select(NO_KEY, s21, key1 < end);
+            s31 = select(NO_KEY, s31, key1 < end);
         }
         var s02 = NO_KEY;
         var s12 = NO_KEY;
+        var s22 = NO_KEY;
+        var s32 = NO_KEY;
         if (base + 2u * rows < end) {
             s02 = dot(qa0, k2.a) + dot(qb0, k2.b);
             s12 = dot(qa1, k2.a) + dot(qb1, k2.b);
+            s22 = dot(qa2, k2.a) + dot(qb2, k2.b);
+            s32 = dot(qa3, k2.a) + dot(qb3, k2.b);
             for (var m = LANES / 2u; m > 0u; m /= 2u) {
                 s02 += subgroupShuffleXor(s02, m);
                 s12 += subgroupShuffleXor(s12, m);
+                s22 += subgroupShuffleXor(s22, m);
+                s32 += subgroupShuffleXor(s32, m);
             }
             s02 = select(NO_KEY, s02, key2 < end);
             s12 = select(NO_KEY, s12, key2 < end);
+            s22 = select(NO_KEY, s22, key2 < end);
+            s32 = select(NO_KEY, s32, key2 < end);
         }
         var s03 = NO_KEY;
         var s13 = NO_KEY;
+        var s23 = NO_KEY;
+        var s33 = NO_KEY;
         if (base + 3u * rows < end) {
             s03 = dot(qa0, k3.a) + dot(qb0, k3.b);
             s13 = dot(qa1, k3.a) + dot(qb1, k3.b);
+            s23 = dot(qa2, k3.a) + dot(qb2, k3.b);
+            s33 = dot(qa3, k3.a) + dot(qb3, k3.b);
             for (var m = LANES / 2u; m > 0u; m /= 2u) {
                 s03 += subgroupShuffleXor(s03, m);
                 s13 += subgroupShuffleXor(s13, m);
+                s23 += subgroupShuffleXor(s23, m);
+                s33 += subgroupShuffleXor(s33, m);
             }
             s03 = select(NO_KEY, s03, key3 < end);
             s13 = select(NO_KEY, s13, key3 < end);
+            s23 = select(NO_KEY, s23, key3 < end);
+            s33 = select(NO_KEY, s33, key3 < end);
         }
         {
             let high = max(top0, max(max(s00, s01), max(s02, s03)));
@@ -185,6 +236,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         }
         // Threads that have seen no key keep exponentials of 0.
         let least1 = max(top1, -1.0e38);
+        {
+            let high = max(top2, max(max(s20, s21), max(s22, s23)));
+            let fade = exp2(top2 - high);
+            den2 *= fade;
+            a2 *= fade;
+            b2 *= fade;
+            top2 = high;
+        }
+        // Threads that have seen no key keep exponentials of 0.
+        let least2 = max(top2, -1.0e38);
+        {
+            let high = max(top3, max(max(s30, s31), max(s32, s33)));
+            let fade = exp2(top3 - high);
+            den3 *= fade;
+            a3 *= fade;
+            b3 *= fade;
+            top3 = high;
+        }
+        // Threads that have seen no key keep exponentials of 0.
+        let least3 = max(top3, -1.0e38);
         if (base + 0u * rows < end) {
             let p0 = exp2(s00 - least0);
             den0 += p0;
@@ -194,6 +265,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             den1 += p1;
             a1 += p1 * v0.a;
             b1 += p1 * v0.b;
+            let p2 = exp2(s20 - least2);
+            den2 += p2;
+            a2 += p2 * v0.a;
+            b2 += p2 * v0.b;
+            let p3 = exp2(s30 - least3);
+            den3 += p3;
+            a3 += p3 * v0.a;
+            b3 += p3 * v0.b;
         }
         if (base + 1u * rows < end) {
             let p0 = exp2(s01 - least0);
@@ -204,6 +283,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             den1 += p1;
             a1 += p1 * v1.a;
             b1 += p1 * v1.b;
+            let p2 = exp2(s21 - least2);
+            den2 += p2;
+            a2 += p2 * v1.a;
+            b2 += p2 * v1.b;
+            let p3 = exp2(s31 - least3);
+            den3 += p3;
+            a3 += p3 * v1.a;
+            b3 += p3 * v1.b;
         }
         if (base + 2u * rows < end) {
             let p0 = exp2(s02 - least0);
@@ -214,6 +301,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             den1 += p1;
             a1 += p1 * v2.a;
             b1 += p1 * v2.b;
+            let p2 = exp2(s22 - least2);
+            den2 += p2;
+            a2 += p2 * v2.a;
+            b2 += p2 * v2.b;
+            let p3 = exp2(s32 - least3);
+            den3 += p3;
+            a3 += p3 * v2.a;
+            b3 += p3 * v2.b;
         }
         if (base + 3u * rows < end) {
             let p0 = exp2(s03 - least0);
@@ -224,15 +319,27 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             den1 += p1;
             a1 += p1 * v3.a;
             b1 += p1 * v3.b;
+            let p2 = exp2(s23 - least2);
+            den2 += p2;
+            a2 += p2 * v3.a;
+            b2 += p2 * v3.b;
+            let p3 = exp2(s33 - least3);
+            den3 += p3;
+            a3 += p3 * v3.a;
+            b3 += p3 * v3.b;
         }
     }
 
     // The groups of a subgroup join through each other's registers, the subgroups through workgroup memory.
     var high0 = top0;
     var high1 = top1;
+    var high2 = top2;
+    var high3 = top3;
     for (var m = LANES; m < subgroup_size; m *= 2u) {
         high0 = max(high0, subgroupShuffleXor(high0, m));
         high1 = max(high1, subgroupShuffleXor(high1, m));
+        high2 = max(high2, subgroupShuffleXor(high2, m));
+        high3 = max(high3, subgroupShuffleXor(high3, m));
     }
     {
         let fade = exp2(top0 - high0);
@@ -248,10 +355,36 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         a1 *= fade;
         b1 *= fade;
     }
+    {
+        let fade = exp2(top2 - high2);
+        top2 = high2;
+        den2 *= fade;
+        a2 *= fade;
+        b2 *= fade;
+    }
+    {
+        let fade = exp2(top3 - high3);
+        top3 = high3;
+        den3 *= fade;
+        a3 *= fade;
+        b3 *= fade;
+    }
     // While a thread holds several heads, it gives one half of them to its partner for the other half.
     var m = subgroup_size / 2u;
     var head = 0u;
-    var held = 2u;
+    var held = 4u;
+    if (m >= LANES) {
+        let upper = (lane & m) != 0u;
+        den0 = select(den0, den2, upper) + subgroupShuffleXor(select(den2, den0, upper), m);
+        a0 = select(a0, a2, upper) + subgroupShuffleXor(select(a2, a0, upper), m);
+        b0 = select(b0, b2, upper) + subgroupShuffleXor(select(b2, b0, upper), m);
+        den1 = select(den1, den3, upper) + subgroupShuffleXor(select(den3, den1, upper), m);
+        a1 = select(a1, a3, upper) + subgroupShuffleXor(select(a3, a1, upper), m);
+        b1 = select(b1, b3, upper) + subgroupShuffleXor(select(b3, b1, upper), m);
+        head += select(0u, 2u, upper);
+        held = 2u;
+        m /= 2u;
+    }
     if (m >= LANES) {
         let upper = (lane & m) != 0u;
         den0 = select(den0, den1, upper) + subgroupShuffleXor(select(den1, den0, upper), m);
@@ -266,9 +399,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         a0 += subgroupShuffleXor(a0, m);
         b0 += subgroupShuffleXor(b0, m);
     }
-    if (lane % (subgroup_size * held / 2u) < LANES && has_channel) {
+    if (lane % (subgroup_size * held / 4u) < LANES && has_channel) {
         if (0u < held) {
-            let at = subgroup * 2u + head + 0u;
+            let at = subgroup * 4u + head + 0u;
             sums[(at * D + channel) / 4u] = a0;
             sums[(at * D + channel) / 4u + 1u] = b0;
             if (channel == 0u) {
@@ -276,44 +409,106 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             }
         }
         if (1u < held) {
-            let at = subgroup * 2u + head + 1u;
+            let at = subgroup * 4u + head + 1u;
             sums[(at * D + channel) / 4u] = a1;
             sums[(at * D + channel) / 4u + 1u] = b1;
             if (channel == 0u) {
                 dens[at] = den1;
             }
         }
+        if (2u < held) {
+            let at = subgroup * 4u + head + 2u;
+            sums[(at * D + channel) / 4u] = a2;
+            sums[(at * D + channel) / 4u + 1u] = b2;
+            if (channel == 0u) {
+                dens[at] = den2;
+            }
+        }
+        if (3u < held) {
+            let at = subgroup * 4u + head + 3u;
+            sums[(at * D + channel) / 4u] = a3;
+            sums[(at * D + channel) / 4u + 1u] = b3;
+            if (channel == 0u) {
+                dens[at] = den3;
+            }
+        }
     }
     if (lane == 0u) {
-        tops[subgroup * 2u + 0u] = top0;
-        tops[subgroup * 2u + 1u] = top1;
+        tops[subgroup * 4u + 0u] = top0;
+        tops[subgroup * 4u + 1u] = top1;
+        tops[subgroup * 4u + 2u] = top2;
+        tops[subgroup * 4u + 3u] = top3;
     }
     workgroupBarrier();
     for (var i = tid; i < n_head * D / 4u; i += WG) {
         let h = i * 4u / D;
         var top = NO_KEY;
         for (var s = 0u; s < WG / subgroup_size; s++) {
-            top = max(top, tops[s * 2u + h]);
+            top = max(top, tops[s * 4u + h]);
         }
         var den = 0.0;
         var o = vec4<f32>();
         for (var s = 0u; s < WG / subgroup_size; s++) {
-            let fade = exp2(tops[s * 2u + h] - top);
-            den += fade * dens[s * 2u + h];
-            o += fade * sums[s * 2u * (D / 4u) + i];
+            let fade = exp2(tops[s * 4u + h] - top);
+            den += fade * dens[s * 4u + h];
+            o += fade * sums[s * 4u * (D / 4u) + i];
         }
         let c = i * 4u % D;
-        var at = col * LDY + (head0 + h) * D + c;
-        if (SPLITS == 1u) {
-            o = o / den;
-        } else {
-            let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 4u);
-            at = part + c;
-            if (c == 0u) {
-                // Parts have their maximum as an exponent of e.
-                y[(part + D) / 4u] = vec4<f32>(select(top * 0.6931471805599453, NO_KEY, den == 0.0), den, 0.0, 0.0);
-            }
+        let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 4u);
+        y[(part + c) / 4u] = o;
+        if (c == 0u) {
+            y[(part + D) / 4u] = vec4<f32>(top, den, 0.0, 0.0);
         }
-        y[at / 4u] = o;
+    }
+    // All of this workgroup's part is there before it is counted.
+    storageBarrier();
+    let counter = col * groups.x + group.x;
+    if (tid == 0u) {
+        order = atomicAdd(&arrived[counter], 1u);
+    }
+    if (workgroupUniformLoad(&order) != SPLITS - 1u) {
+        return;
+    }
+    storageBarrier();
+    if (tid == 0u) {
+        atomicStore(&arrived[counter], 0u);
+    }
+    for (var i = tid; i < n_head * SPLITS; i += WG) {
+        stats[i] = y[(((col * N_HEAD + head0) * SPLITS + i) * (D + 4u) + D) / 4u].xy;
+    }
+    workgroupBarrier();
+    // Quads of the result are shared out to teams of threads, each team takes every n-th part.
+    let n_quad = n_head * D / 4u;
+    let wide = min(n_quad, WG);
+    let n_team = min(WG / wide, WG / SG_MIN);
+    let team = tid / wide;
+    for (var i0 = 0u; i0 < n_quad; i0 += wide) {
+        let i = i0 + tid % wide;
+        let live = team < n_team && i < n_quad;
+        let h = min(i, n_quad - 1u) * 4u / D;
+        var top = NO_KEY;
+        for (var s = 0u; s < SPLITS; s++) {
+            top = max(top, stats[h * SPLITS + s].x);
+        }
+        var o = vec4<f32>();
+        if (live) {
+            for (var s = team; s < SPLITS; s += n_team) {
+                let part = ((col * N_HEAD + head0 + h) * SPLITS + s) * (D + 4u);
+                o += exp2(stats[h * SPLITS + s].x - top) * y[part / 4u + i % (D / 4u)];
+            }
+            sums[tid] = o;
+        }
+        workgroupBarrier();
+        if (live && team == 0u) {
+            var den = 0.0;
+            for (var s = 0u; s < SPLITS; s++) {
+                den += exp2(stats[h * SPLITS + s].x - top) * stats[h * SPLITS + s].y;
+            }
+            for (var t = 1u; t < n_team; t++) {
+                o += sums[t * wide + tid];
+            }
+            out[(col * LDY + head0 * D) / 4u + i] = o / den;
+        }
+        workgroupBarrier();
     }
 }

@@ -1,0 +1,243 @@
+// attention_keys: heads=1 end=parts
+override WG: u32 = 256u;
+override SG_MIN: u32 = 4u;
+override LANES: u32 = 8u;
+override N_HEAD: u32 = 1u;
+override SPLITS: u32 = 1u;
+override SCALE: f32 = 1.0;
+override LDQ: u32 = 64u;
+override LDY: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> step: array<u32>;
+@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override KV_F16: bool = true;
+override V0: u32 = 0u;
+// Index of channel 0 of a cell, in values.
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+
+// Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
+struct Eight { a: vec4<f32>, b: vec4<f32> }
+fn kv_get8(half: u32, i: u32) -> Eight {
+    if (KV_F16) {
+        let v = kv[half / 4u + i / 8u];
+        return Eight(
+            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+        );
+    }
+    let at = half / 4u + i / 4u;
+    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+}
+fn kv_get4(half: u32, i: u32) -> vec4<f32> {
+    if (KV_F16) {
+        let p = half + i / 2u;
+        let v = kv[p / 4u];
+        let q = select(v.xy, v.zw, (p & 2u) != 0u);
+        return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
+    }
+    return bitcast<vec4<f32>>(kv[(half + i) / 4u]);
+}
+
+override TO_EXP2: f32 = SCALE * 1.4426950408889634;
+const NO_KEY: f32 = -3.0e38;
+// What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
+var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 1u * D / 4u>;
+var<workgroup> tops: array<f32, WG / SG_MIN * 1u>;
+var<workgroup> dens: array<f32, WG / SG_MIN * 1u>;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgroup_size: u32, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32) {
+    let tid = subgroup * subgroup_size + lane;
+    let gqa = N_HEAD / N_KV;
+    let head_groups = (gqa + 0u) / 1u;
+    let kv_head = group.x / head_groups;
+    let head0 = kv_head * gqa + (group.x % head_groups) * 1u;
+    let n_head = min(1u, (kv_head + 1u) * gqa - head0);
+    let split = group.y;
+    let col = group.z;
+    let seq = col_seq(col);
+    // Keys of this split: [start, end).
+    let n_key = col_pos(col) + 1u;
+    let span = (n_key + SPLITS - 1u) / SPLITS;
+    let start = min(split * span, n_key);
+    let end = min(start + span, n_key);
+
+    let rows = WG / LANES;
+    let my_row = tid / LANES;
+    let channel = tid % LANES * 8u;
+    let has_channel = channel < D;
+    let from_channel = min(channel, D - 8u);
+    let at_q0 = (col * LDQ + (head0 + min(0u, n_head - 1u)) * D + from_channel) / 4u;
+    let qa0 = select(vec4<f32>(), q[at_q0] * TO_EXP2, has_channel);
+    let qb0 = select(vec4<f32>(), q[at_q0 + 1u] * TO_EXP2, has_channel);
+    var top0 = NO_KEY;
+    var den0 = 0.0;
+    var a0 = vec4<f32>();
+    var b0 = vec4<f32>();
+
+    for (var base = start; base < end; base += 4u * rows) {
+        // All loads first: four keys and their values are under way at once.
+        let key0 = base + 0u * rows + my_row;
+        let at0 = min(key0, end - 1u);
+        let cell0 = kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + from_channel;
+        let key1 = base + 1u * rows + my_row;
+        let at1 = min(key1, end - 1u);
+        let cell1 = kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + from_channel;
+        let key2 = base + 2u * rows + my_row;
+        let at2 = min(key2, end - 1u);
+        let cell2 = kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + from_channel;
+        let key3 = base + 3u * rows + my_row;
+        let at3 = min(key3, end - 1u);
+        let cell3 = kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + from_channel;
+        let k0 = kv_get8(0u, cell0);
+        let k1 = kv_get8(0u, cell1);
+        let k2 = kv_get8(0u, cell2);
+        let k3 = kv_get8(0u, cell3);
+        let v0 = kv_get8(V0, cell0);
+        let v1 = kv_get8(V0, cell1);
+        let v2 = kv_get8(V0, cell2);
+        let v3 = kv_get8(V0, cell3);
+        var s00 = NO_KEY;
+        if (base + 0u * rows < end) {
+            s00 = dot(qa0, k0.a) + dot(qb0, k0.b);
+            for (var m = LANES / 2u; m > 0u; m /= 2u) {
+                s00 += subgroupShuffleXor(s00, m);
+            }
+            s00 = select(NO_KEY, s00, key0 < end);
+        }
+        var s01 = NO_KEY;
+        if (base + 1u * rows < end) {
+            s01 = dot(qa0, k1.a) + dot(qb0, k1.b);
+            for (var m = LANES / 2u; m > 0u; m /= 2u) {
+                s01 += subgroupShuffleXor(s01, m);
+            }
+            s01 = select(NO_KEY, s01, key1 < end);
+        }
+        var s02 = NO_KEY;
+        if (base + 2u * rows < end) {
+            s02 = dot(qa0, k2.a) + dot(qb0, k2.b);
+            for (var m = LANES / 2u; m > 0u; m /= 2u) {
+                s02 += subgroupShuffleXor(s02, m);
+            }
+            s02 = select(NO_KEY, s02, key2 < end);
+        }
+        var s03 = NO_KEY;
+        if (base + 3u * rows < end) {
+            s03 = dot(qa0, k3.a) + dot(qb0, k3.b);
+            for (var m = LANES / 2u; m > 0u; m /= 2u) {
+                s03 += subgroupShuffleXor(s03, m);
+            }
+            s03 = select(NO_KEY, s03, key3 < end);
+        }
+        {
+            let high = max(top0, max(max(s00, s01), max(s02, s03)));
+            let fade = exp2(top0 - high);
+            den0 *= fade;
+            a0 *= fade;
+            b0 *= fade;
+            top0 = high;
+        }
+        // Threads that have seen no key keep exponentials of 0.
+        let least0 = max(top0, -1.0e38);
+        if (base + 0u * rows < end) {
+            let p0 = exp2(s00 - least0);
+            den0 += p0;
+            a0 += p0 * v0.a;
+            b0 += p0 * v0.b;
+        }
+        if (base + 1u * rows < end) {
+            let p0 = exp2(s01 - least0);
+            den0 += p0;
+            a0 += p0 * v1.a;
+            b0 += p0 * v1.b;
+        }
+        if (base + 2u * rows < end) {
+            let p0 = exp2(s02 - least0);
+            den0 += p0;
+            a0 += p0 * v2.a;
+            b0 += p0 * v2.b;
+        }
+        if (base + 3u * rows < end) {
+            let p0 = exp2(s03 - least0);
+            den0 += p0;
+            a0 += p0 * v3.a;
+            b0 += p0 * v3.b;
+        }
+    }
+
+    // The groups of a subgroup join through each other's registers, the subgroups through workgroup memory.
+    var high0 = top0;
+    for (var m = LANES; m < subgroup_size; m *= 2u) {
+        high0 = max(high0, subgroupShuffleXor(high0, m));
+    }
+    {
+        let fade = exp2(top0 - high0);
+        top0 = high0;
+        den0 *= fade;
+        a0 *= fade;
+        b0 *= fade;
+    }
+    // While a thread holds several heads, it gives one half of them to its partner for the other half.
+    var m = subgroup_size / 2u;
+    var head = 0u;
+    var held = 1u;
+    for (; m >= LANES; m /= 2u) {
+        den0 += subgroupShuffleXor(den0, m);
+        a0 += subgroupShuffleXor(a0, m);
+        b0 += subgroupShuffleXor(b0, m);
+    }
+    if (lane % (subgroup_size * held / 1u) < LANES && has_channel) {
+        if (0u < held) {
+            let at = subgroup * 1u + head + 0u;
+            sums[(at * D + channel) / 4u] = a0;
+            sums[(at * D + channel) / 4u + 1u] = b0;
+            if (channel == 0u) {
+                dens[at] = den0;
+            }
+        }
+    }
+    if (lane == 0u) {
+        tops[subgroup * 1u + 0u] = top0;
+    }
+    workgroupBarrier();
+    for (var i = tid; i < n_head * D / 4u; i += WG) {
+        let h = i * 4u / D;
+        var top = NO_KEY;
+        for (var s = 0u; s < WG / subgroup_size; s++) {
+            top = max(top, tops[s * 1u + h]);
+        }
+        var den = 0.0;
+        var o = vec4<f32>();
+        for (var s = 0u; s < WG / subgroup_size; s++) {
+            let fade = exp2(tops[s * 1u + h] - top);
+            den += fade * dens[s * 1u + h];
+            o += fade * sums[s * 1u * (D / 4u) + i];
+        }
+        let c = i * 4u % D;
+        var at = col * LDY + (head0 + h) * D + c;
+        if (SPLITS == 1u) {
+            o = o / den;
+        } else {
+            let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 4u);
+            at = part + c;
+            if (c == 0u) {
+                // Parts have their maximum as an exponent of e.
+                y[(part + D) / 4u] = vec4<f32>(select(top * 0.6931471805599453, NO_KEY, den == 0.0), den, 0.0, 0.0);
+            }
+        }
+        y[at / 4u] = o;
+    }
+}
