@@ -160,7 +160,7 @@ fn from_json(v: &Value) -> Option<Tuning> {
         let t = &v["tune"];
         let act = [Act::F32, Act::I16].into_iter().find(|a| t["inputs"].as_str() == Some(a.word()))?;
         let fill = number(&t["fill"]).filter(|f| (256..=1 << 20).contains(f))?;
-        let team = number(&t["team"]).filter(|t| (1..=1024).contains(t))?;
+        let team = number(&t["team"]).filter(|t| (MatVecTune::LEAST_TEAM..=1024).contains(t))?;
         let class = ProductClass {
             format: v["format"].as_str()?.to_owned(),
             epilogue: v["epilogue"].as_str()?.to_owned(),

@@ -66,6 +66,9 @@ static SHIPPED: &[Shipped] = &[
 ];
 
 impl MatVecTune {
+    /// Fewer threads than this are no team.
+    pub const LEAST_TEAM: u32 = 32;
+
     /// The shipped default for a device, and where it comes from.
     pub fn shipped(caps: &Caps) -> (Self, &'static str) {
         let kind = match (caps.software, caps.integrated) {

@@ -129,6 +129,17 @@ pub struct MulMatVec {
     pub tune: Option<MatVecTune>,
 }
 
+/// What threads must share.
+struct Job {
+    /// Values a row, and how many of them a thread keeps.
+    n_col: u32,
+    hold: u32,
+    /// Batches of rows, rows that a team takes at once, and outputs that they make.
+    n_batch: u32,
+    rows: u32,
+    outs: u32,
+}
+
 /// How threads share the rows of a product.
 struct Split {
     wg: u32,
@@ -140,19 +151,11 @@ struct Split {
 }
 
 impl Split {
-    /// Teams for rows of `n_col` values, `n_batch` batches of `rows` rows and `outs` outputs.
-    fn new(
-        caps: &Caps,
-        tune: &MatVecTune,
-        act: Act,
-        hold: u32,
-        n_col: u32,
-        n_batch: u32,
-        rows: u32,
-        outs: u32,
-    ) -> Self {
+    fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
+        let Job { n_col, hold, n_batch, rows, outs } = *job;
+        // A thread finishes each output of a batch, and there are up to four.
         let want = n_col.div_ceil(hold).max(4);
-        let cap = caps.max_threads.min(tune.team);
+        let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
         let (team, passes, subs) = match caps.subgroup {
             // A part of a subgroup, if its size is certain.
             Some((min, _)) if want.next_power_of_two() <= min => (want.next_power_of_two(), 1, 1),
@@ -223,16 +226,9 @@ impl MulMatVec {
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
-        let split = Split::new(
-            caps,
-            &tune,
-            act,
-            self.w.format.hold(),
-            self.w.n_col,
-            m.div_ceil(outs),
-            rows,
-            outs.min(rows),
-        );
+        let job =
+            Job { n_col: self.w.n_col, hold: self.w.format.hold(), n_batch: m.div_ceil(outs), rows, outs };
+        let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows);
         if act != Act::F32 {
             // Not staged, the arrays are not used.
