@@ -1,8 +1,9 @@
 //! `attention`: causal attention over the paged KV cache.
 //!
 //! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
-//! `attention`), and `attention_merge` joins what they found. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in register
-//! tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
+//! `attention`). What they found is joined by the last of them where the device lets it see the others' memory, else by
+//! `attention_merge`. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
+//! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
 
 pub(crate) mod cases;
 pub mod reference;

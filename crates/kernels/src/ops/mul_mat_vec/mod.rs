@@ -182,7 +182,23 @@ impl Split {
             _ => 8 * tune.fill,
         };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
-        Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team }
+        let mut split = Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team };
+        // Where memory is short, every team rounds x for itself.
+        split.staged &= split.n_byte(caps, act, rows) <= caps.max_workgroup_bytes;
+        split
+    }
+
+    /// Bytes of workgroup memory.
+    fn n_byte(&self, caps: &Caps, act: Act, rows: u32) -> u32 {
+        let runs = if self.staged { 2 * self.team } else { 1 };
+        let run = match act {
+            Act::F32 => 0,
+            Act::I16 => 40,
+            Act::I8 => 24,
+        };
+        let part = self.batch * rows * self.subs * (self.wg / self.team);
+        let tree = if caps.subgroup.is_some() { 0 } else { rows * self.wg };
+        runs * run + 4 * (part + self.wg + 16 + tree)
     }
 
     /// Workgroups for `n_batch` batches.
@@ -291,5 +307,33 @@ impl MulMatVec {
         let variant = variant(self.w.format.name, b, epi, act, rows, caps.set());
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         dispatch(OP.name, &values, constants, [x, y, 1], why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workgroup_memory_fits_the_least_that_a_device_may_have() {
+        for subgroup in [None, Some((8, 32)), Some((32, 32)), Some((4, 64))] {
+            let caps = Caps { subgroup, ..Caps::base() };
+            let (shipped, _) = MatVecTune::shipped(&caps);
+            for (act, fill) in [Act::F32, Act::I16, Act::I8]
+                .into_iter()
+                .flat_map(|a| [256, 1 << 11, shipped.fill, 1 << 20].map(|f| (a, f)))
+            {
+                let tune = MatVecTune { fill, ..shipped };
+                for n_col in [64, 256, 2048, 4096, 8192, 14336, 53248] {
+                    for (n_batch, rows, outs) in [(1, 4, 4), (1024, 2, 2), (7168, 4, 2), (64128, 4, 4)] {
+                        let split =
+                            Split::new(&caps, &tune, act, &Job { n_col, hold: 32, n_batch, rows, outs });
+                        let n_byte = split.n_byte(&caps, act, rows);
+                        assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
+                        assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
+                    }
+                }
+            }
+        }
     }
 }
