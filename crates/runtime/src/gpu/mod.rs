@@ -1,5 +1,6 @@
 //! Everything that calls wgpu.
 
+mod buffers;
 mod case;
 mod device;
 mod load;
@@ -11,10 +12,11 @@ mod profile;
 mod timer;
 mod tune;
 
+pub use buffers::{Memory, MemoryItem};
 pub use case::{CaseReport, ReadyCase, run_case};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
-pub use model::{Ablation, Choose, GpuModel, LoadTimes, Memory, MemoryItem, Ticket};
+pub use model::{Ablation, Choose, GpuModel, LoadTimes, Ticket};
 pub use profile::{Profile, ProfileRow};
 pub use tune::TuneStep;

@@ -1,0 +1,150 @@
+//! All memory of a model on the device: made before the first token, listed to the byte.
+
+use chaski_kernels::ops::adjust;
+
+use super::device::Gpu;
+use super::load::{self, Progress, Tensors};
+use super::model::STAGING;
+use crate::error::RuntimeError;
+use crate::graph::Graph;
+use crate::plan::{Groups, PlanConfig, Segments, Slot};
+
+/// One buffer or kind of buffer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryItem {
+    /// What it holds.
+    pub what: &'static str,
+    /// Buffers.
+    pub n_buffer: usize,
+    /// Bytes.
+    pub n_byte: u64,
+}
+
+/// Device memory of a model, to the byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All kinds of buffers.
+    pub items: Vec<MemoryItem>,
+}
+
+impl Memory {
+    /// Bytes in all.
+    pub fn n_byte(&self) -> u64 {
+        self.items.iter().map(|i| i.n_byte).sum()
+    }
+}
+
+/// Every buffer of a model.
+pub(super) struct Buffers {
+    pub(super) groups: Vec<Vec<wgpu::Buffer>>,
+    pub(super) aux: Vec<wgpu::Buffer>,
+    pub(super) no_aux: wgpu::Buffer,
+    pub(super) acts: Vec<wgpu::Buffer>,
+    pub(super) kv: Vec<wgpu::Buffer>,
+    pub(super) step: wgpu::Buffer,
+    pub(super) arrived: wgpu::Buffer,
+    pub(super) ring: wgpu::Buffer,
+    pub(super) rope: wgpu::Buffer,
+    pub(super) sampler: wgpu::Buffer,
+    pub(super) adjust: wgpu::Buffer,
+    pub(super) logits: wgpu::Buffer,
+    pub(super) logits_staging: wgpu::Buffer,
+    pub(super) ring_staging: Vec<wgpu::Buffer>,
+}
+
+impl Buffers {
+    /// The buffer that a binding is bound to.
+    pub(super) fn of(&self, slot: Slot) -> &wgpu::Buffer {
+        match slot {
+            Slot::Weights { group, shard } => &self.groups[group][shard],
+            Slot::Aux(None) => &self.no_aux,
+            Slot::Aux(Some(i)) => &self.aux[i],
+            Slot::Act(i) => &self.acts[i],
+            Slot::Kv(layer) => &self.kv[layer],
+            Slot::Step => &self.step,
+            Slot::Arrived => &self.arrived,
+            Slot::Ring => &self.ring,
+            Slot::Rope => &self.rope,
+            Slot::Sampler => &self.sampler,
+            Slot::Adjust => &self.adjust,
+            Slot::Logits => &self.logits,
+        }
+    }
+}
+
+/// Makes all buffers and sends the weights.
+pub(super) async fn make_buffers(
+    gpu: &Gpu,
+    graph: &Graph,
+    groups: &Groups,
+    segments: &Segments,
+    config: &PlanConfig,
+    tensors: &impl Tensors,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Buffers, RuntimeError> {
+    use wgpu::BufferUsages as U;
+    let storage = U::STORAGE | U::COPY_DST | U::COPY_SRC;
+    let staging = U::MAP_READ | U::COPY_DST;
+    // What can run out of memory is made first, before anything is read.
+    let mut kv = Vec::new();
+    for (i, layer) in graph.kv.iter().enumerate() {
+        let n_byte = u64::from(config.kv_layout(layer.n_kv, layer.d).half_words()) * 8;
+        kv.push(gpu.buffer(&format!("kv cache of layer {i}"), n_byte, storage).await?);
+    }
+    let mut acts = Vec::new();
+    for (i, words) in segments.act_words.iter().enumerate() {
+        acts.push(gpu.buffer(&format!("activations {i}"), words * 4, storage).await?);
+    }
+    let mut aux = Vec::new();
+    for a in &groups.aux {
+        let words = load::aux(graph, a, tensors).await?;
+        let buffer = gpu.buffer("norms, scales and biases", words.len() as u64 * 4, storage).await?;
+        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+        aux.push(buffer);
+    }
+    let ring_bytes = u64::from(config.ring) * 4;
+    let mut ring_staging = Vec::new();
+    for _ in 0..STAGING {
+        ring_staging.push(gpu.buffer("readback of tokens", ring_bytes, staging).await?);
+    }
+    let logits = segments.logits_words * 4;
+    Ok(Buffers {
+        kv,
+        acts,
+        aux,
+        no_aux: gpu.buffer("placeholder", 16, storage).await?,
+        step: gpu.buffer("step", config.step_words() as u64 * 4, storage).await?,
+        // New buffers are all 0.
+        arrived: gpu.buffer("counters of workgroups", segments.arrived_words * 4, storage).await?,
+        ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
+        rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
+        sampler: gpu.buffer("sampler", 32, storage).await?,
+        adjust: gpu.buffer("biases and penalties", 4 * adjust::N_WORD as u64, storage).await?,
+        logits: gpu.buffer("logits", logits, storage).await?,
+        logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
+        ring_staging,
+        groups: load::groups(gpu, graph, groups, tensors, progress).await?,
+    })
+}
+
+/// What the buffers take.
+pub(super) fn memory_of(b: &Buffers) -> Memory {
+    let item = |what, buffers: &mut dyn Iterator<Item = &wgpu::Buffer>| {
+        let (n_buffer, n_byte) = buffers.fold((0, 0), |(n, s), b| (n + 1, s + b.size()));
+        MemoryItem { what, n_buffer, n_byte }
+    };
+    Memory {
+        items: vec![
+            item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
+            item("kv cache", &mut b.kv.iter()),
+            item("activations", &mut b.acts.iter().chain([&b.no_aux])),
+            item("logits", &mut [&b.logits].into_iter()),
+            item("rotation tables", &mut [&b.rope].into_iter()),
+            item(
+                "step, ring and sampler",
+                &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
+            ),
+            item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
+        ],
+    }
+}
