@@ -24,8 +24,9 @@ use crate::graph::{Graph, ValueId};
 /// Into how many ranges attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
 /// heads together).
 ///
-/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the ranges is a dispatch more,
-/// and takes longer the more there are. Measured on an H200, which has 132 multiprocessors.
+/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the ranges takes longer the
+/// more there are, and is a dispatch more where the kernel cannot do it itself. Measured on an H200, which has 132
+/// multiprocessors.
 const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 64), (u32::MAX, 128)];
 
 /// Values from column to column of an activation of this width.
