@@ -42,18 +42,29 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
-override KV_F16: bool = true;
-override V0: u32 = 0u;
-// Index of channel 0 of a cell, in values.
-fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
-// Writes channels i and i + 1 (i even) of a cell that starts at `cell`, in the half of the buffer at word `half`.
-fn kv_put2(half: u32, cell: u32, i: u32, a: f32, b: f32) {
-    if (KV_F16) {
-        kv[half + (cell + i) / 2u] = pack2x16float(vec2<f32>(a, b));
+// 0: f32, 1: f16, 2: bf16.
+override K_KIND: u32 = 1u;
+override V_KIND: u32 = 1u;
+// Word at which the values begin.
+override V0: u32 = 0u;
+fn bf16_bits(v: f32) -> u32 {
+    let b = bitcast<u32>(v);
+    let rounded = (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
+    return select(rounded, (b >> 16u) | 0x40u, (b & 0x7fffffffu) > 0x7f800000u);
+}
+// Writes channels i and i + 1 (i even) of a cell of the keys, or of the values.
+fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
+    let kind = select(K_KIND, V_KIND, values);
+    let at = cell * select(D, DV, values) + i;
+    let start = select(0u, V0, values);
+    if (kind == 0u) {
+        kv[start + at] = bitcast<u32>(a);
+        kv[start + at + 1u] = bitcast<u32>(b);
     } else {
-        kv[half + cell + i] = bitcast<u32>(a);
-        kv[half + cell + i + 1u] = bitcast<u32>(b);
+        kv[start + at / 2u] = select(bf16_bits(a) | (bf16_bits(b) << 16u), pack2x16float(vec2<f32>(a, b)), kind == 1u);
     }
 }
 
@@ -393,14 +404,11 @@ fn put(rows: vec4<u32>, first: u32, page: u32, pos: u32, v: vec4<f32>) {
         y[Y0 + rows.w] = v.w;
         return;
     }
-    var half = 0u;
-    var channel = rows - vec4<u32>(M_Q);
-    if (first >= M_Q + M_K) {
-        half = V0;
-        channel -= vec4<u32>(M_K);
-    }
-    let h = channel.x / D;
+    let values = first >= M_Q + M_K;
+    let channel = rows - vec4<u32>(select(M_Q, M_Q + M_K, values));
+    let d = select(D, DV, values);
+    let h = channel.x / d;
     let cell = kv_cell(page, pos % PAGE, h);
-    kv_put2(half, cell, channel.x - h * D, v.x, v.y);
-    kv_put2(half, cell, channel.z - h * D, v.z, v.w);
+    kv_put2(values, cell, channel.x - h * d, v.x, v.y);
+    kv_put2(values, cell, channel.z - h * d, v.z, v.w);
 }

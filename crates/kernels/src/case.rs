@@ -2,6 +2,7 @@
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::kv::KvLayout;
 
 /// What a buffer must hold after the dispatch.
 #[derive(Clone, Debug)]
@@ -15,6 +16,15 @@ pub enum Expected {
     },
     /// f16 values, two a word, within a normalised mean squared error of these f32 values.
     F16 {
+        /// The reference's values before rounding.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`.
+        max_nmse: f64,
+    },
+    /// The cells of a KV cache within a normalised mean squared error of these keys, then values, `[cell][channel]`.
+    Cells {
+        /// How the cache is laid out.
+        kv: KvLayout,
         /// The reference's values before rounding.
         values: Vec<f32>,
         /// Largest `sum (a - b)^2 / sum b^2`.

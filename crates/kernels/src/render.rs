@@ -81,6 +81,7 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("hold", Json::from(f.hold())),
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
+                        ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
                     ]);
                     map.insert(format!("f{name}"), Json::from(facts));
                 }

@@ -204,7 +204,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         n_seq: 1,
         max_col: 512.min(n_ctx),
         page: 64,
-        kv_f16: true,
+        kv: (GgmlType::F16, GgmlType::F16),
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
@@ -534,7 +534,7 @@ fn work_counts_every_weight_once_and_every_key() {
                 assert!(p.work.n_byte(1, 0) > 0, "{case}: {} moves nothing", p.dispatch.kernel.name);
             }
             let layer = made.graph.kv[0];
-            let cells = u64::from(2 * layer.n_kv * layer.d) * if config.kv_f16 { 2 } else { 4 };
+            let cells = config.kv_layout(&layer).token_bytes();
             let n_layer = made.graph.kv.len() as u64;
             let sum = |f: &dyn Fn(&Planned) -> u64| run.iter().map(|p| f(p)).sum::<u64>();
             assert_eq!(sum(&|p| p.work.key_byte), n_layer * cells, "{case}: bytes of the cache a token");

@@ -166,6 +166,11 @@ impl Groups {
         self.home[w.0].expect("every matrix of a step has a group")
     }
 
+    /// The aux buffer of one vector.
+    pub fn vector(&mut self, graph: &Graph, weight: WeightId) -> usize {
+        self.aux(graph, Some(Norm { weight, eps: 0.0 }), &[]).expect("a vector is something to hold")
+    }
+
     /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.
     pub fn aux(&mut self, graph: &Graph, norm: Option<Norm>, parts: &[Part]) -> Option<usize> {
         let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some());

@@ -273,7 +273,10 @@ impl MulMatVec {
                     return Err(DispatchError::Shape { op: OP.name, what, expected, found: n.into() });
                 }
             }
-            constants.extend(r.kv.constants());
+            if !r.plain() {
+                return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
+            }
+            constants.extend(r.kv.writer_constants());
             constants.extend([
                 ("M_Q", r.m_q.into()),
                 ("M_K", r.m_k.into()),

@@ -1,16 +1,17 @@
-// attention: heads=1 set=base
+// attention: k=q8_0 v=q4_0 heads=1 set=base
 override WG: u32 = 64u;
 override T: u32 = 64u;
 override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;
-override SCALE: f32 = 1.0;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> step: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> sinks: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_PAGE: u32 = 1u;
@@ -22,33 +23,85 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
-override KV_F16: bool = true;
-override V0: u32 = 0u;
-// Index of channel 0 of a cell, in values.
-fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
-// Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
 struct Eight { a: vec4<f32>, b: vec4<f32> }
-fn kv_get8(half: u32, i: u32) -> Eight {
-    if (KV_F16) {
-        let v = kv[half / 4u + i / 8u];
-        return Eight(
-            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
-            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
-        );
-    }
-    let at = half / 4u + i / 4u;
-    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+
+override k_p1: u32 = 0u;
+override k_p2: u32 = 0u;
+override k_p3: u32 = 0u;
+fn k_d(b: u32) -> f32 {
+    return unpack2x16float(k[k_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
-fn kv_get4(half: u32, i: u32) -> vec4<f32> {
-    if (KV_F16) {
-        let p = half + i / 2u;
-        let v = kv[p / 4u];
-        let q = select(v.xy, v.zw, (p & 2u) != 0u);
-        return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
-    }
-    return bitcast<vec4<f32>>(kv[(half + i) / 4u]);
+fn k_load4(b: u32, e: u32) -> vec4<f32> {
+    return k_d(b) * vec4<f32>(unpack4xI8(k[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
 }
+
+fn k_get4(cell: u32, c: u32) -> vec4<f32> {
+    return k_load4(cell * ((D + 63u) / 64u * 2u) + c / 32u, c % 32u);
+}
+fn k_get8(cell: u32, c: u32) -> Eight {
+    let b = cell * ((D + 63u) / 64u * 2u) + c / 32u;
+    return Eight(k_load4(b, c % 32u), k_load4(b, c % 32u + 4u));
+}
+
+override v_p1: u32 = 0u;
+override v_p2: u32 = 0u;
+override v_p3: u32 = 0u;
+fn v_d(b: u32) -> f32 {
+    return unpack2x16float(v[v_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+}
+fn v_load4(b: u32, e: u32) -> vec4<f32> {
+    let q = (v[b][(e >> 2u) & 3u] >> ((e >> 4u) * 4u)) & 0x0f0f0f0fu;
+    return v_d(b) * (vec4<f32>(unpack4xU8(q)) - 8.0);
+}
+
+fn v_get4(cell: u32, c: u32) -> vec4<f32> {
+    return v_load4(cell * ((DV + 63u) / 64u * 2u) + c / 32u, c % 32u);
+}
+fn v_get8(cell: u32, c: u32) -> Eight {
+    let b = cell * ((DV + 63u) / 64u * 2u) + c / 32u;
+    return Eight(v_load4(b, c % 32u), v_load4(b, c % 32u + 4u));
+}
+
+override SCALE: f32 = 1.0;
+// 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
+override SOFTCAP: f32 = 0.0;
+// 0: none. Else a head's slope times the distance is taken off.
+override MAX_BIAS: f32 = 0.0;
+// 0: all. Else only so many keys before a position, itself among them, are seen.
+override WINDOW: u32 = 0u;
+// A score of every head without a value joins the denominator.
+override SINKS: bool = false;
+override UNIT: f32 = SCALE * 1.0;
+override CAP: f32 = SOFTCAP * 1.0;
+// ALiBi's slope of a query head.
+fn slope_of(head: u32) -> f32 {
+    if (MAX_BIAS == 0.0) {
+        return 0.0;
+    }
+    let n = 1u << firstLeadingBit(N_HEAD);
+    let whole = head < n;
+    let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
+    return 1.0 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
+}
+// The score of a product that UNIT has multiplied.
+fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
+    var v = s;
+    if (SOFTCAP != 0.0) {
+        v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
+    }
+    if (MAX_BIAS != 0.0) {
+        v -= slope * f32(pos - key);
+    }
+    return v;
+}
+// The first key that a position sees.
+fn first_key(pos: u32) -> u32 {
+    return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
+}
+fn sink_of(head: u32) -> f32 { return 1.0 * sinks[head]; }
 
 var<workgroup> red: array<f32, 1u * WG>;
 
@@ -71,46 +124,55 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let col = group.z;
     let seq = col_seq(col);
     // Keys of this split: [start, end).
-    let n_key = col_pos(col) + 1u;
-    let span = (n_key + SPLITS - 1u) / SPLITS;
-    let start = min(split * span, n_key);
+    let pos = col_pos(col);
+    let n_key = pos + 1u;
+    let first = first_key(pos);
+    let span = (n_key - first + SPLITS - 1u) / SPLITS;
+    let start = min(first + split * span, n_key);
     let end = min(start + span, n_key);
 
     for (var i = tid; i < 1u * D / 4u; i += WG) {
         let h = min(i / (D / 4u), n_head - 1u);
-        qs[i] = q[(col * LDQ + (head0 + h) * D) / 4u + i % (D / 4u)] * SCALE;
+        qs[i] = q[(col * LDQ + (head0 + h) * D) / 4u + i % (D / 4u)] * UNIT;
     }
     let d4 = D / 4u;
-    let groups_of_keys = WG / d4;
-    let my_group = tid / d4;
-    let my_channel = tid % d4;
+    let v4 = DV / 4u;
+    let groups_of_keys = WG / v4;
+    let my_group = tid / v4;
+    let my_channel = tid % v4;
+    let sunk = SINKS && split == 0u;
+    let slope0 = slope_of(head0 + 0u);
     var max0 = -3.0e38;
-    var den0 = 0.0;
+    if (sunk) {
+        max0 = sink_of(min(head0 + 0u, N_HEAD - 1u));
+    }
+    var den0 = select(0.0, 1.0, sunk);
     var out0 = vec4<f32>();
     workgroupBarrier();
 
     for (var base = start; base < end; base += WG) {
-        let pos = base + tid;
+        let key = base + tid;
         var s0 = -3.0e38;
-        if (pos < end) {
-            let cell = kv_cell(page_of(seq, pos), pos % PAGE, kv_head);
+        if (key < end) {
+            let cell = kv_cell(page_of(seq, key), key % PAGE, kv_head);
             s0 = 0.0;
             // Eight channels at once, four loads under way.
             var i = 0u;
             for (; i + 4u <= D / 8u; i += 4u) {
-                let k0 = kv_get8(0u, cell + 8u * (i + 0u));
-                let k1 = kv_get8(0u, cell + 8u * (i + 1u));
-                let k2 = kv_get8(0u, cell + 8u * (i + 2u));
-                let k3 = kv_get8(0u, cell + 8u * (i + 3u));
+                let k0 = k_get8(cell, 8u * (i + 0u));
+                let k1 = k_get8(cell, 8u * (i + 1u));
+                let k2 = k_get8(cell, 8u * (i + 2u));
+                let k3 = k_get8(cell, 8u * (i + 3u));
                 s0 += dot(k0.a, qs[0u * d4 + 2u * i + 0u]) + dot(k0.b, qs[0u * d4 + 2u * i + 1u]);
                 s0 += dot(k1.a, qs[0u * d4 + 2u * i + 2u]) + dot(k1.b, qs[0u * d4 + 2u * i + 3u]);
                 s0 += dot(k2.a, qs[0u * d4 + 2u * i + 4u]) + dot(k2.b, qs[0u * d4 + 2u * i + 5u]);
                 s0 += dot(k3.a, qs[0u * d4 + 2u * i + 6u]) + dot(k3.b, qs[0u * d4 + 2u * i + 7u]);
             }
             for (; i < D / 8u; i++) {
-                let k = kv_get8(0u, cell + 8u * i);
+                let k = k_get8(cell, 8u * i);
                 s0 += dot(k.a, qs[0u * d4 + 2u * i]) + dot(k.b, qs[0u * d4 + 2u * i + 1u]);
             }
+            s0 = score_of(s0, slope0, key, pos);
         }
         var m0 = s0;
     workgroupBarrier();
@@ -127,7 +189,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         m0 = max(m0, max0);
         let fade0 = exp(max0 - m0);
         max0 = m0;
-        var p0 = select(0.0, exp(s0 - m0), pos < end);
+        var p0 = select(0.0, exp(s0 - m0), key < end);
         ps[0u * WG + tid] = p0;
         out0 *= fade0;
     workgroupBarrier();
@@ -148,13 +210,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var j = my_group;
             for (; j + 3u * groups_of_keys < n; j += 4u * groups_of_keys) {
                 let at0 = base + j + 0u * groups_of_keys;
-                let v0 = kv_get4(V0, kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + 4u * my_channel);
+                let v0 = v_get4(kv_cell(page_of(seq, at0), at0 % PAGE, kv_head), 4u * my_channel);
                 let at1 = base + j + 1u * groups_of_keys;
-                let v1 = kv_get4(V0, kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + 4u * my_channel);
+                let v1 = v_get4(kv_cell(page_of(seq, at1), at1 % PAGE, kv_head), 4u * my_channel);
                 let at2 = base + j + 2u * groups_of_keys;
-                let v2 = kv_get4(V0, kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + 4u * my_channel);
+                let v2 = v_get4(kv_cell(page_of(seq, at2), at2 % PAGE, kv_head), 4u * my_channel);
                 let at3 = base + j + 3u * groups_of_keys;
-                let v3 = kv_get4(V0, kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + 4u * my_channel);
+                let v3 = v_get4(kv_cell(page_of(seq, at3), at3 % PAGE, kv_head), 4u * my_channel);
                 out0 += ps[0u * WG + j + 0u * groups_of_keys] * v0;
                 out0 += ps[0u * WG + j + 1u * groups_of_keys] * v1;
                 out0 += ps[0u * WG + j + 2u * groups_of_keys] * v2;
@@ -162,7 +224,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             for (; j < n; j += groups_of_keys) {
                 let cell = kv_cell(page_of(seq, base + j), (base + j) % PAGE, kv_head);
-                let v = kv_get4(V0, cell + 4u * my_channel);
+                let v = v_get4(cell, 4u * my_channel);
                 out0 += ps[0u * WG + j] * v;
             }
         }
@@ -172,34 +234,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     workgroupBarrier();
     sums[0u * WG + tid] = out0;
     workgroupBarrier();
-    if (tid >= d4) {
+    if (tid >= v4) {
         return;
     }
     if (0u < n_head) {
         var o = sums[0u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[0u * WG + g * d4 + tid];
+            o += sums[0u * WG + g * v4 + tid];
         }
         let h = head0 + 0u;
         if (SPLITS == 1u) {
             o = o / den0;
-            let at = col * LDY + h * D + 4u * tid;
+            let at = col * LDY + h * DV + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (DV + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
             if (tid == 0u) {
-                y[part + D] = max0;
-                y[part + D + 1u] = den0;
-                y[part + D + 2u] = 0.0;
-                y[part + D + 3u] = 0.0;
+                y[part + DV] = max0;
+                y[part + DV + 1u] = den0;
+                y[part + DV + 2u] = 0.0;
+                y[part + DV + 3u] = 0.0;
             }
         }
     }

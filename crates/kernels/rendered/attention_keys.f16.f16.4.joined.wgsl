@@ -1,19 +1,20 @@
-// attention_keys: heads=4 end=joined
+// attention_keys: k=f16 v=f16 heads=4 end=joined
 override WG: u32 = 256u;
 override SG_MIN: u32 = 4u;
 override LANES: u32 = 8u;
 override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;
-override SCALE: f32 = 1.0;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 override STATS: u32 = 4u;
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> step: array<u32>;
-@group(0) @binding(3) @coherent var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> arrived: array<atomic<u32>>;
+@group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> sinks: array<f32>;
+@group(0) @binding(5) @coherent var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> arrived: array<atomic<u32>>;
 // Maximum and denominator of each part: [head][part].
 var<workgroup> stats: array<vec2<f32>, STATS>;
 var<workgroup> order: u32;
@@ -28,38 +29,86 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
-override KV_F16: bool = true;
-override V0: u32 = 0u;
-// Index of channel 0 of a cell, in values.
-fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
-// Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
 struct Eight { a: vec4<f32>, b: vec4<f32> }
-fn kv_get8(half: u32, i: u32) -> Eight {
-    if (KV_F16) {
-        let v = kv[half / 4u + i / 8u];
-        return Eight(
-            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
-            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
-        );
-    }
-    let at = half / 4u + i / 4u;
-    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+
+override k_p1: u32 = 0u;
+override k_p2: u32 = 0u;
+override k_p3: u32 = 0u;
+fn k_get4(cell: u32, c: u32) -> vec4<f32> {
+    let at = cell * D + c;
+    let v = k[at / 8u];
+    let q = select(v.xy, v.zw, (at & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
 }
-fn kv_get4(half: u32, i: u32) -> vec4<f32> {
-    if (KV_F16) {
-        let p = half + i / 2u;
-        let v = kv[p / 4u];
-        let q = select(v.xy, v.zw, (p & 2u) != 0u);
-        return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
-    }
-    return bitcast<vec4<f32>>(kv[(half + i) / 4u]);
+fn k_get8(cell: u32, c: u32) -> Eight {
+    let v = k[(cell * D + c) / 8u];
+    return Eight(
+        vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+        vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+    );
 }
 
-override TO_EXP2: f32 = SCALE * 1.4426950408889634;
+override v_p1: u32 = 0u;
+override v_p2: u32 = 0u;
+override v_p3: u32 = 0u;
+fn v_get4(cell: u32, c: u32) -> vec4<f32> {
+    let at = cell * DV + c;
+    let v = v[at / 8u];
+    let q = select(v.xy, v.zw, (at & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
+}
+fn v_get8(cell: u32, c: u32) -> Eight {
+    let v = v[(cell * DV + c) / 8u];
+    return Eight(
+        vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+        vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+    );
+}
+
+override SCALE: f32 = 1.0;
+// 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
+override SOFTCAP: f32 = 0.0;
+// 0: none. Else a head's slope times the distance is taken off.
+override MAX_BIAS: f32 = 0.0;
+// 0: all. Else only so many keys before a position, itself among them, are seen.
+override WINDOW: u32 = 0u;
+// A score of every head without a value joins the denominator.
+override SINKS: bool = false;
+override UNIT: f32 = SCALE * 1.4426950408889634;
+override CAP: f32 = SOFTCAP * 1.4426950408889634;
+// ALiBi's slope of a query head.
+fn slope_of(head: u32) -> f32 {
+    if (MAX_BIAS == 0.0) {
+        return 0.0;
+    }
+    let n = 1u << firstLeadingBit(N_HEAD);
+    let whole = head < n;
+    let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
+    return 1.4426950408889634 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
+}
+// The score of a product that UNIT has multiplied.
+fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
+    var v = s;
+    if (SOFTCAP != 0.0) {
+        v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
+    }
+    if (MAX_BIAS != 0.0) {
+        v -= slope * f32(pos - key);
+    }
+    return v;
+}
+// The first key that a position sees.
+fn first_key(pos: u32) -> u32 {
+    return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
+}
+fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
+
 const NO_KEY: f32 = -3.0e38;
 // What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
-var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 4u * D / 4u>;
+var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 4u * DV / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 4u>;
 var<workgroup> dens: array<f32, WG / SG_MIN * 4u>;
 
@@ -75,42 +124,62 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let col = group.z;
     let seq = col_seq(col);
     // Keys of this split: [start, end).
-    let n_key = col_pos(col) + 1u;
-    let span = (n_key + SPLITS - 1u) / SPLITS;
-    let start = min(split * span, n_key);
+    let pos = col_pos(col);
+    let n_key = pos + 1u;
+    let first = first_key(pos);
+    let span = (n_key - first + SPLITS - 1u) / SPLITS;
+    let start = min(first + split * span, n_key);
     let end = min(start + span, n_key);
 
     let rows = WG / LANES;
     let my_row = tid / LANES;
     let channel = tid % LANES * 8u;
     let has_channel = channel < D;
-    let from_channel = min(channel, D - 8u);
-    let at_q0 = (col * LDQ + (head0 + min(0u, n_head - 1u)) * D + from_channel) / 4u;
-    let qa0 = select(vec4<f32>(), q[at_q0] * TO_EXP2, has_channel);
-    let qb0 = select(vec4<f32>(), q[at_q0 + 1u] * TO_EXP2, has_channel);
+    let from_k = min(channel, D - 8u);
+    let from_v = min(channel, DV - 8u);
+    let sunk = SINKS && split == 0u && my_row == 0u;
+    let at_q0 = (col * LDQ + (head0 + min(0u, n_head - 1u)) * D + from_k) / 4u;
+    let qa0 = select(vec4<f32>(), q[at_q0] * UNIT, has_channel);
+    let qb0 = select(vec4<f32>(), q[at_q0 + 1u] * UNIT, has_channel);
+    let slope0 = slope_of(head0 + 0u);
     var top0 = NO_KEY;
-    var den0 = 0.0;
+    if (sunk) {
+        top0 = sink_of(min(head0 + 0u, N_HEAD - 1u));
+    }
+    var den0 = select(0.0, 1.0, sunk);
     var a0 = vec4<f32>();
     var b0 = vec4<f32>();
-    let at_q1 = (col * LDQ + (head0 + min(1u, n_head - 1u)) * D + from_channel) / 4u;
-    let qa1 = select(vec4<f32>(), q[at_q1] * TO_EXP2, has_channel);
-    let qb1 = select(vec4<f32>(), q[at_q1 + 1u] * TO_EXP2, has_channel);
+    let at_q1 = (col * LDQ + (head0 + min(1u, n_head - 1u)) * D + from_k) / 4u;
+    let qa1 = select(vec4<f32>(), q[at_q1] * UNIT, has_channel);
+    let qb1 = select(vec4<f32>(), q[at_q1 + 1u] * UNIT, has_channel);
+    let slope1 = slope_of(head0 + 1u);
     var top1 = NO_KEY;
-    var den1 = 0.0;
+    if (sunk) {
+        top1 = sink_of(min(head0 + 1u, N_HEAD - 1u));
+    }
+    var den1 = select(0.0, 1.0, sunk);
     var a1 = vec4<f32>();
     var b1 = vec4<f32>();
-    let at_q2 = (col * LDQ + (head0 + min(2u, n_head - 1u)) * D + from_channel) / 4u;
-    let qa2 = select(vec4<f32>(), q[at_q2] * TO_EXP2, has_channel);
-    let qb2 = select(vec4<f32>(), q[at_q2 + 1u] * TO_EXP2, has_channel);
+    let at_q2 = (col * LDQ + (head0 + min(2u, n_head - 1u)) * D + from_k) / 4u;
+    let qa2 = select(vec4<f32>(), q[at_q2] * UNIT, has_channel);
+    let qb2 = select(vec4<f32>(), q[at_q2 + 1u] * UNIT, has_channel);
+    let slope2 = slope_of(head0 + 2u);
     var top2 = NO_KEY;
-    var den2 = 0.0;
+    if (sunk) {
+        top2 = sink_of(min(head0 + 2u, N_HEAD - 1u));
+    }
+    var den2 = select(0.0, 1.0, sunk);
     var a2 = vec4<f32>();
     var b2 = vec4<f32>();
-    let at_q3 = (col * LDQ + (head0 + min(3u, n_head - 1u)) * D + from_channel) / 4u;
-    let qa3 = select(vec4<f32>(), q[at_q3] * TO_EXP2, has_channel);
-    let qb3 = select(vec4<f32>(), q[at_q3 + 1u] * TO_EXP2, has_channel);
+    let at_q3 = (col * LDQ + (head0 + min(3u, n_head - 1u)) * D + from_k) / 4u;
+    let qa3 = select(vec4<f32>(), q[at_q3] * UNIT, has_channel);
+    let qb3 = select(vec4<f32>(), q[at_q3 + 1u] * UNIT, has_channel);
+    let slope3 = slope_of(head0 + 3u);
     var top3 = NO_KEY;
-    var den3 = 0.0;
+    if (sunk) {
+        top3 = sink_of(min(head0 + 3u, N_HEAD - 1u));
+    }
+    var den3 = select(0.0, 1.0, sunk);
     var a3 = vec4<f32>();
     var b3 = vec4<f32>();
 
@@ -118,24 +187,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         // All loads first: four keys and their values are under way at once.
         let key0 = base + 0u * rows + my_row;
         let at0 = min(key0, end - 1u);
-        let cell0 = kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + from_channel;
+        let cell0 = kv_cell(page_of(seq, at0), at0 % PAGE, kv_head);
         let key1 = base + 1u * rows + my_row;
         let at1 = min(key1, end - 1u);
-        let cell1 = kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + from_channel;
+        let cell1 = kv_cell(page_of(seq, at1), at1 % PAGE, kv_head);
         let key2 = base + 2u * rows + my_row;
         let at2 = min(key2, end - 1u);
-        let cell2 = kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + from_channel;
+        let cell2 = kv_cell(page_of(seq, at2), at2 % PAGE, kv_head);
         let key3 = base + 3u * rows + my_row;
         let at3 = min(key3, end - 1u);
-        let cell3 = kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + from_channel;
-        let k0 = kv_get8(0u, cell0);
-        let k1 = kv_get8(0u, cell1);
-        let k2 = kv_get8(0u, cell2);
-        let k3 = kv_get8(0u, cell3);
-        let v0 = kv_get8(V0, cell0);
-        let v1 = kv_get8(V0, cell1);
-        let v2 = kv_get8(V0, cell2);
-        let v3 = kv_get8(V0, cell3);
+        let cell3 = kv_cell(page_of(seq, at3), at3 % PAGE, kv_head);
+        let k0 = k_get8(cell0, from_k);
+        let k1 = k_get8(cell1, from_k);
+        let k2 = k_get8(cell2, from_k);
+        let k3 = k_get8(cell3, from_k);
+        let v0 = v_get8(cell0, from_v);
+        let v1 = v_get8(cell1, from_v);
+        let v2 = v_get8(cell2, from_v);
+        let v3 = v_get8(cell3, from_v);
         var s00 = NO_KEY;
         var s10 = NO_KEY;
         var s20 = NO_KEY;
@@ -151,10 +220,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 s20 += subgroupShuffleXor(s20, m);
                 s30 += subgroupShuffleXor(s30, m);
             }
-            s00 = select(NO_KEY, s00, key0 < end);
-            s10 = select(NO_KEY, s10, key0 < end);
-            s20 = select(NO_KEY, s20, key0 < end);
-            s30 = select(NO_KEY, s30, key0 < end);
+            s00 = select(NO_KEY, score_of(s00, slope0, min(key0, pos), pos), key0 < end);
+            s10 = select(NO_KEY, score_of(s10, slope1, min(key0, pos), pos), key0 < end);
+            s20 = select(NO_KEY, score_of(s20, slope2, min(key0, pos), pos), key0 < end);
+            s30 = select(NO_KEY, score_of(s30, slope3, min(key0, pos), pos), key0 < end);
         }
         var s01 = NO_KEY;
         var s11 = NO_KEY;
@@ -171,10 +240,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 s21 += subgroupShuffleXor(s21, m);
                 s31 += subgroupShuffleXor(s31, m);
             }
-            s01 = select(NO_KEY, s01, key1 < end);
-            s11 = select(NO_KEY, s11, key1 < end);
-            s21 = select(NO_KEY, s21, key1 < end);
-            s31 = select(NO_KEY, s31, key1 < end);
+            s01 = select(NO_KEY, score_of(s01, slope0, min(key1, pos), pos), key1 < end);
+            s11 = select(NO_KEY, score_of(s11, slope1, min(key1, pos), pos), key1 < end);
+            s21 = select(NO_KEY, score_of(s21, slope2, min(key1, pos), pos), key1 < end);
+            s31 = select(NO_KEY, score_of(s31, slope3, min(key1, pos), pos), key1 < end);
         }
         var s02 = NO_KEY;
         var s12 = NO_KEY;
@@ -191,10 +260,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 s22 += subgroupShuffleXor(s22, m);
                 s32 += subgroupShuffleXor(s32, m);
             }
-            s02 = select(NO_KEY, s02, key2 < end);
-            s12 = select(NO_KEY, s12, key2 < end);
-            s22 = select(NO_KEY, s22, key2 < end);
-            s32 = select(NO_KEY, s32, key2 < end);
+            s02 = select(NO_KEY, score_of(s02, slope0, min(key2, pos), pos), key2 < end);
+            s12 = select(NO_KEY, score_of(s12, slope1, min(key2, pos), pos), key2 < end);
+            s22 = select(NO_KEY, score_of(s22, slope2, min(key2, pos), pos), key2 < end);
+            s32 = select(NO_KEY, score_of(s32, slope3, min(key2, pos), pos), key2 < end);
         }
         var s03 = NO_KEY;
         var s13 = NO_KEY;
@@ -211,10 +280,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 s23 += subgroupShuffleXor(s23, m);
                 s33 += subgroupShuffleXor(s33, m);
             }
-            s03 = select(NO_KEY, s03, key3 < end);
-            s13 = select(NO_KEY, s13, key3 < end);
-            s23 = select(NO_KEY, s23, key3 < end);
-            s33 = select(NO_KEY, s33, key3 < end);
+            s03 = select(NO_KEY, score_of(s03, slope0, min(key3, pos), pos), key3 < end);
+            s13 = select(NO_KEY, score_of(s13, slope1, min(key3, pos), pos), key3 < end);
+            s23 = select(NO_KEY, score_of(s23, slope2, min(key3, pos), pos), key3 < end);
+            s33 = select(NO_KEY, score_of(s33, slope3, min(key3, pos), pos), key3 < end);
         }
         {
             let high = max(top0, max(max(s00, s01), max(s02, s03)));
@@ -399,35 +468,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         a0 += subgroupShuffleXor(a0, m);
         b0 += subgroupShuffleXor(b0, m);
     }
-    if (lane % (subgroup_size * held / 4u) < LANES && has_channel) {
+    if (lane % (subgroup_size * held / 4u) < LANES && channel < DV) {
         if (0u < held) {
             let at = subgroup * 4u + head + 0u;
-            sums[(at * D + channel) / 4u] = a0;
-            sums[(at * D + channel) / 4u + 1u] = b0;
+            sums[(at * DV + channel) / 4u] = a0;
+            sums[(at * DV + channel) / 4u + 1u] = b0;
             if (channel == 0u) {
                 dens[at] = den0;
             }
         }
         if (1u < held) {
             let at = subgroup * 4u + head + 1u;
-            sums[(at * D + channel) / 4u] = a1;
-            sums[(at * D + channel) / 4u + 1u] = b1;
+            sums[(at * DV + channel) / 4u] = a1;
+            sums[(at * DV + channel) / 4u + 1u] = b1;
             if (channel == 0u) {
                 dens[at] = den1;
             }
         }
         if (2u < held) {
             let at = subgroup * 4u + head + 2u;
-            sums[(at * D + channel) / 4u] = a2;
-            sums[(at * D + channel) / 4u + 1u] = b2;
+            sums[(at * DV + channel) / 4u] = a2;
+            sums[(at * DV + channel) / 4u + 1u] = b2;
             if (channel == 0u) {
                 dens[at] = den2;
             }
         }
         if (3u < held) {
             let at = subgroup * 4u + head + 3u;
-            sums[(at * D + channel) / 4u] = a3;
-            sums[(at * D + channel) / 4u + 1u] = b3;
+            sums[(at * DV + channel) / 4u] = a3;
+            sums[(at * DV + channel) / 4u + 1u] = b3;
             if (channel == 0u) {
                 dens[at] = den3;
             }
@@ -440,8 +509,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         tops[subgroup * 4u + 3u] = top3;
     }
     workgroupBarrier();
-    for (var i = tid; i < n_head * D / 4u; i += WG) {
-        let h = i * 4u / D;
+    for (var i = tid; i < n_head * DV / 4u; i += WG) {
+        let h = i * 4u / DV;
         var top = NO_KEY;
         for (var s = 0u; s < WG / subgroup_size; s++) {
             top = max(top, tops[s * 4u + h]);
@@ -451,13 +520,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         for (var s = 0u; s < WG / subgroup_size; s++) {
             let fade = exp2(tops[s * 4u + h] - top);
             den += fade * dens[s * 4u + h];
-            o += fade * sums[s * 4u * (D / 4u) + i];
+            o += fade * sums[s * 4u * (DV / 4u) + i];
         }
-        let c = i * 4u % D;
-        let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (D + 4u);
+        let c = i * 4u % DV;
+        let part = ((col * N_HEAD + head0 + h) * SPLITS + split) * (DV + 4u);
         y[(part + c) / 4u] = o;
         if (c == 0u) {
-            y[(part + D) / 4u] = vec4<f32>(top, den, 0.0, 0.0);
+            y[(part + DV) / 4u] = vec4<f32>(top, den, 0.0, 0.0);
         }
     }
     // All of this workgroup's part is there before it is counted.
@@ -474,18 +543,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         atomicStore(&arrived[counter], 0u);
     }
     for (var i = tid; i < n_head * SPLITS; i += WG) {
-        stats[i] = y[(((col * N_HEAD + head0) * SPLITS + i) * (D + 4u) + D) / 4u].xy;
+        stats[i] = y[(((col * N_HEAD + head0) * SPLITS + i) * (DV + 4u) + DV) / 4u].xy;
     }
     workgroupBarrier();
     // Quads of the result are shared out to teams of threads, each team takes every n-th part.
-    let n_quad = n_head * D / 4u;
+    let n_quad = n_head * DV / 4u;
     let wide = min(n_quad, WG);
     let n_team = min(WG / wide, WG / SG_MIN);
     let team = tid / wide;
     for (var i0 = 0u; i0 < n_quad; i0 += wide) {
         let i = i0 + tid % wide;
         let live = team < n_team && i < n_quad;
-        let h = min(i, n_quad - 1u) * 4u / D;
+        let h = min(i, n_quad - 1u) * 4u / DV;
         var top = NO_KEY;
         for (var s = 0u; s < SPLITS; s++) {
             top = max(top, stats[h * SPLITS + s].x);
@@ -493,8 +562,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var o = vec4<f32>();
         if (live) {
             for (var s = team; s < SPLITS; s += n_team) {
-                let part = ((col * N_HEAD + head0 + h) * SPLITS + s) * (D + 4u);
-                o += exp2(stats[h * SPLITS + s].x - top) * y[part / 4u + i % (D / 4u)];
+                let part = ((col * N_HEAD + head0 + h) * SPLITS + s) * (DV + 4u);
+                o += exp2(stats[h * SPLITS + s].x - top) * y[part / 4u + i % (DV / 4u)];
             }
             sums[tid] = o;
         }
@@ -507,7 +576,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             for (var t = 1u; t < n_team; t++) {
                 o += sums[t * wide + tid];
             }
-            out[(col * LDY + head0 * D) / 4u + i] = o / den;
+            out[(col * LDY + head0 * DV) / 4u + i] = o / den;
         }
         workgroupBarrier();
     }

@@ -1,16 +1,17 @@
-// attention: heads=4 set=sg
+// attention: k=f16 v=f16 heads=4 set=sg
 override WG: u32 = 64u;
 override T: u32 = 64u;
 override SG_MIN: u32 = 4u;override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;
-override SCALE: f32 = 1.0;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> step: array<u32>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(1) var<storage, read> k: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> v: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> sinks: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<f32>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_PAGE: u32 = 1u;
@@ -22,33 +23,82 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
-override KV_F16: bool = true;
-override V0: u32 = 0u;
-// Index of channel 0 of a cell, in values.
-fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
-// Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
 struct Eight { a: vec4<f32>, b: vec4<f32> }
-fn kv_get8(half: u32, i: u32) -> Eight {
-    if (KV_F16) {
-        let v = kv[half / 4u + i / 8u];
-        return Eight(
-            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
-            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
-        );
-    }
-    let at = half / 4u + i / 4u;
-    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+
+override k_p1: u32 = 0u;
+override k_p2: u32 = 0u;
+override k_p3: u32 = 0u;
+fn k_get4(cell: u32, c: u32) -> vec4<f32> {
+    let at = cell * D + c;
+    let v = k[at / 8u];
+    let q = select(v.xy, v.zw, (at & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
 }
-fn kv_get4(half: u32, i: u32) -> vec4<f32> {
-    if (KV_F16) {
-        let p = half + i / 2u;
-        let v = kv[p / 4u];
-        let q = select(v.xy, v.zw, (p & 2u) != 0u);
-        return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
-    }
-    return bitcast<vec4<f32>>(kv[(half + i) / 4u]);
+fn k_get8(cell: u32, c: u32) -> Eight {
+    let v = k[(cell * D + c) / 8u];
+    return Eight(
+        vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+        vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+    );
 }
+
+override v_p1: u32 = 0u;
+override v_p2: u32 = 0u;
+override v_p3: u32 = 0u;
+fn v_get4(cell: u32, c: u32) -> vec4<f32> {
+    let at = cell * DV + c;
+    let v = v[at / 8u];
+    let q = select(v.xy, v.zw, (at & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
+}
+fn v_get8(cell: u32, c: u32) -> Eight {
+    let v = v[(cell * DV + c) / 8u];
+    return Eight(
+        vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+        vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+    );
+}
+
+override SCALE: f32 = 1.0;
+// 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
+override SOFTCAP: f32 = 0.0;
+// 0: none. Else a head's slope times the distance is taken off.
+override MAX_BIAS: f32 = 0.0;
+// 0: all. Else only so many keys before a position, itself among them, are seen.
+override WINDOW: u32 = 0u;
+// A score of every head without a value joins the denominator.
+override SINKS: bool = false;
+override UNIT: f32 = SCALE * 1.0;
+override CAP: f32 = SOFTCAP * 1.0;
+// ALiBi's slope of a query head.
+fn slope_of(head: u32) -> f32 {
+    if (MAX_BIAS == 0.0) {
+        return 0.0;
+    }
+    let n = 1u << firstLeadingBit(N_HEAD);
+    let whole = head < n;
+    let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
+    return 1.0 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
+}
+// The score of a product that UNIT has multiplied.
+fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
+    var v = s;
+    if (SOFTCAP != 0.0) {
+        v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
+    }
+    if (MAX_BIAS != 0.0) {
+        v -= slope * f32(pos - key);
+    }
+    return v;
+}
+// The first key that a position sees.
+fn first_key(pos: u32) -> u32 {
+    return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
+}
+fn sink_of(head: u32) -> f32 { return 1.0 * sinks[head]; }
 
 var<workgroup> red: array<f32, 4u * WG>;
 
@@ -71,41 +121,61 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let col = group.z;
     let seq = col_seq(col);
     // Keys of this split: [start, end).
-    let n_key = col_pos(col) + 1u;
-    let span = (n_key + SPLITS - 1u) / SPLITS;
-    let start = min(split * span, n_key);
+    let pos = col_pos(col);
+    let n_key = pos + 1u;
+    let first = first_key(pos);
+    let span = (n_key - first + SPLITS - 1u) / SPLITS;
+    let start = min(first + split * span, n_key);
     let end = min(start + span, n_key);
 
     for (var i = tid; i < 4u * D / 4u; i += WG) {
         let h = min(i / (D / 4u), n_head - 1u);
-        qs[i] = q[(col * LDQ + (head0 + h) * D) / 4u + i % (D / 4u)] * SCALE;
+        qs[i] = q[(col * LDQ + (head0 + h) * D) / 4u + i % (D / 4u)] * UNIT;
     }
     let d4 = D / 4u;
-    let groups_of_keys = WG / d4;
-    let my_group = tid / d4;
-    let my_channel = tid % d4;
+    let v4 = DV / 4u;
+    let groups_of_keys = WG / v4;
+    let my_group = tid / v4;
+    let my_channel = tid % v4;
+    let sunk = SINKS && split == 0u;
+    let slope0 = slope_of(head0 + 0u);
     var max0 = -3.0e38;
-    var den0 = 0.0;
+    if (sunk) {
+        max0 = sink_of(min(head0 + 0u, N_HEAD - 1u));
+    }
+    var den0 = select(0.0, 1.0, sunk);
     var out0 = vec4<f32>();
+    let slope1 = slope_of(head0 + 1u);
     var max1 = -3.0e38;
-    var den1 = 0.0;
+    if (sunk) {
+        max1 = sink_of(min(head0 + 1u, N_HEAD - 1u));
+    }
+    var den1 = select(0.0, 1.0, sunk);
     var out1 = vec4<f32>();
+    let slope2 = slope_of(head0 + 2u);
     var max2 = -3.0e38;
-    var den2 = 0.0;
+    if (sunk) {
+        max2 = sink_of(min(head0 + 2u, N_HEAD - 1u));
+    }
+    var den2 = select(0.0, 1.0, sunk);
     var out2 = vec4<f32>();
+    let slope3 = slope_of(head0 + 3u);
     var max3 = -3.0e38;
-    var den3 = 0.0;
+    if (sunk) {
+        max3 = sink_of(min(head0 + 3u, N_HEAD - 1u));
+    }
+    var den3 = select(0.0, 1.0, sunk);
     var out3 = vec4<f32>();
     workgroupBarrier();
 
     for (var base = start; base < end; base += WG) {
-        let pos = base + tid;
+        let key = base + tid;
         var s0 = -3.0e38;
         var s1 = -3.0e38;
         var s2 = -3.0e38;
         var s3 = -3.0e38;
-        if (pos < end) {
-            let cell = kv_cell(page_of(seq, pos), pos % PAGE, kv_head);
+        if (key < end) {
+            let cell = kv_cell(page_of(seq, key), key % PAGE, kv_head);
             s0 = 0.0;
             s1 = 0.0;
             s2 = 0.0;
@@ -113,10 +183,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             // Eight channels at once, four loads under way.
             var i = 0u;
             for (; i + 4u <= D / 8u; i += 4u) {
-                let k0 = kv_get8(0u, cell + 8u * (i + 0u));
-                let k1 = kv_get8(0u, cell + 8u * (i + 1u));
-                let k2 = kv_get8(0u, cell + 8u * (i + 2u));
-                let k3 = kv_get8(0u, cell + 8u * (i + 3u));
+                let k0 = k_get8(cell, 8u * (i + 0u));
+                let k1 = k_get8(cell, 8u * (i + 1u));
+                let k2 = k_get8(cell, 8u * (i + 2u));
+                let k3 = k_get8(cell, 8u * (i + 3u));
                 s0 += dot(k0.a, qs[0u * d4 + 2u * i + 0u]) + dot(k0.b, qs[0u * d4 + 2u * i + 1u]);
                 s1 += dot(k0.a, qs[1u * d4 + 2u * i + 0u]) + dot(k0.b, qs[1u * d4 + 2u * i + 1u]);
                 s2 += dot(k0.a, qs[2u * d4 + 2u * i + 0u]) + dot(k0.b, qs[2u * d4 + 2u * i + 1u]);
@@ -135,12 +205,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 s3 += dot(k3.a, qs[3u * d4 + 2u * i + 6u]) + dot(k3.b, qs[3u * d4 + 2u * i + 7u]);
             }
             for (; i < D / 8u; i++) {
-                let k = kv_get8(0u, cell + 8u * i);
+                let k = k_get8(cell, 8u * i);
                 s0 += dot(k.a, qs[0u * d4 + 2u * i]) + dot(k.b, qs[0u * d4 + 2u * i + 1u]);
                 s1 += dot(k.a, qs[1u * d4 + 2u * i]) + dot(k.b, qs[1u * d4 + 2u * i + 1u]);
                 s2 += dot(k.a, qs[2u * d4 + 2u * i]) + dot(k.b, qs[2u * d4 + 2u * i + 1u]);
                 s3 += dot(k.a, qs[3u * d4 + 2u * i]) + dot(k.b, qs[3u * d4 + 2u * i + 1u]);
             }
+            s0 = score_of(s0, slope0, key, pos);
+            s1 = score_of(s1, slope1, key, pos);
+            s2 = score_of(s2, slope2, key, pos);
+            s3 = score_of(s3, slope3, key, pos);
         }
         var m0 = s0;
         var m1 = s1;
@@ -175,25 +249,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         m0 = max(m0, max0);
         let fade0 = exp(max0 - m0);
         max0 = m0;
-        var p0 = select(0.0, exp(s0 - m0), pos < end);
+        var p0 = select(0.0, exp(s0 - m0), key < end);
         ps[0u * WG + tid] = p0;
         out0 *= fade0;
         m1 = max(m1, max1);
         let fade1 = exp(max1 - m1);
         max1 = m1;
-        var p1 = select(0.0, exp(s1 - m1), pos < end);
+        var p1 = select(0.0, exp(s1 - m1), key < end);
         ps[1u * WG + tid] = p1;
         out1 *= fade1;
         m2 = max(m2, max2);
         let fade2 = exp(max2 - m2);
         max2 = m2;
-        var p2 = select(0.0, exp(s2 - m2), pos < end);
+        var p2 = select(0.0, exp(s2 - m2), key < end);
         ps[2u * WG + tid] = p2;
         out2 *= fade2;
         m3 = max(m3, max3);
         let fade3 = exp(max3 - m3);
         max3 = m3;
-        var p3 = select(0.0, exp(s3 - m3), pos < end);
+        var p3 = select(0.0, exp(s3 - m3), key < end);
         ps[3u * WG + tid] = p3;
         out3 *= fade3;
     p0 = subgroupAdd(p0);
@@ -232,13 +306,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             var j = my_group;
             for (; j + 3u * groups_of_keys < n; j += 4u * groups_of_keys) {
                 let at0 = base + j + 0u * groups_of_keys;
-                let v0 = kv_get4(V0, kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + 4u * my_channel);
+                let v0 = v_get4(kv_cell(page_of(seq, at0), at0 % PAGE, kv_head), 4u * my_channel);
                 let at1 = base + j + 1u * groups_of_keys;
-                let v1 = kv_get4(V0, kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + 4u * my_channel);
+                let v1 = v_get4(kv_cell(page_of(seq, at1), at1 % PAGE, kv_head), 4u * my_channel);
                 let at2 = base + j + 2u * groups_of_keys;
-                let v2 = kv_get4(V0, kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + 4u * my_channel);
+                let v2 = v_get4(kv_cell(page_of(seq, at2), at2 % PAGE, kv_head), 4u * my_channel);
                 let at3 = base + j + 3u * groups_of_keys;
-                let v3 = kv_get4(V0, kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + 4u * my_channel);
+                let v3 = v_get4(kv_cell(page_of(seq, at3), at3 % PAGE, kv_head), 4u * my_channel);
                 out0 += ps[0u * WG + j + 0u * groups_of_keys] * v0;
                 out1 += ps[1u * WG + j + 0u * groups_of_keys] * v0;
                 out2 += ps[2u * WG + j + 0u * groups_of_keys] * v0;
@@ -258,7 +332,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             for (; j < n; j += groups_of_keys) {
                 let cell = kv_cell(page_of(seq, base + j), (base + j) % PAGE, kv_head);
-                let v = kv_get4(V0, cell + 4u * my_channel);
+                let v = v_get4(cell, 4u * my_channel);
                 out0 += ps[0u * WG + j] * v;
                 out1 += ps[1u * WG + j] * v;
                 out2 += ps[2u * WG + j] * v;
@@ -274,118 +348,118 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     sums[2u * WG + tid] = out2;
     sums[3u * WG + tid] = out3;
     workgroupBarrier();
-    if (tid >= d4) {
+    if (tid >= v4) {
         return;
     }
     if (0u < n_head) {
         var o = sums[0u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[0u * WG + g * d4 + tid];
+            o += sums[0u * WG + g * v4 + tid];
         }
         let h = head0 + 0u;
         if (SPLITS == 1u) {
             o = o / den0;
-            let at = col * LDY + h * D + 4u * tid;
+            let at = col * LDY + h * DV + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (DV + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
             if (tid == 0u) {
-                y[part + D] = max0;
-                y[part + D + 1u] = den0;
-                y[part + D + 2u] = 0.0;
-                y[part + D + 3u] = 0.0;
+                y[part + DV] = max0;
+                y[part + DV + 1u] = den0;
+                y[part + DV + 2u] = 0.0;
+                y[part + DV + 3u] = 0.0;
             }
         }
     }
     if (1u < n_head) {
         var o = sums[1u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[1u * WG + g * d4 + tid];
+            o += sums[1u * WG + g * v4 + tid];
         }
         let h = head0 + 1u;
         if (SPLITS == 1u) {
             o = o / den1;
-            let at = col * LDY + h * D + 4u * tid;
+            let at = col * LDY + h * DV + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (DV + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
             if (tid == 0u) {
-                y[part + D] = max1;
-                y[part + D + 1u] = den1;
-                y[part + D + 2u] = 0.0;
-                y[part + D + 3u] = 0.0;
+                y[part + DV] = max1;
+                y[part + DV + 1u] = den1;
+                y[part + DV + 2u] = 0.0;
+                y[part + DV + 3u] = 0.0;
             }
         }
     }
     if (2u < n_head) {
         var o = sums[2u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[2u * WG + g * d4 + tid];
+            o += sums[2u * WG + g * v4 + tid];
         }
         let h = head0 + 2u;
         if (SPLITS == 1u) {
             o = o / den2;
-            let at = col * LDY + h * D + 4u * tid;
+            let at = col * LDY + h * DV + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (DV + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
             if (tid == 0u) {
-                y[part + D] = max2;
-                y[part + D + 1u] = den2;
-                y[part + D + 2u] = 0.0;
-                y[part + D + 3u] = 0.0;
+                y[part + DV] = max2;
+                y[part + DV + 1u] = den2;
+                y[part + DV + 2u] = 0.0;
+                y[part + DV + 3u] = 0.0;
             }
         }
     }
     if (3u < n_head) {
         var o = sums[3u * WG + tid];
         for (var g = 1u; g < groups_of_keys; g++) {
-            o += sums[3u * WG + g * d4 + tid];
+            o += sums[3u * WG + g * v4 + tid];
         }
         let h = head0 + 3u;
         if (SPLITS == 1u) {
             o = o / den3;
-            let at = col * LDY + h * D + 4u * tid;
+            let at = col * LDY + h * DV + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
         } else {
-            let part = ((col * N_HEAD + h) * SPLITS + split) * (D + 4u);
+            let part = ((col * N_HEAD + h) * SPLITS + split) * (DV + 4u);
             let at = part + 4u * tid;
             y[at] = o.x;
             y[at + 1u] = o.y;
             y[at + 2u] = o.z;
             y[at + 3u] = o.w;
             if (tid == 0u) {
-                y[part + D] = max3;
-                y[part + D + 1u] = den3;
-                y[part + D + 2u] = 0.0;
-                y[part + D + 3u] = 0.0;
+                y[part + DV] = max3;
+                y[part + DV + 1u] = den3;
+                y[part + DV + 2u] = 0.0;
+                y[part + DV + 3u] = 0.0;
             }
         }
     }
