@@ -120,8 +120,11 @@ impl KvLayout {
     /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja` for kernels that read.
     pub fn reader_constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = self.cells();
-        constants.extend(self.keys().layout().plane_constants(["k_p1", "k_p2", "k_p3"]));
-        constants.extend(self.values().layout().plane_constants(["v_p1", "v_p2", "v_p3"]));
+        // No type of cache has a table.
+        let planes = [["k_p1", "k_p2", "k_p3", ""], ["v_p1", "v_p2", "v_p3", ""]];
+        for (matrix, names) in [self.keys(), self.values()].iter().zip(planes) {
+            constants.extend(matrix.layout().plane_constants(names).into_iter().filter(|(n, _)| !n.is_empty()));
+        }
         constants
     }
 

@@ -12,6 +12,7 @@
 
 mod caps;
 mod case;
+mod codebook;
 mod dispatch;
 mod format;
 mod kernel;

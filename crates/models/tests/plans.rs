@@ -7,7 +7,7 @@ use chaski_kernels::{Caps, Tuning};
 use chaski_models::Model;
 use chaski_runtime::graph::Graph;
 use chaski_runtime::plan::{Fused, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
-use ggml_format::GgmlType::{self, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
+use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
 
 /// A file whose head is real and whose weights are zeros that nobody stores.
@@ -94,6 +94,17 @@ const SHAPES: &[Shape] = &[
         n_layer: 32,
         n_vocab: 32000,
         types: [Some(F16); 4],
+    },
+    Shape {
+        name: "storyteller, IQ1_S: a table in every binding",
+        n_embd: 256,
+        n_head: 8,
+        n_kv: 4,
+        d: 32,
+        n_ff: 768,
+        n_layer: 8,
+        n_vocab: 2048,
+        types: [Some(Q4_K), Some(IQ1_S), Some(IQ1_S), Some(Q6_K)],
     },
     Shape {
         name: "1.1B, Q4_0",

@@ -251,7 +251,7 @@ impl MulMatVec {
             let runs = if split.staged { 2 * split.team } else { 1 };
             constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", runs.into())]);
         }
-        constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
+        constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
         constants.extend([
             ("K", self.w.n_col.into()),
             ("M", m.into()),
@@ -290,7 +290,7 @@ impl MulMatVec {
         if let Some(w2) = &self.w2 {
             let layout = w2.layout();
             let second = split.groups(w2.n_row.div_ceil(outs));
-            constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3"]));
+            constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3", "w2_table"]));
             constants.extend([
                 ("M2", self.w.n_row.into()),
                 ("SLOTS2", (second * per_group).into()),
