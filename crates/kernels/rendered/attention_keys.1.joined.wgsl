@@ -7,23 +7,28 @@ override SPLITS: u32 = 1u;
 override SCALE: f32 = 1.0;
 override LDQ: u32 = 64u;
 override LDY: u32 = 64u;
-override STATS: u32 = 1u;
+
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> kv: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> step: array<u32>;
 @group(0) @binding(3) @coherent var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> arrived: array<atomic<u32>>;
-// Maximum and denominator of each part: [head][part].
-var<workgroup> stats: array<vec2<f32>, STATS>;
 var<workgroup> order: u32;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
+override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+// The only sequence is not asked for: what its page table says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
 
 override N_KV: u32 = 1u;
@@ -35,17 +40,25 @@ fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head
 
 // Channels i to i + 7 (i a multiple of 8) of the half of the cache at word `half`.
 struct Eight { a: vec4<f32>, b: vec4<f32> }
-fn kv_get8(half: u32, i: u32) -> Eight {
+// The same as they are stored, for loads that run ahead.
+struct RawEight { a: vec4<u32>, b: vec4<u32> }
+fn kv_load8(half: u32, i: u32) -> RawEight {
     if (KV_F16) {
-        let v = kv[half / 4u + i / 8u];
-        return Eight(
-            vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
-            vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
-        );
+        return RawEight(kv[half / 4u + i / 8u], vec4<u32>());
     }
     let at = half / 4u + i / 4u;
-    return Eight(bitcast<vec4<f32>>(kv[at]), bitcast<vec4<f32>>(kv[at + 1u]));
+    return RawEight(kv[at], kv[at + 1u]);
 }
+fn kv_decode8(v: RawEight) -> Eight {
+    if (KV_F16) {
+        return Eight(
+            vec4<f32>(unpack2x16float(v.a.x), unpack2x16float(v.a.y)),
+            vec4<f32>(unpack2x16float(v.a.z), unpack2x16float(v.a.w)),
+        );
+    }
+    return Eight(bitcast<vec4<f32>>(v.a), bitcast<vec4<f32>>(v.b));
+}
+fn kv_get8(half: u32, i: u32) -> Eight { return kv_decode8(kv_load8(half, i)); }
 fn kv_get4(half: u32, i: u32) -> vec4<f32> {
     if (KV_F16) {
         let p = half + i / 2u;
@@ -58,6 +71,13 @@ fn kv_get4(half: u32, i: u32) -> vec4<f32> {
 
 override TO_EXP2: f32 = SCALE * 1.4426950408889634;
 const NO_KEY: f32 = -3.0e38;
+// By how much a score may pass the reference of its exponentials, as an exponent of 2. Parts that another kernel joins
+// have the maximum itself.
+const MARGIN: f32 = 10.0;
+// Keys that are dealt out together (cases.rs: DEALT).
+const RUN: u32 = 32u;
+// The i-th key of a split.
+fn dealt(i: u32, split: u32) -> u32 { return (i / RUN * SPLITS + split) * RUN + i % RUN; }
 // What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
 var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 1u * D / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 1u>;
@@ -70,137 +90,100 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head_groups = (gqa + 0u) / 1u;
     let kv_head = group.x / head_groups;
     let head0 = kv_head * gqa + (group.x % head_groups) * 1u;
-    let n_head = min(1u, (kv_head + 1u) * gqa - head0);
+    let n_head = select(min(1u, (kv_head + 1u) * gqa - head0), 1u, gqa % 1u == 0u);
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end).
     let n_key = col_pos(col) + 1u;
-    let span = (n_key + SPLITS - 1u) / SPLITS;
-    let start = min(split * span, n_key);
-    let end = min(start + span, n_key);
+    // Runs of RUN keys are dealt out to the splits in turn, so that the first page numbers need not wait for the length.
+    let n_run = (n_key + RUN - 1u) / RUN;
+    let n_mine = (n_run + SPLITS - 1u - split) / SPLITS * RUN;
 
     let rows = WG / LANES;
     let my_row = tid / LANES;
     let channel = tid % LANES * 8u;
     let has_channel = channel < D;
     let from_channel = min(channel, D - 8u);
+    let first = kv_cell(page_of(seq, 0u), 0u, kv_head);
+    // The loads of a key run one turn ahead of its products, the number of its page two.
+    let key = dealt(my_row, split);
+    let page0 = page_of(seq, min(key, N_PAGE * PAGE - 1u));
+    var next = dealt(rows + my_row, split);
+    var page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
+    let cell0 = select(first, kv_cell(page0, key % PAGE, kv_head), key < n_key) + from_channel;
+    var k_raw = kv_load8(0u, cell0);
+    var v_raw = kv_load8(V0, cell0);
     let at_q0 = (col * LDQ + (head0 + min(0u, n_head - 1u)) * D + from_channel) / 4u;
     let qa0 = select(vec4<f32>(), q[at_q0] * TO_EXP2, has_channel);
     let qb0 = select(vec4<f32>(), q[at_q0 + 1u] * TO_EXP2, has_channel);
-    var top0 = NO_KEY;
-    var den0 = 0.0;
     var a0 = vec4<f32>();
     var b0 = vec4<f32>();
+    // Of the lanes of a key, each knows the maximum and the denominator of one head.
+    let per_head = LANES / 1u;
+    let own = lane % LANES / per_head;
+    let lane0 = lane - lane % LANES;
+    var top = NO_KEY;
+    var den = 0.0;
 
-    for (var base = start; base < end; base += 4u * rows) {
-        // All loads first: four keys and their values are under way at once.
-        let key0 = base + 0u * rows + my_row;
-        let at0 = min(key0, end - 1u);
-        let cell0 = kv_cell(page_of(seq, at0), at0 % PAGE, kv_head) + from_channel;
-        let key1 = base + 1u * rows + my_row;
-        let at1 = min(key1, end - 1u);
-        let cell1 = kv_cell(page_of(seq, at1), at1 % PAGE, kv_head) + from_channel;
-        let key2 = base + 2u * rows + my_row;
-        let at2 = min(key2, end - 1u);
-        let cell2 = kv_cell(page_of(seq, at2), at2 % PAGE, kv_head) + from_channel;
-        let key3 = base + 3u * rows + my_row;
-        let at3 = min(key3, end - 1u);
-        let cell3 = kv_cell(page_of(seq, at3), at3 % PAGE, kv_head) + from_channel;
-        let k0 = kv_get8(0u, cell0);
-        let k1 = kv_get8(0u, cell1);
-        let k2 = kv_get8(0u, cell2);
-        let k3 = kv_get8(0u, cell3);
-        let v0 = kv_get8(V0, cell0);
-        let v1 = kv_get8(V0, cell1);
-        let v2 = kv_get8(V0, cell2);
-        let v3 = kv_get8(V0, cell3);
-        var s00 = NO_KEY;
-        if (base + 0u * rows < end) {
-            s00 = dot(qa0, k0.a) + dot(qb0, k0.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s00 += subgroupShuffleXor(s00, m);
-            }
-            s00 = select(NO_KEY, s00, key0 < end);
+    for (var base = 0u; base < n_mine; base += rows) {
+        let k = kv_decode8(k_raw);
+        let v = kv_decode8(v_raw);
+        // In place of a key that does not exist the first one is read: a branch would wait for the loads before it.
+        let cell = select(first, kv_cell(page, next % PAGE, kv_head), next < n_key) + from_channel;
+        k_raw = kv_load8(0u, cell);
+        v_raw = kv_load8(V0, cell);
+        next = dealt(base + 2u * rows + my_row, split);
+        page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
+        let live = dealt(base + my_row, split) < n_key;
+        var s0 = dot(qa0, k.a) + dot(qb0, k.b);
+        // While a lane has scores of several heads, it gives one half of them to its partner for the other half.
+        var m = LANES / 2u;
+        for (; m > 0u; m /= 2u) {
+            s0 += subgroupShuffleXor(s0, m);
         }
-        var s01 = NO_KEY;
-        if (base + 1u * rows < end) {
-            s01 = dot(qa0, k1.a) + dot(qb0, k1.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s01 += subgroupShuffleXor(s01, m);
+        let s = select(NO_KEY, s0, live);
+        // The reference moves only when a score passes it by far; exponentials up to 2^MARGIN do no harm.
+        if (subgroupAny(s > top + MARGIN)) {
+            let high = max(top, s);
+            let fade = exp2(top - high);
+            top = high;
+            den *= fade;
+            {
+                let f = subgroupShuffle(fade, lane0 + 0u * per_head);
+                a0 *= f;
+                b0 *= f;
             }
-            s01 = select(NO_KEY, s01, key1 < end);
         }
-        var s02 = NO_KEY;
-        if (base + 2u * rows < end) {
-            s02 = dot(qa0, k2.a) + dot(qb0, k2.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s02 += subgroupShuffleXor(s02, m);
-            }
-            s02 = select(NO_KEY, s02, key2 < end);
-        }
-        var s03 = NO_KEY;
-        if (base + 3u * rows < end) {
-            s03 = dot(qa0, k3.a) + dot(qb0, k3.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s03 += subgroupShuffleXor(s03, m);
-            }
-            s03 = select(NO_KEY, s03, key3 < end);
-        }
+        // Lanes that have seen no key keep exponentials of 0.
+        let p = exp2(s - max(top, -1.0e38));
+        den += p;
         {
-            let high = max(top0, max(max(s00, s01), max(s02, s03)));
-            let fade = exp2(top0 - high);
-            den0 *= fade;
-            a0 *= fade;
-            b0 *= fade;
-            top0 = high;
-        }
-        // Threads that have seen no key keep exponentials of 0.
-        let least0 = max(top0, -1.0e38);
-        if (base + 0u * rows < end) {
-            let p0 = exp2(s00 - least0);
-            den0 += p0;
-            a0 += p0 * v0.a;
-            b0 += p0 * v0.b;
-        }
-        if (base + 1u * rows < end) {
-            let p0 = exp2(s01 - least0);
-            den0 += p0;
-            a0 += p0 * v1.a;
-            b0 += p0 * v1.b;
-        }
-        if (base + 2u * rows < end) {
-            let p0 = exp2(s02 - least0);
-            den0 += p0;
-            a0 += p0 * v2.a;
-            b0 += p0 * v2.b;
-        }
-        if (base + 3u * rows < end) {
-            let p0 = exp2(s03 - least0);
-            den0 += p0;
-            a0 += p0 * v3.a;
-            b0 += p0 * v3.b;
+            let p = subgroupShuffle(p, lane0 + 0u * per_head);
+            a0 += p * v.a;
+            b0 += p * v.b;
         }
     }
 
     // The groups of a subgroup join through each other's registers, the subgroups through workgroup memory.
-    var high0 = top0;
+    var high = top;
     for (var m = LANES; m < subgroup_size; m *= 2u) {
-        high0 = max(high0, subgroupShuffleXor(high0, m));
+        high = max(high, subgroupShuffleXor(high, m));
+    }
+    let fade = exp2(top - high);
+    den *= fade;
+    for (var m = LANES; m < subgroup_size; m *= 2u) {
+        den += subgroupShuffleXor(den, m);
     }
     {
-        let fade = exp2(top0 - high0);
-        top0 = high0;
-        den0 *= fade;
-        a0 *= fade;
-        b0 *= fade;
+        let f = subgroupShuffle(fade, lane0 + 0u * per_head);
+        a0 *= f;
+        b0 *= f;
     }
     // While a thread holds several heads, it gives one half of them to its partner for the other half.
     var m = subgroup_size / 2u;
     var head = 0u;
     var held = 1u;
     for (; m >= LANES; m /= 2u) {
-        den0 += subgroupShuffleXor(den0, m);
         a0 += subgroupShuffleXor(a0, m);
         b0 += subgroupShuffleXor(b0, m);
     }
@@ -209,13 +192,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let at = subgroup * 1u + head + 0u;
             sums[(at * D + channel) / 4u] = a0;
             sums[(at * D + channel) / 4u + 1u] = b0;
-            if (channel == 0u) {
-                dens[at] = den0;
-            }
         }
     }
-    if (lane == 0u) {
-        tops[subgroup * 1u + 0u] = top0;
+    if (lane < LANES && lane % per_head == 0u) {
+        tops[subgroup * 1u + own] = high;
+        dens[subgroup * 1u + own] = den;
     }
     workgroupBarrier();
     for (var i = tid; i < n_head * D / 4u; i += WG) {
@@ -251,42 +232,107 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (tid == 0u) {
         atomicStore(&arrived[counter], 0u);
     }
-    for (var i = tid; i < n_head * SPLITS; i += WG) {
-        stats[i] = y[(((col * N_HEAD + head0) * SPLITS + i) * (D + 4u) + D) / 4u].xy;
-    }
-    workgroupBarrier();
     // Quads of the result are shared out to teams of threads, each team takes every n-th part.
     let n_quad = n_head * D / 4u;
     let wide = min(n_quad, WG);
     let n_team = min(WG / wide, WG / SG_MIN);
     let team = tid / wide;
     for (var i0 = 0u; i0 < n_quad; i0 += wide) {
-        let i = i0 + tid % wide;
-        let live = team < n_team && i < n_quad;
-        let h = min(i, n_quad - 1u) * 4u / D;
+        let i = min(i0 + tid % wide, n_quad - 1u);
+        let h = i * 4u / D;
+        let part0 = (col * N_HEAD + head0 + h) * SPLITS;
         var top = NO_KEY;
-        for (var s = 0u; s < SPLITS; s++) {
-            top = max(top, stats[h * SPLITS + s].x);
-        }
+        var den = 0.0;
         var o = vec4<f32>();
-        if (live) {
-            for (var s = team; s < SPLITS; s += n_team) {
-                let part = ((col * N_HEAD + head0 + h) * SPLITS + s) * (D + 4u);
-                o += exp2(stats[h * SPLITS + s].x - top) * y[part / 4u + i % (D / 4u)];
+        for (var s0 = team; s0 < SPLITS; s0 += 4u * n_team) {
+            var o0 = vec4<f32>();
+            var d0 = vec2<f32>(NO_KEY, 0.0);
+            if (0u * n_team < SPLITS) {
+                let part = (part0 + min(s0 + 0u * n_team, SPLITS - 1u)) * (D / 4u + 1u);
+                d0 = y[part + D / 4u].xy;
+                o0 = y[part + i % (D / 4u)];
             }
-            sums[tid] = o;
+            var o1 = vec4<f32>();
+            var d1 = vec2<f32>(NO_KEY, 0.0);
+            if (1u * n_team < SPLITS) {
+                let part = (part0 + min(s0 + 1u * n_team, SPLITS - 1u)) * (D / 4u + 1u);
+                d1 = y[part + D / 4u].xy;
+                o1 = y[part + i % (D / 4u)];
+            }
+            var o2 = vec4<f32>();
+            var d2 = vec2<f32>(NO_KEY, 0.0);
+            if (2u * n_team < SPLITS) {
+                let part = (part0 + min(s0 + 2u * n_team, SPLITS - 1u)) * (D / 4u + 1u);
+                d2 = y[part + D / 4u].xy;
+                o2 = y[part + i % (D / 4u)];
+            }
+            var o3 = vec4<f32>();
+            var d3 = vec2<f32>(NO_KEY, 0.0);
+            if (3u * n_team < SPLITS) {
+                let part = (part0 + min(s0 + 3u * n_team, SPLITS - 1u)) * (D / 4u + 1u);
+                d3 = y[part + D / 4u].xy;
+                o3 = y[part + i % (D / 4u)];
+            }
+            var high = top;
+            d0.x = select(NO_KEY, d0.x, s0 + 0u * n_team < SPLITS);
+            high = max(high, d0.x);
+            d1.x = select(NO_KEY, d1.x, s0 + 1u * n_team < SPLITS);
+            high = max(high, d1.x);
+            d2.x = select(NO_KEY, d2.x, s0 + 2u * n_team < SPLITS);
+            high = max(high, d2.x);
+            d3.x = select(NO_KEY, d3.x, s0 + 3u * n_team < SPLITS);
+            high = max(high, d3.x);
+            let fade = exp2(top - high);
+            top = high;
+            let least = max(top, -1.0e38);
+            den *= fade;
+            o *= fade;
+            {
+                let fade = exp2(d0.x - least);
+                den += fade * d0.y;
+                o += fade * o0;
+            }
+            {
+                let fade = exp2(d1.x - least);
+                den += fade * d1.y;
+                o += fade * o1;
+            }
+            {
+                let fade = exp2(d2.x - least);
+                den += fade * d2.y;
+                o += fade * o2;
+            }
+            {
+                let fade = exp2(d3.x - least);
+                den += fade * d3.y;
+                o += fade * o3;
+            }
         }
-        workgroupBarrier();
-        if (live && team == 0u) {
-            var den = 0.0;
-            for (var s = 0u; s < SPLITS; s++) {
-                den += exp2(stats[h * SPLITS + s].x - top) * stats[h * SPLITS + s].y;
+        if (n_team > 1u) {
+            if (team < n_team) {
+                sums[tid] = o;
+                if (i % (D / 4u) == 0u) {
+                    tops[team * n_head + h] = top;
+                    dens[team * n_head + h] = den;
+                }
             }
-            for (var t = 1u; t < n_team; t++) {
-                o += sums[t * wide + tid];
+            workgroupBarrier();
+            if (team == 0u) {
+                for (var t = 1u; t < n_team; t++) {
+                    top = max(top, tops[t * n_head + h]);
+                }
+                den = 0.0;
+                o = vec4<f32>();
+                for (var t = 0u; t < n_team; t++) {
+                    let fade = exp2(tops[t * n_head + h] - top);
+                    den += fade * dens[t * n_head + h];
+                    o += fade * sums[t * wide + tid];
+                }
             }
+            workgroupBarrier();
+        }
+        if (team == 0u && i0 + tid < n_quad) {
             out[(col * LDY + head0 * D) / 4u + i] = o / den;
         }
-        workgroupBarrier();
     }
 }

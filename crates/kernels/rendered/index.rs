@@ -31,7 +31,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "x", index: 0, access: Access::Read }, Binding { name: "step", index: 1, access: Access::ReadWrite }, Binding { name: "ring", index: 2, access: Access::ReadWrite }, ],
-        overrides: &["K", "CHUNK", "N_PART", "PAGE", "N_PAGE", "PAGES", "RING"],
+        overrides: &["K", "CHUNK", "N_PART", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "RING"],
     },
     Kernel {
         name: "attention.1.base",
@@ -41,7 +41,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.1.sg",
@@ -51,7 +51,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.2.base",
@@ -61,7 +61,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.2.sg",
@@ -71,7 +71,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.4.base",
@@ -81,7 +81,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.4.sg",
@@ -91,7 +91,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.8.base",
@@ -101,7 +101,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention.8.sg",
@@ -111,7 +111,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
+        overrides: &["WG", "T", "SG_MIN", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0"],
     },
     Kernel {
         name: "attention_coop.f16.16",
@@ -121,7 +121,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f16.4",
@@ -131,7 +131,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f16.6",
@@ -141,7 +141,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f16.8",
@@ -151,7 +151,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f32.16",
@@ -161,7 +161,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f32.4",
@@ -171,7 +171,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f32.6",
@@ -181,7 +181,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_coop.f32.8",
@@ -191,7 +191,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: true,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_keys.1.joined",
@@ -201,7 +201,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: true,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "out", index: 4, access: Access::ReadWrite }, Binding { name: "arrived", index: 5, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "STATS", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_keys.1.parts",
@@ -211,7 +211,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2", "MARGIN"],
     },
     Kernel {
         name: "attention_keys.2.joined",
@@ -221,7 +221,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: true,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "out", index: 4, access: Access::ReadWrite }, Binding { name: "arrived", index: 5, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "STATS", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_keys.2.parts",
@@ -231,7 +231,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2", "MARGIN"],
     },
     Kernel {
         name: "attention_keys.4.joined",
@@ -241,7 +241,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: true,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "out", index: 4, access: Access::ReadWrite }, Binding { name: "arrived", index: 5, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "STATS", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_keys.4.parts",
@@ -251,7 +251,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2", "MARGIN"],
     },
     Kernel {
         name: "attention_keys.8.joined",
@@ -261,7 +261,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: true,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "out", index: 4, access: Access::ReadWrite }, Binding { name: "arrived", index: 5, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "STATS", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_keys.8.parts",
@@ -271,7 +271,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["WG", "SG_MIN", "LANES", "N_HEAD", "SPLITS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2", "MARGIN"],
     },
     Kernel {
         name: "attention_merge",
@@ -291,7 +291,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_tiles.f16.2",
@@ -301,7 +301,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_tiles.f16.4",
@@ -311,7 +311,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_tiles.f32.1",
@@ -321,7 +321,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_tiles.f32.2",
@@ -331,7 +331,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "attention_tiles.f32.4",
@@ -341,7 +341,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "q", index: 0, access: Access::Read }, Binding { name: "kv", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
+        overrides: &["N_HEAD", "HEADS", "HEAD_GROUPS", "SCALE", "LDQ", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "TO_EXP2"],
     },
     Kernel {
         name: "binary.add",
@@ -1891,7 +1891,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.rope_kv.f32.sg.4",
@@ -1901,7 +1901,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.bf16.none.store.f32.base.4",
@@ -1931,7 +1931,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.f32.rope_kv.f32.sg.4",
@@ -1941,7 +1941,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.add.f32.base.2",
@@ -1991,7 +1991,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.rope_kv.f32.sg.4",
@@ -2001,7 +2001,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f16.none.store.f32.base.4",
@@ -2071,7 +2071,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.rope_kv.f32.sg.4",
@@ -2081,7 +2081,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.f32.none.store.f32.base.4",
@@ -2231,7 +2231,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.f32.sg.4",
@@ -2241,7 +2241,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i16.base.4",
@@ -2251,7 +2251,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i16.sg.4",
@@ -2261,7 +2261,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i8.base.4",
@@ -2271,7 +2271,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.rope_kv.i8.sg.4",
@@ -2281,7 +2281,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.none.store.f32.base.4",
@@ -2351,7 +2351,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.f32.sg.4",
@@ -2361,7 +2361,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i16.base.4",
@@ -2371,7 +2371,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i16.sg.4",
@@ -2381,7 +2381,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i8.base.4",
@@ -2391,7 +2391,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_0.q6_K.rope_kv.i8.sg.4",
@@ -2401,7 +2401,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.add.f32.base.2",
@@ -2531,7 +2531,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.f32.sg.4",
@@ -2541,7 +2541,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i16.base.4",
@@ -2551,7 +2551,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i16.sg.4",
@@ -2561,7 +2561,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i8.base.4",
@@ -2571,7 +2571,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.rope_kv.i8.sg.4",
@@ -2581,7 +2581,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.none.store.f32.base.4",
@@ -2651,7 +2651,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.f32.sg.4",
@@ -2661,7 +2661,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i16.base.4",
@@ -2671,7 +2671,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i16.sg.4",
@@ -2681,7 +2681,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i8.base.4",
@@ -2691,7 +2691,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q6_K.rope_kv.i8.sg.4",
@@ -2701,7 +2701,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.f32.base.4",
@@ -2711,7 +2711,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.f32.sg.4",
@@ -2721,7 +2721,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i16.base.4",
@@ -2731,7 +2731,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i16.sg.4",
@@ -2741,7 +2741,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i8.base.4",
@@ -2751,7 +2751,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q4_K.q8_0.rope_kv.i8.sg.4",
@@ -2761,7 +2761,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, Binding { name: "w2", index: 7, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M2", "SLOTS2", "w2_units", "w2_p1", "w2_p2", "w2_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.add.f32.base.2",
@@ -2891,7 +2891,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.f32.sg.4",
@@ -2901,7 +2901,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i16.base.4",
@@ -2911,7 +2911,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i16.sg.4",
@@ -2921,7 +2921,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i8.base.4",
@@ -2931,7 +2931,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.rope_kv.i8.sg.4",
@@ -2941,7 +2941,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q6_K.none.store.f32.base.4",
@@ -3131,7 +3131,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.f32.sg.4",
@@ -3141,7 +3141,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i16.base.4",
@@ -3151,7 +3151,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i16.sg.4",
@@ -3161,7 +3161,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i8.base.4",
@@ -3171,7 +3171,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.rope_kv.i8.sg.4",
@@ -3181,7 +3181,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "w", index: 0, access: Access::Read }, Binding { name: "x", index: 1, access: Access::Read }, Binding { name: "aux", index: 2, access: Access::Read }, Binding { name: "y", index: 3, access: Access::ReadWrite }, Binding { name: "kv", index: 4, access: Access::ReadWrite }, Binding { name: "step", index: 5, access: Access::Read }, Binding { name: "rope", index: 6, access: Access::Read }, ],
-        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["WG", "T", "WHOLE", "SUBS", "PART", "PASSES", "STAGED", "RUNS", "BATCH", "SLOTS", "K", "M", "Y0", "NORM", "EPS", "AFFINE", "AFF", "RAGGED", "w_units", "w_p1", "w_p2", "w_p3", "M_Q", "M_K", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "mul_mat_vec.q8_0.none.store.f32.base.4",
@@ -3311,7 +3311,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "x", index: 0, access: Access::Read }, Binding { name: "y", index: 1, access: Access::ReadWrite }, Binding { name: "kv", index: 2, access: Access::ReadWrite }, Binding { name: "step", index: 3, access: Access::Read }, Binding { name: "rope", index: 4, access: Access::Read }, ],
-        overrides: &["M_Q", "M_K", "M_V", "LDX", "LDY", "PAGE", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
+        overrides: &["M_Q", "M_K", "M_V", "LDX", "LDY", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "N_KV", "D", "KV_F16", "V0", "N_ROT", "ROPE_NEOX"],
     },
     Kernel {
         name: "sample.chunk",
@@ -3331,7 +3331,7 @@ pub static KERNELS: &[Kernel] = &[
         needs_coop: false,
         needs_coherent: false,
         bindings: &[Binding { name: "x", index: 0, access: Access::Read }, Binding { name: "sampler", index: 1, access: Access::Read }, Binding { name: "step", index: 2, access: Access::ReadWrite }, Binding { name: "ring", index: 3, access: Access::ReadWrite }, ],
-        overrides: &["K", "N_PART", "PAGE", "N_PAGE", "PAGES", "RING"],
+        overrides: &["K", "N_PART", "PAGE", "N_SEQ", "N_PAGE", "PAGES", "RING"],
     },
     Kernel {
         name: "sample.join",

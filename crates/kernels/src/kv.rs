@@ -15,6 +15,8 @@ pub struct KvLayout {
     pub n_page: u32,
     /// Tokens a page.
     pub page: u32,
+    /// Sequences.
+    pub n_seq: u32,
     /// Pages of a sequence's table.
     pub pages_per_seq: u32,
     /// Word of the page tables in the step buffer.
@@ -36,6 +38,7 @@ impl KvLayout {
             ("KV_F16", f64::from(u8::from(self.f16))),
             ("V0", self.half_words().into()),
             ("PAGE", self.page.into()),
+            ("N_SEQ", self.n_seq.into()),
             ("N_PAGE", self.pages_per_seq.into()),
             ("PAGES", self.pages_at.into()),
         ]

@@ -10,6 +10,9 @@ use crate::step;
 /// A column: its sequence and its position there.
 type Column = (u32, u32);
 
+/// Keys that `attention_keys` deals out together.
+const DEALT: usize = 32;
+
 /// What a case is about.
 #[derive(Clone)]
 struct Setting {
@@ -25,6 +28,8 @@ struct Setting {
     exact: bool,
     /// The kernel joins its parts.
     joined: bool,
+    /// Keys are dealt out to the parts, else each has a range of them.
+    dealt: bool,
 }
 
 impl Setting {
@@ -41,6 +46,7 @@ impl Setting {
             f16_tiles: false,
             exact: false,
             joined: false,
+            dealt: false,
         }
     }
 
@@ -58,6 +64,7 @@ impl Setting {
             f16: self.f16,
             n_page: self.n_seq() * pages_per_seq + 1,
             page: self.page,
+            n_seq: self.n_seq(),
             pages_per_seq,
             pages_at: step::pages_at(self.cols.len()) as u32,
         }
@@ -140,9 +147,11 @@ impl Setting {
                 let out = if whole {
                     reference::attention(q, n_key, key, value, scale)
                 } else {
-                    let span = n_key.div_ceil(self.splits as usize);
-                    let part = |s| reference::part(q, s * span..n_key.min((s + 1) * span), key, value, scale);
-                    (0..self.splits as usize).flat_map(part).collect()
+                    let n_part = self.splits as usize;
+                    let span = n_key.div_ceil(n_part);
+                    let part_of = |j| if self.dealt { j / DEALT % n_part } else { j / span };
+                    let keys = |s| (0..n_key).filter(move |j| part_of(*j) == s);
+                    (0..n_part).flat_map(|s| reference::part(q, keys(s), key, value, scale)).collect()
                 };
                 values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
             }
@@ -225,10 +234,20 @@ pub(super) fn key_cases() -> Vec<Case> {
             out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
         }
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
-        out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
-        out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
+        // Every part has keys; the marks of those without are so large that nothing else would count in the error.
+        for (n_head, n_kv, d, splits, pos) in [(4, 1, 64, 4, 299), (3, 3, 32, 7, 255), (2, 1, 64, 3, 1000)] {
+            out.push(Setting {
+                splits,
+                dealt: true,
+                ..Setting::new(n_head, n_kv, d, f16, [pos - 40, pos, pos + 1])
+            });
+        }
     }
-    let parts = |a: &Attention, caps: &Caps| a.one_by_one(&Caps { coherent: false, ..caps.clone() });
+    // Ranges of keys have a kernel of their own where subgroups cannot share keys out.
+    let parts = |a: &Attention, caps: &Caps| match a.splits == 1 || a.fits_keys(caps) {
+        true => a.one_by_one(&Caps { coherent: false, ..caps.clone() }),
+        false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "subgroups large enough for a key" }),
+    };
     let mut cases: Vec<Case> = out.into_iter().map(|s| s.case(parts, 1e-7)).collect();
     let joined = |a: &Attention, caps: &Caps| match a.joins(caps) {
         true => a.one_by_one(caps),

@@ -1,7 +1,5 @@
 //! softmax(scale q k^T) v, in f64.
 
-use std::ops::Range;
-
 /// One query against keys and values given by functions.
 ///
 /// # Shapes
@@ -21,7 +19,7 @@ pub fn attention<'a>(
 /// What a split leaves of some keys: `[d]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
 pub fn part<'a>(
     q: &[f32],
-    keys: Range<usize>,
+    keys: impl Iterator<Item = usize> + Clone,
     key: impl Fn(usize) -> &'a [f32],
     value: impl Fn(usize) -> &'a [f32],
     scale: f32,
@@ -36,7 +34,7 @@ pub fn part<'a>(
 /// Sums, denominator and maximum.
 fn sums<'a>(
     q: &[f32],
-    keys: Range<usize>,
+    keys: impl Iterator<Item = usize> + Clone,
     key: impl Fn(usize) -> &'a [f32],
     value: impl Fn(usize) -> &'a [f32],
     scale: f32,

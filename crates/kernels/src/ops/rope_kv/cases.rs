@@ -99,7 +99,8 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
     let (d, m_q, m_k) = (64, 192, 128);
-    let kv = KvLayout { n_kv: 2, d, f16, n_page: 4, page: 32, pages_per_seq: 3, pages_at: 16 + 4 * 5 };
+    let kv =
+        KvLayout { n_kv: 2, d, f16, n_page: 4, page: 32, n_seq: 1, pages_per_seq: 3, pages_at: 16 + 4 * 5 };
     let rope = Rope {
         ext_factor: 1.0,
         freq_scale: 0.25,
