@@ -15,11 +15,18 @@ override LDY: u32 = 64u;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
+override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+// The only sequence is not asked for: what its page table says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
 
 override N_KV: u32 = 1u;
@@ -35,10 +42,13 @@ override k_p3: u32 = 0u;
 fn k_get4(cell: u32, c: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(k[(cell * D + c) / 4u]);
 }
-fn k_get8(cell: u32, c: u32) -> Eight {
+alias k_eight = Eight;
+fn k_load8(cell: u32, c: u32) -> Eight {
     let at = (cell * D + c) / 4u;
     return Eight(bitcast<vec4<f32>>(k[at]), bitcast<vec4<f32>>(k[at + 1u]));
 }
+fn k_decode8(v: Eight) -> Eight { return v; }
+fn k_get8(cell: u32, c: u32) -> Eight { return k_decode8(k_load8(cell, c)); }
 
 override v_p1: u32 = 0u;
 override v_p2: u32 = 0u;
@@ -46,10 +56,13 @@ override v_p3: u32 = 0u;
 fn v_get4(cell: u32, c: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(v[(cell * DV + c) / 4u]);
 }
-fn v_get8(cell: u32, c: u32) -> Eight {
+alias v_eight = Eight;
+fn v_load8(cell: u32, c: u32) -> Eight {
     let at = (cell * DV + c) / 4u;
     return Eight(bitcast<vec4<f32>>(v[at]), bitcast<vec4<f32>>(v[at + 1u]));
 }
+fn v_decode8(v: Eight) -> Eight { return v; }
+fn v_get8(cell: u32, c: u32) -> Eight { return v_decode8(v_load8(cell, c)); }
 
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
@@ -90,6 +103,13 @@ fn first_key(pos: u32) -> u32 {
 fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
 
 const NO_KEY: f32 = -3.0e38;
+// By how much a score may pass the reference of its exponentials, as an exponent of 2. Parts that another kernel joins
+// have the maximum itself.
+override MARGIN: f32 = select(0.0, 10.0, SPLITS == 1u);
+// Keys that are dealt out together (cases.rs: DEALT).
+const RUN: u32 = 32u;
+// The i-th key of a split.
+fn dealt(i: u32, split: u32) -> u32 { return (i / RUN * SPLITS + split) * RUN + i % RUN; }
 // What the subgroups found: sums [subgroup][head][channel]; maxima and denominators [subgroup][head].
 var<workgroup> sums: array<vec4<f32>, WG / SG_MIN * 2u * DV / 4u>;
 var<workgroup> tops: array<f32, WG / SG_MIN * 2u>;
@@ -102,17 +122,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     let head_groups = (gqa + 1u) / 2u;
     let kv_head = group.x / head_groups;
     let head0 = kv_head * gqa + (group.x % head_groups) * 2u;
-    let n_head = min(2u, (kv_head + 1u) * gqa - head0);
+    let n_head = select(min(2u, (kv_head + 1u) * gqa - head0), 2u, gqa % 2u == 0u);
     let split = group.y;
     let col = group.z;
     let seq = col_seq(col);
-    // Keys of this split: [start, end).
     let pos = col_pos(col);
     let n_key = pos + 1u;
-    let first = first_key(pos);
-    let span = (n_key - first + SPLITS - 1u) / SPLITS;
-    let start = min(first + split * span, n_key);
-    let end = min(start + span, n_key);
+    // Runs of RUN keys are dealt out to the splits in turn, so that the first page numbers need not wait for the length.
+    let from_key = first_key(pos);
+    let start = from_key / RUN * RUN;
+    let n_run = (n_key - start + RUN - 1u) / RUN;
+    let n_mine = (n_run + SPLITS - 1u - split) / SPLITS * RUN;
 
     let rows = WG / LANES;
     let my_row = tid / LANES;
@@ -120,182 +140,112 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     let has_channel = channel < D;
     let from_k = min(channel, D - 8u);
     let from_v = min(channel, DV - 8u);
-    let sunk = SINKS && split == 0u && my_row == 0u;
+    let first = kv_cell(page_of(seq, start), start % PAGE, kv_head);
+    // The loads of a key run one turn ahead of its products, the number of its page two.
+    let key = start + dealt(my_row, split);
+    let page0 = page_of(seq, min(key, N_PAGE * PAGE - 1u));
+    var next = start + dealt(rows + my_row, split);
+    var page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
+    let cell0 = select(first, kv_cell(page0, key % PAGE, kv_head), key < n_key);
+    var k_ahead = k_load8(cell0, from_k);
+    var v_ahead = v_load8(cell0, from_v);
     let at_q0 = (col * LDQ + (head0 + min(0u, n_head - 1u)) * D + from_k) / 4u;
     let qa0 = select(vec4<f32>(), q[at_q0] * UNIT, has_channel);
     let qb0 = select(vec4<f32>(), q[at_q0 + 1u] * UNIT, has_channel);
-    let slope0 = slope_of(head0 + 0u);
-    var top0 = NO_KEY;
-    if (sunk) {
-        top0 = sink_of(min(head0 + 0u, N_HEAD - 1u));
-    }
-    var den0 = select(0.0, 1.0, sunk);
     var a0 = vec4<f32>();
     var b0 = vec4<f32>();
     let at_q1 = (col * LDQ + (head0 + min(1u, n_head - 1u)) * D + from_k) / 4u;
     let qa1 = select(vec4<f32>(), q[at_q1] * UNIT, has_channel);
     let qb1 = select(vec4<f32>(), q[at_q1 + 1u] * UNIT, has_channel);
-    let slope1 = slope_of(head0 + 1u);
-    var top1 = NO_KEY;
-    if (sunk) {
-        top1 = sink_of(min(head0 + 1u, N_HEAD - 1u));
-    }
-    var den1 = select(0.0, 1.0, sunk);
     var a1 = vec4<f32>();
     var b1 = vec4<f32>();
+    // Of the lanes of a key, each knows the maximum and the denominator of one head.
+    let per_head = LANES / 2u;
+    let own = lane % LANES / per_head;
+    let lane0 = lane - lane % LANES;
+    let slope = slope_of(head0 + own);
+    var top = NO_KEY;
+    var den = 0.0;
+    if (SINKS && split == 0u && my_row == 0u) {
+        top = sink_of(min(head0 + own, N_HEAD - 1u));
+        den = 1.0;
+    }
 
-    for (var base = start; base < end; base += 4u * rows) {
-        // All loads first: four keys and their values are under way at once.
-        let key0 = base + 0u * rows + my_row;
-        let at0 = min(key0, end - 1u);
-        let cell0 = kv_cell(page_of(seq, at0), at0 % PAGE, kv_head);
-        let key1 = base + 1u * rows + my_row;
-        let at1 = min(key1, end - 1u);
-        let cell1 = kv_cell(page_of(seq, at1), at1 % PAGE, kv_head);
-        let key2 = base + 2u * rows + my_row;
-        let at2 = min(key2, end - 1u);
-        let cell2 = kv_cell(page_of(seq, at2), at2 % PAGE, kv_head);
-        let key3 = base + 3u * rows + my_row;
-        let at3 = min(key3, end - 1u);
-        let cell3 = kv_cell(page_of(seq, at3), at3 % PAGE, kv_head);
-        let k0 = k_get8(cell0, from_k);
-        let k1 = k_get8(cell1, from_k);
-        let k2 = k_get8(cell2, from_k);
-        let k3 = k_get8(cell3, from_k);
-        let v0 = v_get8(cell0, from_v);
-        let v1 = v_get8(cell1, from_v);
-        let v2 = v_get8(cell2, from_v);
-        let v3 = v_get8(cell3, from_v);
-        var s00 = NO_KEY;
-        var s10 = NO_KEY;
-        if (base + 0u * rows < end) {
-            s00 = dot(qa0, k0.a) + dot(qb0, k0.b);
-            s10 = dot(qa1, k0.a) + dot(qb1, k0.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s00 += subgroupShuffleXor(s00, m);
-                s10 += subgroupShuffleXor(s10, m);
-            }
-            s00 = select(NO_KEY, score_of(s00, slope0, min(key0, pos), pos), key0 < end);
-            s10 = select(NO_KEY, score_of(s10, slope1, min(key0, pos), pos), key0 < end);
+    for (var base = 0u; base < n_mine; base += rows) {
+        let k = k_decode8(k_ahead);
+        let v = v_decode8(v_ahead);
+        // In place of a key that does not exist the first one is read: a branch would wait for the loads before it.
+        let cell = select(first, kv_cell(page, next % PAGE, kv_head), next < n_key);
+        k_ahead = k_load8(cell, from_k);
+        v_ahead = v_load8(cell, from_v);
+        next = start + dealt(base + 2u * rows + my_row, split);
+        page = page_of(seq, min(next, N_PAGE * PAGE - 1u));
+        let key = start + dealt(base + my_row, split);
+        let live = key < n_key && key >= from_key;
+        var s0 = dot(qa0, k.a) + dot(qb0, k.b);
+        var s1 = dot(qa1, k.a) + dot(qb1, k.b);
+        // While a lane has scores of several heads, it gives one half of them to its partner for the other half.
+        var m = LANES / 2u;
+        {
+            let upper = (lane & m) != 0u;
+            s0 = select(s0, s1, upper) + subgroupShuffleXor(select(s1, s0, upper), m);
+            m /= 2u;
         }
-        var s01 = NO_KEY;
-        var s11 = NO_KEY;
-        if (base + 1u * rows < end) {
-            s01 = dot(qa0, k1.a) + dot(qb0, k1.b);
-            s11 = dot(qa1, k1.a) + dot(qb1, k1.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s01 += subgroupShuffleXor(s01, m);
-                s11 += subgroupShuffleXor(s11, m);
-            }
-            s01 = select(NO_KEY, score_of(s01, slope0, min(key1, pos), pos), key1 < end);
-            s11 = select(NO_KEY, score_of(s11, slope1, min(key1, pos), pos), key1 < end);
+        for (; m > 0u; m /= 2u) {
+            s0 += subgroupShuffleXor(s0, m);
         }
-        var s02 = NO_KEY;
-        var s12 = NO_KEY;
-        if (base + 2u * rows < end) {
-            s02 = dot(qa0, k2.a) + dot(qb0, k2.b);
-            s12 = dot(qa1, k2.a) + dot(qb1, k2.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s02 += subgroupShuffleXor(s02, m);
-                s12 += subgroupShuffleXor(s12, m);
+        let s = select(NO_KEY, score_of(s0, slope, min(key, pos), pos), live);
+        // The reference moves only when a score passes it by far; exponentials up to 2^MARGIN do no harm.
+        if (subgroupAny(s > top + MARGIN)) {
+            let high = max(top, s);
+            let fade = exp2(top - high);
+            top = high;
+            den *= fade;
+            {
+                let f = subgroupShuffle(fade, lane0 + 0u * per_head);
+                a0 *= f;
+                b0 *= f;
             }
-            s02 = select(NO_KEY, score_of(s02, slope0, min(key2, pos), pos), key2 < end);
-            s12 = select(NO_KEY, score_of(s12, slope1, min(key2, pos), pos), key2 < end);
+            {
+                let f = subgroupShuffle(fade, lane0 + 1u * per_head);
+                a1 *= f;
+                b1 *= f;
+            }
         }
-        var s03 = NO_KEY;
-        var s13 = NO_KEY;
-        if (base + 3u * rows < end) {
-            s03 = dot(qa0, k3.a) + dot(qb0, k3.b);
-            s13 = dot(qa1, k3.a) + dot(qb1, k3.b);
-            for (var m = LANES / 2u; m > 0u; m /= 2u) {
-                s03 += subgroupShuffleXor(s03, m);
-                s13 += subgroupShuffleXor(s13, m);
-            }
-            s03 = select(NO_KEY, score_of(s03, slope0, min(key3, pos), pos), key3 < end);
-            s13 = select(NO_KEY, score_of(s13, slope1, min(key3, pos), pos), key3 < end);
+        // Lanes that have seen no key keep exponentials of 0.
+        let p = exp2(s - max(top, -1.0e38));
+        den += p;
+        {
+            let p = subgroupShuffle(p, lane0 + 0u * per_head);
+            a0 += p * v.a;
+            b0 += p * v.b;
         }
         {
-            let high = max(top0, max(max(s00, s01), max(s02, s03)));
-            let fade = exp2(top0 - high);
-            den0 *= fade;
-            a0 *= fade;
-            b0 *= fade;
-            top0 = high;
-        }
-        // Threads that have seen no key keep exponentials of 0.
-        let least0 = max(top0, -1.0e38);
-        {
-            let high = max(top1, max(max(s10, s11), max(s12, s13)));
-            let fade = exp2(top1 - high);
-            den1 *= fade;
-            a1 *= fade;
-            b1 *= fade;
-            top1 = high;
-        }
-        // Threads that have seen no key keep exponentials of 0.
-        let least1 = max(top1, -1.0e38);
-        if (base + 0u * rows < end) {
-            let p0 = exp2(s00 - least0);
-            den0 += p0;
-            a0 += p0 * v0.a;
-            b0 += p0 * v0.b;
-            let p1 = exp2(s10 - least1);
-            den1 += p1;
-            a1 += p1 * v0.a;
-            b1 += p1 * v0.b;
-        }
-        if (base + 1u * rows < end) {
-            let p0 = exp2(s01 - least0);
-            den0 += p0;
-            a0 += p0 * v1.a;
-            b0 += p0 * v1.b;
-            let p1 = exp2(s11 - least1);
-            den1 += p1;
-            a1 += p1 * v1.a;
-            b1 += p1 * v1.b;
-        }
-        if (base + 2u * rows < end) {
-            let p0 = exp2(s02 - least0);
-            den0 += p0;
-            a0 += p0 * v2.a;
-            b0 += p0 * v2.b;
-            let p1 = exp2(s12 - least1);
-            den1 += p1;
-            a1 += p1 * v2.a;
-            b1 += p1 * v2.b;
-        }
-        if (base + 3u * rows < end) {
-            let p0 = exp2(s03 - least0);
-            den0 += p0;
-            a0 += p0 * v3.a;
-            b0 += p0 * v3.b;
-            let p1 = exp2(s13 - least1);
-            den1 += p1;
-            a1 += p1 * v3.a;
-            b1 += p1 * v3.b;
+            let p = subgroupShuffle(p, lane0 + 1u * per_head);
+            a1 += p * v.a;
+            b1 += p * v.b;
         }
     }
 
     // The groups of a subgroup join through each other's registers, the subgroups through workgroup memory.
-    var high0 = top0;
-    var high1 = top1;
+    var high = top;
     for (var m = LANES; m < subgroup_size; m *= 2u) {
-        high0 = max(high0, subgroupShuffleXor(high0, m));
-        high1 = max(high1, subgroupShuffleXor(high1, m));
+        high = max(high, subgroupShuffleXor(high, m));
+    }
+    let fade = exp2(top - high);
+    den *= fade;
+    for (var m = LANES; m < subgroup_size; m *= 2u) {
+        den += subgroupShuffleXor(den, m);
     }
     {
-        let fade = exp2(top0 - high0);
-        top0 = high0;
-        den0 *= fade;
-        a0 *= fade;
-        b0 *= fade;
+        let f = subgroupShuffle(fade, lane0 + 0u * per_head);
+        a0 *= f;
+        b0 *= f;
     }
     {
-        let fade = exp2(top1 - high1);
-        top1 = high1;
-        den1 *= fade;
-        a1 *= fade;
-        b1 *= fade;
+        let f = subgroupShuffle(fade, lane0 + 1u * per_head);
+        a1 *= f;
+        b1 *= f;
     }
     // While a thread holds several heads, it gives one half of them to its partner for the other half.
     var m = subgroup_size / 2u;
@@ -303,7 +253,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
     var held = 2u;
     if (m >= LANES) {
         let upper = (lane & m) != 0u;
-        den0 = select(den0, den1, upper) + subgroupShuffleXor(select(den1, den0, upper), m);
         a0 = select(a0, a1, upper) + subgroupShuffleXor(select(a1, a0, upper), m);
         b0 = select(b0, b1, upper) + subgroupShuffleXor(select(b1, b0, upper), m);
         head += select(0u, 1u, upper);
@@ -311,7 +260,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
         m /= 2u;
     }
     for (; m >= LANES; m /= 2u) {
-        den0 += subgroupShuffleXor(den0, m);
         a0 += subgroupShuffleXor(a0, m);
         b0 += subgroupShuffleXor(b0, m);
     }
@@ -320,22 +268,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_size) subgrou
             let at = subgroup * 2u + head + 0u;
             sums[(at * DV + channel) / 4u] = a0;
             sums[(at * DV + channel) / 4u + 1u] = b0;
-            if (channel == 0u) {
-                dens[at] = den0;
-            }
         }
         if (1u < held) {
             let at = subgroup * 2u + head + 1u;
             sums[(at * DV + channel) / 4u] = a1;
             sums[(at * DV + channel) / 4u + 1u] = b1;
-            if (channel == 0u) {
-                dens[at] = den1;
-            }
         }
     }
-    if (lane == 0u) {
-        tops[subgroup * 2u + 0u] = top0;
-        tops[subgroup * 2u + 1u] = top1;
+    if (lane < LANES && lane % per_head == 0u) {
+        tops[subgroup * 2u + own] = high;
+        dens[subgroup * 2u + own] = den;
     }
     workgroupBarrier();
     for (var i = tid; i < n_head * DV / 4u; i += WG) {

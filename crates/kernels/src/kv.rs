@@ -24,6 +24,8 @@ pub struct KvLayout {
     pub n_page: u32,
     /// Tokens a page.
     pub page: u32,
+    /// Sequences.
+    pub n_seq: u32,
     /// Pages of a sequence's table.
     pub pages_per_seq: u32,
     /// Word of the page tables in the step buffer.
@@ -112,6 +114,7 @@ impl KvLayout {
             ("D", self.d.into()),
             ("DV", self.d_v.into()),
             ("PAGE", self.page.into()),
+            ("N_SEQ", self.n_seq.into()),
             ("N_PAGE", self.pages_per_seq.into()),
             ("PAGES", self.pages_at.into()),
         ]
@@ -123,7 +126,8 @@ impl KvLayout {
         // No type of cache has a table.
         let planes = [["k_p1", "k_p2", "k_p3", ""], ["v_p1", "v_p2", "v_p3", ""]];
         for (matrix, names) in [self.keys(), self.values()].iter().zip(planes) {
-            constants.extend(matrix.layout().plane_constants(names).into_iter().filter(|(n, _)| !n.is_empty()));
+            constants
+                .extend(matrix.layout().plane_constants(names).into_iter().filter(|(n, _)| !n.is_empty()));
         }
         constants
     }

@@ -22,13 +22,13 @@ use super::group::Groups;
 use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
 use crate::graph::{Graph, ValueId, WeightId};
 
-/// Into how many ranges attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
-/// heads together).
+/// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
+/// heads together, the same for heads of more than 64 channels).
 ///
-/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the ranges takes longer the
-/// more there are, and is a dispatch more where the kernel cannot do it itself. Measured on an H200, which has 132
-/// multiprocessors.
-const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 64), (u32::MAX, 128)];
+/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the parts takes longer the
+/// more there are, and is a dispatch more where the kernel cannot do it itself. Workgroups for large heads have twice
+/// the threads. Measured on an H200, which has 132 multiprocessors.
+const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
 
 /// Values from column to column of an activation of this width.
 fn ld(width: u32) -> u32 {
@@ -77,7 +77,7 @@ pub fn plan(
         half: vec![false; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
-        spread: 1,
+        spread: [1, 1],
         arrived: 1,
         logits,
         ld_logits,
@@ -105,10 +105,10 @@ pub fn plan(
     s.head_pick = e.head(head, 1)?;
 
     let mut covered = 0;
-    for (max_key, groups) in SPLITS {
+    for (max_key, groups, groups_of_large) in SPLITS {
         if covered < config.n_ctx {
             e.reset();
-            e.spread = groups;
+            e.spread = [groups, groups_of_large];
             let body = e.body(body, head, 1)?;
             s.decode.push(DecodePlan { max_key, body, head: e.head(head, 1)? });
             covered = max_key;
@@ -237,8 +237,8 @@ struct Expander<'a> {
     out: Segment,
     /// Columns at most.
     n_col: u32,
-    /// Workgroups for attention of one column.
-    spread: u32,
+    /// Workgroups for attention of one column, for heads of up to 64 channels and for larger ones.
+    spread: [u32; 2],
     /// Counters of workgroups that kernels need.
     arrived: u32,
     logits: ValueId,
@@ -712,7 +712,8 @@ impl Expander<'_> {
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(&kv_layer);
         let sinks = sinks.map(|w| self.groups.vector(self.graph, w));
-        let splits = if self.n_col == 1 { (self.spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
+        let spread = self.spread[usize::from(kv.d > 64)];
+        let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
         let f16_tiles = self.config.f16_tiles;
         let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };

@@ -98,6 +98,7 @@ impl PlanConfig {
             v: self.kv.1,
             n_page: self.pages_per_seq() * self.n_seq,
             page: self.page,
+            n_seq: self.n_seq,
             pages_per_seq: self.pages_per_seq(),
             pages_at: step::pages_at(self.max_col as usize) as u32,
         }

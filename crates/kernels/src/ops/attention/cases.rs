@@ -13,6 +13,9 @@ use crate::step;
 /// A column: its sequence and its position there.
 type Column = (u32, u32);
 
+/// Keys that `attention_keys` deals out together.
+const DEALT: usize = 32;
+
 /// What a case is about.
 #[derive(Clone)]
 struct Setting {
@@ -30,6 +33,8 @@ struct Setting {
     exact: bool,
     /// The kernel joins its parts.
     joined: bool,
+    /// Keys are dealt out to the parts, else each has a range of them.
+    dealt: bool,
 }
 
 impl Setting {
@@ -49,6 +54,7 @@ impl Setting {
             f16_tiles: false,
             exact: false,
             joined: false,
+            dealt: false,
         }
     }
 
@@ -68,6 +74,7 @@ impl Setting {
             v: self.types.1,
             n_page: self.n_seq() * pages_per_seq + 1,
             page: self.page,
+            n_seq: self.n_seq(),
             pages_per_seq,
             pages_at: step::pages_at(self.cols.len()) as u32,
         }
@@ -150,11 +157,14 @@ impl Setting {
                 let out = if whole {
                     query.attention(key, value)
                 } else {
-                    let keys = query.keys();
-                    let span = keys.len().div_ceil(self.splits as usize);
-                    let start = |s: usize| keys.end.min(keys.start + s * span);
-                    let part = |s| query.part(start(s)..start(s + 1), s == 0, key, value);
-                    (0..self.splits as usize).flat_map(part).collect()
+                    let (all, n_part) = (query.keys(), self.splits as usize);
+                    let span = all.len().div_ceil(n_part);
+                    let part_of = |j: usize| match self.dealt {
+                        true => (j / DEALT - all.start / DEALT) % n_part,
+                        false => (j - all.start) / span,
+                    };
+                    let keys = |s| all.clone().filter(move |j| part_of(*j) == s);
+                    (0..n_part).flat_map(|s| query.part(keys(s), s == 0, key, value)).collect()
                 };
                 values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
             }
@@ -255,6 +265,16 @@ fn kinds(n: u32) -> Vec<Setting> {
     out
 }
 
+/// The same in parts that all have keys: the marks of those without are so large that nothing else would count.
+fn split_kinds() -> impl Iterator<Item = Setting> {
+    let long = |s: Setting| Setting { splits: 3, cols: vec![(0, 250), (0, 299)], ..s };
+    let widen = |s: Setting| {
+        let window = if s.score.window > 0 { 130 } else { 0 };
+        Setting { score: Score { window, ..s.score }, ..s }
+    };
+    kinds(1).into_iter().rev().take(9).map(long).map(widen)
+}
+
 /// Each column by itself.
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
@@ -271,7 +291,7 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
     }
     out.extend(kinds(3));
-    out.extend(kinds(3).into_iter().rev().take(8).map(|s| Setting { splits: 3, ..s }));
+    out.extend(split_kinds());
     out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
 }
 
@@ -287,12 +307,18 @@ pub(super) fn key_cases() -> Vec<Case> {
             out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
         }
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
-        out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
-        out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
+        for (n_head, n_kv, d, splits, pos) in [(4, 1, 64, 4, 299), (3, 3, 32, 7, 255), (2, 1, 64, 3, 1000)] {
+            let setting = Setting::new(n_head, n_kv, d, f16, [pos - 40, pos, pos + 1]);
+            out.push(Setting { splits, dealt: true, ..setting });
+        }
     }
     out.extend(kinds(4));
-    out.extend(kinds(4).into_iter().rev().take(8).map(|s| Setting { splits: 3, ..s }));
-    let parts = |a: &Attention, caps: &Caps| a.one_by_one(&Caps { coherent: false, ..caps.clone() });
+    out.extend(split_kinds().map(|s| Setting { dealt: true, ..s }));
+    // Ranges of keys have a kernel of their own where subgroups cannot share keys out.
+    let parts = |a: &Attention, caps: &Caps| match a.splits == 1 || a.fits_keys(caps) {
+        true => a.one_by_one(&Caps { coherent: false, ..caps.clone() }),
+        false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "subgroups large enough for a key" }),
+    };
     let mut cases: Vec<Case> = out.into_iter().map(|s| s.case(parts, 1e-7)).collect();
     let joined = |a: &Attention, caps: &Caps| match a.joins(caps) {
         true => a.one_by_one(caps),

@@ -80,7 +80,7 @@ const RUNS: [u32; 3] = [1, 2, 4];
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
 /// Keys that these take at once; a page must hold whole tiles of them.
 const COOP_KEYS: u32 = 32;
-/// Keys that a workgroup shares out at once, four times in a row (measured on an H200).
+/// Keys that a workgroup shares out at once (measured on an H200).
 const KEYS_AT_ONCE: u32 = 32;
 /// Workgroups that keep a device busy (measured on an H200).
 const ENOUGH_GROUPS: u32 = 128;
@@ -274,7 +274,8 @@ impl Attention {
         let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
         // Heads of a group share what is read; but few workgroups would leave the device idle.
         let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
-        while heads > 1 && 2 * groups(heads) <= ENOUGH_GROUPS {
+        // Of the lanes of a key each has one head's score, so there are no more heads than lanes.
+        while heads > 1 && (2 * groups(heads) <= ENOUGH_GROUPS || heads > self.lanes()) {
             heads /= 2;
         }
         let (least, most) = caps.subgroup.unwrap_or((1, 1));
@@ -295,9 +296,6 @@ impl Attention {
         let keys = wg / self.lanes();
         let joined = self.joins(caps);
         let end = if joined { "joined" } else { "parts" };
-        if joined {
-            constants.push(("STATS", (heads * self.splits).into()));
-        }
         let why =
             format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts, {end}", self.splits);
         dispatch(KEYS.name, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)

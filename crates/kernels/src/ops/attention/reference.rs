@@ -55,7 +55,7 @@ impl Query<'_> {
     /// What split `split` of `splits` leaves: `[d_v]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
     pub fn part<'b>(
         &self,
-        keys: Range<usize>,
+        keys: impl Iterator<Item = usize> + Clone,
         with_sink: bool,
         key: impl Fn(usize) -> &'b [f32],
         value: impl Fn(usize) -> &'b [f32],
@@ -70,7 +70,7 @@ impl Query<'_> {
     /// Sums, denominator and maximum.
     fn sums<'b>(
         &self,
-        keys: Range<usize>,
+        keys: impl Iterator<Item = usize> + Clone,
         sink: Option<f32>,
         key: impl Fn(usize) -> &'b [f32],
         value: impl Fn(usize) -> &'b [f32],

@@ -204,8 +204,18 @@ fn rope_kv(
     aux.extend(affine_of(m));
 
     let ty = if f16 { GgmlType::F16 } else { GgmlType::F32 };
-    let kv =
-        KvLayout { n_kv: 2, d, d_v: d, k: ty, v: ty, n_page: 4, page: 32, pages_per_seq: 3, pages_at: 20 };
+    let kv = KvLayout {
+        n_kv: 2,
+        d,
+        d_v: d,
+        k: ty,
+        v: ty,
+        n_page: 4,
+        page: 32,
+        n_seq: 1,
+        pages_per_seq: 3,
+        pages_at: 20,
+    };
     let rope = Rope { magnitude: 1.1, ..Rope::plain(n_rot, pairing, 10_000.0) };
     let world = rope_kv::cases::World::new(&rope, kv, &[70]);
     let (q, cache) = world.expect(&r, m_q, m_k);

@@ -114,7 +114,7 @@ fn case(
 ) -> Case {
     let (m_q, m_k, m_v) = (3 * d, 2 * d, 2 * d_v);
     let pages_at = 16 + 4 * 5;
-    let kv = KvLayout { n_kv: 2, d, d_v, k, v, n_page: 4, page: 32, pages_per_seq: 3, pages_at };
+    let kv = KvLayout { n_kv: 2, d, d_v, k, v, n_page: 4, page: 32, n_seq: 1, pages_per_seq: 3, pages_at };
     let rope = Rope {
         ext_factor: 1.0,
         freq_scale: 0.25,
