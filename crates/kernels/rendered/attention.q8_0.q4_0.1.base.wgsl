@@ -41,6 +41,7 @@ override k_p3: u32 = 0u;
 fn k_d(b: u32) -> f32 {
     return unpack2x16float(k[k_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
+
 fn k_load4(b: u32, e: u32) -> vec4<f32> {
     return k_d(b) * vec4<f32>(unpack4xI8(k[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
 }
@@ -62,6 +63,7 @@ override v_p3: u32 = 0u;
 fn v_d(b: u32) -> f32 {
     return unpack2x16float(v[v_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
+
 fn v_load4(b: u32, e: u32) -> vec4<f32> {
     let q = (v[b][(e >> 2u) & 3u] >> ((e >> 4u) * 4u)) & 0x0f0f0f0fu;
     return v_d(b) * (vec4<f32>(unpack4xU8(q)) - 8.0);

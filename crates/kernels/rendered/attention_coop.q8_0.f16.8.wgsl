@@ -39,6 +39,7 @@ override k_p3: u32 = 0u;
 fn k_d(b: u32) -> f32 {
     return unpack2x16float(k[k_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
+
 fn k_load4(b: u32, e: u32) -> vec4<f32> {
     return k_d(b) * vec4<f32>(unpack4xI8(k[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
 }

@@ -60,6 +60,7 @@ override v_p3: u32 = 0u;
 fn v_d(b: u32) -> f32 {
     return unpack2x16float(v[v_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
 }
+
 fn v_load4(b: u32, e: u32) -> vec4<f32> {
     return v_d(b) * vec4<f32>(unpack4xI8(v[b * 2u + (e >> 4u)][(e >> 2u) & 3u]));
 }

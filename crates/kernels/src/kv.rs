@@ -33,8 +33,17 @@ pub struct KvLayout {
 }
 
 /// Types that a cache can have: plain ones, and those whose template can quantise.
-pub static KV_TYPES: &[GgmlType] =
-    &[GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::Q8_0, GgmlType::Q4_0];
+pub static KV_TYPES: &[GgmlType] = &[
+    GgmlType::F32,
+    GgmlType::F16,
+    GgmlType::BF16,
+    GgmlType::Q8_0,
+    GgmlType::Q5_1,
+    GgmlType::Q5_0,
+    GgmlType::Q4_1,
+    GgmlType::Q4_0,
+    GgmlType::IQ4_NL,
+];
 
 /// Bytes on which the values of a cache begin: bindings may begin there on every device.
 const ALIGN: u64 = 256;

@@ -177,8 +177,15 @@ const F32: Mode =
 /// Rounding keys and values to f16 costs up to 2^-11 of each.
 const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, ..F32 };
 /// What other types of the cache cost, for keys and values alike. Each is about three times what came.
-const OTHER_KV: &[(GgmlType, f64)] =
-    &[(GgmlType::BF16, 2e-8), (GgmlType::Q8_0, 2e-7), (GgmlType::Q4_0, 7e-5)];
+const OTHER_KV: &[(GgmlType, f64)] = &[
+    (GgmlType::BF16, 2e-8),
+    (GgmlType::Q8_0, 2e-7),
+    (GgmlType::Q5_1, 2e-5),
+    (GgmlType::Q5_0, 2e-5),
+    (GgmlType::Q4_1, 7e-5),
+    (GgmlType::Q4_0, 7e-5),
+    (GgmlType::IQ4_NL, 7e-5),
+];
 /// So does rounding the inputs of products, which all have their full weight.
 const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, ..F32 };
 /// f16 holds these weights exactly.
