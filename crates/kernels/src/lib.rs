@@ -12,8 +12,10 @@
 
 mod caps;
 mod case;
+mod data;
 mod dispatch;
 mod format;
+pub mod grid;
 mod kernel;
 mod kv;
 mod op;
@@ -21,17 +23,20 @@ pub mod ops;
 mod reduce;
 pub mod rope;
 pub mod step;
+mod tensor;
 mod tuning;
 
 #[cfg(feature = "render")]
 pub mod render;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseDispatch, Expected, random_values};
+pub use case::{Case, CaseBuffer, CaseDispatch, Expected, Rng, random_values};
+pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, KERNELS, Kernel};
 pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
+pub use tensor::Tensor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
 use crate::kernel::Kernel;
 use crate::ops;
 
@@ -12,12 +13,14 @@ pub enum Value {
     Word(&'static str),
     /// A number.
     Int(u32),
+    /// A word that stands for a piece of WGSL: `x` is the word in the template, `x_text` the piece.
+    Text(&'static str, &'static str),
 }
 
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Word(w) => f.write_str(w),
+            Value::Word(w) | Value::Text(w, _) => f.write_str(w),
             Value::Int(n) => write!(f, "{n}"),
         }
     }
@@ -36,6 +39,10 @@ pub struct Op {
     pub variants: fn() -> Vec<Variant>,
     /// Shapes and tolerances worth testing.
     pub cases: fn() -> Vec<Case>,
+    /// The operations of ggml that it does, or has a part in, by their names in ggml's test program.
+    pub ggml: &'static [&'static str],
+    /// More cases, written as ggml's test program writes them.
+    pub grid: Option<Grid>,
 }
 
 /// All operations.
@@ -61,6 +68,7 @@ pub static OPS: &[Op] = &[
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,
+    ops::unary::OP,
 ];
 
 impl Op {

@@ -15,9 +15,11 @@ const SHARED: &[(&str, &str)] = &[
     ("shared/bytes.wgsl.jinja", include_str!("shared/bytes.wgsl.jinja")),
     ("shared/dot8.wgsl.jinja", include_str!("shared/dot8.wgsl.jinja")),
     ("shared/kv.wgsl.jinja", include_str!("shared/kv.wgsl.jinja")),
+    ("shared/math.wgsl.jinja", include_str!("shared/math.wgsl.jinja")),
     ("shared/reduce.wgsl.jinja", include_str!("shared/reduce.wgsl.jinja")),
     ("shared/rope.wgsl.jinja", include_str!("shared/rope.wgsl.jinja")),
     ("shared/step.wgsl.jinja", include_str!("shared/step.wgsl.jinja")),
+    ("shared/tensor.wgsl.jinja", include_str!("shared/tensor.wgsl.jinja")),
 ];
 
 /// Why a kernel could not be made.
@@ -105,6 +107,10 @@ fn context(variant: &Variant) -> Json {
     for (name, value) in variant {
         match value {
             Value::Int(n) => map.insert((*name).into(), json!(n)),
+            Value::Text(w, text) => {
+                map.insert(format!("{name}_text"), json!(text));
+                map.insert((*name).into(), json!(w))
+            }
             Value::Word(w) => {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     map.insert(

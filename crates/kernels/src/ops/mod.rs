@@ -15,3 +15,4 @@ pub mod rope_kv;
 pub mod sample;
 pub mod scale;
 pub mod soft_max;
+pub mod unary;

@@ -12,6 +12,8 @@ pub const OP: Op = Op {
     template: include_str!("binary.wgsl.jinja"),
     variants: || Function::ALL.iter().map(|f| vec![("f", Value::Word(f.word()))]).collect(),
     cases: cases::cases,
+    ggml: &["ADD", "MUL"],
+    grid: None,
 };
 
 /// Which function of two values.

@@ -14,6 +14,8 @@ pub const OP: Op = Op {
     template: include_str!("get_rows.wgsl.jinja"),
     variants: || FORMATS.iter().map(|f| vec![("a", Value::Word(f.name))]).collect(),
     cases: cases::cases,
+    ggml: &["GET_ROWS"],
+    grid: None,
 };
 
 /// A call.

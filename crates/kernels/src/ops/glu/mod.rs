@@ -20,6 +20,8 @@ pub const OP: Op = Op {
         out
     },
     cases: cases::cases,
+    ggml: &["SWIGLU", "GEGLU", "REGLU"],
+    grid: None,
 };
 
 /// The gate's activation.

@@ -17,6 +17,8 @@ pub const OP: Op = Op {
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
     cases: cases::cases,
+    ggml: &["MUL_MAT"],
+    grid: None,
 };
 
 /// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.
