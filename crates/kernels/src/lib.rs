@@ -14,6 +14,7 @@ mod caps;
 mod case;
 mod data;
 mod dispatch;
+mod encode;
 mod format;
 pub mod grid;
 mod kernel;

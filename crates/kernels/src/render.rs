@@ -12,8 +12,17 @@ use crate::op::{OPS, Op, Value, Variant};
 
 /// Shared templates, by the name that `import` uses.
 const SHARED: &[(&str, &str)] = &[
+    ("encode/iq4_nl.wgsl.jinja", include_str!("quant/encode/iq4_nl.wgsl.jinja")),
+    ("encode/q1_0.wgsl.jinja", include_str!("quant/encode/q1_0.wgsl.jinja")),
+    ("encode/q2_0.wgsl.jinja", include_str!("quant/encode/q2_0.wgsl.jinja")),
+    ("encode/q4_0.wgsl.jinja", include_str!("quant/encode/q4_0.wgsl.jinja")),
+    ("encode/q4_1.wgsl.jinja", include_str!("quant/encode/q4_1.wgsl.jinja")),
+    ("encode/q5_0.wgsl.jinja", include_str!("quant/encode/q5_0.wgsl.jinja")),
+    ("encode/q5_1.wgsl.jinja", include_str!("quant/encode/q5_1.wgsl.jinja")),
+    ("encode/q8_0.wgsl.jinja", include_str!("quant/encode/q8_0.wgsl.jinja")),
     ("shared/bytes.wgsl.jinja", include_str!("shared/bytes.wgsl.jinja")),
     ("shared/dot8.wgsl.jinja", include_str!("shared/dot8.wgsl.jinja")),
+    ("shared/encode.wgsl.jinja", include_str!("shared/encode.wgsl.jinja")),
     ("shared/kv.wgsl.jinja", include_str!("shared/kv.wgsl.jinja")),
     ("shared/math.wgsl.jinja", include_str!("shared/math.wgsl.jinja")),
     ("shared/reduce.wgsl.jinja", include_str!("shared/reduce.wgsl.jinja")),
@@ -115,7 +124,8 @@ fn context(variant: &Variant) -> Json {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     map.insert(
                         format!("f{name}"),
-                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "hold": f.hold(), "run": f.run, "offsets": f.offsets }),
+                        json!({ "name": f.name, "block": f.block, "unit": f.unit, "hold": f.hold(), "run": f.run, "offsets": f.offsets,
+                            "bytes": f.block_bytes, "planes": f.planes.iter().map(|p| [p.offset, p.n_byte]).collect::<Vec<_>>() }),
                     );
                 }
                 map.insert((*name).into(), json!(w))

@@ -175,6 +175,22 @@ impl Tensor {
         }
     }
 
+    /// Checks that its sizes divide these.
+    pub(crate) fn check_repeats(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        ne: [u32; 4],
+    ) -> Result<(), DispatchError> {
+        match (0..4).find(|k| self.ne[*k] == 0 || ne[*k] % self.ne[*k] != 0) {
+            None => Ok(()),
+            Some(k) => {
+                let expected = format!("a divisor of {} along axis {k}", ne[k]);
+                Err(DispatchError::Shape { op, what, expected, found: self.ne[k].into() })
+            }
+        }
+    }
+
     /// Checks that it has this type.
     pub(crate) fn check_type(
         &self,
@@ -310,8 +326,16 @@ impl Call<'_> {
                     self.constants.push((name, (n / unit.n_byte()) as f64));
                 }
                 let (start, bytes) = *planes.last().expect("every format has a plane");
-                let end = start + u64::from(y.n_alloc) * bytes as u64;
-                end.div_ceil(4) as u32
+                let end = (start + u64::from(y.n_alloc) * bytes as u64).div_ceil(4) as u32;
+                match y.span() {
+                    // One plane: the words from the first to the last cell.
+                    Some((first, last)) if planes.len() == 1 => {
+                        let w0 = (u64::from(first) * bytes as u64 / 4) as u32;
+                        self.constants.push(("w0", w0.into()));
+                        ((u64::from(last) + 1) * bytes as u64).div_ceil(4) as u32 - w0
+                    }
+                    _ => end,
+                }
             }
         };
         let n = if y.n_elem() == 0 { 0 } else { n };
@@ -346,8 +370,8 @@ impl Call<'_> {
         }
         let [gx, gy] = fold(n.div_ceil(WG), caps.max_groups);
         let why = "one thread a value or word".to_owned();
-        let mut d = dispatch(self.op, self.variant, self.constants, [gx, gy, 1], why)?;
-        d.constants.extend(all.into_iter().filter(|(name, _)| d.kernel.has_override(name)));
+        let mut d = dispatch(self.op, self.variant, vec![], [gx, gy, 1], why)?;
+        d.constants.extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
         Ok(d)
     }
 }

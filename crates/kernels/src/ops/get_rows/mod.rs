@@ -1,7 +1,11 @@
 //! `get_rows`: rows of a table in a weight format, dequantised.
 
 pub(crate) mod cases;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use nd::{GetRowsNd, ND};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};

@@ -1,0 +1,108 @@
+// cpy: a=q6_K y=i32
+override SAME: bool = true;
+override a_p1: u32 = 0u;
+override a_p2: u32 = 0u;
+override a_p3: u32 = 0u;
+@group(0) @binding(0) var<storage, read> a: array<vec4<u32>>;
+fn a_d(b: u32) -> f32 {
+    return unpack2x16float(a[a_p3 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+}
+fn a_load4(b: u32, e: u32) -> vec4<f32> {
+    let h = e >> 7u;
+    let k = (e >> 5u) & 3u;
+    let i = (e >> 2u) & 3u;
+    let half = (e >> 4u) & 1u;
+    let l = (a[b * 8u + h * 4u + (k & 1u) * 2u + half][i] >> ((k >> 1u) * 4u)) & 0x0f0f0f0fu;
+    let hi = (a[a_p1 + b * 4u + h * 2u + half][i] >> (k * 2u)) & 0x03030303u;
+    let g = h * 8u + k * 2u + half;
+    let sc = f32(extractBits(bitcast<i32>(a[a_p2 + b][g >> 2u]), (g & 3u) * 8u, 8u));
+    return (a_d(b) * sc) * (vec4<f32>(unpack4xU8(l | (hi << 4u))) - 32.0);
+}
+
+override a_ne0: u32 = 1u;
+override a_ne1: u32 = 1u;
+override a_ne2: u32 = 1u;
+override a_ne3: u32 = 1u;
+override a_s0: u32 = 1u;
+override a_s1: u32 = 1u;
+override a_s2: u32 = 1u;
+override a_s3: u32 = 1u;
+override a_o: u32 = 0u;
+// Where the value at coordinates c stands.
+fn a_at(c: vec4<u32>) -> u32 {
+    return a_o + c.x * a_s0 + c.y * a_s1 + c.z * a_s2 + c.w * a_s3;
+}
+
+fn a_load(i: u32) -> f32 {
+    return a_load4(i / 256u, i % 256u & 252u)[i & 3u];
+}
+
+fn a_coords(i: u32) -> vec4<u32> {
+    let row = i / a_ne0;
+    let mat = row / a_ne1;
+    return vec4<u32>(i % a_ne0, row % a_ne1, mat % a_ne2, mat / a_ne2);
+}
+fn a_order(c: vec4<u32>) -> u32 {
+    return c.x + a_ne0 * (c.y + a_ne1 * (c.z + a_ne2 * c.w));
+}
+
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+override y_ne0: u32 = 1u;
+override y_ne1: u32 = 1u;
+override y_ne2: u32 = 1u;
+override y_ne3: u32 = 1u;
+override y_s0: u32 = 1u;
+override y_s1: u32 = 1u;
+override y_s2: u32 = 1u;
+override y_s3: u32 = 1u;
+override y_o: u32 = 0u;
+// Where the value at coordinates c stands.
+fn y_at(c: vec4<u32>) -> u32 {
+    return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
+}
+
+fn y_coords(i: u32) -> vec4<u32> {
+    let row = i / y_ne0;
+    let mat = row / y_ne1;
+    return vec4<u32>(i % y_ne0, row % y_ne1, mat % y_ne2, mat / y_ne2);
+}
+fn y_order(c: vec4<u32>) -> u32 {
+    return c.x + y_ne0 * (c.y + y_ne1 * (c.z + y_ne2 * c.w));
+}
+
+struct Place {
+    c: vec4<u32>,
+    inside: bool,
+}
+override y_d0: u32 = 1u;
+override y_d1: u32 = 1u;
+override y_d2: u32 = 1u;
+override y_d3: u32 = 1u;
+override y_m0: u32 = 1u;
+override y_m1: u32 = 1u;
+override y_m2: u32 = 1u;
+override y_m3: u32 = 1u;
+// Which value stands at place i of the buffer, if one does.
+fn y_place(i: u32) -> Place {
+    let o = i - y_o;
+    let c = vec4<u32>(o % y_m0 / y_d0, o % y_m1 / y_d1, o % y_m2 / y_d2, o % y_m3 / y_d3);
+    let inside = i >= y_o && y_at(c) == i
+        && all(c < vec4<u32>(y_ne0, y_ne1, y_ne2, y_ne3));
+    return Place(c, inside);
+}
+
+fn value(c: vec4<u32>) -> i32 {
+    let v = a_load(a_at(select(a_coords(y_order(c)), c, SAME)));
+    return i32(v);
+}
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+
+    let i = (group.y * groups.x + group.x) * 64u + lane;
+
+    if (i >= y_ne0 * y_ne1 * y_ne2 * y_ne3) {
+        return;
+    }
+    let c = y_coords(i);
+    y[y_at(c)] = bitcast<u32>(value(c));
+}
