@@ -182,7 +182,7 @@ impl Tensor {
         what: &'static str,
         ne: [u32; 4],
     ) -> Result<(), DispatchError> {
-        match (0..4).find(|k| self.ne[*k] == 0 || ne[*k] % self.ne[*k] != 0) {
+        match (0..4).find(|k| ne[*k] % self.ne[*k].max(1) != 0 || (self.ne[*k] == 0 && ne[*k] != 0)) {
             None => Ok(()),
             Some(k) => {
                 let expected = format!("a divisor of {} along axis {k}", ne[k]);
@@ -235,7 +235,8 @@ impl Tensor {
         let mut out = vec![(p.offset, f64::from(self.offset))];
         let (div, modulus) = self.moduli();
         for k in 0..4 {
-            out.push((p.ne[k], self.ne[k].into()));
+            // Of an empty tensor nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            out.push((p.ne[k], self.ne[k].max(1).into()));
             out.push((p.stride[k], self.stride[k].into()));
             out.push((p.div[k], div[k].into()));
             out.push((p.modulus[k], modulus[k].into()));
