@@ -1,24 +1,13 @@
-//! Which block formats the device writes, beside reading them: those whose quantiser is a formula, for caches.
+//! Which block formats the device writes, beside reading them: those with a template under `encode/`, whose quantiser
+//! is a formula or a short search. They are for caches.
 
 use ggml_format::GgmlType;
 
-use crate::format::Format;
-
-/// The formats with a template under `quant/encode/`.
-const WRITTEN: &[GgmlType] = &[
-    GgmlType::Q4_0,
-    GgmlType::Q4_1,
-    GgmlType::Q5_0,
-    GgmlType::Q5_1,
-    GgmlType::Q8_0,
-    GgmlType::IQ4_NL,
-    GgmlType::Q1_0,
-    GgmlType::Q2_0,
-];
+use crate::format::{FORMATS, WRITTEN};
 
 /// Names of the formats that the device both reads and writes.
 pub(crate) fn written() -> impl Iterator<Item = &'static str> {
-    WRITTEN.iter().filter(|t| Format::of(**t).is_some()).map(|t| t.name())
+    WRITTEN.iter().copied().filter(|name| FORMATS.iter().any(|f| f.name == *name))
 }
 
 /// Whether the device writes tensors of this type.

@@ -215,7 +215,7 @@ impl Tensor {
         strides.sort_unstable();
         let mut out = ([1; 4], [1; 4]);
         for k in (0..4).filter(|k| self.ne[*k] > 1) {
-            out.0[k] = self.stride[k];
+            out.0[k] = self.stride[k].max(1);
             out.1[k] = strides.iter().copied().find(|s| *s > self.stride[k]).unwrap_or(u32::MAX);
         }
         out
@@ -372,7 +372,8 @@ impl Call<'_> {
         let [gx, gy] = fold(n.div_ceil(WG), caps.max_groups);
         let why = "one thread a value or word".to_owned();
         let mut d = dispatch(self.op, self.variant, vec![], [gx, gy, 1], why)?;
-        d.constants.extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
+        d.constants
+            .extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
         Ok(d)
     }
 }

@@ -42,5 +42,12 @@ fn case(label: String, call: Acc) -> Case {
     let mut values: Vec<f64> = each(&call.a).map(|c| a.at(c)).collect();
     each(&call.view).for_each(|c| values[call.view.index(c)] += b.at(c));
     let buffers = vec![a.input("a"), b.input("b")];
-    value_case(label, move |caps| call.dispatch(caps), buffers, Output::New(call.y), &values, default_nmse(call.y.ty))
+    value_case(
+        label,
+        move |caps| call.dispatch(caps),
+        buffers,
+        Output::New(call.y),
+        &values,
+        default_nmse(call.y.ty),
+    )
 }

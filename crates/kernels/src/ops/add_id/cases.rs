@@ -46,5 +46,12 @@ fn case(label: String, call: AddId) -> Case {
         })
         .collect();
     let buffers = vec![a.input("a"), b.input("b"), ids.input("ids")];
-    value_case(label, move |caps| call.dispatch(caps), buffers, Output::New(call.y), &values, default_nmse(call.y.ty))
+    value_case(
+        label,
+        move |caps| call.dispatch(caps),
+        buffers,
+        Output::New(call.y),
+        &values,
+        default_nmse(call.y.ty),
+    )
 }

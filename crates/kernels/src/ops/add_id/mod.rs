@@ -17,7 +17,8 @@ pub const OP: Op = Op {
     name: "add_id",
     template: include_str!("add_id.wgsl.jinja"),
     variants: || {
-        let pair = |a: GgmlType, b: GgmlType| vec![("ty", Value::Word(a.name())), ("tb", Value::Word(b.name()))];
+        let pair =
+            |a: GgmlType, b: GgmlType| vec![("ty", Value::Word(a.name())), ("tb", Value::Word(b.name()))];
         TYPES.iter().flat_map(|a| TYPES.iter().map(|b| pair(*a, *b))).collect()
     },
     cases: Vec::new,

@@ -17,7 +17,8 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
 pub(super) fn random(rng: &mut Rng) -> Case {
     let ty = rng.pick(&[GgmlType::F32, GgmlType::F16, GgmlType::BF16]);
     let ne = random_ne(rng);
-    let call = Arange { start: rng.range(-5.0, 5.0), step: rng.range(-2.0, 2.0), y: random_tensor(rng, ty, ne) };
+    let call =
+        Arange { start: rng.range(-5.0, 5.0), step: rng.range(-2.0, 2.0), y: random_tensor(rng, ty, ne) };
     case(format!("random {call:?}"), call)
 }
 

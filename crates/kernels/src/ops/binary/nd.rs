@@ -54,11 +54,7 @@ pub const ND: Op = Op {
     },
     cases: Vec::new,
     ggml: &["ADD", "SUB", "MUL", "DIV"],
-    grid: Some(Grid {
-        text: include_str!("grid.txt"),
-        case: nd_cases::of,
-        random: Some(nd_cases::random),
-    }),
+    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
 };
 
 /// A call.
@@ -88,12 +84,7 @@ impl BinaryNd {
         self.b.check_repeats(ND.name, "b", self.y.ne)?;
         let mut sources = vec![(B, &self.b)];
         sources.extend(a.map(|a| (A, a)));
-        let words = [
-            self.f.name,
-            self.y.ty.name(),
-            self.b.ty.name(),
-            if a.is_some() { "new" } else { "in" },
-        ];
+        let words = [self.f.name, self.y.ty.name(), self.b.ty.name(), if a.is_some() { "new" } else { "in" }];
         let variant = words.map(Value::Word);
         Call { op: ND.name, variant: &variant, sources: &sources, y: &self.y, constants: vec![] }.values(caps)
     }

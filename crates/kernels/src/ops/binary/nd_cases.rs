@@ -31,7 +31,10 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let types = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];
     let (ty, tb) = (rng.pick(&types), rng.pick(&types));
     let ne = random_ne(rng);
-    let small = ne.map(|n| if rng.below(3) == 0 { (1..=n).rev().find(|d| n % d == 0 && *d < n).unwrap_or(1) } else { n });
+    let small =
+        ne.map(
+            |n| if rng.below(3) == 0 { (1..=n).rev().find(|d| n % d == 0 && *d < n).unwrap_or(1) } else { n },
+        );
     let a = random_tensor(rng, ty, ne);
     let b = random_tensor(rng, tb, small);
     let y = (rng.below(4) > 0).then(|| random_tensor(rng, ty, ne));

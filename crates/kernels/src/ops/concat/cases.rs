@@ -32,7 +32,11 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
 
 pub(super) fn random(rng: &mut Rng) -> Case {
     let plain = [GgmlType::F32, GgmlType::F16, GgmlType::I8, GgmlType::I64];
-    let ty = if rng.below(3) == 0 { FORMATS[rng.below(FORMATS.len() as u32) as usize].ty } else { rng.pick(&plain) };
+    let ty = if rng.below(3) == 0 {
+        FORMATS[rng.below(FORMATS.len() as u32) as usize].ty
+    } else {
+        rng.pick(&plain)
+    };
     let block = ty.block_len() as u32;
     let mut na = random_ne(rng);
     if block > 1 {
@@ -55,11 +59,17 @@ fn case(label: String, call: Concat) -> Case {
     let (a, b) = (Data::random(call.a, 1, -100.0, 100.0), Data::random(call.b, 2, -100.0, 100.0));
     let na = call.a.cells().ne[call.dim];
     let buffers = vec![a.input("a"), b.input("b")];
-    move_case(label, move |caps| call.dispatch(caps), buffers, Output::New(call.y), |mut c| {
-        if c[call.dim] < na {
-            return a.cell(c).to_vec();
-        }
-        c[call.dim] -= na;
-        b.cell(c).to_vec()
-    })
+    move_case(
+        label,
+        move |caps| call.dispatch(caps),
+        buffers,
+        Output::New(call.y),
+        |mut c| {
+            if c[call.dim] < na {
+                return a.cell(c).to_vec();
+            }
+            c[call.dim] -= na;
+            b.cell(c).to_vec()
+        },
+    )
 }

@@ -46,15 +46,28 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
 }
 
 pub(super) fn random(rng: &mut Rng) -> Case {
-    let plain =
-        [GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::I32, GgmlType::I16, GgmlType::I8, GgmlType::I64];
-    let a = if rng.below(3) == 0 { FORMATS[rng.below(FORMATS.len() as u32) as usize].ty } else { rng.pick(&plain) };
+    let plain = [
+        GgmlType::F32,
+        GgmlType::F16,
+        GgmlType::BF16,
+        GgmlType::I32,
+        GgmlType::I16,
+        GgmlType::I8,
+        GgmlType::I64,
+    ];
+    let a = if rng.below(3) == 0 {
+        FORMATS[rng.below(FORMATS.len() as u32) as usize].ty
+    } else {
+        rng.pick(&plain)
+    };
     let any: Vec<GgmlType> = match a {
         GgmlType::I8 | GgmlType::I16 | GgmlType::I64 => vec![a],
         GgmlType::I32 => plain[..4].to_vec(),
-        GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 => {
-            plain[..4].iter().copied().chain(FORMATS.iter().map(|f| f.ty).filter(|t| encode::can_write(*t))).collect()
-        }
+        GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 => plain[..4]
+            .iter()
+            .copied()
+            .chain(FORMATS.iter().map(|f| f.ty).filter(|t| encode::can_write(*t)))
+            .collect(),
         _ => plain[..4].iter().copied().chain([a]).collect(),
     };
     let y = rng.pick(&any);

@@ -63,7 +63,12 @@ impl Cpy {
         let Cpy { a, y } = self;
         if a.n_elem() != y.n_elem() {
             let expected = format!("as many as y: {}", y.n_elem());
-            return Err(DispatchError::Shape { op: OP.name, what: "values of a", expected, found: a.n_elem().into() });
+            return Err(DispatchError::Shape {
+                op: OP.name,
+                what: "values of a",
+                expected,
+                found: a.n_elem().into(),
+            });
         }
         let constants = vec![("SAME", f64::from(u8::from(a.ne == y.ne)))];
         let sources = &[(A, a)];

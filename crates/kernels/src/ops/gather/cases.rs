@@ -60,7 +60,8 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         }
         "TRI" => call("tri", [p.num("tri_type")?, 0, 0, 0], new(p.list("ne")?), new(p.list("ne")?)),
         "DIAG_MASK_INF" => {
-            let masked = call("diag_mask", [p.num("n_past")?, 0, 0, 0], new(p.list("ne")?), new(p.list("ne")?));
+            let masked =
+                call("diag_mask", [p.num("n_past")?, 0, 0, 0], new(p.list("ne")?), new(p.list("ne")?));
             Gather { fill: f32::NEG_INFINITY.to_bits(), ..masked }
         }
         _ => return Err(p.row(None::<GridError>, "a row of ROWS").expect_err("no such row")),
@@ -70,7 +71,8 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
 
 pub(super) fn random(rng: &mut Rng) -> Case {
     let row = &ROWS[rng.below(ROWS.len() as u32) as usize];
-    let mut types = vec![GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::I8, GgmlType::I64, GgmlType::I32];
+    let mut types =
+        vec![GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::I8, GgmlType::I64, GgmlType::I32];
     let mut ne = random_ne(rng);
     let mut small = [0; 4].map(|_| rng.below(4));
     let mut ny = ne;
@@ -104,7 +106,8 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     }
     let (a, y) = (random_tensor(rng, ty, ne), random_tensor(rng, ty, ny));
     // A pattern that is the same in every unit of a value.
-    let fill = if block == 1 { 0x7f7f_7f7f & (u64::MAX >> (64 - 8 * ty.block_bytes().min(4))) as u32 } else { 0 };
+    let fill =
+        if block == 1 { 0x7f7f_7f7f & (u64::MAX >> (64 - 8 * ty.block_bytes().min(4))) as u32 } else { 0 };
     let call = Gather { row, params: small.map(|n| n as i32), fill, a, y };
     case(format!("random {call:?}"), call)
 }
@@ -114,8 +117,14 @@ fn case(label: String, call: Gather) -> Case {
     let na = call.a.cells().ne.map(i64::from);
     let n = call.y.ty.block_bytes();
     let fill: Vec<u8> = call.fill.to_le_bytes().into_iter().cycle().take(n).collect();
-    move_case(label, move |caps| call.dispatch(caps), vec![a.input("a")], Output::New(call.y), |c| {
-        let from = (call.row.formula)(c.map(i64::from), na, call.params.map(i64::from));
-        from.map_or_else(|| fill.clone(), |s| a.cell(s.map(|v| v as u32)).to_vec())
-    })
+    move_case(
+        label,
+        move |caps| call.dispatch(caps),
+        vec![a.input("a")],
+        Output::New(call.y),
+        |c| {
+            let from = (call.row.formula)(c.map(i64::from), na, call.params.map(i64::from));
+            from.map_or_else(|| fill.clone(), |s| a.cell(s.map(|v| v as u32)).to_vec())
+        },
+    )
 }

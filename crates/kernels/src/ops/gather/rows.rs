@@ -60,13 +60,15 @@ pub static ROWS: &[Row] = &[
         name: "tri",
         ggml: &["TRI"],
         wgsl: "let d = select(p.x - p.y, p.y - p.x, Q0 >= 2); keep = d >= (Q0 & 1);",
-        formula: |p, _, q| match q[0] {
-            0 => p[0] >= p[1],
-            1 => p[0] > p[1],
-            2 => p[0] <= p[1],
-            _ => p[0] < p[1],
-        }
-        .then_some(p),
+        formula: |p, _, q| {
+            match q[0] {
+                0 => p[0] >= p[1],
+                1 => p[0] > p[1],
+                2 => p[0] <= p[1],
+                _ => p[0] < p[1],
+            }
+            .then_some(p)
+        },
     },
     // Q0: columns before the diagonal, which are the past.
     Row {

@@ -31,7 +31,12 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let window = Window { stride: two(rng, 1, 3), padding: two(rng, 0, 4), dilation: two(rng, 1, 2) };
     let k = two(rng, 1, 3);
     let line = rng.below(3) == 0;
-    let ne = [9 + rng.below(9), if line { 3 } else { 8 + rng.below(6) }, 1 + rng.below(4), if line { 1 } else { 2 }];
+    let ne = [
+        9 + rng.below(9),
+        if line { 3 } else { 8 + rng.below(6) },
+        1 + rng.below(4),
+        if line { 1 } else { 2 },
+    ];
     let b = random_tensor(rng, tb, ne);
     let call = Im2col { b, y: b, k: [k[0], if line { 1 } else { k[1] }], window, line };
     let y = random_tensor(rng, ty, call.size());

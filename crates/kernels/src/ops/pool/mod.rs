@@ -58,7 +58,9 @@ impl Pool {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Pool { mean, a, y, k, window, inner } = self;
         a.check_type(OP.name, "a", y.ty)?;
-        for (what, found) in [("the stride", window.stride), ("the dilation", window.dilation), ("the window", k.to_owned())] {
+        for (what, found) in
+            [("the stride", window.stride), ("the dilation", window.dilation), ("the window", k.to_owned())]
+        {
             let wrong = found.into_iter().find(|n| *n == 0 || (what == "the dilation" && *n != 1));
             if let Some(n) = wrong {
                 let expected = if what == "the dilation" { "1" } else { "at least 1" }.into();

@@ -23,13 +23,23 @@ fn case(label: String, call: Set, in_place: bool) -> Case {
     if in_place {
         let cpy = Cpy { a: call.b, y: call.view };
         let y = Output::InPlace(Data::new(call.view, a.bytes));
-        return move_case(label, move |caps| cpy.dispatch(caps), vec![b.input("a")], y, |c| b.cell(c).to_vec());
+        return move_case(
+            label,
+            move |caps| cpy.dispatch(caps),
+            vec![b.input("a")],
+            y,
+            |c| b.cell(c).to_vec(),
+        );
     }
     let mut from = vec![None; call.y.n_elem() as usize];
     each(&call.view).for_each(|c| from[call.view.index(c)] = Some(c));
     let order = Tensor::new(call.y.ty, call.y.ne);
     let buffers = vec![a.input("a"), b.input("b")];
-    move_case(label, move |caps| call.dispatch(caps), buffers, Output::New(call.y), |c| {
-        from[order.index(c)].map_or_else(|| a.cell(c), |v| b.cell(v)).to_vec()
-    })
+    move_case(
+        label,
+        move |caps| call.dispatch(caps),
+        buffers,
+        Output::New(call.y),
+        |c| from[order.index(c)].map_or_else(|| a.cell(c), |v| b.cell(v)).to_vec(),
+    )
 }

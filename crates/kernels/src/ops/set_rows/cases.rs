@@ -75,7 +75,8 @@ fn case(label: String, call: SetRows) -> Case {
             from[order.index([c[0], to, c[2], c[3]])] = Some(c);
         }
     }
-    let values: Vec<f64> = each(&y).map(|c| from[order.index(c)].map_or_else(|| before.at(c), |f| stored.at(f))).collect();
+    let values: Vec<f64> =
+        each(&y).map(|c| from[order.index(c)].map_or_else(|| before.at(c), |f| stored.at(f))).collect();
     let nmse = if y.ty.block_len() > 1 { encode::nmse(y.ty, y.n_elem()) } else { default_nmse(y.ty) };
     let buffers = vec![data.input("a"), numbers.input("ids")];
     value_case(label, move |caps| call.dispatch(caps), buffers, Output::InPlace(before), &values, nmse)
