@@ -89,6 +89,11 @@ fn run(checked: bool) -> Seen {
             let sample = sample(all);
             seen.grids.insert(op.name, (sample.len(), n_all));
             for params in sample {
+                if params.size() * 4 > gpu.caps().max_binding_bytes {
+                    let why = format!("{}: more bytes than a binding has on this adapter", op.name);
+                    *seen.left_out.entry(why).or_default() += 1;
+                    continue;
+                }
                 match (grid.case)(&params) {
                     Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
                     Err(e @ (GridError::Format(_) | GridError::NotWritten(_))) => {

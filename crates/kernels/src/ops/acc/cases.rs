@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::Acc;
+use super::{Acc, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, default_nmse, each, random_ne, random_tensor, value_case};
+use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
@@ -39,8 +39,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 
 fn case(label: String, call: Acc) -> Case {
     let (a, b) = (Data::random(call.a, 1, -1.0, 1.0), Data::random(call.b, 2, -1.0, 1.0));
-    let mut values: Vec<f64> = each(&call.a).map(|c| a.at(c)).collect();
-    each(&call.view).for_each(|c| values[call.view.index(c)] += b.at(c));
+    let values = reference::acc(&call, &a, &b);
     let buffers = vec![a.input("a"), b.input("b")];
     value_case(
         label,

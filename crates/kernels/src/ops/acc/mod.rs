@@ -3,6 +3,7 @@
 //! The form that works in place is a sum in place, over that view of y: [`BinaryNd`](super::binary::BinaryNd).
 
 mod cases;
+pub mod reference;
 
 use super::set::check;
 use crate::caps::Caps;

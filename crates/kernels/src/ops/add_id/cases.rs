@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::{AddId, TYPES};
+use super::{AddId, TYPES, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, default_nmse, each, random_tensor, value_case};
+use crate::data::{Data, Output, default_nmse, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
@@ -39,12 +39,7 @@ fn case(label: String, call: AddId) -> Case {
         .map(|_| if rng.below(16) == 0 { -1.0 } else { rng.below(call.b.ne[1]) as f32 })
         .collect();
     let ids = Data::of(call.ids, &ids, 3);
-    let values: Vec<f64> = each(&call.y)
-        .map(|c| {
-            let row = ids.at([c[1], c[2], 0, 0]);
-            a.at(c) + if row < 0.0 { 0.0 } else { b.at([c[0], row as u32, 0, 0]) }
-        })
-        .collect();
+    let values = reference::add_id(&call, &a, &b, &ids);
     let buffers = vec![a.input("a"), b.input("b"), ids.input("ids")];
     value_case(
         label,

@@ -1,6 +1,7 @@
 //! `add_id`: adds to each row the row of a table that its id names, such as the bias of an expert.
 
 mod cases;
+pub mod reference;
 
 use ggml_format::GgmlType;
 

@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::{Conv2d, Window};
+use super::{Conv2d, Window, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, each, random_tensor, value_case};
+use crate::data::{Data, Output, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
@@ -68,22 +68,7 @@ fn case(label: String, a: Tensor, b: Tensor, window: Window, depthwise: bool, y:
     let y = y.unwrap_or_else(|| Tensor::new(b.ty, size(&a, &b, window)));
     let call = Conv2d { a, b, y, window, depthwise };
     let (da, db) = (Data::random(a, 1, -1.0, 1.0), Data::random(b, 2, -1.0, 1.0));
-    let values: Vec<f64> = each(&y)
-        .map(|c| {
-            let mut sum = 0.0;
-            for ic in if depthwise { c[2]..c[2] + 1 } else { 0..a.ne[2] } {
-                for ky in 0..a.ne[1] {
-                    let Some(iy) = window.at(1, c[1], ky, b.ne[1]) else { continue };
-                    for kx in 0..a.ne[0] {
-                        let Some(ix) = window.at(0, c[0], kx, b.ne[0]) else { continue };
-                        let k = if depthwise { 0 } else { ic };
-                        sum += da.at([kx, ky, k, c[2]]) * db.at([ix, iy, ic, c[3]]);
-                    }
-                }
-            }
-            sum
-        })
-        .collect();
+    let values = reference::conv_2d(&call, &da, &db);
     // ggml allows 5e-4; sums in f32 of values that were not rounded on the way are nearer.
     let nmse = if b.ty == GgmlType::F32 { 1e-7 } else { 1e-6 };
     let buffers = vec![da.input("a"), db.input("b")];

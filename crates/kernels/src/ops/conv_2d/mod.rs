@@ -1,6 +1,7 @@
 //! `conv_2d`: convolution in two dimensions, of all channels or of each alone; channels may stand anywhere.
 
 mod cases;
+pub mod reference;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};

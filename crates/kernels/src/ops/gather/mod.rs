@@ -3,7 +3,7 @@
 mod cases;
 mod rows;
 
-pub use rows::{ROWS, Row};
+pub use rows::{Four, ROWS, Row};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};

@@ -1,5 +1,8 @@
 //! The table of operations that only say from where each value comes.
 
+/// Coordinates, sizes or parameters, one for each axis.
+pub type Four = [i64; 4];
+
 /// One row.
 #[derive(Debug)]
 pub struct Row {
@@ -10,12 +13,12 @@ pub struct Row {
     /// WGSL statements; see the template.
     pub wgsl: &'static str,
     /// Coordinates in a from those in y, the sizes of a and the parameters; `None` where y is filled.
-    pub formula: fn([i64; 4], [i64; 4], [i64; 4]) -> Option<[i64; 4]>,
+    pub formula: fn(Four, Four, Four) -> Option<Four>,
 }
 
 const WRAP: &str = "let m = (p - vec4<i32>(Q0, Q1, Q2, Q3)) % na; s = select(m, m + na, m < vec4<i32>(0));";
 
-fn wrap(p: [i64; 4], na: [i64; 4], q: [i64; 4]) -> Option<[i64; 4]> {
+fn wrap(p: Four, na: Four, q: Four) -> Option<Four> {
     Some(std::array::from_fn(|k| (p[k] - q[k]).rem_euclid(na[k])))
 }
 
@@ -33,7 +36,7 @@ pub static ROWS: &[Row] = &[
         ggml: &["PAD"],
         wgsl: "s = p - vec4<i32>(Q0, Q1, Q2, Q3); keep = all(s >= vec4<i32>(0)) && all(s < na);",
         formula: |p, na, q| {
-            let s: [i64; 4] = std::array::from_fn(|k| p[k] - q[k]);
+            let s: Four = std::array::from_fn(|k| p[k] - q[k]);
             (0..4).all(|k| (0..na[k]).contains(&s[k])).then_some(s)
         },
     },

@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::Im2col;
+use super::{Im2col, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, each, random_tensor, value_case};
+use crate::data::{Data, Output, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::ops::conv_2d::Window;
 use crate::tensor::Tensor;
@@ -46,18 +46,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 
 fn case(label: String, call: Im2col) -> Case {
     let b = Data::random(call.b, 1, -1.0, 1.0);
-    let (ne, [kw, kh]) = (call.b.ne, call.k);
-    let values: Vec<f64> = each(&call.y)
-        .map(|c| {
-            let (kx, ky, ic) = (c[0] % kw, c[0] / kw % kh, c[0] / (kw * kh));
-            let x = call.window.at(0, c[1], kx, ne[0]);
-            if call.line {
-                return x.map_or(0.0, |x| b.at([x, ic, c[2], 0]));
-            }
-            let y = call.window.at(1, c[2], ky, ne[1]);
-            x.zip(y).map_or(0.0, |(x, y)| b.at([x, y, ic, c[3]]))
-        })
-        .collect();
+    let values = reference::im2col(&call, &b);
     // One value each, rounded once.
     let nmse = if call.y.ty == GgmlType::F32 { 0.0 } else { 1e-6 };
     value_case(label, move |caps| call.dispatch(caps), vec![b.input("b")], Output::New(call.y), &values, nmse)

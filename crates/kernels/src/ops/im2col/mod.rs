@@ -1,6 +1,7 @@
 //! `im2col`: the windows of a convolution, laid out as rows of a matrix.
 
 mod cases;
+pub mod reference;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};

@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::Pool;
+use super::{Pool, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, default_nmse, each, random_tensor, value_case};
+use crate::data::{Data, Output, default_nmse, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::ops::conv_2d::Window;
 use crate::tensor::Tensor;
@@ -43,23 +43,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 
 fn case(label: String, call: Pool) -> Case {
     let a = Data::random(call.a, 1, -1.0, 1.0);
-    let values: Vec<f64> = each(&call.y)
-        .map(|c| {
-            let mut held = Vec::new();
-            for ky in 0..call.k[1] {
-                for kx in 0..call.k[0] {
-                    let x = call.window.at(0, c[0], kx, call.a.ne[0]);
-                    let y = call.window.at(1, c[1], ky, call.a.ne[1]);
-                    held.extend(x.zip(y).map(|(x, y)| a.at([x, y, c[2], c[3]])));
-                }
-            }
-            if !call.mean {
-                return held.into_iter().fold(-f64::from(f32::MAX), f64::max);
-            }
-            let n = if call.inner { held.len().max(1) as u32 } else { call.k[0] * call.k[1] };
-            held.into_iter().sum::<f64>() / f64::from(n)
-        })
-        .collect();
+    let values = reference::pool(&call, &a);
     let nmse = default_nmse(call.y.ty);
     value_case(label, move |caps| call.dispatch(caps), vec![a.input("a")], Output::New(call.y), &values, nmse)
 }

@@ -1,6 +1,7 @@
 //! `pool`: the largest value or the mean of a window, in one or two dimensions.
 
 mod cases;
+pub mod reference;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};

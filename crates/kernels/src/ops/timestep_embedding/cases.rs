@@ -2,9 +2,9 @@
 
 use ggml_format::GgmlType;
 
-use super::TimestepEmbedding;
+use super::{TimestepEmbedding, reference};
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, each, random_tensor, value_case};
+use crate::data::{Data, Output, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
@@ -24,17 +24,6 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 
 fn case(label: String, call: TimestepEmbedding) -> Case {
     let a = Data::random(call.a, 1, -1.0, 1.0);
-    let half = call.y.ne[0] / 2;
-    let values: Vec<f64> = each(&call.y)
-        .map(|c| {
-            if c[0] >= 2 * half {
-                return 0.0;
-            }
-            let j = c[0] % half;
-            let angle = a.at([c[1], 0, 0, 0])
-                * (-f64::from(call.max_period).ln() * f64::from(j) / f64::from(half)).exp();
-            if c[0] < half { angle.cos() } else { angle.sin() }
-        })
-        .collect();
+    let values = reference::timestep_embedding(&call, &a);
     value_case(label, move |caps| call.dispatch(caps), vec![a.input("a")], Output::New(call.y), &values, 1e-7)
 }

@@ -1,6 +1,7 @@
 //! `timestep_embedding`: cosines and sines of a number at periods from one to a longest one.
 
 mod cases;
+pub mod reference;
 
 use ggml_format::GgmlType;
 

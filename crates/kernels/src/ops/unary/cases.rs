@@ -8,6 +8,17 @@ use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_ca
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: more workgroups than one axis of a device's grid, and nothing at all.
+pub(super) fn by_hand() -> Vec<Case> {
+    let row = |name| Function::find(name).expect("a row of the table");
+    let many = Tensor::new(GgmlType::F32, [4_300_001, 1, 1, 1]);
+    let none = Tensor::new(GgmlType::F16, [5, 0, 3, 1]);
+    vec![
+        case("folded grid".into(), row("fill"), [2.0; 4], many, None),
+        case("empty".into(), row("relu"), [0.0; 4], none, Some(none)),
+    ]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let f = p.row(FUNCTIONS.iter().find(|f| f.ggml == p.op), "a row of FUNCTIONS")?;
     let params = match f.name {

@@ -32,7 +32,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &functions::GGML,
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
