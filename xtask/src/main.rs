@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod ops;
 mod perf;
 mod test;
 mod tools;
@@ -28,6 +29,12 @@ enum Command {
         #[arg(conflicts_with = "check")]
         add: Vec<String>,
     },
+    /// Write docs/ops.md from the table of operations.
+    OpsDoc {
+        /// Change nothing; fail if the page is stale.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/performance.md from measurements.
     PerfDoc {
         /// What xtask/perf.sh measured; without it, the measurements in the repository.
@@ -53,6 +60,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
+        Command::OpsDoc { check } => ops::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

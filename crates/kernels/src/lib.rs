@@ -13,8 +13,11 @@
 mod caps;
 mod case;
 mod codebook;
+mod data;
 mod dispatch;
+mod encode;
 mod format;
+pub mod grid;
 mod kernel;
 mod kv;
 mod op;
@@ -23,17 +26,20 @@ mod reduce;
 mod render;
 pub mod rope;
 pub mod step;
+mod tensor;
 mod tuning;
 
 #[cfg(feature = "check")]
 pub mod check;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseDispatch, Expected, random_values};
+pub use case::{Case, CaseBuffer, CaseDispatch, Expected, Rng, random_values};
+pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, Kernel};
 pub use kv::{KV_TYPES, KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
+pub use tensor::Tensor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

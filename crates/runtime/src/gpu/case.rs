@@ -125,7 +125,12 @@ impl<'a> ReadyCase<'a> {
             if bytes[n..].iter().any(|v| *v != MARK) {
                 fail("values after the end were written".into());
             }
+            if let Some((nmse, failure)) = expected.compare_tensor(&b.bytes, &bytes[..n]) {
+                report.nmse = report.nmse.max(nmse);
+                failure.into_iter().for_each(&mut fail);
+            }
             match expected {
+                Expected::Bytes(_) | Expected::Tensor { .. } => {}
                 Expected::Words(words) => {
                     let found: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
                     if let Some(i) = (0..words.len()).find(|i| words[*i] != found[*i]) {

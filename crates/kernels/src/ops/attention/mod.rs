@@ -26,6 +26,8 @@ pub const OP: Op = Op {
         caches(rest.map(|(set, heads)| vec![("heads", Value::Int(heads)), ("set", Value::Word(set.word()))]))
     },
     cases: cases::cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same where subgroups can share out the keys.
@@ -37,6 +39,8 @@ pub const KEYS: Op = Op {
         caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
     },
     cases: cases::key_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same for many columns, by register tiles.
@@ -48,6 +52,8 @@ pub const TILES: Op = Op {
         caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
     },
     cases: cases::tile_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same for many columns, by cooperative matrices.
@@ -56,6 +62,8 @@ pub const COOP: Op = Op {
     template: include_str!("coop.wgsl.jinja"),
     variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
     cases: cases::coop_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// Every pair of types that a cache can have, with each of the other variables.

@@ -1,7 +1,7 @@
 //! Cases of `get_rows`: every format, exact to the last bit.
 
 use super::{GetRows, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values, random_words};
+use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::format::{FORMATS, Format, Matrix};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -33,11 +33,11 @@ pub(crate) fn table(f: &Format, n_row: usize, k: usize, seed: u64) -> Vec<u8> {
 /// Fills `out` with blocks of random bytes, those whose largest value is of the size of others in the cases.
 fn random_blocks(f: &Format, seed: u64, out: &mut [u8]) {
     let dequantize = f.ty.info().dequantize.expect("a weight format");
-    let mut words = random_words(seed);
+    let mut words = Rng::new(seed);
     let mut values = vec![0.0f32; f.ty.block_len()];
     for block in out.chunks_exact_mut(f.ty.block_bytes()) {
         loop {
-            block.iter_mut().zip(&mut words).for_each(|(b, w)| *b = w as u8);
+            block.iter_mut().for_each(|b| *b = words.bits() as u8);
             dequantize(block, &mut values);
             // A scale that is not a number gives no largest value.
             let largest = values.iter().fold(0.0f32, |m, v| m.max(v.abs()));

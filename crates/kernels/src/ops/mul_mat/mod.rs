@@ -31,6 +31,8 @@ pub const COOP: Op = Op {
         out
     },
     cases: cases::coop_cases,
+    ggml: &["MUL_MAT"],
+    grid: None,
 };
 
 /// Rows and columns of a workgroup's tile of cooperative matrices, large to small.
@@ -50,6 +52,8 @@ pub const OP: Op = Op {
         out
     },
     cases: cases::cases,
+    ggml: &["MUL_MAT"],
+    grid: None,
 };
 
 /// Rows and columns of a workgroup's register tile.

@@ -17,6 +17,8 @@ pub const OP: Op = Op {
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
     cases: cases::cases,
+    ggml: &["MUL_MAT"],
+    grid: None,
 };
 
 /// Formats of (q and k, v) that differ in a layer of one of llama.cpp's mixes, among them those for rows that are no

@@ -21,6 +21,8 @@ pub const OP: Op = Op {
         pairs.map(|(k, v)| vec![("k", Value::Word(k)), ("v", Value::Word(v))]).collect()
     },
     cases: cases::cases,
+    ggml: &["ROPE", "SET_ROWS"],
+    grid: None,
 };
 
 /// A call.
