@@ -22,6 +22,8 @@ pub enum Expected {
     },
     /// Words, bit by bit.
     Words(Vec<u32>),
+    /// Runs of so many words, each as it says.
+    Runs(Vec<(usize, Expected)>),
 }
 
 /// A buffer of a case.

@@ -21,6 +21,7 @@ pub mod ops;
 mod reduce;
 mod render;
 pub mod rope;
+mod route;
 pub mod step;
 mod tuning;
 
@@ -35,4 +36,5 @@ pub use kernel::{Access, Binding, Kernel};
 pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
+pub use route::{Experts, Route};
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

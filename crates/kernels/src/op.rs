@@ -48,11 +48,13 @@ pub static OPS: &[Op] = &[
     ops::attention::COOP,
     ops::attention_merge::OP,
     ops::binary::OP,
+    ops::expert_lists::OP,
     ops::get_rows::OP,
     ops::glu::OP,
     ops::measure::STREAM,
     ops::measure::RATE,
     ops::measure::COOP,
+    ops::moe_reduce::OP,
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
     ops::mul_mat_vec::OP,
@@ -61,6 +63,7 @@ pub static OPS: &[Op] = &[
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,
+    ops::topk_moe::OP,
 ];
 
 impl Op {

@@ -109,6 +109,7 @@ impl Shape {
         let w = Matrix { format: f, n_row: m, n_col: k };
         let call = MulMat {
             w,
+            experts: None,
             add: self.add,
             affine: self.affine.then_some(5),
             f16_tiles: self.f16_tiles,

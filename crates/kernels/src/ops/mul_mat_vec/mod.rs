@@ -1,14 +1,19 @@
 //! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
 
 mod cases;
+mod expert_cases;
 pub mod reference;
+
+pub(crate) use expert_cases::choose;
 
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::format::{FORMATS, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::glu;
 use crate::rope::RopePairing;
+use crate::route::Experts;
 use crate::tuning::MatVecTune;
 
 /// The row of this operation.
@@ -16,7 +21,7 @@ pub const OP: Op = Op {
     name: "mul_mat_vec",
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
-    cases: cases::cases,
+    cases: || cases::cases().into_iter().chain(expert_cases::cases()).collect(),
 };
 
 /// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.
@@ -29,12 +34,17 @@ fn variants() -> Vec<Variant> {
         for act in [Act::F32, Act::I16, Act::I8] {
             for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
-                    out.push(variant(f.name, "none", epi, act, rows, set));
+                    out.push(variant(f.name, "none", epi, act, rows, set, "none"));
+                }
+                for (ids, epi, rows) in
+                    [("each", "store", 4), ("each", "glu", 4), ("sum", "store", 2), ("sum", "add", 2)]
+                {
+                    out.push(variant(f.name, "none", epi, act, rows, set, ids));
                 }
             }
             for (a, b) in QKV_PAIRS {
                 if act == Act::F32 || FORMATS.iter().all(|f| (f.name != *a && f.name != *b) || f.run > 0) {
-                    out.push(variant(a, b, "rope_kv", act, 4, set));
+                    out.push(variant(a, b, "rope_kv", act, 4, set, "none"));
                 }
             }
         }
@@ -49,6 +59,7 @@ fn variant(
     act: Act,
     rows: u32,
     set: FeatureSet,
+    ids: &'static str,
 ) -> Variant {
     vec![
         ("a", Value::Word(a)),
@@ -57,6 +68,7 @@ fn variant(
         ("act", Value::Word(act.word())),
         ("set", Value::Word(set.word())),
         ("rows", Value::Int(rows)),
+        ("ids", Value::Word(ids)),
     ]
 }
 
@@ -90,8 +102,8 @@ pub enum Epilogue {
     Store,
     /// y[y0 + row] += r
     Add,
-    /// Rows are gate, then up: `y[i] = silu(gate_i) * up_i`.
-    Swiglu,
+    /// Rows are gate, then up: `y[i] = act(gate_i) * up_i`.
+    Glu(glu::Act),
     /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
     RopeKv(RopeKv),
 }
@@ -102,19 +114,44 @@ impl Epilogue {
         match self {
             Epilogue::Store => "store",
             Epilogue::Add => "add",
-            Epilogue::Swiglu => "glu",
+            Epilogue::Glu(_) => "glu",
             Epilogue::RopeKv(_) => "rope_kv",
         }
     }
 }
 
+/// Which rows of a matrix of experts a product takes, and what becomes of its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatVecExperts {
+    /// The experts of the matrix.
+    pub experts: Experts,
+    /// Values from slot to slot of x; 0 if all slots share one column.
+    pub ldx: u32,
+    /// What becomes of them.
+    pub slots: Slots,
+}
+
+/// What becomes of the products of a column's experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// Each goes to a column of y, so many values from the last.
+    Each {
+        /// Values from slot to slot of y.
+        ldy: u32,
+    },
+    /// Their sum by the router's weights: [`Epilogue::Store`] or [`Epilogue::Add`].
+    Sum,
+}
+
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct MulMatVec {
-    /// The matrix; with [`Epilogue::Swiglu`] its rows are gate and up.
+    /// The matrix; with [`Epilogue::Glu`] its rows are gate and up.
     pub w: Matrix,
     /// More rows in another format (v under q and k).
     pub w2: Option<Matrix>,
+    /// The matrix holds experts, and the product takes those that the column uses.
+    pub experts: Option<MatVecExperts>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
     /// Word of `aux` where a (scale, bias) for each row begins.
@@ -232,18 +269,24 @@ impl MulMatVec {
         let layout = self.w.layout();
         let tune = self.tune.unwrap_or_else(|| MatVecTune::shipped(caps).0);
         let epi = self.epilogue.word();
+        let (ids, n_slot) = match self.experts {
+            None => ("none", 1),
+            Some(MatVecExperts { experts, slots: Slots::Each { .. }, .. }) => ("each", experts.route.n_used),
+            Some(MatVecExperts { slots: Slots::Sum, .. }) => ("sum", 1),
+        };
         // Rows at once, and rows of y that they make.
         let (rows, outs) = match self.epilogue {
+            Epilogue::Store if ids == "sum" => (2, 2),
             Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
             Epilogue::Add => (2, 2),
-            Epilogue::Swiglu => (4, 2),
+            Epilogue::Glu(_) => (4, 2),
         };
-        let n_row = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
+        let n_row = self.n_row();
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
-        let job =
-            Job { n_col: self.w.n_col, hold: self.w.format.hold(), n_batch: m.div_ceil(outs), rows, outs };
+        let n_batch = m.div_ceil(outs) * n_slot;
+        let job = Job { n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows);
         if act != Act::F32 {
@@ -253,12 +296,22 @@ impl MulMatVec {
         }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
         constants.extend([
-            ("K", self.w.n_col.into()),
+            ("K", self.n_col().into()),
             ("M", m.into()),
             ("Y0", self.y0.into()),
             ("w_units", layout.units_per_row.into()),
-            ("RAGGED", f64::from(u8::from(self.w.n_col % 4 != 0))),
         ]);
+        let ragged = match &self.experts {
+            Some(e) if ids == "sum" => e.ldx != self.w.n_col,
+            _ => self.w.n_col % 4 != 0,
+        };
+        constants.push(("RAGGED", f64::from(u8::from(ragged))));
+        if let Some(e) = &self.experts {
+            constants.extend(self.expert_constants(e)?);
+        }
+        if let Epilogue::Glu(act) = self.epilogue {
+            constants.extend(act.constants());
+        }
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
         }
@@ -304,9 +357,55 @@ impl MulMatVec {
             act.word()
         );
         let b = self.w2.map_or("none", |w| w.format.name);
-        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set());
+        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-        dispatch(OP.name, &values, constants, [x, y, 1], why)
+        dispatch(OP.name, &values, constants, [x, y, n_slot], why)
+    }
+
+    /// Rows of the product: all, or those of an expert.
+    pub(crate) fn n_row(&self) -> u32 {
+        let all = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
+        self.experts.map_or(all, |e| e.experts.n_row)
+    }
+
+    /// Values a row: of the matrix, or of the rows of all slots put together.
+    pub(crate) fn n_col(&self) -> u32 {
+        match self.experts {
+            Some(MatVecExperts { experts, ldx, slots: Slots::Sum }) => experts.route.n_used * ldx,
+            _ => self.w.n_col,
+        }
+    }
+
+    fn expert_constants(&self, e: &MatVecExperts) -> Result<Vec<(&'static str, f64)>, DispatchError> {
+        let layout = self.w.layout();
+        // Rows that are put together stand as their units do.
+        let row = layout.blocks_per_row * self.w.format.block as u32;
+        let (ldy, whole) = match e.slots {
+            Slots::Each { ldy } => (ldy, e.ldx % 4 == 0),
+            Slots::Sum => (0, e.ldx == row),
+        };
+        let wrong = |what, expected: String, found: u32| {
+            Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
+        };
+        if !whole {
+            let expected = format!("{row}, or without a sum over slots a multiple of 4");
+            return wrong("values from slot to slot of x", expected, e.ldx);
+        }
+        if self.w.n_row % e.experts.n_row.max(1) != 0 {
+            let expected = format!("a multiple of the {} of an expert", e.experts.n_row);
+            return wrong("rows of a matrix of experts", expected, self.w.n_row);
+        }
+        let route = e.experts.route;
+        Ok(vec![
+            ("E0", e.experts.first.into()),
+            ("N_E", e.experts.count(self.w.n_row).into()),
+            ("E_ROWS", e.experts.n_row.into()),
+            ("USED", route.n_used.into()),
+            ("W0", route.weights_at().into()),
+            ("KX", self.w.n_col.into()),
+            ("LDX", e.ldx.into()),
+            ("LDY", ldy.into()),
+        ])
     }
 }
 
