@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
 
 const FIXTURES: &[&str] =
-    &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales"];
+    &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
 
 /// A fixture: how to make its model, what to run, what must come out.
 pub(crate) struct Fixture {
