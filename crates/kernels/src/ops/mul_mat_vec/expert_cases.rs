@@ -177,6 +177,7 @@ impl Shape {
             w,
             w2: None,
             experts: Some(MatVecExperts { experts, ldx: if self.shared { 0 } else { ldx }, slots }),
+            columns: None,
             norm: self.norm.then_some(eps),
             affine: self.affine.then_some(affine_at),
             epilogue: self.epilogue,

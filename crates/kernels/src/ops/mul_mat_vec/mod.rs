@@ -1,6 +1,7 @@
 //! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
 
 mod cases;
+mod column_cases;
 mod expert_cases;
 pub mod reference;
 
@@ -21,7 +22,7 @@ pub const OP: Op = Op {
     name: "mul_mat_vec",
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
-    cases: || cases::cases().into_iter().chain(expert_cases::cases()).collect(),
+    cases: || cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect(),
 };
 
 /// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.
@@ -34,17 +35,22 @@ fn variants() -> Vec<Variant> {
         for act in [Act::F32, Act::I16, Act::I8] {
             for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
-                    out.push(variant(f.name, "none", epi, act, rows, set, "none"));
+                    out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
+                }
+                for cols in Columns::at_once(act) {
+                    for epi in ["store", "add"] {
+                        out.push(variant(f.name, "none", epi, act, 2, set, "none", *cols));
+                    }
                 }
                 for (ids, epi, rows) in
                     [("each", "store", 4), ("each", "glu", 4), ("sum", "store", 2), ("sum", "add", 2)]
                 {
-                    out.push(variant(f.name, "none", epi, act, rows, set, ids));
+                    out.push(variant(f.name, "none", epi, act, rows, set, ids, 1));
                 }
             }
             for (a, b) in QKV_PAIRS {
                 if act == Act::F32 || FORMATS.iter().all(|f| (f.name != *a && f.name != *b) || f.run > 0) {
-                    out.push(variant(a, b, "rope_kv", act, 4, set, "none"));
+                    out.push(variant(a, b, "rope_kv", act, 4, set, "none", 1));
                 }
             }
         }
@@ -60,6 +66,7 @@ fn variant(
     rows: u32,
     set: FeatureSet,
     ids: &'static str,
+    cols: u32,
 ) -> Variant {
     vec![
         ("a", Value::Word(a)),
@@ -69,6 +76,7 @@ fn variant(
         ("set", Value::Word(set.word())),
         ("rows", Value::Int(rows)),
         ("ids", Value::Word(ids)),
+        ("cols", Value::Int(cols)),
     ]
 }
 
@@ -120,6 +128,30 @@ impl Epilogue {
     }
 }
 
+/// Several columns of a product with [`Epilogue::Store`] or [`Epilogue::Add`], and without a norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Columns at most, 1 to [`Columns::MAX`]; the step buffer says how many there are.
+    pub n_col: u32,
+    /// Values from column to column of x, a multiple of 4.
+    pub ldx: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+}
+
+impl Columns {
+    /// More are better done by tiles.
+    pub const MAX: u32 = 8;
+
+    /// How many columns a team can take at once: as many as its registers hold of x.
+    const fn at_once(act: Act) -> &'static [u32] {
+        match act {
+            Act::F32 => &[4],
+            Act::I16 | Act::I8 => &[4, 8],
+        }
+    }
+}
+
 /// Which rows of a matrix of experts a product takes, and what becomes of its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatVecExperts {
@@ -152,6 +184,8 @@ pub struct MulMatVec {
     pub w2: Option<Matrix>,
     /// The matrix holds experts, and the product takes those that the column uses.
     pub experts: Option<MatVecExperts>,
+    /// x and y have several columns; `None`: one.
+    pub columns: Option<Columns>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
     /// Word of `aux` where a (scale, bias) for each row begins.
@@ -175,6 +209,8 @@ struct Job {
     n_batch: u32,
     rows: u32,
     outs: u32,
+    /// Columns at once.
+    cols: u32,
 }
 
 /// How threads share the rows of a product.
@@ -189,9 +225,9 @@ struct Split {
 
 impl Split {
     fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
-        let Job { n_col, hold, n_batch, rows, outs } = *job;
-        // A thread finishes each output of a batch, and there are up to four.
-        let want = n_col.div_ceil(hold).max(4);
+        let Job { n_col, hold, n_batch, rows, outs, cols } = *job;
+        // A thread finishes each output of a batch.
+        let want = n_col.div_ceil(hold).max(4).max(outs * cols);
         let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
         let (team, passes, subs) = match caps.subgroup {
             // A part of a subgroup, if its size is certain.
@@ -211,29 +247,30 @@ impl Split {
         let group = if act == Act::F32 { 128 } else { 256 };
         let wg = team * (group.min(caps.max_threads) / team).max(1);
         // Partial sums stay within 2 KiB, and each thread finishes one output.
-        let most = 512 / (wg / team) / subs / rows;
+        let most = 512 / (wg / team) / subs / (rows * cols);
         // Large matrices want more threads at once than small ones, which want few teams that prepare x.
         let fill = match u64::from(n_batch) * u64::from(team) / u64::from(tune.fill) {
             0..=4 => tune.fill,
             5..=48 => 2 * tune.fill,
             _ => 8 * tune.fill,
         };
-        let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
-        let mut split = Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team };
+        let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
+        let mut split =
+            Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team && cols == 1 };
         // Where memory is short, every team rounds x for itself.
-        split.staged &= split.n_byte(caps, act, rows) <= caps.max_workgroup_bytes;
+        split.staged &= split.n_byte(caps, act, rows, cols) <= caps.max_workgroup_bytes;
         split
     }
 
     /// Bytes of workgroup memory.
-    fn n_byte(&self, caps: &Caps, act: Act, rows: u32) -> u32 {
+    fn n_byte(&self, caps: &Caps, act: Act, rows: u32, cols: u32) -> u32 {
         let runs = if self.staged { 2 * self.team } else { 1 };
         let run = match act {
             Act::F32 => 0,
             Act::I16 => 40,
             Act::I8 => 24,
         };
-        let part = self.batch * rows * self.subs * (self.wg / self.team);
+        let part = self.batch * rows * cols * self.subs * (self.wg / self.team);
         let tree = if caps.subgroup.is_some() { 0 } else { rows * self.wg };
         runs * run + 4 * (part + self.wg + 16 + tree)
     }
@@ -276,7 +313,7 @@ impl MulMatVec {
         };
         // Rows at once, and rows of y that they make.
         let (rows, outs) = match self.epilogue {
-            Epilogue::Store if ids == "sum" => (2, 2),
+            Epilogue::Store if ids == "sum" || self.columns.is_some() => (2, 2),
             Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
             Epilogue::Add => (2, 2),
             Epilogue::Glu(_) => (4, 2),
@@ -286,9 +323,19 @@ impl MulMatVec {
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
         let n_batch = m.div_ceil(outs) * n_slot;
-        let job = Job { n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs };
+        // Columns at once, and how often.
+        let (cols, n_step) = match &self.columns {
+            None => (1, n_slot),
+            Some(c) => {
+                self.check_columns(c, ids)?;
+                let cols = Columns::at_once(act);
+                let cols = *cols.iter().find(|n| **n >= c.n_col).unwrap_or(&cols[cols.len() - 1]);
+                (cols, c.n_col.div_ceil(cols))
+            }
+        };
+        let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs };
         let split = Split::new(caps, &tune, act, &job);
-        let mut constants = split.constants(caps, rows);
+        let mut constants = split.constants(caps, rows * cols);
         if act != Act::F32 {
             // Not staged, the arrays are not used.
             let runs = if split.staged { 2 * split.team } else { 1 };
@@ -306,6 +353,9 @@ impl MulMatVec {
             _ => self.w.n_col % 4 != 0,
         };
         constants.push(("RAGGED", f64::from(u8::from(ragged))));
+        if let Some(c) = &self.columns {
+            constants.extend([("LDX", c.ldx.into()), ("LDY", c.ldy.into())]);
+        }
         if let Some(e) = &self.experts {
             constants.extend(self.expert_constants(e)?);
         }
@@ -357,9 +407,9 @@ impl MulMatVec {
             act.word()
         );
         let b = self.w2.map_or("none", |w| w.format.name);
-        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids);
+        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-        dispatch(OP.name, &values, constants, [x, y, n_slot], why)
+        dispatch(OP.name, &values, constants, [x, y, n_step], why)
     }
 
     /// Rows of the product: all, or those of an expert.
@@ -374,6 +424,21 @@ impl MulMatVec {
             Some(MatVecExperts { experts, ldx, slots: Slots::Sum }) => experts.route.n_used * ldx,
             _ => self.w.n_col,
         }
+    }
+
+    fn check_columns(&self, c: &Columns, ids: &str) -> Result<(), DispatchError> {
+        let plain = matches!(self.epilogue, Epilogue::Store | Epilogue::Add) && self.w2.is_none();
+        let wrong = |what, expected: &str, found: u32| {
+            let expected = expected.to_owned();
+            Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
+        };
+        if !plain || self.norm.is_some() || ids != "none" || c.n_col > Columns::MAX {
+            return wrong("columns", "at most 8, and 1 with a norm, experts or another epilogue", c.n_col);
+        }
+        if c.ldx % 4 != 0 {
+            return wrong("values from column to column of x", "a multiple of 4", c.ldx);
+        }
+        Ok(())
     }
 
     fn expert_constants(&self, e: &MatVecExperts) -> Result<Vec<(&'static str, f64)>, DispatchError> {
@@ -424,10 +489,18 @@ mod tests {
             {
                 let tune = MatVecTune { fill, ..shipped };
                 for n_col in [64, 256, 2048, 4096, 8192, 14336, 53248] {
-                    for (n_batch, rows, outs) in [(1, 4, 4), (1024, 2, 2), (7168, 4, 2), (64128, 4, 4)] {
-                        let split =
-                            Split::new(&caps, &tune, act, &Job { n_col, hold: 32, n_batch, rows, outs });
-                        let n_byte = split.n_byte(&caps, act, rows);
+                    for (n_batch, rows, outs, cols) in [
+                        (1, 4, 4, 1),
+                        (1024, 2, 2, 1),
+                        (7168, 4, 2, 1),
+                        (64128, 4, 4, 1),
+                        (1, 2, 2, 8),
+                        (2048, 2, 2, 4),
+                    ] {
+                        let job = Job { n_col, hold: 32, n_batch, rows, outs, cols };
+                        let split = Split::new(&caps, &tune, act, &job);
+                        let n_byte = split.n_byte(&caps, act, rows, cols);
+                        assert!(split.team >= outs * cols * split.batch.min(1));
                         assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
                         assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
                     }
