@@ -2,6 +2,7 @@
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::tensor::Tensor;
 
 /// What a buffer must hold after the dispatch.
 #[derive(Clone, Debug)]
@@ -24,6 +25,17 @@ pub enum Expected {
     Words(Vec<u32>),
     /// Runs of so many words, each as it says.
     Runs(Vec<(usize, Expected)>),
+    /// All bytes, bit by bit.
+    Bytes(Vec<u8>),
+    /// The values of a tensor in ggml's order; all other bytes as they were.
+    Tensor {
+        /// Where the values stand.
+        tensor: Tensor,
+        /// The reference's values, as the type has them.
+        values: Vec<f64>,
+        /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal values.
+        max_nmse: f64,
+    },
 }
 
 /// A buffer of a case.
@@ -90,16 +102,67 @@ impl Case {
     }
 }
 
+impl Expected {
+    /// Compares bytes or a tensor with what a buffer held before and after; `None` for the other kinds.
+    ///
+    /// Returns the error and what is wrong, if anything.
+    pub fn compare_tensor(&self, before: &[u8], found: &[u8]) -> Option<(f64, Option<String>)> {
+        match self {
+            Expected::Bytes(want) => Some((
+                0.0,
+                (0..want.len())
+                    .find(|i| want[*i] != found[*i])
+                    .map(|i| format!("byte {i} is {:#x}, must be {:#x}", found[i], want[i])),
+            )),
+            Expected::Tensor { tensor, values, max_nmse } => {
+                Some(crate::data::compare(tensor, values, *max_nmse, before, found))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A generator of numbers that depend on its seed alone (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A generator.
+    pub const fn new(seed: u64) -> Self {
+        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03)
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u32) -> u32 {
+        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u32
+    }
+
+    /// A number from `low` to `high`.
+    pub fn range(&mut self, low: f32, high: f32) -> f32 {
+        low + (high - low) * ((self.bits() >> 40) as f32 / 16_777_216.0)
+    }
+
+    /// One of these.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u32) as usize]
+    }
+}
+
 /// `n` values in [-1, 1) that depend on `seed` alone, one in about a hundred an outlier of up to 30.
 pub fn random_values(seed: u64, n: usize) -> Vec<f32> {
-    let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
+    let mut rng = Rng::new(seed);
     (0..n)
         .map(|_| {
-            s = s.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = s;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^= z >> 31;
+            let z = rng.bits();
             let u = (z >> 40) as f32 / 8_388_608.0 - 1.0;
             if z & 0x7f == 0 { u * 30.0 } else { u }
         })

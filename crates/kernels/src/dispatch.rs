@@ -33,6 +33,26 @@ pub enum DispatchError {
         /// What it needs.
         what: &'static str,
     },
+    /// A block format that the device does not read or write.
+    #[error("{op}: the device knows no tensors of type {format}")]
+    Format {
+        /// The operation.
+        op: &'static str,
+        /// The type's name.
+        format: &'static str,
+    },
+    /// An operand of another type than the operation takes.
+    #[error("{op}: {what} is {found}, but must be {expected}")]
+    Type {
+        /// The operation.
+        op: &'static str,
+        /// Which operand.
+        what: &'static str,
+        /// Its type's name, as it must be.
+        expected: &'static str,
+        /// As it is.
+        found: &'static str,
+    },
     /// A shape that the operation does not take.
     #[error("{op}: {what} is {found}, but must be {expected}")]
     Shape {

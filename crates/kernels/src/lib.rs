@@ -12,8 +12,11 @@
 
 mod caps;
 mod case;
+mod data;
 mod dispatch;
+mod encode;
 mod format;
+pub mod grid;
 mod kernel;
 mod kv;
 mod op;
@@ -23,13 +26,15 @@ mod render;
 pub mod rope;
 mod route;
 pub mod step;
+mod tensor;
 mod tuning;
 
 #[cfg(feature = "check")]
 pub mod check;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseDispatch, Expected, random_values};
+pub use case::{Case, CaseBuffer, CaseDispatch, Expected, Rng, random_values};
+pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, Kernel};
@@ -37,4 +42,5 @@ pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
 pub use route::{Experts, Route};
+pub use tensor::Tensor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

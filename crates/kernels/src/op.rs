@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
 use crate::kernel::Kernel;
 use crate::ops;
 
@@ -12,12 +13,14 @@ pub enum Value {
     Word(&'static str),
     /// A number.
     Int(u32),
+    /// A word that stands for a piece of WGSL: `x` is the word in the template, `x_text` the piece.
+    Text(&'static str, &'static str),
 }
 
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Word(w) => f.write_str(w),
+            Value::Word(w) | Value::Text(w, _) => f.write_str(w),
             Value::Int(n) => write!(f, "{n}"),
         }
     }
@@ -36,11 +39,18 @@ pub struct Op {
     pub variants: fn() -> Vec<Variant>,
     /// Shapes and tolerances worth testing.
     pub cases: fn() -> Vec<Case>,
+    /// The operations of ggml that it does, or has a part in, by their names in ggml's test program.
+    pub ggml: &'static [&'static str],
+    /// More cases, written as ggml's test program writes them.
+    pub grid: Option<Grid>,
 }
 
 /// All operations.
 pub static OPS: &[Op] = &[
+    ops::acc::OP,
+    ops::add_id::OP,
     ops::adjust::OP,
+    ops::arange::OP,
     ops::argmax::OP,
     ops::attention::OP,
     ops::attention::KEYS,
@@ -49,8 +59,18 @@ pub static OPS: &[Op] = &[
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::expert_lists::OP,
+    ops::binary::ND,
+    ops::concat::OP,
+    ops::conv_2d::OP,
+    ops::count_equal::OP,
+    ops::cpy::OP,
+    ops::cpy::SAME,
+    ops::gather::OP,
     ops::get_rows::OP,
+    ops::get_rows::ND,
     ops::glu::OP,
+    ops::glu::ND,
+    ops::im2col::OP,
     ops::measure::STREAM,
     ops::measure::RATE,
     ops::measure::COOP,
@@ -58,12 +78,18 @@ pub static OPS: &[Op] = &[
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
     ops::mul_mat_vec::OP,
+    ops::pool::OP,
     ops::rms_norm::OP,
     ops::rope_kv::OP,
     ops::sample::OP,
     ops::scale::OP,
+    ops::set::OP,
+    ops::set_rows::OP,
     ops::soft_max::OP,
     ops::topk_moe::OP,
+    ops::timestep_embedding::OP,
+    ops::unary::OP,
+    ops::upscale::OP,
 ];
 
 impl Op {

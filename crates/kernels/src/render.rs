@@ -72,6 +72,10 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
     for (name, value) in variant {
         match value {
             Value::Int(n) => map.insert((*name).to_owned(), Json::from(*n)),
+            Value::Text(w, text) => {
+                map.insert(format!("{name}_text"), Json::from(*text));
+                map.insert((*name).to_owned(), Json::from(*w))
+            }
             Value::Word(w) => {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     let facts: BTreeMap<&str, Json> = BTreeMap::from([
@@ -81,6 +85,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("hold", Json::from(f.hold())),
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
+                        ("bytes", Json::from(f.block_bytes)),
+                        ("planes", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
                     ]);
                     map.insert(format!("f{name}"), Json::from(facts));
                 }

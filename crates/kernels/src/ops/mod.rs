@@ -1,20 +1,35 @@
 //! The operations, one folder each.
 
+pub mod acc;
+pub mod add_id;
 pub mod adjust;
+pub mod arange;
 pub mod argmax;
 pub mod attention;
 pub mod attention_merge;
 pub mod binary;
+pub mod concat;
+pub mod conv_2d;
+pub mod count_equal;
+pub mod cpy;
 pub mod expert_lists;
+pub mod gather;
 pub mod get_rows;
 pub mod glu;
+pub mod im2col;
 pub mod measure;
 pub mod moe_reduce;
 pub mod mul_mat;
 pub mod mul_mat_vec;
+pub mod pool;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod sample;
 pub mod scale;
+pub mod set;
+pub mod set_rows;
 pub mod soft_max;
+pub mod timestep_embedding;
 pub mod topk_moe;
+pub mod unary;
+pub mod upscale;

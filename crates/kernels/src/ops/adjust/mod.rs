@@ -12,6 +12,8 @@ pub const OP: Op = Op {
     template: include_str!("adjust.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: cases::cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// Last tokens that penalties can look back on; the ring has as many slots at least.

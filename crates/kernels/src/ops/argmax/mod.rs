@@ -12,6 +12,8 @@ pub const OP: Op = Op {
     template: include_str!("argmax.wgsl.jinja"),
     variants: || ["chunk", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::cases,
+    ggml: &["ARGMAX"],
+    grid: None,
 };
 
 /// A call: first [`Argmax::chunk`], then [`Argmax::join`].

@@ -28,6 +28,8 @@ pub const OP: Op = Op {
         out
     },
     cases: cases::cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same where subgroups can share out the keys.
@@ -44,6 +46,8 @@ pub const KEYS: Op = Op {
         out
     },
     cases: cases::key_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same for many columns, by register tiles.
@@ -60,6 +64,8 @@ pub const TILES: Op = Op {
         out
     },
     cases: cases::tile_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// The same for many columns, by cooperative matrices.
@@ -76,6 +82,8 @@ pub const COOP: Op = Op {
         out
     },
     cases: cases::coop_cases,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
 };
 
 /// How many query heads a workgroup can take at once.

@@ -13,6 +13,8 @@ pub const OP: Op = Op {
     template: include_str!("attention_merge.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: cases::cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// A call.

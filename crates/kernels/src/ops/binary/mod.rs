@@ -1,7 +1,11 @@
 //! `binary`: y = y op x, value by value.
 
 mod cases;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use nd::{BinaryNd, FUNCTIONS, ND, NdFunction};
 
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
@@ -12,6 +16,8 @@ pub const OP: Op = Op {
     template: include_str!("binary.wgsl.jinja"),
     variants: || Function::ALL.iter().map(|f| vec![("f", Value::Word(f.word()))]).collect(),
     cases: cases::cases,
+    ggml: &["ADD", "MUL"],
+    grid: None,
 };
 
 /// Which function of two values.

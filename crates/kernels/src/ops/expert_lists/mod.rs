@@ -13,6 +13,8 @@ pub const OP: Op = Op {
     template: include_str!("expert_lists.wgsl.jinja"),
     variants: || vec![vec![("part", Value::Word("all"))]],
     cases: cases::cases,
+    ggml: &["MUL_MAT_ID"],
+    grid: None,
 };
 
 /// A call; the step buffer says how many columns there are.

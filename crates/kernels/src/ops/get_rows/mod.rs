@@ -1,7 +1,11 @@
 //! `get_rows`: rows of a table in a weight format, dequantised.
 
 pub(crate) mod cases;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use nd::{GetRowsNd, ND};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
@@ -14,6 +18,8 @@ pub const OP: Op = Op {
     template: include_str!("get_rows.wgsl.jinja"),
     variants: || FORMATS.iter().map(|f| vec![("a", Value::Word(f.name))]).collect(),
     cases: cases::cases,
+    ggml: &["GET_ROWS"],
+    grid: None,
 };
 
 /// A call.

@@ -1,7 +1,13 @@
 //! `glu`: y = act(gate) * up.
 
 mod cases;
+mod kinds;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use kinds::{KINDS, Kind};
+pub use nd::{GluNd, ND};
 
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch, quads};
@@ -12,6 +18,8 @@ pub const OP: Op = Op {
     template: include_str!("glu.wgsl.jinja"),
     variants: || ["f32", "f32x4", "f16x4"].iter().map(|y| vec![("y", Value::Word(y))]).collect(),
     cases: cases::cases,
+    ggml: &["SWIGLU", "GEGLU", "REGLU"],
+    grid: None,
 };
 
 /// The gate's activation.

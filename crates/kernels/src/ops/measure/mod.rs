@@ -15,6 +15,8 @@ pub const STREAM: Op = Op {
     template: include_str!("stream.wgsl.jinja"),
     variants: || ["read", "copy"].iter().map(|w| vec![("what", Value::Word(w))]).collect(),
     cases: cases::stream_cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// Multiply-adds of one kind of number.
@@ -23,6 +25,8 @@ pub const RATE: Op = Op {
     template: include_str!("rate.wgsl.jinja"),
     variants: || ["f32", "f16", "i8"].iter().map(|k| vec![("kind", Value::Word(k))]).collect(),
     cases: cases::rate_cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// Products of cooperative matrices.
@@ -31,6 +35,8 @@ pub const COOP: Op = Op {
     template: include_str!("coop.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: cases::coop_cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// The part of a device that does a kernel's arithmetic.

@@ -13,6 +13,8 @@ pub const OP: Op = Op {
     template: include_str!("moe_reduce.wgsl.jinja"),
     variants: || ["store", "add"].iter().map(|e| vec![("epi", Value::Word(e))]).collect(),
     cases: cases::cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// A call.

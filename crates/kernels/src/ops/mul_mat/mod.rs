@@ -30,6 +30,8 @@ pub const COOP: Op = Op {
         out
     },
     cases: || cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect(),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
+    grid: None,
 };
 
 fn coop_variant(
@@ -72,6 +74,8 @@ pub const OP: Op = Op {
         out
     },
     cases: || cases::cases().into_iter().chain(expert_cases::cases()).collect(),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
+    grid: None,
 };
 
 /// Rows and columns of a workgroup's register tile.

@@ -23,6 +23,8 @@ pub const OP: Op = Op {
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
     cases: || cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect(),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
+    grid: None,
 };
 
 /// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.

@@ -22,6 +22,8 @@ pub const OP: Op = Op {
         out
     },
     cases: cases::cases,
+    ggml: &["RMS_NORM"],
+    grid: None,
 };
 
 /// A call.

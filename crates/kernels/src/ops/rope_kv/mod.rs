@@ -14,6 +14,8 @@ pub const OP: Op = Op {
     template: include_str!("rope_kv.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: cases::cases,
+    ggml: &["ROPE", "SET_ROWS"],
+    grid: None,
 };
 
 /// A call.

@@ -14,6 +14,8 @@ pub const OP: Op = Op {
     template: include_str!("sample.wgsl.jinja"),
     variants: || ["chunk", "join", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// Values that one workgroup sorts.

@@ -12,6 +12,8 @@ pub const OP: Op = Op {
     template: include_str!("scale.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: cases::cases,
+    ggml: &["SCALE"],
+    grid: None,
 };
 
 /// A call.

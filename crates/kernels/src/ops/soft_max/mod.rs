@@ -14,6 +14,8 @@ pub const OP: Op = Op {
     template: include_str!("soft_max.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
     cases: cases::cases,
+    ggml: &["SOFT_MAX"],
+    grid: None,
 };
 
 /// A call.

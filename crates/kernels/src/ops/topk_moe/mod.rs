@@ -14,6 +14,8 @@ pub const OP: Op = Op {
     template: include_str!("topk_moe.wgsl.jinja"),
     variants: || Gate::ALL.iter().map(|g| vec![("gate", Value::Word(g.word()))]).collect(),
     cases: cases::cases,
+    ggml: &[],
+    grid: None,
 };
 
 /// What router logits become.

@@ -1,0 +1,289 @@
+//! Tensors with values, for test cases: made at random, read by references, compared with what a device wrote.
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::case::{Case, CaseBuffer, Expected, Rng};
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::tensor::Tensor;
+
+/// A tensor and the bytes of its buffer, as a GGUF file has them.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// Where its values stand.
+    pub tensor: Tensor,
+    /// Bytes of the whole buffer.
+    pub bytes: Vec<u8>,
+    /// Values of the whole buffer.
+    values: Vec<f64>,
+}
+
+impl Data {
+    /// A tensor over these bytes.
+    pub fn new(tensor: Tensor, bytes: Vec<u8>) -> Self {
+        let values = decode(tensor.ty, &bytes);
+        Data { tensor, bytes, values }
+    }
+
+    /// Uniform values of `low..high`, one in about a hundred an outlier; integers are rounded. Formats without a
+    /// quantiser are valid blocks of any value.
+    pub fn random(tensor: Tensor, seed: u64, low: f32, high: f32) -> Self {
+        let mut rng = Rng::new(seed);
+        let values: Vec<f32> = (0..tensor.n_alloc)
+            .map(|_| {
+                let v = rng.range(low, high);
+                if rng.below(128) == 0 { v * 3.0 } else { v }
+            })
+            .collect();
+        Data::of(tensor, &values, seed)
+    }
+
+    /// These values for the whole buffer, as near as the type has them.
+    pub fn of(tensor: Tensor, values: &[f32], seed: u64) -> Self {
+        let info = tensor.ty.info();
+        let n = tensor.n_alloc as usize / info.block_len * info.block_bytes;
+        let mut bytes = vec![0; n];
+        match (tensor.ty, info.quantize) {
+            (_, Some(quantize)) => quantize(values, None, &mut bytes),
+            (GgmlType::I8, _) => fill(&mut bytes, values, |v| (v as i8).to_le_bytes()),
+            (GgmlType::I16, _) => fill(&mut bytes, values, |v| (v as i16).to_le_bytes()),
+            (GgmlType::I32, _) => fill(&mut bytes, values, |v| (v as i32).to_le_bytes()),
+            (GgmlType::I64, _) => fill(&mut bytes, values, |v| (v as i64).to_le_bytes()),
+            (GgmlType::F64, _) => fill(&mut bytes, values, |v| f64::from(v).to_le_bytes()),
+            _ => {
+                let mut rng = Rng::new(seed);
+                for block in bytes.chunks_exact_mut(info.block_bytes) {
+                    loop {
+                        block.iter_mut().for_each(|b| *b = rng.below(256) as u8);
+                        if (info.invalid_block)(block).is_none() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Data::new(tensor, bytes)
+    }
+
+    /// The value at these coordinates.
+    pub fn at(&self, c: [u32; 4]) -> f64 {
+        self.values[self.tensor.index(c)]
+    }
+
+    /// The value at these coordinates modulo the sizes, as ggml repeats a smaller operand.
+    pub fn wrapped(&self, c: [u32; 4]) -> f64 {
+        self.at(std::array::from_fn(|k| c[k] % self.tensor.ne[k]))
+    }
+
+    /// The bytes of the cell (value or block) at these coordinates, counted in cells.
+    pub fn cell(&self, c: [u32; 4]) -> &[u8] {
+        let n = self.tensor.ty.block_bytes();
+        &self.bytes[self.tensor.cells().index(c) * n..][..n]
+    }
+
+    /// The bytes as the device has them.
+    pub fn device_bytes(&self) -> Vec<u8> {
+        to_device(&self.tensor, &self.bytes)
+    }
+
+    /// A buffer that is only read.
+    pub fn input(&self, binding: &'static str) -> CaseBuffer {
+        CaseBuffer::input(binding, &self.device_bytes())
+    }
+}
+
+fn fill<const N: usize>(bytes: &mut [u8], values: &[f32], f: impl Fn(f32) -> [u8; N]) {
+    for (b, v) in bytes.chunks_exact_mut(N).zip(values) {
+        b.copy_from_slice(&f(v.round()));
+    }
+}
+
+/// Splits blocks into planes; other bytes stay as they are.
+pub(crate) fn to_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
+    t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.pack_all(f, t.n_alloc, bytes))
+}
+
+/// The way back.
+pub(crate) fn from_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
+    t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.unpack(f, 1, t.n_alloc, bytes))
+}
+
+/// All values of a buffer.
+pub(crate) fn decode(ty: GgmlType, bytes: &[u8]) -> Vec<f64> {
+    let info = ty.info();
+    match ty {
+        GgmlType::I32 => words(bytes).map(|w| f64::from(i32::from_le_bytes(w))).collect(),
+        GgmlType::I64 => words(bytes).map(|w| i64::from_le_bytes(w) as f64).collect(),
+        _ => {
+            let mut out = vec![0.0; bytes.len() / info.block_bytes * info.block_len];
+            if let Some(dequantize) = info.dequantize {
+                dequantize(bytes, &mut out);
+            }
+            out.into_iter().map(f64::from).collect()
+        }
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+    bytes.chunks_exact(N).map(|w| w.try_into().expect("a chunk of N bytes"))
+}
+
+/// The bytes of an untouched buffer for tensor `t`, different in every place.
+pub(crate) fn before(t: &Tensor) -> Vec<u8> {
+    let n = t.n_alloc as usize / t.ty.block_len() * t.ty.block_bytes();
+    (0..n).map(|i| (i * 37 % 101) as u8 + 7).collect()
+}
+
+/// A case whose result is numbers: `values` in ggml's order, compared after rounding to the type of y.
+pub(crate) fn value_case(
+    label: String,
+    dispatch: impl Fn(&Caps) -> Result<Dispatch, DispatchError> + Send + Sync + 'static,
+    mut buffers: Vec<CaseBuffer>,
+    y: Output,
+    values: &[f64],
+    max_nmse: f64,
+) -> Case {
+    let (tensor, bytes) = match y {
+        Output::New(t) => (t, before(&t)),
+        Output::InPlace(d) => (d.tensor, d.bytes),
+    };
+    let values = round(tensor.ty, values);
+    let expect = Expected::Tensor { tensor, values, max_nmse };
+    buffers.push(CaseBuffer { binding: "y", bytes: to_device(&tensor, &bytes), expect: Some(expect) });
+    Case::new(label, dispatch, buffers)
+}
+
+/// What y holds beforehand.
+pub(crate) enum Output {
+    /// Nothing that matters; what lies between its values must stay.
+    New(Tensor),
+    /// Values that the operation reads.
+    InPlace(Data),
+}
+
+/// A case that moves cells: `source` gives the bytes of the cell at coordinates of y, counted in cells.
+pub(crate) fn move_case(
+    label: String,
+    dispatch: impl Fn(&Caps) -> Result<Dispatch, DispatchError> + Send + Sync + 'static,
+    mut buffers: Vec<CaseBuffer>,
+    y: Output,
+    source: impl Fn([u32; 4]) -> Vec<u8>,
+) -> Case {
+    let (tensor, bytes) = match y {
+        Output::New(t) => (t, before(&t)),
+        Output::InPlace(d) => (d.tensor, d.bytes),
+    };
+    let mut want = bytes.clone();
+    let (cells, n) = (tensor.cells(), tensor.ty.block_bytes());
+    for i in 0..cells.n_elem() {
+        let c = cells.coords(i);
+        want[cells.index(c) * n..][..n].copy_from_slice(&source(c));
+    }
+    let expect = Expected::Bytes(to_device(&tensor, &want));
+    buffers.push(CaseBuffer { binding: "y", bytes: to_device(&tensor, &bytes), expect: Some(expect) });
+    Case::new(label, dispatch, buffers)
+}
+
+/// Values as the type has them.
+fn round(ty: GgmlType, values: &[f64]) -> Vec<f64> {
+    match ty {
+        GgmlType::F16 => values.iter().map(|v| half::f16::from_f64(*v).to_f64()).collect(),
+        GgmlType::BF16 => values.iter().map(|v| half::bf16::from_f64(*v).to_f64()).collect(),
+        _ if ty.block_len() > 1 => values.to_vec(),
+        GgmlType::I32 | GgmlType::I64 => values.to_vec(),
+        _ => values.iter().map(|v| f64::from(*v as f32)).collect(),
+    }
+}
+
+/// Compares a buffer that a device wrote with the values that it should hold, and the rest with what was there.
+///
+/// Returns the error and what is wrong, if anything.
+pub(crate) fn compare(
+    tensor: &Tensor,
+    values: &[f64],
+    max_nmse: f64,
+    before: &[u8],
+    found: &[u8],
+) -> (f64, Option<String>) {
+    let (before, found) = (from_device(tensor, before), from_device(tensor, found));
+    let (cells, n) = (tensor.cells(), tensor.ty.block_bytes());
+    let mut rest = found.clone();
+    for i in 0..cells.n_elem() {
+        let at = cells.index(cells.coords(i)) * n;
+        rest[at..at + n].copy_from_slice(&before[at..at + n]);
+    }
+    if let Some(i) = (0..rest.len()).find(|i| rest[*i] != before[*i]) {
+        return (0.0, Some(format!("byte {i}, outside the tensor, is {:#x}, was {:#x}", rest[i], before[i])));
+    }
+    let decoded = decode(tensor.ty, &found);
+    let (mut error, mut size, mut worst) = (0.0f64, 0.0f64, (0.0, String::new()));
+    for (i, want) in values.iter().enumerate() {
+        let c = tensor.coords(i as u32);
+        let v = decoded[tensor.index(c)];
+        if !v.is_finite() || !want.is_finite() {
+            if v != *want && !(v.is_nan() && want.is_nan()) {
+                return (f64::INFINITY, Some(format!("value {c:?} is {v}, must be {want}")));
+            }
+            continue;
+        }
+        if max_nmse == 0.0 && v != *want {
+            return (f64::INFINITY, Some(format!("value {c:?} is {v:e}, must be {want:e} exactly")));
+        }
+        let d = v - want;
+        error += d * d;
+        size += want * want;
+        if d.abs() > worst.0 {
+            worst = (d.abs(), format!("; worst at {c:?}: {v} for {want}"));
+        }
+    }
+    let nmse = if error == 0.0 { 0.0 } else { error / size.max(1e-30) };
+    let failure = (nmse > max_nmse)
+        .then(|| format!("the error is {nmse:.3e}, at most {max_nmse:.1e} is allowed{}", worst.1));
+    (nmse, failure)
+}
+
+/// All coordinates of a tensor in ggml's order.
+pub(crate) fn each(t: &Tensor) -> impl Iterator<Item = [u32; 4]> + use<> {
+    let t = *t;
+    (0..t.n_elem()).map(move |i| t.coords(i))
+}
+
+/// ggml's limit of the error for this type, with room for one that rounds another way in the last bit.
+pub(crate) const fn default_nmse(ty: GgmlType) -> f64 {
+    match ty {
+        GgmlType::F16 => 1e-6,
+        GgmlType::BF16 => 1e-5,
+        _ => 1e-7,
+    }
+}
+
+/// A tensor of random sizes, within a larger one, in a random order of axes.
+pub(crate) fn random_tensor(rng: &mut Rng, ty: GgmlType, ne: [u32; 4]) -> Tensor {
+    let block = ty.block_len() as u32;
+    let mut axes = [0, 1, 2, 3];
+    // The first axis of blocks stays where it is.
+    let low = if block > 1 { 1 } else { 0 };
+    for i in (low + 1..4).rev() {
+        let j = low + rng.below((i - low + 1) as u32) as usize;
+        axes.swap(i, j);
+    }
+    let inner: [u32; 4] = std::array::from_fn(|i| ne[axes[i]]);
+    let (mut outer, mut at) = (inner, [0; 4]);
+    for k in 0..4 {
+        let step = if k == 0 { block } else { 1 };
+        at[k] = rng.below(2) * rng.below(3) * step;
+        outer[k] += at[k] + rng.below(2) * rng.below(4) * step;
+    }
+    Tensor::new(ty, outer).slice(at, inner).permute(axes)
+}
+
+/// Random sizes with at most a few thousand values.
+pub(crate) fn random_ne(rng: &mut Rng) -> [u32; 4] {
+    let mut ne = [0; 4];
+    for (k, n) in ne.iter_mut().enumerate() {
+        *n = 1 + rng.below([40, 9, 5, 4][k]);
+    }
+    let k = rng.below(4) as usize;
+    ne.swap(0, k);
+    ne
+}

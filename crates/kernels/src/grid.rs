@@ -1,0 +1,348 @@
+//! Grids of test cases: a few lines that stand for all combinations, in the words of ggml's test program.
+//!
+//! An operation's folder may hold `grid.txt`. A line is ggml's names of operations, a blank, and the parameters of its
+//! cases; alternatives in braces multiply out, also within each other, and `#` begins a comment:
+//!
+//! ```text
+//! {ABS,NEG} type={f16,f32},ne_a={[128,2,2,2],[5,7,11,13]},v={0,1}
+//! ```
+//!
+//! So the text of a case is the text that ggml prints for it, and lists of cases can be compared.
+
+use ggml_format::GgmlType;
+
+use crate::case::{Case, Rng};
+
+/// The cases of an operation that are written as a grid.
+#[derive(Clone, Copy)]
+pub struct Grid {
+    /// The lines.
+    pub text: &'static str,
+    /// Makes the case of one combination.
+    pub case: fn(&Params) -> Result<Case, GridError>,
+    /// Makes a case with shapes, strides and types that depend on the generator alone.
+    pub random: Option<fn(&mut Rng) -> Case>,
+}
+
+/// The parameters of one case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Params {
+    /// ggml's name of the operation.
+    pub op: String,
+    /// The text of the parameters, `key=value` and `key`, separated by commas.
+    pub text: String,
+}
+
+/// What is wrong with a grid or one of its cases.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GridError {
+    /// Braces that do not fit together.
+    #[error("line {line}: `{text}` has a brace without its other half")]
+    Brace {
+        /// Line of the grid, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// A line without parameters.
+    #[error("line {line}: expected names of operations and parameters, found `{text}`")]
+    Line {
+        /// Line of the grid, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// A parameter that the case needs.
+    #[error("{op}: no `{key}` in `{text}`")]
+    Missing {
+        /// The operation.
+        op: String,
+        /// The parameter.
+        key: &'static str,
+        /// All parameters.
+        text: String,
+    },
+    /// A parameter that is no such value.
+    #[error("{op}: `{key}` is `{found}`, expected {expected}")]
+    Value {
+        /// The operation.
+        op: String,
+        /// The parameter.
+        key: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
+    /// A block format that the device does not know.
+    #[error("the device knows no tensors of type {0}")]
+    Format(&'static str),
+    /// A block format that the device only reads.
+    #[error("the device writes no tensors of type {0}")]
+    NotWritten(&'static str),
+}
+
+/// All cases of a grid, in order.
+///
+/// # Errors
+/// The first line that cannot be read.
+pub fn expand(text: &str) -> Result<Vec<Params>, GridError> {
+    let mut out = Vec::new();
+    for (n, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let at = |text: &str| (n + 1, text.to_owned());
+        let Some((ops, params)) = line.split_once(' ') else {
+            let (line, text) = at(line);
+            return Err(GridError::Line { line, text });
+        };
+        let brace = || {
+            let (line, text) = at(line);
+            GridError::Brace { line, text }
+        };
+        let params = alternatives(params.trim()).ok_or_else(brace)?;
+        for op in alternatives(ops).ok_or_else(brace)? {
+            out.extend(params.iter().map(|p| Params { op: op.clone(), text: p.clone() }));
+        }
+    }
+    Ok(out)
+}
+
+/// Multiplies out the braces of a text; `None` if they do not fit.
+fn alternatives(text: &str) -> Option<Vec<String>> {
+    let Some(open) = text.find('{') else {
+        return (!text.contains('}')).then(|| vec![text.to_owned()]);
+    };
+    if text[..open].contains('}') {
+        return None;
+    }
+    let (mut depth, mut bracket, mut from) = (0, 0, open + 1);
+    let mut choices = Vec::new();
+    let mut close = None;
+    for (i, ch) in text.char_indices().skip_while(|(i, _)| *i < open) {
+        match ch {
+            '{' => depth += 1,
+            '}' if depth == 1 => {
+                choices.push(&text[from..i]);
+                close = Some(i);
+                break;
+            }
+            '}' => depth -= 1,
+            '[' => bracket += 1,
+            ']' => bracket -= 1,
+            ',' if depth == 1 && bracket == 0 => {
+                choices.push(&text[from..i]);
+                from = i + 1;
+            }
+            _ => {}
+        }
+    }
+    let rest = alternatives(&text[close? + 1..])?;
+    let mut out = Vec::new();
+    for choice in choices {
+        for inner in alternatives(choice)? {
+            out.extend(rest.iter().map(|r| format!("{}{inner}{r}", &text[..open])));
+        }
+    }
+    Some(out)
+}
+
+impl Params {
+    /// `key=value` pairs, in order; a key alone has no value.
+    pub fn pairs(&self) -> Vec<(&str, Option<&str>)> {
+        let (mut out, mut from, mut bracket) = (Vec::new(), 0, 0);
+        for (i, ch) in self.text.char_indices().chain([(self.text.len(), ',')]) {
+            match ch {
+                '[' => bracket += 1,
+                ']' => bracket -= 1,
+                ',' if bracket == 0 => {
+                    let part = &self.text[from..i];
+                    out.push(part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v))));
+                    from = i + 1;
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+
+    /// About how many values the case has: the largest product of a list, or of the plain numbers.
+    pub fn size(&self) -> u64 {
+        let product = |text: &str| -> u64 {
+            text.trim_matches(['[', ']'])
+                .split(',')
+                .filter_map(|n| n.parse::<u64>().ok())
+                .map(|n| n.max(1))
+                .product()
+        };
+        let plain = ["n", "m", "be1", "be2", "n_embd", "n_token"];
+        let (mut lists, mut numbers) = (1, 1);
+        for (key, value) in self.pairs() {
+            match value {
+                // How often the sizes repeat.
+                Some(v) if key == "nr" => numbers *= product(v),
+                Some(v) if v.starts_with('[') => lists = lists.max(product(v)),
+                Some(v) if plain.contains(&key) => numbers *= product(v),
+                _ => {}
+            }
+        }
+        lists * numbers
+    }
+
+    /// Whether there is such a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.pairs().iter().any(|(k, _)| *k == key)
+    }
+
+    fn text_of(&self, key: &'static str) -> Result<&str, GridError> {
+        let missing = || GridError::Missing { op: self.op.clone(), key, text: self.text.clone() };
+        self.pairs().into_iter().find(|(k, _)| *k == key).and_then(|(_, v)| v).ok_or_else(missing)
+    }
+
+    /// The row of a table that the operation names.
+    ///
+    /// # Errors
+    /// [`GridError::Value`] if there is none
+    pub fn row<T>(&self, found: Option<T>, expected: &'static str) -> Result<T, GridError> {
+        found.ok_or_else(|| self.wrong("operation", expected, &self.op))
+    }
+
+    fn wrong(&self, key: &'static str, expected: &'static str, found: &str) -> GridError {
+        GridError::Value { op: self.op.clone(), key, expected, found: found.into() }
+    }
+
+    /// A word.
+    ///
+    /// # Errors
+    /// [`GridError::Missing`]
+    pub fn word(&self, key: &'static str) -> Result<&str, GridError> {
+        self.text_of(key)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// [`GridError::Missing`], [`GridError::Value`]
+    pub fn num<T: std::str::FromStr>(&self, key: &'static str) -> Result<T, GridError> {
+        let v = self.text_of(key)?;
+        v.parse().map_err(|_| self.wrong(key, "a number", v))
+    }
+
+    /// 0 or 1.
+    ///
+    /// # Errors
+    /// [`GridError::Missing`], [`GridError::Value`]
+    pub fn flag(&self, key: &'static str) -> Result<bool, GridError> {
+        match self.text_of(key)? {
+            "0" => Ok(false),
+            "1" => Ok(true),
+            v => Err(self.wrong(key, "0 or 1", v)),
+        }
+    }
+
+    /// `[a,b,...]` with `N` numbers.
+    ///
+    /// # Errors
+    /// [`GridError::Missing`], [`GridError::Value`]
+    pub fn list<const N: usize>(&self, key: &'static str) -> Result<[u32; N], GridError> {
+        let v = self.text_of(key)?;
+        let wrong = || self.wrong(key, "a list of numbers in brackets", v);
+        let inner = v.strip_prefix('[').and_then(|v| v.strip_suffix(']')).ok_or_else(wrong)?;
+        let parts: Result<Vec<u32>, _> = inner.split(',').map(str::parse).collect();
+        parts.ok().and_then(|p| p.try_into().ok()).ok_or_else(wrong)
+    }
+
+    /// A tensor type that the device knows.
+    ///
+    /// # Errors
+    /// [`GridError::Missing`], [`GridError::Value`], [`GridError::Format`] for block formats without a template
+    pub fn ty(&self, key: &'static str) -> Result<GgmlType, GridError> {
+        let v = self.text_of(key)?;
+        let ty = GgmlType::from_name(v).ok_or_else(|| self.wrong(key, "a tensor type", v))?;
+        if ty.block_len() > 1 && crate::format::Format::of(ty).is_none() {
+            return Err(GridError::Format(ty.name()));
+        }
+        Ok(ty)
+    }
+}
+
+impl std::fmt::Display for Params {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.op, self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::OPS;
+
+    fn texts(grid: &str) -> Vec<String> {
+        expand(grid).expect("a grid").iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn braces_multiply_out_and_lists_stay_whole() {
+        assert_eq!(
+            texts(
+                "# all of them\n{ABS,NEG} type={f16,f32},ne=[1,2]\n\nGLU v={0,1},{swapped={0,1},split} # two forms"
+            ),
+            [
+                "ABS type=f16,ne=[1,2]",
+                "ABS type=f32,ne=[1,2]",
+                "NEG type=f16,ne=[1,2]",
+                "NEG type=f32,ne=[1,2]",
+                "GLU v=0,swapped=0",
+                "GLU v=0,swapped=1",
+                "GLU v=0,split",
+                "GLU v=1,swapped=0",
+                "GLU v=1,swapped=1",
+                "GLU v=1,split",
+            ]
+        );
+        assert_eq!(texts("X ne={[1,2],[3,4]}"), ["X ne=[1,2]", "X ne=[3,4]"]);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (grid, want) in [
+            ("A x=1\nB x={1,2", "line 2: `B x={1,2` has a brace without its other half"),
+            ("A x=1}", "line 1: `A x=1}` has a brace without its other half"),
+            ("\n\nlonely", "line 3: expected names of operations and parameters, found `lonely`"),
+        ] {
+            assert_eq!(expand(grid).expect_err("a broken grid").to_string(), want);
+        }
+    }
+
+    #[test]
+    fn values_are_checked() {
+        let p = Params { op: "CPY".into(), text: "type=q9,ne=[1,2,x,4],v=2,split".into() };
+        assert_eq!(
+            p.ty("type").expect_err("a type").to_string(),
+            "CPY: `type` is `q9`, expected a tensor type"
+        );
+        assert_eq!(
+            p.list::<4>("ne").expect_err("a list").to_string(),
+            "CPY: `ne` is `[1,2,x,4]`, expected a list of numbers in brackets"
+        );
+        assert_eq!(p.flag("v").expect_err("a flag").to_string(), "CPY: `v` is `2`, expected 0 or 1");
+        assert!(p.has("split") && p.flag("split").is_err() && p.num::<u32>("n").is_err());
+    }
+
+    #[test]
+    fn every_grid_can_be_read_and_its_cases_made() {
+        for op in OPS {
+            let Some(grid) = op.grid else { continue };
+            let all = expand(grid.text).unwrap_or_else(|e| panic!("{}: {e}", op.name));
+            for p in &all {
+                assert!(op.ggml.contains(&p.op.as_str()), "{}: `ggml` does not name {}", op.name, p.op);
+            }
+            for name in op.ggml {
+                assert!(all.iter().any(|p| p.op == *name), "{}: no case of {name} in its grid", op.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Cases of `unary`.
+
+use ggml_format::GgmlType;
+
+use super::{FUNCTIONS, Function, Unary, reference};
+use crate::case::{Case, Rng};
+use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_case};
+use crate::grid::{GridError, Params};
+use crate::tensor::Tensor;
+
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let f = p.row(FUNCTIONS.iter().find(|f| f.ggml == p.op), "a row of FUNCTIONS")?;
+    let params = match f.name {
+        "clamp" => [p.num("min")?, p.num("max")?, 0.0, 0.0],
+        "leaky_relu" => [p.num("negative_slope")?, 0.0, 0.0, 0.0],
+        "scale" => [p.num("scale")?, p.num("bias")?, 0.0, 0.0],
+        "softcap" => [p.num("softcap")?, 1.0 / p.num::<f32>("softcap")?, 0.0, 0.0],
+        "fill" => [p.num("c")?, 0.0, 0.0, 0.0],
+        _ => XIELU,
+    };
+    let ne = p.list(if p.has("ne_a") { "ne_a" } else { "ne" })?;
+    let ty = p.ty("type")?;
+    let x = if p.has("v") && p.flag("v")? {
+        Tensor::new(ty, [ne[0] * 3, ne[1] * 2, ne[2] * 5, ne[3] * 4]).slice([0; 4], ne)
+    } else {
+        Tensor::new(ty, ne)
+    };
+    let in_place = f.name == "fill" || p.has("inplace") && p.flag("inplace")?;
+    Ok(case(p.to_string(), f, params, x, (!in_place).then(|| Tensor::new(ty, ne))))
+}
+
+/// What the parameters of xielu come to with a network's raw 1, 2.
+const XIELU: [f32; 4] = [1.813_261_7, 2.126_928, 0.5, 1e-6];
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let f = &FUNCTIONS[rng.below(FUNCTIONS.len() as u32) as usize];
+    let ty = rng.pick(&[GgmlType::F32, GgmlType::F16, GgmlType::BF16]);
+    let ne = random_ne(rng);
+    let (x, y) = (random_tensor(rng, ty, ne), random_tensor(rng, ty, ne));
+    let params = match f.name {
+        "clamp" => [-0.5, 0.5, 0.0, 0.0],
+        _ => XIELU,
+    };
+    case(format!("random {} {x:?} {y:?}", f.name), f, params, x, (rng.below(4) > 0).then_some(y))
+}
+
+/// A case; without `y` it works in place.
+fn case(label: String, f: &'static Function, params: [f32; 4], x: Tensor, y: Option<Tensor>) -> Case {
+    let data = Data::random(x, 1, f.range.0, f.range.1);
+    let values = reference::unary(f, params, &data);
+    let nmse = default_nmse(x.ty);
+    let call = move |caps: &_| Unary { f, params, a: y.map(|_| x), y: y.unwrap_or(x) }.dispatch(caps);
+    match y {
+        Some(y) => value_case(label, call, vec![data.input("a")], Output::New(y), &values, nmse),
+        None => value_case(label, call, vec![], Output::InPlace(data), &values, nmse),
+    }
+}

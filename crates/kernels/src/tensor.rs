@@ -1,0 +1,479 @@
+//! Tensors as ggml sees them: a type, four sizes, four strides, and where they begin in a buffer.
+//!
+//! Sizes are in ggml's order, fastest first, since strides and permutations are given in that order everywhere.
+//! A tensor of a plain type is an array of values in its buffer. One of a block format is stored in the planes of its
+//! [`Format`], as weights are, all blocks of the buffer in one row: kernels that read weights read it too, and what
+//! is quantised on the device can be read as a weight. So there is one device layout for each format, and copies of
+//! blocks are copies within each plane.
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError, fold};
+use crate::format::{DeviceLayout, Format};
+use crate::op::{Value, dispatch};
+
+/// Where the values of a tensor stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tensor {
+    /// Element type.
+    pub ty: GgmlType,
+    /// Values along each axis, fastest first.
+    pub ne: [u32; 4],
+    /// Values from one to the next along each axis; multiples of the block length but for the first axis of blocks.
+    pub stride: [u32; 4],
+    /// Value of the buffer at which it begins.
+    pub offset: u32,
+    /// Values that the buffer holds.
+    pub n_alloc: u32,
+}
+
+impl Tensor {
+    /// A tensor that fills its buffer.
+    pub const fn new(ty: GgmlType, ne: [u32; 4]) -> Self {
+        let s = [1, ne[0], ne[0] * ne[1], ne[0] * ne[1] * ne[2]];
+        Tensor { ty, ne, stride: s, offset: 0, n_alloc: s[3] * ne[3] }
+    }
+
+    /// The part of this tensor with sizes `ne` that begins at coordinates `at`.
+    ///
+    /// # Panics
+    /// If the part is not within the tensor.
+    #[must_use]
+    pub fn slice(mut self, at: [u32; 4], ne: [u32; 4]) -> Self {
+        for k in 0..4 {
+            assert!(
+                at[k] + ne[k] <= self.ne[k],
+                "a part of {:?} cannot begin at {at:?} with {ne:?}",
+                self.ne
+            );
+            self.offset += at[k] * self.stride[k];
+        }
+        self.ne = ne;
+        self
+    }
+
+    /// Axis `i` becomes axis `axes[i]`, as `ggml_permute` has it.
+    ///
+    /// # Panics
+    /// If `axes` is no permutation.
+    #[must_use]
+    pub fn permute(self, axes: [usize; 4]) -> Self {
+        let mut out = Tensor { ne: [0; 4], stride: [0; 4], ..self };
+        let mut seen = [false; 4];
+        for (i, to) in axes.into_iter().enumerate() {
+            assert!(!std::mem::replace(&mut seen[to], true), "{axes:?} is no permutation");
+            out.ne[to] = self.ne[i];
+            out.stride[to] = self.stride[i];
+        }
+        out
+    }
+
+    /// Values.
+    pub const fn n_elem(&self) -> u32 {
+        self.ne[0] * self.ne[1] * self.ne[2] * self.ne[3]
+    }
+
+    /// Where the value at these coordinates stands in the buffer.
+    pub fn index(&self, c: [u32; 4]) -> usize {
+        self.offset as usize + (0..4).map(|k| c[k] as usize * self.stride[k] as usize).sum::<usize>()
+    }
+
+    /// The coordinates of value `i` in ggml's order.
+    pub fn coords(&self, i: u32) -> [u32; 4] {
+        let [a, b, c, _] = self.ne;
+        [i % a, i / a % b, i / a / b % c, i / a / b / c]
+    }
+
+    /// Values follow each other without gaps, in order.
+    pub fn is_contiguous(&self) -> bool {
+        let dense = Tensor::new(self.ty, self.ne).stride;
+        (0..4).all(|k| self.ne[k] <= 1 || self.stride[k] == dense[k])
+    }
+
+    /// The type of the words that kernels see: blocks are made of values.
+    fn cell(&self) -> u32 {
+        self.ty.block_len() as u32
+    }
+
+    /// The same tensor counted in blocks; itself for plain types.
+    #[must_use]
+    pub fn cells(&self) -> Self {
+        let n = self.cell();
+        let mut t = *self;
+        t.ne[0] /= n;
+        t.stride[0] = if n == 1 { t.stride[0] } else { 1 };
+        t.stride[1..].iter_mut().for_each(|s| *s /= n);
+        t.offset /= n;
+        t.n_alloc /= n;
+        t
+    }
+
+    /// How its blocks are stored; `None` for plain types, and for formats that the device does not know.
+    pub fn layout(&self) -> Option<(&'static Format, DeviceLayout)> {
+        let f = Format::of(self.ty).filter(|f| !f.is_plain())?;
+        Some((f, DeviceLayout::new(f, 1, self.n_alloc)))
+    }
+
+    /// Checks that the tensor lies within its buffer and that a buffer's words can be counted.
+    pub(crate) fn check(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
+        let shape = |expected: String, found: u64| Err(DispatchError::Shape { op, what, expected, found });
+        let block = self.cell();
+        if block > 1 {
+            if Format::of(self.ty).is_none() {
+                return Err(DispatchError::Format { op, format: self.ty.name() });
+            }
+            let sizes =
+                [self.ne[0], self.stride[1], self.stride[2], self.stride[3], self.offset, self.n_alloc];
+            if let Some(n) = sizes.into_iter().find(|n| n % block != 0) {
+                return shape(format!("made of whole blocks of {block}"), n.into());
+            }
+            if self.stride[0] != 1 {
+                return shape("blocks that are not torn apart".into(), self.stride[0].into());
+            }
+        }
+        let n: u64 = self.ne.iter().map(|n| u64::from(*n)).product();
+        if n == 0 {
+            return Ok(());
+        }
+        let last: u64 = u64::from(self.offset)
+            + (0..4).map(|k| u64::from(self.ne[k] - 1) * u64::from(self.stride[k])).sum::<u64>();
+        if last >= u64::from(self.n_alloc) || n > u64::from(u32::MAX) {
+            return shape(format!("within a buffer of {} values", self.n_alloc), last);
+        }
+        Ok(())
+    }
+
+    /// Checks what [`Self::check`] does, and that no two values share a place: the next larger stride holds an axis.
+    pub(crate) fn check_written(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
+        self.check(op, what)?;
+        let mut axes = self.long_axes();
+        axes.sort_unstable();
+        for w in axes.windows(2) {
+            let span = u64::from(w[0].0) * u64::from(w[0].1);
+            if u64::from(w[1].0) < span {
+                let expected = format!("strides of at least {span} for values that do not overlap");
+                return Err(DispatchError::Shape { op, what, expected, found: w[1].0.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that it has these sizes.
+    pub(crate) fn check_ne(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        ne: [u32; 4],
+    ) -> Result<(), DispatchError> {
+        match (0..4).find(|k| self.ne[*k] != ne[*k]) {
+            None => Ok(()),
+            Some(k) => {
+                let expected = format!("{} along axis {k}", ne[k]);
+                Err(DispatchError::Shape { op, what, expected, found: self.ne[k].into() })
+            }
+        }
+    }
+
+    /// Checks that its sizes divide these.
+    pub(crate) fn check_repeats(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        ne: [u32; 4],
+    ) -> Result<(), DispatchError> {
+        match (0..4).find(|k| ne[*k] % self.ne[*k].max(1) != 0 || (self.ne[*k] == 0 && ne[*k] != 0)) {
+            None => Ok(()),
+            Some(k) => {
+                let expected = format!("a divisor of {} along axis {k}", ne[k]);
+                Err(DispatchError::Shape { op, what, expected, found: self.ne[k].into() })
+            }
+        }
+    }
+
+    /// Checks that it has this type.
+    pub(crate) fn check_type(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        ty: GgmlType,
+    ) -> Result<(), DispatchError> {
+        if self.ty == ty {
+            return Ok(());
+        }
+        Err(DispatchError::Type { op, what, expected: ty.name(), found: self.ty.name() })
+    }
+
+    /// Stride and size of the axes that are longer than one.
+    fn long_axes(&self) -> Vec<(u32, u32)> {
+        (0..4).filter(|k| self.ne[*k] > 1).map(|k| (self.stride[k], self.ne[k])).collect()
+    }
+
+    /// By what to divide, after which remainder, to find each coordinate from a place in the buffer.
+    fn moduli(&self) -> ([u32; 4], [u32; 4]) {
+        let mut strides: Vec<u32> = self.long_axes().into_iter().map(|(s, _)| s).collect();
+        strides.sort_unstable();
+        let mut out = ([1; 4], [1; 4]);
+        for k in (0..4).filter(|k| self.ne[*k] > 1) {
+            out.0[k] = self.stride[k].max(1);
+            out.1[k] = strides.iter().copied().find(|s| *s > self.stride[k]).unwrap_or(u32::MAX);
+        }
+        out
+    }
+
+    /// First and last value that it holds in its buffer; an empty tensor has none.
+    fn span(&self) -> Option<(u32, u32)> {
+        if self.n_elem() == 0 {
+            return None;
+        }
+        let last = (0..4).map(|k| (self.ne[k] - 1) * self.stride[k]).sum::<u32>();
+        Some((self.offset, self.offset + last))
+    }
+
+    /// The constants that describe it to a kernel, by the names of operand `p`.
+    fn constants(&self, p: &Names) -> Vec<(&'static str, f64)> {
+        let mut out = vec![(p.offset, f64::from(self.offset))];
+        let (div, modulus) = self.moduli();
+        for k in 0..4 {
+            // Of an empty tensor nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            out.push((p.ne[k], self.ne[k].max(1).into()));
+            out.push((p.stride[k], self.stride[k].into()));
+            out.push((p.div[k], div[k].into()));
+            out.push((p.modulus[k], modulus[k].into()));
+        }
+        out
+    }
+}
+
+/// The names of an operand's constants.
+pub(crate) struct Names {
+    ne: [&'static str; 4],
+    stride: [&'static str; 4],
+    div: [&'static str; 4],
+    modulus: [&'static str; 4],
+    offset: &'static str,
+    planes: [&'static str; 3],
+}
+
+macro_rules! names {
+    ($p:literal) => {
+        Names {
+            ne: [concat!($p, "_ne0"), concat!($p, "_ne1"), concat!($p, "_ne2"), concat!($p, "_ne3")],
+            stride: [concat!($p, "_s0"), concat!($p, "_s1"), concat!($p, "_s2"), concat!($p, "_s3")],
+            div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
+            modulus: [concat!($p, "_m0"), concat!($p, "_m1"), concat!($p, "_m2"), concat!($p, "_m3")],
+            offset: concat!($p, "_o"),
+            planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3")],
+        }
+    };
+}
+
+/// First source.
+pub(crate) const A: Names = names!("a");
+/// Second source.
+pub(crate) const B: Names = names!("b");
+/// Third source.
+pub(crate) const C: Names = names!("c");
+/// Row or expert numbers.
+pub(crate) const IDS: Names = names!("ids");
+/// Destination.
+pub(crate) const Y: Names = names!("y");
+
+/// What every dispatch over tensors needs; `y` is the destination, named `y` in the kernel.
+pub(crate) struct Call<'a> {
+    /// The operation.
+    pub op: &'static str,
+    /// Its variant.
+    pub variant: &'a [Value],
+    /// Sources by their names.
+    pub sources: &'a [(Names, &'a Tensor)],
+    /// Destination.
+    pub y: &'a Tensor,
+    /// Constants of the operation's own.
+    pub constants: Vec<(&'static str, f64)>,
+}
+
+/// Threads of a workgroup in kernels over tensors.
+const WG: u32 = 64;
+
+impl Call<'_> {
+    /// A thread for every value of y, or for every word where values are smaller than a word.
+    pub(crate) fn values(self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let n = match self.y.ty.block_bytes() {
+            2 => self.y.span().map_or(0, |(first, last)| last / 2 - first / 2 + 1),
+            _ => self.y.n_elem(),
+        };
+        self.threads(n, caps)
+    }
+
+    /// A thread for every word of y that moves bytes: see `moves` in `shared/tensor.wgsl.jinja`.
+    pub(crate) fn moves(mut self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let y = self.y.cells();
+        self.constants.push(("cells", y.n_alloc.into()));
+        let n = match Unit::of(self.y.ty) {
+            Unit::Word => {
+                let words = (self.y.ty.block_bytes() / 4) as u32;
+                self.constants.push(("n0", words.into()));
+                y.n_elem() * words
+            }
+            unit => {
+                let planes: Vec<(u64, usize)> = match self.y.layout() {
+                    Some((f, l)) => {
+                        l.plane_start.iter().copied().zip(f.planes.iter().map(|p| p.n_byte)).collect()
+                    }
+                    None => vec![(0, self.y.ty.block_bytes())],
+                };
+                for ((_, n), name) in planes.iter().zip(["n0", "n1", "n2", "n3"]) {
+                    self.constants.push((name, (n / unit.n_byte()) as f64));
+                }
+                let (start, bytes) = *planes.last().expect("every format has a plane");
+                let end = (start + u64::from(y.n_alloc) * bytes as u64).div_ceil(4) as u32;
+                match y.span() {
+                    // One plane: the words from the first to the last cell.
+                    Some((first, last)) if planes.len() == 1 => {
+                        let w0 = (u64::from(first) * bytes as u64 / 4) as u32;
+                        self.constants.push(("w0", w0.into()));
+                        ((u64::from(last) + 1) * bytes as u64).div_ceil(4) as u32 - w0
+                    }
+                    _ => end,
+                }
+            }
+        };
+        let n = if y.n_elem() == 0 { 0 } else { n };
+        self.y.check_written(self.op, "y")?;
+        let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| t.cells()).collect();
+        for (_, t) in self.sources {
+            t.check(self.op, "a source")?;
+        }
+        self.finish(&sources, &y, n, caps)
+    }
+
+    /// `n` threads, whatever they do.
+    pub(crate) fn threads(self, n: u32, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        for (_, t) in self.sources {
+            t.check(self.op, "a source")?;
+        }
+        self.y.check_written(self.op, "y")?;
+        let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| **t).collect();
+        let y = *self.y;
+        self.finish(&sources, &y, n, caps)
+    }
+
+    fn finish(self, sources: &[Tensor], y: &Tensor, n: u32, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let mut all = y.constants(&Y);
+        for ((names, _), t) in self.sources.iter().zip(sources) {
+            all.extend(t.constants(names));
+        }
+        for (names, t) in self.sources.iter().map(|(n, t)| (n, *t)).chain([(&Y, self.y)]) {
+            if let Some((_, layout)) = t.layout() {
+                all.extend(layout.plane_constants(names.planes));
+            }
+        }
+        let [gx, gy] = fold(n.div_ceil(WG), caps.max_groups);
+        let why = "one thread a value or word".to_owned();
+        let mut d = dispatch(self.op, self.variant, vec![], [gx, gy, 1], why)?;
+        d.constants
+            .extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
+        Ok(d)
+    }
+}
+
+/// In which pieces the cells of a type can be moved: the largest of which every plane of a cell is a multiple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// One or two whole words a cell, in one plane.
+    Word,
+    /// Planes of halves.
+    Half,
+    /// Planes of bytes.
+    Byte,
+}
+
+impl Unit {
+    pub(crate) const ALL: [Unit; 3] = [Unit::Word, Unit::Half, Unit::Byte];
+
+    /// The unit of a type.
+    pub(crate) fn of(ty: GgmlType) -> Self {
+        let planes: Vec<usize> = match Format::of(ty).filter(|f| !f.is_plain()) {
+            Some(f) => f.planes.iter().map(|p| p.n_byte).collect(),
+            None if ty.block_bytes() % 4 == 0 => return Unit::Word,
+            None => vec![ty.block_bytes()],
+        };
+        if planes.iter().all(|n| n % 2 == 0) { Unit::Half } else { Unit::Byte }
+    }
+
+    /// The word in kernel names.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Unit::Word => "word",
+            Unit::Half => "half",
+            Unit::Byte => "byte",
+        }
+    }
+
+    const fn n_byte(self) -> usize {
+        match self {
+            Unit::Word => 4,
+            Unit::Half => 2,
+            Unit::Byte => 1,
+        }
+    }
+
+    /// The variants of an operation that moves cells.
+    pub(crate) fn variants() -> Vec<Vec<(&'static str, Value)>> {
+        Unit::ALL.iter().map(|u| vec![("unit", Value::Word(u.word()))]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn slices_and_permutations_lead_to_the_same_values() {
+        let t = Tensor::new(GgmlType::F32, [4, 3, 2, 5]);
+        let s = t.slice([1, 0, 1, 2], [2, 3, 1, 2]);
+        assert_eq!(s.index([1, 2, 0, 1]), t.index([2, 2, 1, 3]));
+        let p = t.permute([1, 2, 0, 3]);
+        assert_eq!(p.ne, [2, 4, 3, 5]);
+        assert_eq!(p.index([1, 2, 0, 4]), t.index([2, 0, 1, 4]));
+        assert!(t.is_contiguous() && !s.is_contiguous() && !p.is_contiguous());
+    }
+
+    #[test]
+    fn values_that_overlap_or_leave_the_buffer_are_refused() {
+        let t = Tensor::new(GgmlType::F16, [4, 3, 2, 1]);
+        assert!(t.check_written("cpy", "y").is_ok());
+        let e = Tensor { stride: [1, 3, 12, 24], ..t }.check_written("cpy", "y").expect_err("rows overlap");
+        assert_eq!(
+            e.to_string(),
+            "cpy: y is 3, but must be strides of at least 4 for values that do not overlap"
+        );
+        let e = Tensor { offset: 1, ..t }.check("cpy", "y").expect_err("one too far");
+        assert_eq!(e.to_string(), "cpy: y is 24, but must be within a buffer of 24 values");
+        let e = Tensor::new(GgmlType::Q8_0, [40, 1, 1, 1]).check("cpy", "y").expect_err("a part of a block");
+        assert_eq!(e.to_string(), "cpy: y is 40, but must be made of whole blocks of 32");
+    }
+
+    proptest! {
+        /// What the kernel does with `d` and `m` to find out which value a place in the buffer holds.
+        #[test]
+        fn places_lead_back_to_coordinates(ne in [1u32..5, 1u32..5, 1u32..5, 1u32..5], pad in [0u32..3, 0u32..3, 0u32..3], axes in Just([0, 1, 2, 3]).prop_shuffle()) {
+            let outer = [ne[0] + pad[0], ne[1] + pad[1], ne[2] + pad[2], ne[3]];
+            let t = Tensor::new(GgmlType::F16, outer).slice([pad[0], 0, pad[2] / 2, 0], ne).permute(axes);
+            let (div, modulus) = t.moduli();
+            let mut held = vec![None; t.n_alloc as usize];
+            for i in 0..t.n_elem() {
+                held[t.index(t.coords(i))] = Some(t.coords(i));
+            }
+            for (at, want) in held.iter().enumerate() {
+                let o = (at as u32).wrapping_sub(t.offset);
+                let c: [u32; 4] = std::array::from_fn(|k| o % modulus[k] / div[k]);
+                let back = (0..4).map(|k| c[k].wrapping_mul(t.stride[k])).fold(0u32, u32::wrapping_add);
+                let inside = (0..4).all(|k| c[k] < t.ne[k]) && back == o && at as u32 >= t.offset;
+                prop_assert_eq!(inside.then_some(c), *want);
+            }
+        }
+    }
+}
