@@ -77,6 +77,7 @@ pub static OPS: &[Op] = &[
     ops::moe_reduce::OP,
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
+    ops::mul_mat::ID,
     ops::mul_mat_vec::OP,
     ops::pool::OP,
     ops::rms_norm::OP,

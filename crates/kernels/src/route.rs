@@ -71,12 +71,14 @@ pub struct Experts {
     pub first: u32,
     /// Rows of each.
     pub n_row: u32,
+    /// Rows from one to the next, at least as many.
+    pub stride: u32,
 }
 
 impl Experts {
     /// Experts in a matrix of so many rows.
     pub fn count(&self, n_row: u32) -> u32 {
-        n_row / self.n_row.max(1)
+        n_row / self.stride.max(1)
     }
 }
 

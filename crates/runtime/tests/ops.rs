@@ -1,6 +1,6 @@
 //! Every case of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
-//! `CHASKI_OP` names operations to run alone, separated by commas. Grids of many cases are sampled, the same ones each time, unless
+//! `CHASKI_OP` names operations to run alone, separated by commas, `CHASKI_CASE` a part of the labels of their cases. Grids of many cases are sampled, the same ones each time, unless
 //! `CHASKI_TEST_FULL` is set; `CHASKI_TEST_SEED` chooses other random shapes.
 #![allow(clippy::print_stdout, reason = "a test reports what it covered")]
 
@@ -61,6 +61,7 @@ fn run(checked: bool) -> Seen {
     let mut seen = Seen::default();
     // Some operations alone while working on them.
     let only = std::env::var("CHASKI_OP").ok();
+    let part = std::env::var("CHASKI_CASE").ok();
     // What ran already: kernels without team reductions are the same in each feature set.
     let mut done = HashSet::new();
     for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
@@ -77,7 +78,8 @@ fn run(checked: bool) -> Seen {
         let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name));
         for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
             let mut worst = 0.0f64;
-            for case in (op.cases)() {
+            let named = |c: &Case| part.as_ref().is_none_or(|p| c.label.contains(p.as_str()));
+            for case in (op.cases)().into_iter().filter(named) {
                 check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
             }
             let Some(grid) = &op.grid else {
@@ -86,7 +88,8 @@ fn run(checked: bool) -> Seen {
             };
             let all = expand(grid.text).expect("a grid that a test of the kernels has read");
             let n_all = all.len();
-            let sample = sample(all);
+            let mut sample = sample(all);
+            sample.retain(|p| part.as_ref().is_none_or(|part| p.text.contains(part.as_str())));
             seen.grids.insert(op.name, (sample.len(), n_all));
             for params in sample {
                 match (grid.case)(&params) {

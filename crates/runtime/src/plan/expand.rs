@@ -264,7 +264,8 @@ impl Expander<'_> {
     fn body(&mut self, body: &[Fused], head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
         let mut last = vec![0; self.graph.widths.len()];
-        self.half = self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k)).collect();
+        self.half =
+            self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col)).collect();
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
             s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| self.half[v.0] = false);
@@ -551,6 +552,7 @@ impl Expander<'_> {
                         w: whole,
                         w2: None,
                         experts: None,
+                        columns: None,
                         norm: eps,
                         affine,
                         epilogue,
@@ -563,6 +565,7 @@ impl Expander<'_> {
                     let call = MulMat {
                         w: whole,
                         experts: None,
+                        act: self.config.inputs,
                         add,
                         affine,
                         f16_tiles: self.config.f16_tiles,
@@ -575,7 +578,8 @@ impl Expander<'_> {
                     };
                     bind.push(("step", Slot::Step));
                     let (dispatch, tile) = call.dispatch(self.caps)?;
-                    self.push(dispatch, bind, Columns::XTiles(tile), name, n_byte).col(moved, n_flop);
+                    let columns = tile.map_or(Columns::Fixed, Columns::XTiles);
+                    self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                 }
             }
         }
@@ -620,6 +624,7 @@ impl Expander<'_> {
                 w: g.matrix(&g.shards[0]),
                 w2: None,
                 experts: None,
+                columns: None,
                 norm: norm.map(|n| n.eps),
                 affine,
                 epilogue: Epilogue::Glu(act),
@@ -683,6 +688,7 @@ impl Expander<'_> {
                     w: g.matrix(&g.shards[0]),
                     w2: g2.map(|g| g.matrix(&g.shards[0])),
                     experts: None,
+                    columns: None,
                     norm: norm.map(|n| n.eps),
                     affine,
                     epilogue: Epilogue::RopeKv(cells),

@@ -214,7 +214,7 @@ impl Expander<'_> {
             let g = &self.groups.groups[group];
             let sh = &g.shards[shard];
             let (w, n_row) = (g.matrix(sh), g.expert_rows());
-            let experts = Experts { route, first: sh.row0 / n_row, n_row };
+            let experts = Experts { route, first: sh.row0 / n_row, n_row, stride: n_row };
             let n_byte = g.layout(sh).n_byte;
             let bind = vec![
                 ("w", Slot::Weights { group, shard }),
@@ -242,6 +242,7 @@ impl Expander<'_> {
                     w,
                     w2: None,
                     experts: Some(MatVecExperts { experts, ldx: if per_slot { ld(x.k) } else { 0 }, slots }),
+                    columns: None,
                     norm: norm.map(|n| n.eps),
                     affine,
                     epilogue,
@@ -258,6 +259,7 @@ impl Expander<'_> {
                 w,
                 experts: Some(MatExperts { experts, x: place, y_sorted: true }),
                 add: false,
+                act: None,
                 affine,
                 f16_tiles: self.config.f16_tiles,
                 ldx: ld(x.k),

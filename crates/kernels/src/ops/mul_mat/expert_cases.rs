@@ -1,14 +1,19 @@
 //! Cases of products by experts over many columns.
 
+use std::collections::HashMap;
+
 use half::f16;
 
 use super::{MatExperts, MulMat, Place};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::format::{FORMATS, Format, Matrix};
+use crate::grid::{GridError, Params};
 use crate::ops::expert_lists::cases::{random_route, sorted_route};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
+use crate::ops::mul_mat_vec::cases::limit;
 use crate::ops::mul_mat_vec::reference::dot;
+use crate::ops::mul_mat_vec::{Act, Epilogue, MatVecExperts, MulMatVec, Slots};
 use crate::route::{Experts, Route};
 
 /// What a case asks for beside the format.
@@ -19,6 +24,8 @@ struct Shape {
     /// First expert that w holds, and how many.
     held: (u32, u32),
     m: u32,
+    /// Rows from expert to expert.
+    stride: u32,
     n: u32,
     k: u32,
     x: Place,
@@ -29,6 +36,10 @@ struct Shape {
     tile: u32,
     /// Columns choose evenly among the experts.
     even: bool,
+    /// One column, by the kernel for that.
+    by_column: bool,
+    /// Size of the values of x.
+    amax: f32,
 }
 
 impl Shape {
@@ -38,6 +49,7 @@ impl Shape {
             n_used,
             held: (0, n_expert),
             m,
+            stride: m,
             n,
             k,
             x: Place::Shared,
@@ -47,6 +59,8 @@ impl Shape {
             x_f16: false,
             tile: 64,
             even: true,
+            by_column: false,
+            amax: 1.0,
         }
     }
 }
@@ -90,14 +104,34 @@ pub(super) fn coop_cases() -> Vec<Case> {
     out
 }
 
+/// A case of ggml's.
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let ty = p.ty("type_a")?;
+    let f = Format::of(ty).ok_or(GridError::Format(ty.name()))?;
+    let (m, n, m_v) = (p.num("m")?, p.num("n")?, p.num::<u32>("m_v")?);
+    let shape = Shape {
+        x: if p.flag("b")? { Place::Shared } else { Place::Pair },
+        stride: if m_v == 0 { m } else { m_v },
+        amax: p.num("amax")?,
+        by_column: n == 1,
+        ..Shape::new(p.num("n_mats")?, p.num("n_used")?, m, n, p.num("k")?)
+    };
+    Ok(shape.case(f))
+}
+
 impl Shape {
     fn case(self, f: &'static Format) -> Case {
         let Shape { n_expert, n_used, m, n, k, .. } = self;
         let (mu, ku) = (m as usize, k as usize);
         let (first, n_held) = self.held;
-        let blocks = table(f, (n_held * m) as usize, ku, 3);
-        let rows: Vec<Vec<f32>> =
-            (0..(n_held * m) as usize).map(|r| get_rows::reference::row(f.ty, &blocks, ku, r)).collect();
+        let stride = self.stride;
+        let blocks = table(f, (n_held * stride) as usize, ku, 3);
+        // Rows of the experts that are used.
+        let mut rows: HashMap<u32, Vec<Vec<f32>>> = HashMap::new();
+        let expert = |id: u32| {
+            let first = ((id - first) * stride) as usize;
+            (0..mu).map(|r| get_rows::reference::row(f.ty, &blocks, ku, first + r)).collect()
+        };
         // A few columns are free.
         let route = Route { n_expert, n_used, n_col: n + 3, tile: self.tile };
         let ids = random_route(&route, n, self.even);
@@ -106,13 +140,15 @@ impl Shape {
         let (ldx, ldy, y0) = (k.next_multiple_of(8) + 8, m.next_multiple_of(4) + 4, 4u32);
         let n_x = if self.x == Place::Shared { n } else { n * n_used };
         let mut x = random_values(5, ldx as usize * n_x.max(1) as usize);
+        x.iter_mut().for_each(|v| *v *= self.amax);
         if self.x_f16 {
             x.iter_mut().for_each(|v| *v = f16::from_f32(*v).to_f32());
         }
         x.chunks_exact_mut(ldx as usize).for_each(|c| c[ku..].fill(f32::NAN));
         let y = random_values(6, (ldy * (n * n_used).max(1) + y0) as usize);
         let mut aux = vec![0.0; 5];
-        aux.extend(random_values(7, 2 * (n_expert * m) as usize));
+        aux.extend(random_values(7, (2 * n_expert * stride + 3) as usize));
+        aux.resize(aux.len().next_multiple_of(4), 0.0);
         let mut values = y.clone();
         for (pair, id) in ids.iter().enumerate() {
             if *id < first || *id >= first + n_held {
@@ -124,21 +160,22 @@ impl Shape {
                 Place::Sorted => place(pair),
             };
             let out = if self.y_sorted { place(pair) } else { pair };
-            for r in 0..mu {
-                let row = &rows[(id - first) as usize * mu + r];
+            let rows = rows.entry(*id).or_insert_with(|| expert(*id));
+            for (r, row) in rows.iter().enumerate() {
                 let mut v = dot(row, &x[col * ldx as usize..][..ku]) as f32;
                 if self.affine {
-                    let at = 5 + 2 * (*id as usize * mu + r);
+                    let at = 5 + 2 * ((id * stride) as usize + r);
                     v = v * aux[at] + aux[at + 1];
                 }
                 values[out * ldy as usize + y0 as usize + r] = v;
             }
         }
-        let w = Matrix { format: f, n_row: n_held * m, n_col: k };
-        let experts = Experts { route, first, n_row: m };
+        let w = Matrix { format: f, n_row: n_held * stride, n_col: k };
+        let experts = Experts { route, first, n_row: m, stride };
         let call = MulMat {
             w,
             experts: Some(MatExperts { experts, x: self.x, y_sorted: self.y_sorted }),
+            act: None,
             add: false,
             affine: self.affine.then_some(5),
             f16_tiles: self.f16_tiles,
@@ -155,11 +192,31 @@ impl Shape {
         } else {
             CaseBuffer::input("x", &x)
         };
-        let max_nmse = if self.f16_tiles { 1e-6 } else { 1e-9 };
+        let max_nmse = if self.f16_tiles { 1e-6 } else { limit(f) };
         let n_tile = route.tiles_of(n * n_used);
+        let one = MulMatVec {
+            w,
+            w2: None,
+            experts: Some(MatVecExperts {
+                experts,
+                ldx: if self.x == Place::Shared { 0 } else { ldx },
+                slots: Slots::Each { ldy },
+            }),
+            columns: None,
+            norm: None,
+            affine: self.affine.then_some(5),
+            epilogue: Epilogue::Store,
+            y0,
+            act: Some(Act::F32),
+            tune: None,
+        };
+        let by_column = self.by_column;
         Case::new(
             format!("{} {self:?}", f.name),
             move |caps| {
+                if by_column {
+                    return one.dispatch(caps);
+                }
                 let (mut dispatch, _) = call.dispatch(caps)?;
                 // As a plan does for the columns that there are.
                 dispatch.grid[0] = n_tile;

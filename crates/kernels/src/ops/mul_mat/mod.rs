@@ -6,7 +6,9 @@ mod expert_cases;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
+use crate::grid::Grid;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
 
 /// The same product by cooperative matrices; a row of its own, since it is a template of its own.
@@ -65,18 +67,36 @@ pub const OP: Op = Op {
         let mut out = Vec::new();
         for f in FORMATS {
             for tile in ["f32", "f16"] {
-                for ids in ["none", "each"] {
-                    let values = [("a", f.name), ("tile", tile), ("ids", ids)];
-                    out.push(values.map(|(n, v)| (n, Value::Word(v))).to_vec());
-                }
+                out.push(tile_variant(f, tile, "none"));
             }
         }
         out
     },
-    cases: || cases::cases().into_iter().chain(expert_cases::cases()).collect(),
-    ggml: &["MUL_MAT", "MUL_MAT_ID"],
+    cases: cases::cases,
+    ggml: &["MUL_MAT"],
     grid: None,
 };
+
+/// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
+pub const ID: Op = Op {
+    name: "mul_mat_id",
+    template: include_str!("mul_mat.wgsl.jinja"),
+    variants: || {
+        let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
+        FORMATS.iter().flat_map(both).collect()
+    },
+    cases: expert_cases::cases,
+    ggml: &["MUL_MAT_ID"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: expert_cases::of, random: None }),
+};
+
+fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
+    [("a", f.name), ("tile", tile), ("ids", ids)].map(|(n, v)| (n, Value::Word(v))).to_vec()
+}
+
+/// Columns up to which teams of `mul_mat_vec` take the place of tiles, also where there are cooperative matrices: they
+/// read as many weights and stage none. Not measured against narrow tiles yet.
+const FEW: u32 = Columns::MAX;
 
 /// Rows and columns of a workgroup's register tile.
 const SIDE: u32 = 64;
@@ -117,7 +137,7 @@ impl MatExperts {
         vec![
             ("E0", e.first.into()),
             ("N_E", e.count(n_row).into()),
-            ("E_ROWS", e.n_row.into()),
+            ("E_ROWS", e.stride.into()),
             ("TILES", r.tiles_at().into()),
             ("PAIRS", r.pairs_at().into()),
             ("X_SORTED", flag(self.x == Place::Sorted)),
@@ -134,6 +154,8 @@ pub struct MulMat {
     pub w: Matrix,
     /// The matrix holds experts, and columns are pairs of a column and a slot.
     pub experts: Option<MatExperts>,
+    /// How a few columns are multiplied; `None` leaves it to the tuning.
+    pub act: Option<Act>,
     /// y += r rather than y = r; not by experts.
     pub add: bool,
     /// Word of `aux` where a (scale, bias) for each row begins.
@@ -155,11 +177,12 @@ pub struct MulMat {
 }
 
 impl MulMat {
-    /// The kernel, its grid, and how many columns of y a step of the grid along x makes.
+    /// The kernel, its grid, and how many columns of y a step of the grid along x makes; `None`: the grid does not change
+    /// with the columns.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
-    pub fn dispatch(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
+    pub fn dispatch(&self, caps: &Caps) -> Result<(Dispatch, Option<u32>), DispatchError> {
         if let Some(e) = &self.experts {
             let r = e.experts.route;
             if EXPERT_TILES.iter().all(|(_, bn)| *bn != r.tile) || self.add {
@@ -172,8 +195,30 @@ impl MulMat {
                 });
             }
         }
-        let coop = Self::takes_f16(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
-        if coop { self.coop(caps) } else { self.tiles(caps) }
+        let few = self.n_col <= FEW && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
+        if few && self.experts.is_none() {
+            return Ok((self.few(caps)?, None));
+        }
+        let coop = Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
+        let (dispatch, tile) = if coop { self.coop(caps)? } else { self.tiles(caps)? };
+        Ok((dispatch, Some(tile)))
+    }
+
+    /// Teams that read weights once for all columns.
+    fn few(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let call = MulMatVec {
+            w: self.w,
+            w2: None,
+            experts: None,
+            columns: Some(Columns { n_col: self.n_col, ldx: self.ldx, ldy: self.ldy }),
+            norm: None,
+            affine: self.affine,
+            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
+            y0: self.y0,
+            act: self.act,
+            tune: None,
+        };
+        call.dispatch(caps)
     }
 
     /// Rows of the product: all, or those of an expert.
@@ -190,10 +235,14 @@ impl MulMat {
         if self.experts.is_some() { "each" } else { "none" }
     }
 
-    /// Whether cooperative matrices do products over `k` values, in columns that begin on 16 bytes. They round x to
-    /// f16, so they take it in that form too.
-    pub fn takes_f16(caps: &Caps, k: u32) -> bool {
+    /// Whether cooperative matrices can do products over `k` values, in columns that begin on 16 bytes.
+    fn can_coop(caps: &Caps, k: u32) -> bool {
         caps.coop && k % 64 == 0
+    }
+
+    /// Whether they do for `n_col` columns. They round x to f16, so they take it in that form too.
+    pub fn takes_f16(caps: &Caps, k: u32, n_col: u32) -> bool {
+        n_col > FEW && Self::can_coop(caps, k)
     }
 
     /// The tile of cooperative matrices for this shape.
@@ -274,6 +323,7 @@ impl MulMat {
         let grid = [self.n_tile(SIDE), self.n_row().div_ceil(SIDE), 1];
         let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
         let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
-        Ok((dispatch(OP.name, &values, constants, grid, why)?, SIDE))
+        let op = if self.experts.is_some() { ID.name } else { OP.name };
+        Ok((dispatch(op, &values, constants, grid, why)?, SIDE))
     }
 }

@@ -14,7 +14,7 @@ const PLAIN: f64 = 1e-9;
 /// Integers come with 1024 added (`shared/bytes.wgsl.jinja`), which costs ten bits of the sums; ggml allows 5e-4.
 const SCALED: f64 = 3e-7;
 
-pub(super) fn limit(f: &Format) -> f64 {
+pub(crate) fn limit(f: &Format) -> f64 {
     if f.run == 0 { PLAIN } else { SCALED }
 }
 

@@ -172,7 +172,7 @@ impl Shape {
         }
         let w = Matrix { format: f, n_row: n_held * n_row, n_col: k };
         let slots = if self.sum { Slots::Sum } else { Slots::Each { ldy: ldy as u32 } };
-        let experts = Experts { route, first, n_row };
+        let experts = Experts { route, first, n_row, stride: n_row };
         let call = MulMatVec {
             w,
             w2: None,

@@ -1,6 +1,6 @@
 //! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
 
-mod cases;
+pub(crate) mod cases;
 mod column_cases;
 mod expert_cases;
 pub mod reference;
@@ -458,15 +458,15 @@ impl MulMatVec {
             let expected = format!("{row}, or without a sum over slots a multiple of 4");
             return wrong("values from slot to slot of x", expected, e.ldx);
         }
-        if self.w.n_row % e.experts.n_row.max(1) != 0 {
-            let expected = format!("a multiple of the {} of an expert", e.experts.n_row);
+        if self.w.n_row % e.experts.stride.max(1) != 0 || e.experts.stride < e.experts.n_row {
+            let expected = format!("a multiple of the {} of an expert", e.experts.stride);
             return wrong("rows of a matrix of experts", expected, self.w.n_row);
         }
         let route = e.experts.route;
         Ok(vec![
             ("E0", e.experts.first.into()),
             ("N_E", e.experts.count(self.w.n_row).into()),
-            ("E_ROWS", e.experts.n_row.into()),
+            ("E_ROWS", e.experts.stride.into()),
             ("USED", route.n_used.into()),
             ("W0", route.weights_at().into()),
             ("KX", self.w.n_col.into()),
