@@ -33,6 +33,8 @@ pub enum Expected {
     },
     /// Words, bit by bit.
     Words(Vec<u32>),
+    /// Runs of so many words, each as it says.
+    Runs(Vec<(usize, Expected)>),
     /// All bytes, bit by bit.
     Bytes(Vec<u8>),
     /// The values of a tensor in ggml's order; all other bytes as they were.

@@ -127,9 +127,12 @@ impl MulMatVec {
         let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
         ProductClass {
             format: format!("{}{second}", self.w.format.name),
-            epilogue: self.epilogue.word().to_owned(),
-            n_row: self.w.n_row + self.w2.map_or(0, |w| w.n_row),
-            n_col: self.w.n_col,
+            epilogue: match self.experts {
+                None => self.epilogue.word().to_owned(),
+                Some(_) => format!("{} by experts", self.epilogue.word()),
+            },
+            n_row: self.n_row(),
+            n_col: self.n_col(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::topk_moe::{Gate, Routing};
 use chaski_runtime::graph::{Op, ValueId};
 
 use crate::arch::Builder;
@@ -60,4 +61,45 @@ pub(crate) fn feed_forward(
     let (gate, up) = (b.mul(x, gate), b.mul(x, up)); // [n_ff] each
     let h = b.push(Op::Glu { gate, up, act }, n_ff);
     Ok(b.mul(h, down)) // [n_embd]
+}
+
+/// The routing of most families: a softmax over all experts, the weights of the chosen divided by their sum.
+pub(crate) fn softmax_routing(b: &Builder<'_>) -> Routing {
+    let c = b.config;
+    Routing {
+        gate: Gate::Softmax,
+        n_expert: c.n_expert,
+        n_used: c.n_expert_used,
+        n_group: 1,
+        n_group_used: 1,
+        norm: Some(Routing::CLAMP),
+        scale: 1.0,
+    }
+}
+
+/// Feed-forward part of experts that are `n_ff` wide: each token goes through those that `routing` chooses by the
+/// router `ffn_gate_inp`, with `exp_probs_b` for choosing if the file has it.
+///
+/// # Errors
+/// [`ModelError::NoTensor`], [`ModelError::Shape`].
+pub(crate) fn experts(
+    b: &mut Builder<'_>,
+    block: &str,
+    n_ff: u32,
+    act: Act,
+    routing: Routing,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
+    let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
+    let router = b.linear(&format!("{block}.ffn_gate_inp"), n_expert, n_embd)?;
+    let bias = format!("{block}.exp_probs_b.bias");
+    let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
+    let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
+    let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
+    let logits = b.mul(x, router); // [n_expert]
+    let route = b.route(logits, bias, routing); // [n_used, 2]
+    let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
+    let h = b.push(Op::Glu { gate, up, act }, n_ff);
+    let y = b.mul_id(h, route, down); // [n_used, n_embd]
+    Ok(b.push(Op::MoeReduce { x: y, route }, n_embd))
 }

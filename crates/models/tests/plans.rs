@@ -132,6 +132,11 @@ const SHAPES: &[Shape] = &[
 
 impl Shape {
     fn graph(&self, n_ctx: u32) -> Graph {
+        self.graph_of(n_ctx, None)
+    }
+
+    /// The graph with a feed-forward part of so many experts, of which a token uses so many.
+    fn graph_of(&self, n_ctx: u32, experts: Option<(u32, u32)>) -> Graph {
         let mut w = GgufWriter::new();
         let n = |v: u32| OwnedValue::from(v);
         let keys = [
@@ -149,6 +154,11 @@ impl Shape {
         ];
         for (key, value) in keys {
             w.set(key, value).expect("metadata");
+        }
+        for (key, value) in
+            [("expert_count", experts.map(|e| e.0)), ("expert_used_count", experts.map(|e| e.1))]
+        {
+            w.set(&format!("llama.{key}"), n(value.unwrap_or(0))).expect("metadata");
         }
         let [table, most, some, head] = self.types;
         let (e, q, kv, f) = (self.n_embd, self.n_head * self.d, self.n_kv * self.d, self.n_ff);
@@ -171,9 +181,16 @@ impl Shape {
             tensor(&name("attn_v"), &[e, kv], some);
             tensor(&name("attn_output"), &[q, e], most);
             tensor(&name("ffn_norm"), &[e], Some(F32));
-            tensor(&name("ffn_gate"), &[e, f], most);
-            tensor(&name("ffn_up"), &[e, f], most);
-            tensor(&name("ffn_down"), &[f, e], some);
+            let Some((n_expert, _)) = experts else {
+                tensor(&name("ffn_gate"), &[e, f], most);
+                tensor(&name("ffn_up"), &[e, f], most);
+                tensor(&name("ffn_down"), &[f, e], some);
+                continue;
+            };
+            tensor(&name("ffn_gate_inp"), &[e, n_expert], Some(F32));
+            tensor(&name("ffn_gate_exps"), &[e, f, n_expert], most);
+            tensor(&name("ffn_up_exps"), &[e, f, n_expert], most);
+            tensor(&name("ffn_down_exps"), &[f, e, n_expert], some);
         }
         let mut head = Vec::new();
         drop(w.begin(&mut head).expect("a head"));
@@ -231,7 +248,11 @@ struct Made {
 }
 
 fn make(shape: &Shape, caps: &Caps, config: &PlanConfig) -> Made {
-    let graph = shape.graph(config.n_ctx);
+    make_of(shape, None, caps, config)
+}
+
+fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &PlanConfig) -> Made {
+    let graph = shape.graph_of(config.n_ctx, experts);
     let steps = fuse(&graph).expect("steps");
     let mut groups = Groups::new(&graph, &steps, caps).expect("groups");
     let segments =
@@ -252,6 +273,12 @@ fn kind(s: &Fused) -> &'static str {
         Fused::Qkv { norm: None, .. } => "qkv",
         Fused::Qkv { norm: Some(_), .. } => "norm+qkv",
         Fused::Attention { .. } => "attention",
+        Fused::Topk { .. } => "route",
+        Fused::GatedId { norm: None, .. } => "gated by experts",
+        Fused::GatedId { norm: Some(_), .. } => "norm+gated by experts",
+        Fused::ProjectId { .. } => "project by experts",
+        Fused::ReduceId { add: false, .. } => "project+sum of experts",
+        Fused::ReduceId { add: true, .. } => "project+sum of experts+add",
         Fused::Add { .. } => "add",
         Fused::Scale { .. } => "scale",
     }
@@ -435,7 +462,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                         let (row0, n) = (constant(p, "ROW0"), constant(p, "ROWS"));
                         table.push((row0.expect("ROW0"), n.expect("ROWS")));
                     }
-                    "mul_mat_vec" | "mul_mat" | "mul_mat_coop" => {
+                    "mul_mat_vec" | "mul_mat" | "mul_mat_coop" | "mul_mat_id" => {
                         for s in [shard("w"), shard("w2")].into_iter().flatten() {
                             *products.entry(s).or_default() += 1;
                         }
@@ -559,43 +586,46 @@ fn work_counts_every_weight_once_and_every_key() {
 
 #[test]
 fn dispatches_stay_within_the_device() {
-    every_case(|case, caps, config, made| {
-        let s = &made.segments;
-        let mut all = runs(s, config);
-        all.push(("adjust", s.adjust.iter().collect(), 1));
-        all.push(("argmax", s.argmax.iter().collect(), 1));
-        all.push(("sample", s.sample.iter().collect(), 1));
-        for words in s.act_words.iter().chain([&s.logits_words]) {
-            assert!(words * 4 <= caps.max_binding_bytes, "{case}: {words} words");
-        }
-        for (what, run, n_col) in all {
-            for p in run {
-                let k = p.dispatch.kernel;
-                let case = format!("{case}, {what}, {}", k.name);
-                assert!(!k.needs_subgroup || caps.subgroup.is_some(), "{case} needs subgroups");
-                assert!(!k.needs_f16 || caps.f16, "{case} needs f16");
-                assert!(!k.needs_coop || caps.coop, "{case} needs cooperative matrices");
-                let grid = p.grid(n_col);
-                assert!(grid.iter().all(|n| (1..=caps.max_groups).contains(n)), "{case}: grid {grid:?}");
-                let mut wanted: Vec<&str> = k.bindings.iter().map(|b| b.name).collect();
-                let mut given: Vec<&str> = p.bind.iter().map(|b| b.0).collect();
-                wanted.sort_unstable();
-                given.sort_unstable();
-                assert_eq!(given, wanted, "{case}: bindings");
-                for (name, value) in &p.dispatch.constants {
-                    assert!(k.has_override(name), "{case} has no constant {name}");
-                    assert!(value.is_finite(), "{case}: {name} is {value}");
-                }
-                let acts = p.bind.iter().filter_map(|(_, s)| match s {
-                    Slot::Act(i) => Some(*i),
-                    _ => None,
-                });
-                for i in acts {
-                    assert!(i < s.act_words.len(), "{case}: activation {i} of {}", s.act_words.len());
-                }
+    every_case(check_device);
+}
+
+/// Grids, bindings, constants and buffers of all that can run.
+fn check_device(case: &str, caps: &Caps, config: &PlanConfig, made: &Made) {
+    let s = &made.segments;
+    let mut all = runs(s, config);
+    all.push(("adjust", s.adjust.iter().collect(), 1));
+    all.push(("argmax", s.argmax.iter().collect(), 1));
+    all.push(("sample", s.sample.iter().collect(), 1));
+    for words in s.act_words.iter().chain([&s.logits_words]) {
+        assert!(words * 4 <= caps.max_binding_bytes, "{case}: {words} words");
+    }
+    for (what, run, n_col) in all {
+        for p in run {
+            let k = p.dispatch.kernel;
+            let case = format!("{case}, {what}, {}", k.name);
+            assert!(!k.needs_subgroup || caps.subgroup.is_some(), "{case} needs subgroups");
+            assert!(!k.needs_f16 || caps.f16, "{case} needs f16");
+            assert!(!k.needs_coop || caps.coop, "{case} needs cooperative matrices");
+            let grid = p.grid(n_col);
+            assert!(grid.iter().all(|n| (1..=caps.max_groups).contains(n)), "{case}: grid {grid:?}");
+            let mut wanted: Vec<&str> = k.bindings.iter().map(|b| b.name).collect();
+            let mut given: Vec<&str> = p.bind.iter().map(|b| b.0).collect();
+            wanted.sort_unstable();
+            given.sort_unstable();
+            assert_eq!(given, wanted, "{case}: bindings");
+            for (name, value) in &p.dispatch.constants {
+                assert!(k.has_override(name), "{case} has no constant {name}");
+                assert!(value.is_finite(), "{case}: {name} is {value}");
+            }
+            let acts = p.bind.iter().filter_map(|(_, s)| match s {
+                Slot::Act(i) => Some(*i),
+                _ => None,
+            });
+            for i in acts {
+                assert!(i < s.act_words.len(), "{case}: activation {i} of {}", s.act_words.len());
             }
         }
-    });
+    }
 }
 
 #[test]
@@ -606,4 +636,105 @@ fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
     let steps = fuse(&graph).expect("steps");
     let e = Groups::new(&graph, &steps, &caps).expect_err("rows of 8192 bytes in bindings of 4096");
     assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
+}
+
+/// Experts of a Mixtral in small, of a model of many small ones, and a width that is no multiple of four.
+const EXPERTS: [(usize, (u32, u32)); 3] = [(0, (8, 2)), (4, (128, 8)), (5, (5, 3))];
+
+/// Bindings that hold everything, or some of the experts, and chunks whose activations fit.
+fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made)) {
+    for (shape, experts) in EXPERTS.map(|(i, e)| (&SHAPES[i], e)) {
+        for (device, caps) in devices() {
+            // A share of gate and up of an expert is 2 * n_ff rows.
+            let row = shape.types[1].and_then(|t| t.row_bytes(shape.n_embd.into())).expect("a row");
+            let share = 2 * u64::from(shape.n_ff) * row;
+            for (max_binding_bytes, max_col) in
+                [(u64::from(u32::MAX), 512), (u64::from(u32::MAX), 8), (2 * share + 4096, 8), (share - 1, 8)]
+            {
+                let caps = Caps { max_binding_bytes: max_binding_bytes.max(1 << 18), ..caps.clone() };
+                let config = PlanConfig { max_col, ..config(64) };
+                let made = make_of(shape, Some(experts), &caps, &config);
+                let case = format!(
+                    "{} with {experts:?} experts, {device}, bindings of {max_binding_bytes}, {max_col} columns",
+                    shape.name
+                );
+                check(&case, shape, &caps, &config, &made);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
+    every_mixture(|case, shape, caps, _, made| {
+        let found: Vec<&str> = made.steps.iter().map(kind).collect();
+        let mut expected = vec!["embed"];
+        let layer = [
+            "norm+qkv",
+            "attention",
+            "project+add",
+            "norm+project",
+            "route",
+            "norm+gated by experts",
+            "project+sum of experts+add",
+        ];
+        (0..shape.n_layer).for_each(|_| expected.extend(layer));
+        expected.push("norm+project");
+        assert_eq!(found, expected, "{case}");
+        if caps.max_binding_bytes < u64::from(u32::MAX) {
+            return;
+        }
+        for p in &made.segments.decode {
+            let parts: Vec<&str> = p.body.iter().map(|d| d.part).collect();
+            let layer = ["qkv", "attention", "project", "project", "route", "gate_up", "project"];
+            let mut expected = vec!["embed"];
+            (0..shape.n_layer).for_each(|_| expected.extend(layer));
+            assert_eq!(parts, expected, "{case}");
+        }
+        // One norm of many columns for all that reads it: two a layer, and one before the logits.
+        let norms = made.segments.prefill.iter().filter(|p| p.part == "norm").count();
+        assert_eq!(norms, 2 * shape.n_layer as usize, "{case}");
+    });
+}
+
+#[test]
+fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
+    let (mut n_split, mut n_apart) = (0, 0);
+    every_mixture(|case, _, caps, config, made| {
+        check_device(case, caps, config, made);
+        for g in made.groups.groups.iter().filter(|g| g.n_expert > 1) {
+            let share: u32 = g.members.iter().map(|(id, _)| made.graph.weights[id.0].expert_rows()).sum();
+            assert_eq!(share * g.n_expert, g.n_row, "{case}");
+            let mut at = 0;
+            for s in &g.shards {
+                assert_eq!((s.row0, s.n_row % share), (at, 0), "{case}: whole experts");
+                assert!(g.layout(s).n_byte <= caps.max_binding_bytes, "{case}");
+                at += s.n_row;
+            }
+            assert_eq!(at, g.n_row, "{case}");
+            n_split += usize::from(g.shards.len() > 1);
+            let name = &made.graph.weights[g.members[0].0.0].name;
+            n_apart += usize::from(g.members.len() == 1 && name.contains("gate_exps"));
+        }
+        for (what, run, _) in runs(&made.segments, config) {
+            let mut read: BTreeMap<(usize, usize), u32> = BTreeMap::new();
+            for p in run.iter().filter(|p| op(p).starts_with("mul_mat")) {
+                let Some(Slot::Weights { group, shard }) = bound(p, "w") else {
+                    panic!("{case}: no weights")
+                };
+                *read.entry((group, shard)).or_default() += 1;
+            }
+            for (i, g) in made.groups.groups.iter().enumerate().filter(|(_, g)| g.n_expert > 1) {
+                for shard in 0..g.shards.len() {
+                    assert_eq!(
+                        read.get(&(i, shard)),
+                        Some(&1),
+                        "{case}, {what}: buffer {shard} of group {i}"
+                    );
+                }
+            }
+        }
+    });
+    assert!(n_split > 10, "{n_split} groups were split");
+    assert!(n_apart > 10, "{n_apart} gates lie apart from their ups");
 }

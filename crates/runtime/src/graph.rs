@@ -5,6 +5,7 @@
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
 
@@ -25,13 +26,27 @@ pub struct Weight {
     pub ty: GgmlType,
     /// First row of the file's tensor that this weight takes; more than 0 for parts of a fused matrix.
     pub row0: u32,
-    /// Rows (outputs; 1 for a vector).
+    /// Rows (outputs; 1 for a vector), of all experts together.
     pub n_row: u32,
     /// Values a row (inputs).
     pub n_col: u32,
+    /// Matrices of experts that stand one after the other; 1 for all others.
+    pub n_expert: u32,
+    /// Rows of the file's tensor from one expert to the next: more than an expert has for parts of a fused matrix.
+    pub stride: u32,
 }
 
 impl Weight {
+    /// A whole tensor.
+    pub fn new(name: String, ty: GgmlType, n_row: u32, n_col: u32) -> Self {
+        Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, stride: n_row }
+    }
+
+    /// Rows of one expert, or all.
+    pub fn expert_rows(&self) -> u32 {
+        self.n_row / self.n_expert.max(1)
+    }
+
     /// Bytes of a row in the file.
     pub fn row_bytes(&self) -> u64 {
         u64::from(self.n_col) / self.ty.block_len() as u64 * self.ty.block_bytes() as u64
@@ -42,9 +57,11 @@ impl Weight {
         u64::from(self.n_row) * self.row_bytes()
     }
 
-    /// Byte of the file's tensor at which a row begins.
+    /// Byte of the file's tensor at which a row begins. Rows follow one another within an expert.
     pub fn offset(&self, row: u32) -> u64 {
-        (u64::from(self.row0) + u64::from(row)) * self.row_bytes()
+        let (expert, row) = (row / self.expert_rows().max(1), row % self.expert_rows().max(1));
+        let before = u64::from(expert) * u64::from(self.stride);
+        (u64::from(self.row0) + before + u64::from(row)) * self.row_bytes()
     }
 }
 
@@ -121,6 +138,35 @@ pub enum Op {
         /// The other.
         b: ValueId,
     },
+    /// Which experts every column uses and with which weights, from the router's logits: a value of `n_used` slots.
+    TopkMoe {
+        /// Logits, one an expert.
+        x: ValueId,
+        /// `[n_expert]`, added for choosing only.
+        bias: Option<WeightId>,
+        /// How to choose.
+        routing: Routing,
+    },
+    /// W_e x * scale_e + bias_e for the expert e of every slot.
+    MulMatId {
+        /// Input: one for all slots, or one for each.
+        x: ValueId,
+        /// The experts of the slots.
+        route: ValueId,
+        /// `[n_expert, n_out, n_in]`
+        weight: WeightId,
+        /// `[n_expert, n_out]`
+        bias: Option<WeightId>,
+        /// `[n_expert]`
+        scale: Option<WeightId>,
+    },
+    /// The sum over the slots of x, each with its weight.
+    MoeReduce {
+        /// Input, one for each slot.
+        x: ValueId,
+        /// The weights.
+        route: ValueId,
+    },
     /// x * by.
     Scale {
         /// Input.
@@ -142,6 +188,8 @@ impl Op {
             Op::Attention { q, .. } => vec![q],
             Op::Glu { gate, up, .. } => vec![gate, up],
             Op::Add { a, b } => vec![a, b],
+            Op::TopkMoe { x, .. } => vec![x],
+            Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
         }
     }
 }
@@ -171,8 +219,10 @@ pub struct KvLayer {
 pub struct Graph {
     /// Tensors of the file.
     pub weights: Vec<Weight>,
-    /// Values a column of every value.
+    /// Values a column of every value, or of every slot of a column.
     pub widths: Vec<u32>,
+    /// Slots of every value: one for each expert that a column uses, or 0 if it is not made slot by slot.
+    pub slots: Vec<u32>,
     /// Operations in order.
     pub nodes: Vec<Node>,
     /// Layers of the KV cache.
@@ -190,15 +240,27 @@ impl Graph {
         WeightId(self.weights.len() - 1)
     }
 
-    /// Adds an operation whose result has `width` values a column.
+    /// Adds an operation whose result has `width` values a column (a slot, if it works slot by slot).
     pub fn push(&mut self, op: Op, width: u32) -> ValueId {
         let out = ValueId(self.widths.len());
+        let slots = match op {
+            Op::TopkMoe { routing, .. } => routing.n_used,
+            Op::MulMatId { route, .. } => self.slots(route),
+            Op::Glu { gate: x, .. } | Op::Add { a: x, .. } | Op::Scale { x, .. } => self.slots(x),
+            _ => 0,
+        };
         self.widths.push(width);
+        self.slots.push(slots);
         self.nodes.push(Node { op, out });
         out
     }
 
-    /// Values a column of a value.
+    /// Slots of a value, 0 if it is not made slot by slot.
+    pub fn slots(&self, v: ValueId) -> u32 {
+        self.slots[v.0]
+    }
+
+    /// Values a column of a value, or of a slot.
     pub fn width(&self, v: ValueId) -> u32 {
         self.widths[v.0]
     }

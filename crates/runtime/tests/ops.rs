@@ -89,7 +89,8 @@ fn run(checked: bool) -> Seen {
             };
             let all = expand(grid.text).expect("a grid that a test of the kernels has read");
             let n_all = all.len();
-            let sample = sample(all);
+            let mut sample = sample(all);
+            sample.retain(|p| p.text.contains(&word));
             seen.grids.insert(op.name, (sample.len(), n_all));
             for params in sample {
                 if params.size() * 4 > gpu.caps().max_binding_bytes {

@@ -1,5 +1,7 @@
 //! What all families share: the common metadata, and adding tensors and layers to a graph.
 
+use chaski_kernels::Route;
+use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::{Rope, RopePairing};
 use chaski_runtime::graph::{Graph, KvLayer, Op, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
@@ -31,6 +33,10 @@ pub struct Config {
     pub eps: f32,
     /// Rotated channels of a head.
     pub n_rot: u32,
+    /// Experts of a layer; 0 if there are none.
+    pub n_expert: u32,
+    /// Experts that a token uses.
+    pub n_expert_used: u32,
     /// Entries of the vocabulary.
     pub n_vocab: u32,
     /// Context before any scaling of the rotation, in tokens.
@@ -91,6 +97,16 @@ impl Config {
                 return Err(wrong("attention.head_count_kv", (*kv).into(), "must divide the query heads"));
             }
         }
+        let n_expert = m.opt_u32(&key("expert_count"))?.unwrap_or(0);
+        let n_expert_used = m.opt_u32(&key("expert_used_count"))?.unwrap_or(0);
+        if n_expert > Route::MAX_EXPERT {
+            let expected = format!("must be at most {}", Route::MAX_EXPERT);
+            return Err(wrong("expert_count", n_expert.into(), &expected));
+        }
+        if n_expert_used > n_expert || (n_expert > 0 && n_expert_used == 0) {
+            let expected = format!("must be 1 to the {n_expert} that there are");
+            return Err(wrong("expert_used_count", n_expert_used.into(), &expected));
+        }
         let n_ctx_train = m.u32(&key("context_length"))?;
         let n_token = m.array("tokenizer.ggml.tokens").map(|a| a.len() as u32).ok();
         let n_vocab = match m.opt_u32(&key("vocab_size"))?.or(n_token) {
@@ -108,6 +124,8 @@ impl Config {
             d_head_v,
             eps: m.opt_f32(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5),
             n_rot,
+            n_expert,
+            n_expert_used,
             n_vocab,
             n_ctx_orig: m.opt_u32(&key("rope.scaling.original_context_length"))?.unwrap_or(n_ctx_train),
             arch,
@@ -221,7 +239,7 @@ impl<'a> Builder<'a> {
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub fn vector(&mut self, name: &str, n: u32) -> Result<WeightId, ModelError> {
         let t = self.find(name, &[n.into()])?;
-        Ok(self.graph.weight(Weight { name: name.to_owned(), ty: t.ty, row0: 0, n_row: 1, n_col: n }))
+        Ok(self.graph.weight(Weight::new(name.to_owned(), t.ty, 1, n)))
     }
 
     /// A matrix of `n_out` rows of `n_in` values.
@@ -230,7 +248,7 @@ impl<'a> Builder<'a> {
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub fn matrix(&mut self, name: &str, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
         let t = self.find(name, &[n_out.into(), n_in.into()])?;
-        Ok(self.graph.weight(Weight { name: name.to_owned(), ty: t.ty, row0: 0, n_row: n_out, n_col: n_in }))
+        Ok(self.graph.weight(Weight::new(name.to_owned(), t.ty, n_out, n_in)))
     }
 
     /// `stem.weight` with its optional `stem.bias` and `stem.scale`.
@@ -265,13 +283,60 @@ impl<'a> Builder<'a> {
         let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
         let mut row0 = 0;
         Ok(rows.map(|n_row| {
-            let weight = Weight { name: fused.clone(), ty: t.ty, row0, n_row, n_col: n_in };
+            let weight = Weight { row0, ..Weight::new(fused.clone(), t.ty, n_row, n_in) };
             let weight = self.graph.weight(weight);
             // A part of the bias is a run of single values.
-            let bias =
-                bias_ty.map(|ty| self.graph.weight(Weight { name: bias.clone(), ty, row0, n_row, n_col: 1 }));
+            let part = |ty| Weight { row0, ..Weight::new(bias.clone(), ty, n_row, 1) };
+            let bias = bias_ty.map(|ty| self.graph.weight(part(ty)));
             row0 += n_row;
             Linear { weight, bias, scale: None }
+        }))
+    }
+
+    /// The matrices of all experts: `stem.weight` with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn experts(
+        &mut self,
+        stem: &str,
+        n_expert: u32,
+        n_out: u32,
+        n_in: u32,
+    ) -> Result<Linear, ModelError> {
+        let name = format!("{stem}.weight");
+        let t = self.find(&name, &[n_expert.into(), n_out.into(), n_in.into()])?;
+        let whole = Weight::new(name, t.ty, n_expert * n_out, n_in);
+        let weight = self.graph.weight(Weight { n_expert, stride: n_out, ..whole });
+        let (bias, scale) = (format!("{stem}.bias"), format!("{stem}.scale"));
+        let bias = if self.has(&bias) { Some(self.matrix(&bias, n_expert, n_out)?) } else { None };
+        let scale = if self.has(&scale) { Some(self.vector(&scale, n_expert)?) } else { None };
+        Ok(Linear { weight, bias, scale })
+    }
+
+    /// Gate and up of all experts: two tensors, or one that holds the rows of both for each expert, gate first.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn gate_up_experts(
+        &mut self,
+        block: &str,
+        n_expert: u32,
+        n_out: u32,
+        n_in: u32,
+    ) -> Result<[Linear; 2], ModelError> {
+        let fused = format!("{block}.ffn_gate_up_exps.weight");
+        if !self.has(&fused) {
+            return Ok([
+                self.experts(&format!("{block}.ffn_gate_exps"), n_expert, n_out, n_in)?,
+                self.experts(&format!("{block}.ffn_up_exps"), n_expert, n_out, n_in)?,
+            ]);
+        }
+        let t = self.find(&fused, &[n_expert.into(), u64::from(2 * n_out), n_in.into()])?;
+        Ok([0, n_out].map(|row0| {
+            let part = Weight::new(fused.clone(), t.ty, n_expert * n_out, n_in);
+            let weight = self.graph.weight(Weight { row0, n_expert, stride: 2 * n_out, ..part });
+            Linear { weight, bias: None, scale: None }
         }))
     }
 
@@ -290,6 +355,19 @@ impl<'a> Builder<'a> {
     pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
         let width = self.graph.weights[l.weight.0].n_row;
         self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width)
+    }
+
+    /// Experts and their weights from router logits; `bias` is added for choosing only.
+    pub fn route(&mut self, x: ValueId, bias: Option<WeightId>, routing: Routing) -> ValueId {
+        // An expert and its weight for each slot.
+        self.graph.push(Op::TopkMoe { x, bias, routing }, 2)
+    }
+
+    /// Products by the experts of a route.
+    pub fn mul_id(&mut self, x: ValueId, route: ValueId, l: Linear) -> ValueId {
+        let width = self.graph.weights[l.weight.0].expert_rows();
+        let Linear { weight, bias, scale } = l;
+        self.graph.push(Op::MulMatId { x, route, weight, bias, scale }, width)
     }
 
     /// Sum.

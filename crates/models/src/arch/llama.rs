@@ -1,6 +1,7 @@
-//! Llama 2 to 3.2, TinyLlama, SmolLM, Mistral up to 7B v0.3, Nemo, and their finetunes; dense layers.
+//! Llama 2 to 3.2, TinyLlama, SmolLM, Mistral up to 7B v0.3, Nemo, Mixtral, and their finetunes.
 //!
-//! x += attention(norm(x)); x += feed_forward(norm(x)); rotation of neighbouring channels, SiLU-gated feed-forward.
+//! x += attention(norm(x)); x += feed_forward(norm(x)); rotation of neighbouring channels, SiLU-gated feed-forward,
+//! in Mixtral by experts.
 
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::rope::RopePairing;
@@ -18,9 +19,6 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             expected: format!("must be the head's {} channels in this family", c.d_head),
         });
     }
-    if b.metadata.opt_u32("llama.expert_count")?.unwrap_or(0) > 0 {
-        return Err(ModelError::Unsupported { what: "the mixture of experts of this family".into() });
-    }
     let rope = c.rope(b.metadata, RopePairing::Norm, b.rope_factors.take())?;
     b.set_rope(rope);
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
@@ -33,7 +31,11 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         x = b.add(x, a);
         let w = b.vector(&format!("{block}.ffn_norm.weight"), c.n_embd)?;
         let h = b.norm(x, w);
-        let f = layers::feed_forward(b, &block, layer, Act::Swiglu, h)?;
+        let f = if c.n_expert > 0 {
+            layers::experts(b, &block, c.n_ff[layer], Act::Swiglu, layers::softmax_routing(b), h)?
+        } else {
+            layers::feed_forward(b, &block, layer, Act::Swiglu, h)?
+        };
         x = b.add(x, f);
     }
     let w = b.vector("output_norm.weight", c.n_embd)?;

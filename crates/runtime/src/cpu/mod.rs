@@ -3,7 +3,7 @@
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::attention::reference::Query;
-use chaski_kernels::ops::{glu, mul_mat_vec, rms_norm};
+use chaski_kernels::ops::{glu, moe_reduce, mul_mat_vec, rms_norm, topk_moe};
 use ggml_format::GgmlType;
 
 use crate::error::RuntimeError;
@@ -84,8 +84,12 @@ impl CpuModel {
                 return Err(RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty });
             }
             let mut bytes = vec![0; w.n_byte() as usize];
-            let read = tensors.read(&w.name, w.offset(0), &mut bytes).await;
-            read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+            // Rows follow one another within an expert.
+            let n_byte = (bytes.len() / w.n_expert.max(1) as usize).max(1);
+            for (expert, part) in bytes.chunks_exact_mut(n_byte).enumerate() {
+                let read = tensors.read(&w.name, w.offset(expert as u32 * w.expert_rows()), part).await;
+                read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+            }
             done += bytes.len() as u64;
             progress(done, total);
             weights.push(bytes);
@@ -168,7 +172,43 @@ impl CpuModel {
                 let k = graph.width(*x) as usize;
                 let scale = scale.map_or(1.0, |s| self.vector(s)[0]);
                 let bias = bias.map(|b| self.vector(b));
-                self.mul_mat(&values[x.0][first * k..], k, *weight, width, scale, bias.as_deref())
+                self.mul_mat(&values[x.0][first * k..], k, *weight, 0, width, scale, bias.as_deref())
+            }
+            Op::TopkMoe { x, bias, routing } => {
+                let bias = bias.map(|b| self.vector(b));
+                let mut out = Vec::new();
+                for logits in values[x.0].chunks_exact(routing.n_expert as usize) {
+                    for (id, weight) in topk_moe::reference::topk_moe(routing, logits, bias.as_deref()) {
+                        // Expert numbers are exact in f32.
+                        out.extend([id as f32, weight]);
+                    }
+                }
+                out
+            }
+            Op::MulMatId { x, route, weight, bias, scale } => {
+                let per_slot = graph.slots(*x) > 0;
+                self.mul_mat_id(
+                    graph,
+                    &values[x.0],
+                    per_slot,
+                    &values[route.0],
+                    *weight,
+                    *bias,
+                    *scale,
+                    width,
+                )
+            }
+            Op::MoeReduce { x, route } => {
+                let used = graph.slots(*route) as usize;
+                let mut out = Vec::new();
+                for (rows, route) in
+                    values[x.0].chunks_exact(used * width).zip(values[route.0].chunks_exact(2 * used))
+                {
+                    let rows: Vec<&[f32]> = rows.chunks_exact(width).collect();
+                    let weights: Vec<f32> = route.chunks_exact(2).map(|r| r[1]).collect();
+                    out.extend(moe_reduce::reference::moe_reduce(&rows, &weights));
+                }
+                out
             }
             Op::Rope { x, d } => {
                 let rope = graph.rope.as_ref().expect("a graph that rotates has a rotation");
@@ -195,12 +235,49 @@ impl CpuModel {
         }
     }
 
-    /// `[n, width]` from `x`: `[n, k]`; rows of the matrix in parallel.
+    /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns that use it at once.
+    fn mul_mat_id(
+        &self,
+        graph: &Graph,
+        x: &[f32],
+        per_slot: bool,
+        route: &[f32],
+        w: WeightId,
+        bias: Option<WeightId>,
+        scale: Option<WeightId>,
+        width: usize,
+    ) -> Vec<f32> {
+        let info = &graph.weights[w.0];
+        let (k, rows) = (info.n_col as usize, info.expert_rows() as usize);
+        let (n_pair, n_x) = (route.len() / 2, x.len() / k.max(1));
+        // How many pairs share a column of x.
+        let share = if per_slot { 1 } else { n_pair / n_x.max(1) };
+        let bias = bias.map(|b| self.vector(b));
+        let scale = scale.map(|s| self.vector(s));
+        let mut out = vec![0.0; n_pair * width];
+        for expert in 0..info.n_expert as usize {
+            let pairs: Vec<usize> = (0..n_pair).filter(|p| route[2 * p] as usize == expert).collect();
+            if pairs.is_empty() {
+                continue;
+            }
+            let columns: Vec<f32> = pairs.iter().flat_map(|p| &x[p / share * k..][..k]).copied().collect();
+            let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
+            let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
+            let made = self.mul_mat(&columns, k, w, expert * rows, width, scale, bias);
+            for (p, made) in pairs.into_iter().zip(made.chunks_exact(width)) {
+                out[p * width..][..width].copy_from_slice(made);
+            }
+        }
+        out
+    }
+
+    /// `[n, width]` from `x`: `[n, k]` and the rows from `row0` on, which are taken in parallel.
     fn mul_mat(
         &self,
         x: &[f32],
         k: usize,
         w: WeightId,
+        row0: usize,
         width: usize,
         scale: f32,
         bias: Option<&[f32]>,
@@ -209,7 +286,7 @@ impl CpuModel {
         // Row by row of the matrix, then turned around.
         let mut by_row = vec![0.0; width * n];
         platform::fill_chunks(&mut by_row, n.max(1), |r, out| {
-            let row = self.row(w, r);
+            let row = self.row(w, row0 + r);
             let b = bias.map_or(0.0, |b| b[r]);
             for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
                 *o = mul_mat_vec::reference::dot(&row, col) as f32 * scale + b;

@@ -7,7 +7,7 @@ use chaski_kernels::rope::Rope;
 use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, WeightId};
-use crate::plan::{Aux, Groups};
+use crate::plan::{Aux, Group, Groups};
 
 /// Where tensors come from: a file, a range of a web resource, a generator.
 pub trait Tensors {
@@ -87,7 +87,7 @@ pub(crate) async fn groups(
             while row < shard.row0 + shard.n_row {
                 let n = per.min(shard.row0 + shard.n_row - row);
                 bytes.resize(n as usize * row_bytes, 0);
-                rows(graph, &g.members, row, row_bytes, &mut bytes, tensors).await?;
+                rows(graph, g, row, row_bytes, &mut bytes, tensors).await?;
                 layout.pack(g.format, g.n_col, u64::from(row - shard.row0), &bytes, |at, run| {
                     gpu.queue.write_buffer(&buffer, at, run);
                 });
@@ -111,24 +111,29 @@ pub(crate) async fn groups(
     Ok(out)
 }
 
-/// Rows of a group that may span several of its members.
+/// Rows of a group that may span several of its members and experts.
 async fn rows(
     graph: &Graph,
-    members: &[(WeightId, u32)],
+    group: &Group,
     first: u32,
     row_bytes: usize,
     out: &mut [u8],
     tensors: &impl Tensors,
 ) -> Result<(), RuntimeError> {
     let end = first + (out.len() / row_bytes) as u32;
-    for (id, start) in members {
-        let w = &graph.weights[id.0];
-        let (a, b) = (first.max(*start), end.min(start + w.n_row));
-        if a < b {
-            let part = &mut out[(a - first) as usize * row_bytes..(b - first) as usize * row_bytes];
-            let offset = w.offset(a - start);
-            let read = tensors.read(&w.name, offset, part).await;
-            read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+    let share = group.expert_rows().max(1);
+    for expert in first / share..end.div_ceil(share) {
+        let row0 = expert * share;
+        for (id, start) in &group.members {
+            let w = &graph.weights[id.0];
+            let begin = row0 + start;
+            let (a, b) = (first.max(begin), end.min(begin + w.expert_rows()));
+            if a < b {
+                let part = &mut out[(a - first) as usize * row_bytes..(b - first) as usize * row_bytes];
+                let offset = w.offset(expert * w.expert_rows() + a - begin);
+                let read = tensors.read(&w.name, offset, part).await;
+                read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+            }
         }
     }
     Ok(())
@@ -142,19 +147,26 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
         out[..values.len()].copy_from_slice(&values);
     }
     let mut at = aux.affine_at as usize;
+    // Scales and biases of every run, all experts.
+    let mut runs = Vec::new();
     for run in &aux.rows {
         let scale = match run.scale {
-            Some(s) => small(graph, s, tensors).await?[0],
-            None => 1.0,
+            Some(s) => small(graph, s, tensors).await?,
+            None => vec![1.0; aux.n_expert as usize],
         };
         let bias = match run.bias {
             Some(b) => small(graph, b, tensors).await?,
-            None => vec![0.0; run.n_row as usize],
+            None => vec![0.0; (aux.n_expert * run.n_row) as usize],
         };
-        for b in bias {
-            // (W x) * scale + bias: the bias is not scaled.
-            out[at..at + 2].copy_from_slice(&[scale, b]);
-            at += 2;
+        runs.push((run.n_row as usize, scale, bias));
+    }
+    for expert in 0..aux.n_expert as usize {
+        for (n_row, scale, bias) in &runs {
+            for b in &bias[expert * n_row..(expert + 1) * n_row] {
+                // (W x) * scale + bias: the bias is not scaled.
+                out[at..at + 2].copy_from_slice(&[scale[expert], *b]);
+                at += 2;
+            }
         }
     }
     Ok(out)

@@ -14,7 +14,7 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, Format, Matrix, RopeKv, step};
+use chaski_kernels::{Caps, Dispatch, DispatchError, Format, Matrix, RopeKv, Route, step};
 use ggml_format::GgmlType;
 
 use super::fuse::{Fused, Norm, Part};
@@ -31,12 +31,12 @@ use crate::graph::{Graph, ValueId, WeightId};
 const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
 
 /// Values from column to column of an activation of this width.
-fn ld(width: u32) -> u32 {
+pub(super) fn ld(width: u32) -> u32 {
     width.next_multiple_of(8)
 }
 
 /// Bytes of so many f32.
-fn f32s(n: u32) -> u64 {
+pub(super) fn f32s(n: u32) -> u64 {
     4 * u64::from(n)
 }
 
@@ -75,6 +75,7 @@ pub fn plan(
         pool: Pool::default(),
         home: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
+        routes: vec![None; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
         spread: [1, 1],
@@ -185,14 +186,14 @@ pub fn plan(
 
 /// Activation buffers, given out and taken back in order of execution.
 #[derive(Default)]
-struct Pool {
+pub(super) struct Pool {
     words: Vec<u64>,
     free: Vec<usize>,
 }
 
 impl Pool {
     /// The free buffer that fits best, grown if none is large enough.
-    fn acquire(&mut self, words: u64) -> usize {
+    pub(super) fn acquire(&mut self, words: u64) -> usize {
         let best = (0..self.free.len()).min_by_key(|i| {
             let have = self.words[self.free[*i]];
             (words.saturating_sub(have), have.saturating_sub(words))
@@ -210,33 +211,35 @@ impl Pool {
         }
     }
 
-    fn release(&mut self, b: usize) {
+    pub(super) fn release(&mut self, b: usize) {
         self.free.push(b);
     }
 }
 
 /// What a product reads: a buffer of columns of `k` values.
 #[derive(Clone, Copy)]
-struct Input {
-    slot: Slot,
-    k: u32,
+pub(super) struct Input {
+    pub(super) slot: Slot,
+    pub(super) k: u32,
     /// Values are f16, two a word.
-    f16: bool,
+    pub(super) f16: bool,
 }
 
-struct Expander<'a> {
-    graph: &'a Graph,
-    groups: &'a mut Groups,
-    caps: &'a Caps,
-    config: &'a PlanConfig,
-    pool: Pool,
+pub(super) struct Expander<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) groups: &'a mut Groups,
+    pub(super) caps: &'a Caps,
+    pub(super) config: &'a PlanConfig,
+    pub(super) pool: Pool,
     /// Buffer of every value that lives now.
-    home: Vec<Option<usize>>,
+    pub(super) home: Vec<Option<usize>>,
     /// Which values are f16: only products read them that would round them anyway.
-    half: Vec<bool>,
+    pub(super) half: Vec<bool>,
+    /// How the values that say which experts columns use are laid out.
+    pub(super) routes: Vec<Option<Route>>,
     out: Segment,
     /// Columns at most.
-    n_col: u32,
+    pub(super) n_col: u32,
     /// Workgroups for attention of one column, for heads of up to 64 channels and for larger ones.
     spread: [u32; 2],
     /// Counters of workgroups that kernels need.
@@ -256,9 +259,10 @@ impl Expander<'_> {
     fn body(&mut self, body: &[Fused], head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
         let mut last = vec![0; self.graph.widths.len()];
-        self.half = self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k)).collect();
+        self.half =
+            self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col)).collect();
         for (i, s) in body.iter().chain(head).enumerate() {
-            s.inputs().into_iter().chain([s.output()]).for_each(|v| last[v.0] = i);
+            self.touched(s).into_iter().for_each(|v| last[v.0] = i);
             s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| self.half[v.0] = false);
             if !s.can_round() {
                 self.half[s.output().0] = false;
@@ -268,7 +272,7 @@ impl Expander<'_> {
         head.iter().flat_map(Fused::inputs).for_each(|v| self.half[v.0] = false);
         for (i, s) in body.iter().enumerate() {
             self.step(s)?;
-            for v in s.inputs().into_iter().chain([s.output()]) {
+            for v in self.touched(s) {
                 if last[v.0] == i
                     && let Some(b) = self.home[v.0].take()
                 {
@@ -279,15 +283,24 @@ impl Expander<'_> {
         Ok(std::mem::take(&mut self.out))
     }
 
+    /// Values whose buffers a step reads or writes; a norm's result has one where there are many columns.
+    fn touched(&self, s: &Fused) -> Vec<ValueId> {
+        let norm = s.norm().filter(|_| self.n_col > 1).map(|n| n.out);
+        s.inputs().into_iter().chain([s.output()]).chain(norm).collect()
+    }
+
     fn head(&mut self, head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
         for s in head {
             self.step(s)?;
+            if let Some(b) = s.norm().and_then(|n| self.home[n.out.0].take()) {
+                self.pool.release(b);
+            }
         }
         Ok(std::mem::take(&mut self.out))
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         dispatch: Dispatch,
         bind: Vec<(&'static str, Slot)>,
@@ -301,11 +314,11 @@ impl Expander<'_> {
     }
 
     /// The buffer of a value, a new one if it has none yet.
-    fn act(&mut self, v: ValueId) -> Slot {
+    pub(super) fn act(&mut self, v: ValueId) -> Slot {
         if v == self.logits {
             return Slot::Logits;
         }
-        let words = self.words(self.graph.width(v));
+        let words = self.words(self.graph.width(v)) * u64::from(self.graph.slots(v).max(1));
         let b = match self.home[v.0] {
             Some(b) => {
                 self.pool.words[b] = self.pool.words[b].max(words);
@@ -322,21 +335,21 @@ impl Expander<'_> {
         Input { slot: self.act(v), k: self.graph.width(v), f16: self.half[v.0] }
     }
 
-    fn ld_of(&self, v: ValueId) -> u32 {
+    pub(super) fn ld_of(&self, v: ValueId) -> u32 {
         if v == self.logits { self.ld_logits } else { ld(self.graph.width(v)) }
     }
 
     /// Words of an activation.
-    fn words(&self, width: u32) -> u64 {
+    pub(super) fn words(&self, width: u32) -> u64 {
         u64::from(ld(width)) * u64::from(self.n_col)
     }
 
-    fn tmp(&mut self, width: u32) -> usize {
+    pub(super) fn tmp(&mut self, width: u32) -> usize {
         self.pool.acquire(self.words(width))
     }
 
     /// A product of one column, with what was measured for its shape.
-    fn mat_vec(
+    pub(super) fn mat_vec(
         &mut self,
         mut call: MulMatVec,
         bind: Vec<(&'static str, Slot)>,
@@ -352,7 +365,7 @@ impl Expander<'_> {
         Ok(&mut planned.work)
     }
 
-    fn many(&self, columns: Columns) -> Columns {
+    pub(super) fn many(&self, columns: Columns) -> Columns {
         if self.n_col == 1 { Columns::Fixed } else { columns }
     }
 
@@ -365,14 +378,21 @@ impl Expander<'_> {
             }
             Fused::Project { x, norm, part, add, y } => {
                 let part_name = if *y == self.logits { "head" } else { "project" };
-                let (x, y_slot, ldy) = (self.input(*x), self.act(*y), self.ld_of(*y));
-                self.projects(x, *norm, &[*part], *add, y_slot, ldy, part_name)
+                let (x, norm) = self.fed(*x, *norm)?;
+                let (y_slot, ldy) = (self.act(*y), self.ld_of(*y));
+                self.projects(x, norm, &[*part], *add, y_slot, ldy, part_name)
             }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
             Fused::Qkv { x, norm, q, k, v, layer, y } => self.qkv(*x, *norm, [*q, *k, *v], *layer, *y),
             Fused::Attention { q, layer, n_head, score, sinks, y } => {
                 self.attention(*q, *layer, *n_head, *score, *sinks, *y)
             }
+            Fused::Topk { x, bias, routing, y } => self.topk(*x, *bias, *routing, *y),
+            Fused::GatedId { x, norm, route, gate, up, act, y } => {
+                self.gated_id(*x, *norm, *route, [*gate, *up], *act, *y)
+            }
+            Fused::ProjectId { x, norm, route, part, y } => self.project_id(*x, *norm, *route, *part, *y),
+            Fused::ReduceId { x, route, part, add, y } => self.reduce_id(*x, *route, *part, *add, *y),
             Fused::Add { x, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
                 let (k, l) = (self.graph.width(*y), self.ld_of(*y));
@@ -454,17 +474,20 @@ impl Expander<'_> {
             let aux = self.groups.aux(self.graph, norm, parts);
             return self.project_rows(x, norm.map(|n| n.eps), parts, aux, add, y, ldy, name);
         }
-        let Some(norm) = norm else {
-            let aux = self.groups.aux(self.graph, None, parts);
-            return self.project_rows(x, None, parts, aux, add, y, ldy, name);
-        };
-        let t = self.tmp(x.k);
-        let normed = Input { slot: Slot::Act(t), k: x.k, f16: MulMat::takes_f16(self.caps, x.k) };
-        self.norm(norm, x.slot, x.k, normed.slot, normed.f16)?;
+        assert!(norm.is_none(), "many columns have their norm behind them");
         let aux = self.groups.aux(self.graph, None, parts);
-        self.project_rows(normed, None, parts, aux, add, y, ldy, name)?;
-        self.pool.release(t);
-        Ok(())
+        self.project_rows(x, None, parts, aux, add, y, ldy, name)
+    }
+
+    /// What products of `x` read: `x` itself and the norm that they take in, or what the norm makes of many columns,
+    /// once for all steps that want it.
+    pub(super) fn fed(&mut self, x: ValueId, norm: Option<Norm>) -> Result<(Input, Option<Norm>), PlanError> {
+        let Some(norm) = norm.filter(|_| self.n_col > 1) else { return Ok((self.input(x), norm)) };
+        if self.home[norm.out.0].is_none() {
+            let (from, to) = (self.act(x), self.act(norm.out));
+            self.norm(norm, from, self.graph.width(x), to, self.half[norm.out.0])?;
+        }
+        Ok((self.input(norm.out), None))
     }
 
     fn project_rows(
@@ -523,6 +546,8 @@ impl Expander<'_> {
                     let call = MulMatVec {
                         w: whole,
                         w2: None,
+                        experts: None,
+                        columns: None,
                         norm: eps,
                         affine,
                         epilogue,
@@ -534,6 +559,8 @@ impl Expander<'_> {
                 } else {
                     let call = MulMat {
                         w: whole,
+                        experts: None,
+                        act: self.config.inputs,
                         add,
                         affine,
                         f16_tiles: self.config.f16_tiles,
@@ -546,7 +573,8 @@ impl Expander<'_> {
                     };
                     bind.push(("step", Slot::Step));
                     let (dispatch, tile) = call.dispatch(self.caps)?;
-                    self.push(dispatch, bind, Columns::XTiles(tile), name, n_byte).col(moved, n_flop);
+                    let columns = tile.map_or(Columns::Fixed, Columns::XTiles);
+                    self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                 }
             }
         }
@@ -576,11 +604,10 @@ impl Expander<'_> {
         act: Act,
         y: ValueId,
     ) -> Result<(), PlanError> {
-        let x = self.input(x);
+        let (x, norm) = self.fed(x, norm)?;
         let (y_slot, y_f16) = (self.act(y), self.half[y.0]);
         let f = self.graph.width(y);
         if self.n_col == 1
-            && act == Act::Swiglu
             && let Some(group) = self.together(&[gate, up])
         {
             let aux = self.groups.aux(self.graph, norm, &[gate, up]);
@@ -591,9 +618,11 @@ impl Expander<'_> {
             let call = MulMatVec {
                 w: g.matrix(&g.shards[0]),
                 w2: None,
+                experts: None,
+                columns: None,
                 norm: norm.map(|n| n.eps),
                 affine,
-                epilogue: Epilogue::Swiglu,
+                epilogue: Epilogue::Glu(act),
                 y0: 0,
                 act: None,
                 tune: None,
@@ -633,7 +662,7 @@ impl Expander<'_> {
         let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
         let kv = self.config.kv_layout(&kv_layer);
         let cells = RopeKv { m_q, m_k, n_rot: rope.n_rot, pairing: rope.pairing, kv };
-        let x = self.input(x);
+        let (x, norm) = self.fed(x, norm)?;
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q go on as activations, those of k and v to the cache.
@@ -653,6 +682,8 @@ impl Expander<'_> {
                 let call = MulMatVec {
                     w: g.matrix(&g.shards[0]),
                     w2: g2.map(|g| g.matrix(&g.shards[0])),
+                    experts: None,
+                    columns: None,
                     norm: norm.map(|n| n.eps),
                     affine,
                     epilogue: Epilogue::RopeKv(cells),
@@ -711,7 +742,7 @@ impl Expander<'_> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(&kv_layer);
-        let sinks = sinks.map(|w| self.groups.vector(self.graph, w));
+        let sinks = sinks.map(|w| self.groups.vector(w));
         let spread = self.spread[usize::from(kv.d > 64)];
         let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));

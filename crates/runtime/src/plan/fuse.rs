@@ -5,6 +5,7 @@
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::topk_moe::Routing;
 
 use crate::graph::{Graph, Op, ValueId, WeightId};
 
@@ -15,6 +16,8 @@ pub struct Norm {
     pub weight: WeightId,
     /// Added to the mean square.
     pub eps: f32,
+    /// What it makes: steps with the same can share it.
+    pub out: ValueId,
 }
 
 /// A matrix with what is applied to its products row by row.
@@ -47,6 +50,14 @@ pub enum Fused {
     Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, layer: usize, y: ValueId },
     /// Attention over the cache.
     Attention { q: ValueId, layer: usize, n_head: u32, score: Score, sinks: Option<WeightId>, y: ValueId },
+    /// Experts and weights of every column, from the router's logits.
+    Topk { x: ValueId, bias: Option<WeightId>, routing: Routing, y: ValueId },
+    /// A norm if there is one, gate and up of the experts that columns use, activation, product; a result for each.
+    GatedId { x: ValueId, norm: Option<Norm>, route: ValueId, gate: Part, up: Part, act: Act, y: ValueId },
+    /// A norm if there is one, products by the experts that columns use; a result for each.
+    ProjectId { x: ValueId, norm: Option<Norm>, route: ValueId, part: Part, y: ValueId },
+    /// Products by the experts that columns use and their weighted sum: a plain result or a sum into `y` in place.
+    ReduceId { x: ValueId, route: ValueId, part: Part, add: bool, y: ValueId },
     /// `y += x` in place.
     Add { x: ValueId, y: ValueId },
     /// `y *= by` in place.
@@ -67,15 +78,40 @@ impl Fused {
                 }
             }
             Fused::Attention { q, .. } => vec![q],
+            Fused::Topk { x, .. } => vec![x],
+            Fused::GatedId { x, route, .. } | Fused::ProjectId { x, route, .. } => vec![x, route],
+            Fused::ReduceId { x, route, add, y, .. } => {
+                if add {
+                    vec![x, route, y]
+                } else {
+                    vec![x, route]
+                }
+            }
             Fused::Add { x, y } => vec![x, y],
             Fused::Scale { y, .. } => vec![y],
+        }
+    }
+
+    /// The norm in front of its products.
+    pub fn norm(&self) -> Option<Norm> {
+        match *self {
+            Fused::Project { norm, .. }
+            | Fused::Gated { norm, .. }
+            | Fused::Qkv { norm, .. }
+            | Fused::GatedId { norm, .. }
+            | Fused::ProjectId { norm, .. } => norm,
+            _ => None,
         }
     }
 
     /// Whether all that the step does with `v` is to multiply it by matrices.
     pub fn multiplies(&self, v: ValueId) -> bool {
         match *self {
-            Fused::Gated { x, norm: None, .. } | Fused::Qkv { x, norm: None, .. } => x == v,
+            Fused::Gated { x, norm: None, .. }
+            | Fused::Qkv { x, norm: None, .. }
+            | Fused::GatedId { x, norm: None, .. }
+            | Fused::ProjectId { x, norm: None, .. } => x == v,
+            Fused::ReduceId { x, add, y, .. } => x == v && !(add && y == v),
             Fused::Project { x, norm: None, add, y, .. } => x == v && !(add && y == v),
             _ => false,
         }
@@ -83,7 +119,7 @@ impl Fused {
 
     /// Whether the step can round what it makes to f16.
     pub fn can_round(&self) -> bool {
-        matches!(self, Fused::Norm { .. } | Fused::Gated { .. })
+        matches!(self, Fused::Norm { .. } | Fused::Gated { .. } | Fused::GatedId { .. })
     }
 
     /// The value that the step makes or changes.
@@ -95,6 +131,10 @@ impl Fused {
             | Fused::Gated { y, .. }
             | Fused::Qkv { y, .. }
             | Fused::Attention { y, .. }
+            | Fused::Topk { y, .. }
+            | Fused::GatedId { y, .. }
+            | Fused::ProjectId { y, .. }
+            | Fused::ReduceId { y, .. }
             | Fused::Add { y, .. }
             | Fused::Scale { y, .. } => y,
         }
@@ -129,6 +169,8 @@ struct Fuser<'a> {
     done: Vec<bool>,
     /// In-place results: the value in whose place each value stands.
     place: Vec<ValueId>,
+    /// Norms that their readers take in, by what they make, with what they read.
+    folded: Vec<Option<(ValueId, Norm)>>,
 }
 
 impl<'a> Fuser<'a> {
@@ -142,6 +184,7 @@ impl<'a> Fuser<'a> {
             maker,
             done: vec![false; graph.nodes.len()],
             place: (0..graph.widths.len()).map(ValueId).collect(),
+            folded: vec![None; graph.widths.len()],
         }
     }
 
@@ -162,20 +205,43 @@ impl<'a> Fuser<'a> {
         match node.op.clone() {
             Op::Embed { table } => steps.push(Fused::Embed { table, y }),
             Op::RmsNorm { x, weight, eps } => {
-                let norm = Norm { weight, eps };
+                let norm = Norm { weight, eps, out: y };
                 // A norm that only products read becomes their prologue.
                 let readers = self.readers(y);
-                let all_products =
-                    readers.iter().all(|r| matches!(self.graph.nodes[*r].op, Op::MulMat { .. }));
-                if !all_products || readers.is_empty() || !self.products(&readers, x, Some(norm), steps) {
+                let multiplies = |r: &usize| match self.graph.nodes[*r].op {
+                    Op::MulMat { .. } => true,
+                    Op::MulMatId { x, route, .. } => x == y && route != y,
+                    _ => false,
+                };
+                if let Some(last) = readers.last()
+                    && readers.iter().all(multiplies)
+                {
+                    // So what it reads must not change before the last of them.
+                    self.last_use[x.0] = self.last_use[x.0].max(*last);
+                    self.folded[y.0] = Some((x, norm));
+                } else {
                     steps.push(Fused::Norm { x: self.place(x), norm, y });
                 }
             }
             Op::MulMat { x, .. } => {
-                let readers: Vec<usize> = self.readers(x).into_iter().filter(|r| *r >= i).collect();
-                if !self.products(&readers, x, None, steps) {
-                    self.project(i, x, None, steps);
+                let is_product = |n: &usize| matches!(self.graph.nodes[*n].op, Op::MulMat { .. });
+                let left: Vec<usize> = self.readers(x).into_iter().filter(is_product).collect();
+                let left: Vec<usize> = left.into_iter().filter(|r| *r == i || !self.done[*r]).collect();
+                let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
+                match self.qkv(&left, from, norm).or_else(|| self.gated(&left, from, norm)) {
+                    Some(s) => steps.push(s),
+                    None => self.project(i, from, norm, steps),
                 }
+            }
+            Op::TopkMoe { x, bias, routing } => {
+                steps.push(Fused::Topk { x: self.place(x), bias, routing, y });
+            }
+            Op::MulMatId { x, route, .. } => {
+                let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
+                let step = self.gated_id(i, x, from, norm).or_else(|| self.reduce_id(i, from, norm));
+                let part = self.part(i).expect("a product");
+                let x = self.place(from);
+                steps.push(step.unwrap_or(Fused::ProjectId { x, norm, route, part, y }));
             }
             Op::Attention { q, layer, n_head, score, sinks } => {
                 steps.push(Fused::Attention { q: self.place(q), layer, n_head, score, sinks, y });
@@ -196,7 +262,9 @@ impl<'a> Fuser<'a> {
                 self.put(y, x);
                 steps.push(Fused::Scale { by, y: self.place(y) });
             }
-            Op::Rope { .. } | Op::KvWrite { .. } | Op::Glu { .. } => return Err(self.stuck(i)),
+            Op::Rope { .. } | Op::KvWrite { .. } | Op::Glu { .. } | Op::MoeReduce { .. } => {
+                return Err(self.stuck(i));
+            }
         }
         Ok(())
     }
@@ -221,24 +289,10 @@ impl<'a> Fuser<'a> {
 
     fn part(&self, node: usize) -> Option<Part> {
         match self.graph.nodes[node].op {
-            Op::MulMat { weight, bias, scale, .. } => Some(Part { weight, bias, scale }),
-            _ => None,
-        }
-    }
-
-    /// Products of one input: as a q, k, v block, as a gated pair, or each by itself. False if `nodes` is none of
-    /// these and a norm would have to be computed more than once.
-    fn products(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>, steps: &mut Vec<Fused>) -> bool {
-        if let Some(s) = self.qkv(nodes, x, norm).or_else(|| self.gated(nodes, x, norm)) {
-            steps.push(s);
-            return true;
-        }
-        match nodes {
-            [one] => {
-                self.project(*one, x, norm, steps);
-                true
+            Op::MulMat { weight, bias, scale, .. } | Op::MulMatId { weight, bias, scale, .. } => {
+                Some(Part { weight, bias, scale })
             }
-            _ => false,
+            _ => None,
         }
     }
 
@@ -248,7 +302,7 @@ impl<'a> Fuser<'a> {
     }
 
     fn qkv(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
-        let [a, b, c] = *nodes else { return None };
+        let &[a, b, c, ..] = nodes else { return None };
         // Which product is rotated and read by attention, which goes to the cache, and where.
         let (mut q, mut k, mut v, mut write) = (None, None, None, None);
         for n in [a, b, c] {
@@ -283,7 +337,7 @@ impl<'a> Fuser<'a> {
     }
 
     fn gated(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
-        let [a, b] = *nodes else { return None };
+        let &[a, b, ..] = nodes else { return None };
         let glu = self.sole_reader(self.graph.nodes[a].out)?;
         if self.sole_reader(self.graph.nodes[b].out)? != glu {
             return None;
@@ -301,21 +355,65 @@ impl<'a> Fuser<'a> {
         let out = self.graph.nodes[n].out;
         self.done[n] = true;
         let x = self.place(x);
-        if let Some(sum) = self.sole_reader(out)
-            && let Op::Add { a, b } = self.graph.nodes[sum].op
-            && a != b
-        {
-            let other = if a == out { b } else { a };
-            // Nobody may look at the other operand between the product and the sum.
-            let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum);
-            if quiet && self.place(other) != x && self.maker[other.0] < n {
-                self.done[sum] = true;
-                self.put(self.graph.nodes[sum].out, other);
-                let y = self.place(other);
-                steps.push(Fused::Project { x, norm, part, add: true, y });
-                return;
-            }
+        let sum = self.sum_into(out, n, x);
+        steps.push(Fused::Project { x, norm, part, add: sum.is_some(), y: sum.unwrap_or(out) });
+    }
+
+    /// Where the sum of `out`, which a step at node `n` makes from `x`, and something older takes place, if nothing
+    /// else reads `out`.
+    fn sum_into(&mut self, out: ValueId, n: usize, x: ValueId) -> Option<ValueId> {
+        let sum = self.sole_reader(out)?;
+        let Op::Add { a, b } = self.graph.nodes[sum].op else { return None };
+        if a == b {
+            return None;
         }
-        steps.push(Fused::Project { x, norm, part, add: false, y: out });
+        let other = if a == out { b } else { a };
+        // Nobody may look at the other operand between the product and the sum.
+        let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum)
+            && self.folded_readers(other).iter().all(|r| *r <= n);
+        if !quiet || self.place(other) == x || self.maker[other.0] >= n {
+            return None;
+        }
+        self.done[sum] = true;
+        self.put(self.graph.nodes[sum].out, other);
+        Some(self.place(other))
+    }
+
+    /// Products that read a value through a norm that they take in.
+    fn folded_readers(&self, v: ValueId) -> Vec<usize> {
+        let norms = self.folded.iter().flatten().filter(|(x, _)| *x == v);
+        norms.flat_map(|(_, n)| self.readers(n.out)).collect()
+    }
+
+    /// Gate and up by experts.
+    fn gated_id(&mut self, i: usize, x: ValueId, from: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        let Op::MulMatId { route, .. } = self.graph.nodes[i].op else { return None };
+        let glu = self.sole_reader(self.graph.nodes[i].out)?;
+        let Op::Glu { gate, up, act } = self.graph.nodes[glu].op else { return None };
+        let y = self.graph.nodes[glu].out;
+        let (gate, up) = (self.maker[gate.0], self.maker[up.0]);
+        let other = if gate == i { up } else { gate };
+        let same = matches!(self.graph.nodes[other].op, Op::MulMatId { x: x2, route: r2, .. } if x2 == x && r2 == route);
+        if other == i || !same || self.sole_reader(self.graph.nodes[other].out) != Some(glu) {
+            return None;
+        }
+        [gate, up, glu].into_iter().for_each(|n| self.done[n] = true);
+        let (gate, up) = (self.part(gate)?, self.part(up)?);
+        Some(Fused::GatedId { x: self.place(from), norm, route: self.place(route), gate, up, act, y })
+    }
+
+    /// Products by experts whose only reader sums them up.
+    fn reduce_id(&mut self, i: usize, x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        let Op::MulMatId { route, .. } = self.graph.nodes[i].op else { return None };
+        let reduce = self.sole_reader(self.graph.nodes[i].out)?;
+        let by_route = matches!(self.graph.nodes[reduce].op, Op::MoeReduce { route: r, .. } if r == route);
+        // One column for all slots wants another kernel, which no family needs.
+        if !by_route || norm.is_some() || self.graph.slots(x) == 0 {
+            return None;
+        }
+        self.done[reduce] = true;
+        let (x, part, out) = (self.place(x), self.part(i)?, self.graph.nodes[reduce].out);
+        let sum = self.sum_into(out, i, x);
+        Some(Fused::ReduceId { x, route: self.place(route), part, add: sum.is_some(), y: sum.unwrap_or(out) })
     }
 }

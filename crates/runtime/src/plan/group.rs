@@ -22,10 +22,12 @@ pub struct Shard {
 /// Weights of one format and row length, rows one after the other.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Members and the row at which each begins.
+    /// Members and the row at which each begins; of experts, the row of each expert's share.
     pub members: Vec<(WeightId, u32)>,
     /// Their format.
     pub format: &'static Format,
+    /// Experts, whose shares of all members follow one another; 1 for other matrices.
+    pub n_expert: u32,
     /// Rows in all.
     pub n_row: u32,
     /// Values a row.
@@ -35,6 +37,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// Rows of an expert's share.
+    pub fn expert_rows(&self) -> u32 {
+        self.n_row / self.n_expert.max(1)
+    }
+
     /// The matrix of a shard.
     pub fn matrix(&self, shard: &Shard) -> Matrix {
         Matrix { format: self.format, n_row: shard.n_row, n_col: self.n_col }
@@ -46,14 +53,14 @@ impl Group {
     }
 }
 
-/// Scale and bias of a run of rows.
+/// Scale and bias of a run of rows; with experts, of a run of each.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AuxRow {
     /// Rows.
     pub n_row: u32,
-    /// `[n_row]`, else zeros.
+    /// `[n_expert, n_row]`, else zeros.
     pub bias: Option<WeightId>,
-    /// `[1]`, else one.
+    /// `[n_expert]`, else one.
     pub scale: Option<WeightId>,
 }
 
@@ -66,12 +73,15 @@ pub struct Aux {
     pub rows: Vec<AuxRow>,
     /// Word at which the rows begin.
     pub affine_at: u32,
+    /// Experts that have all these rows, one after the other.
+    pub n_expert: u32,
 }
 
 impl Aux {
     /// Words of the buffer.
     pub fn n_word(&self) -> usize {
-        self.affine_at as usize + 2 * self.rows.iter().map(|r| r.n_row as usize).sum::<usize>()
+        let rows: usize = self.rows.iter().map(|r| r.n_row as usize).sum();
+        self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
     }
 }
 
@@ -100,6 +110,10 @@ impl Groups {
                 Fused::Project { part, .. } => g.add(graph, &[part.weight], caps)?,
                 Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
                 Fused::Qkv { q, k, v, .. } => g.add(graph, &[q.weight, k.weight, v.weight], caps)?,
+                Fused::GatedId { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
+                Fused::ProjectId { part, .. } | Fused::ReduceId { part, .. } => {
+                    g.add(graph, &[part.weight], caps)?;
+                }
                 _ => {}
             }
         }
@@ -117,9 +131,12 @@ impl Groups {
             let rows: u32 = run.iter().map(|r| graph.weights[r.0].n_row).sum::<u32>() + w.n_row;
             let joins = run.first().is_some_and(|first| {
                 let f = &graph.weights[first.0];
+                // Experts are split between one and the next, so that only the share of one must fit.
+                let least = rows / w.n_expert;
                 let fits = Format::of(w.ty)
-                    .is_some_and(|f| DeviceLayout::new(f, rows, w.n_col).n_byte <= caps.max_binding_bytes);
-                f.ty == w.ty && f.n_col == w.n_col && rows - w.n_row == (rows - w.n_row) / 4 * 4 && fits
+                    .is_some_and(|f| DeviceLayout::new(f, least, w.n_col).n_byte <= caps.max_binding_bytes);
+                let whole = w.n_expert > 1 || (rows - w.n_row) % 4 == 0;
+                f.ty == w.ty && f.n_col == w.n_col && f.n_expert == w.n_expert && whole && fits
             });
             if !joins {
                 self.close(graph, &mut run, caps)?;
@@ -141,25 +158,30 @@ impl Groups {
         for id in run.drain(..) {
             self.home[id.0] = Some((self.groups.len(), n_row));
             members.push((id, n_row));
-            n_row += graph.weights[id.0].n_row;
+            n_row += graph.weights[id.0].expert_rows();
         }
+        let (n_expert, share) = (w.n_expert, n_row);
+        n_row *= n_expert;
         // Whole steps of four rows a shard, so that packing stays on word borders.
         let bytes = |rows: u32| DeviceLayout::new(format, rows, w.n_col).n_byte;
         let mut per = n_row.max(1);
-        if bytes(per) > caps.max_binding_bytes {
+        if n_expert > 1 {
+            let fits = |n: &u32| bytes(n * share) <= caps.max_binding_bytes;
+            per = (1..=n_expert).rev().find(fits).unwrap_or(0) * share;
+        } else if bytes(per) > caps.max_binding_bytes {
             // Whatever the rows, a buffer holds the format's table and up to 16 bytes of padding for each plane.
             let fixed = bytes(0);
             let row = (bytes(64) - fixed).div_ceil(64);
             per = (caps.max_binding_bytes.saturating_sub(fixed + 64) / row / 4 * 4) as u32;
-            if per == 0 {
-                return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
-            }
+        }
+        if per == 0 {
+            return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
         }
         let shards = (0..n_row)
             .step_by(per as usize)
             .map(|row0| Shard { row0, n_row: per.min(n_row - row0) })
             .collect();
-        self.groups.push(Group { members, format, n_row, n_col: w.n_col, shards });
+        self.groups.push(Group { members, format, n_expert, n_row, n_col: w.n_col, shards });
         Ok(())
     }
 
@@ -169,8 +191,16 @@ impl Groups {
     }
 
     /// The aux buffer of one vector.
-    pub fn vector(&mut self, graph: &Graph, weight: WeightId) -> usize {
-        self.aux(graph, Some(Norm { weight, eps: 0.0 }), &[]).expect("a vector is something to hold")
+    pub fn vector(&mut self, weight: WeightId) -> usize {
+        self.keep(Aux { norm: Some(weight), n_expert: 1, ..Aux::default() })
+    }
+
+    fn keep(&mut self, aux: Aux) -> usize {
+        let at = self.aux.iter().position(|a| *a == aux);
+        at.unwrap_or_else(|| {
+            self.aux.push(aux);
+            self.aux.len() - 1
+        })
     }
 
     /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.
@@ -179,16 +209,17 @@ impl Groups {
         if norm.is_none() && !any {
             return None;
         }
-        let rows = |p: &Part| AuxRow { n_row: graph.weights[p.weight.0].n_row, bias: p.bias, scale: p.scale };
+        let rows = |p: &Part| AuxRow {
+            n_row: graph.weights[p.weight.0].expert_rows(),
+            bias: p.bias,
+            scale: p.scale,
+        };
         let aux = Aux {
             norm: norm.map(|n| n.weight),
             rows: if any { parts.iter().map(rows).collect() } else { vec![] },
             affine_at: norm.map_or(0, |n| graph.weights[n.weight.0].n_col.next_multiple_of(8)),
+            n_expert: parts.first().map_or(1, |p| graph.weights[p.weight.0].n_expert),
         };
-        let at = self.aux.iter().position(|a| *a == aux);
-        Some(at.unwrap_or_else(|| {
-            self.aux.push(aux);
-            self.aux.len() - 1
-        }))
+        Some(self.keep(aux))
     }
 }

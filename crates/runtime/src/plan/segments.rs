@@ -1,7 +1,7 @@
 //! What a plan consists of: dispatches with what they bind, in segments that always run together.
 
 use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
-use chaski_kernels::{Dispatch, DispatchError, KvLayout, Tuning, step};
+use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning, step};
 use ggml_format::GgmlType;
 
 use crate::graph::KvLayer;
@@ -156,6 +156,10 @@ pub enum Columns {
     YTiles(u32),
     /// Along z.
     Z,
+    /// Along y, so many for each.
+    YTimes(u32),
+    /// Along x, in tiles of the columns of an expert.
+    XExperts(Route),
 }
 
 /// A dispatch with what it binds.
@@ -229,6 +233,8 @@ impl Planned {
             Columns::XTiles(tile) => g[0] = n.div_ceil(tile),
             Columns::YTiles(tile) => g[1] = n.div_ceil(tile),
             Columns::Z => g[2] = n,
+            Columns::YTimes(k) => g[1] = n * k,
+            Columns::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
         }
         g
     }

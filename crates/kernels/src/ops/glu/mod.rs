@@ -16,22 +16,14 @@ use crate::op::{Op, Value, dispatch, quads};
 pub const OP: Op = Op {
     name: "glu",
     template: include_str!("glu.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for act in Act::ALL {
-            for y in ["f32", "f32x4", "f16x4"] {
-                out.push(vec![("act", Value::Word(act.word())), ("y", Value::Word(y))]);
-            }
-        }
-        out
-    },
+    variants: || ["f32", "f32x4", "f16x4"].iter().map(|y| vec![("y", Value::Word(y))]).collect(),
     cases: cases::cases,
     ggml: &["SWIGLU", "GEGLU", "REGLU"],
     grid: None,
 };
 
 /// The gate's activation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
     /// x * logistic(x)
     Swiglu,
@@ -39,18 +31,61 @@ pub enum Act {
     Geglu,
     /// max(x, 0)
     Reglu,
+    /// GELU by the error function
+    GegluErf,
+    /// x * logistic(1.702 x)
+    GegluQuick,
+    /// As in gpt-oss: g * logistic(alpha g) with g = min(gate, limit), times up + 1 with up within the limit.
+    SwigluOai {
+        /// Multiplies what goes through the logistic function.
+        alpha: f32,
+        /// Largest gate and size of up.
+        limit: f32,
+    },
+    /// Swiglu of min(gate, limit), with up within the limit.
+    SwigluClamp {
+        /// Largest gate and size of up.
+        limit: f32,
+    },
 }
 
 impl Act {
-    pub(crate) const ALL: [Act; 3] = [Act::Swiglu, Act::Geglu, Act::Reglu];
+    /// One of each kind.
+    pub(crate) const ALL: [Act; 7] = [
+        Act::Swiglu,
+        Act::Geglu,
+        Act::Reglu,
+        Act::GegluErf,
+        Act::GegluQuick,
+        Act::SwigluOai { alpha: 1.702, limit: 7.0 },
+        Act::SwigluClamp { limit: 2.0 },
+    ];
 
-    /// The word in kernel names.
+    /// ggml's word.
     pub const fn word(self) -> &'static str {
         match self {
             Act::Swiglu => "swiglu",
             Act::Geglu => "geglu",
             Act::Reglu => "reglu",
+            Act::GegluErf => "geglu_erf",
+            Act::GegluQuick => "geglu_quick",
+            Act::SwigluOai { .. } => "swiglu_oai",
+            Act::SwigluClamp { .. } => "swiglu_clamp",
         }
+    }
+
+    /// Constants of `shared/glu.wgsl.jinja`.
+    pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
+        let (number, alpha, limit) = match self {
+            Act::Swiglu => (0.0, 1.0, 0.0),
+            Act::Geglu => (1.0, 1.0, 0.0),
+            Act::Reglu => (2.0, 1.0, 0.0),
+            Act::GegluErf => (3.0, 1.0, 0.0),
+            Act::GegluQuick => (4.0, 1.0, 0.0),
+            Act::SwigluOai { alpha, limit } => (5.0, alpha, limit),
+            Act::SwigluClamp { limit } => (6.0, 1.0, limit),
+        };
+        vec![("GLU", number), ("GLU_ALPHA", alpha.into()), ("GLU_LIMIT", limit.into())]
     }
 }
 
@@ -81,17 +116,14 @@ impl Glu {
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let y = quads(OP.name, &[self.f, self.up, self.ldx, self.ldy], self.y_f16)?;
         let n = if y == "f32" { 1 } else { 4 };
-        dispatch(
-            OP.name,
-            &[Value::Word(self.act.word()), Value::Word(y)],
-            vec![
-                ("F", self.f.into()),
-                ("UP", self.up.into()),
-                ("LDX", self.ldx.into()),
-                ("LDY", self.ldy.into()),
-            ],
-            [self.f.div_ceil(64 * n), self.n_col, 1],
-            format!("{n} values a thread"),
-        )
+        let mut constants = self.act.constants();
+        constants.extend([
+            ("F", self.f.into()),
+            ("UP", self.up.into()),
+            ("LDX", self.ldx.into()),
+            ("LDY", self.ldy.into()),
+        ]);
+        let grid = [self.f.div_ceil(64 * n), self.n_col, 1];
+        dispatch(OP.name, &[Value::Word(y)], constants, grid, format!("{n} values a thread"))
     }
 }

@@ -1,11 +1,15 @@
 //! `mul_mat`: a matrix times many columns, by tiles.
 
 mod cases;
+mod expert_cases;
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::format::{FORMATS, Matrix};
-use crate::op::{Op, Value, dispatch};
+use crate::format::{FORMATS, Format, Matrix};
+use crate::grid::Grid;
+use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
+use crate::route::Experts;
 
 /// The same product by cooperative matrices; a row of its own, since it is a template of its own.
 pub const COOP: Op = Op {
@@ -17,23 +21,40 @@ pub const COOP: Op = Op {
             for x in ["f32", "f16"] {
                 for epi in ["store", "add"] {
                     for (bm, bn) in COOP_TILES {
-                        out.push(vec![
-                            ("a", Value::Word(f.name)),
-                            ("x", Value::Word(x)),
-                            ("epi", Value::Word(epi)),
-                            ("bm", Value::Int(bm)),
-                            ("bn", Value::Int(bn)),
-                        ]);
+                        out.push(coop_variant(f, x, epi, (bm, bn), "none"));
                     }
+                }
+                for tile in EXPERT_TILES {
+                    out.push(coop_variant(f, x, "store", tile, "each"));
                 }
             }
         }
         out
     },
-    cases: cases::coop_cases,
-    ggml: &["MUL_MAT"],
+    cases: || cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect(),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
 };
+
+fn coop_variant(
+    f: &Format,
+    x: &'static str,
+    epi: &'static str,
+    (bm, bn): (u32, u32),
+    ids: &'static str,
+) -> Variant {
+    vec![
+        ("a", Value::Word(f.name)),
+        ("x", Value::Word(x)),
+        ("epi", Value::Word(epi)),
+        ("bm", Value::Int(bm)),
+        ("bn", Value::Int(bn)),
+        ("ids", Value::Word(ids)),
+    ]
+}
+
+/// The same where columns are grouped by expert, which makes few of each.
+const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 
 /// Rows and columns of a workgroup's tile of cooperative matrices, large to small.
 const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
@@ -46,7 +67,7 @@ pub const OP: Op = Op {
         let mut out = Vec::new();
         for f in FORMATS {
             for tile in ["f32", "f16"] {
-                out.push(vec![("a", Value::Word(f.name)), ("tile", Value::Word(tile))]);
+                out.push(tile_variant(f, tile, "none"));
             }
         }
         out
@@ -56,15 +77,86 @@ pub const OP: Op = Op {
     grid: None,
 };
 
+/// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
+pub const ID: Op = Op {
+    name: "mul_mat_id",
+    template: include_str!("mul_mat.wgsl.jinja"),
+    variants: || {
+        let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
+        FORMATS.iter().flat_map(both).collect()
+    },
+    cases: expert_cases::cases,
+    ggml: &["MUL_MAT_ID"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: expert_cases::of, random: None }),
+};
+
+fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
+    [("a", f.name), ("tile", tile), ("ids", ids)].map(|(n, v)| (n, Value::Word(v))).to_vec()
+}
+
+/// Columns up to which teams of `mul_mat_vec` take the place of tiles, also where there are cooperative matrices: they
+/// read as many weights and stage none. Not measured against narrow tiles yet.
+const FEW: u32 = Columns::MAX;
+
 /// Rows and columns of a workgroup's register tile.
 const SIDE: u32 = 64;
+
+/// Where the columns of a product by experts stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// x has one column for all slots of a column.
+    Shared,
+    /// One for each pair of a column and a slot.
+    Pair,
+    /// So, sorted by expert.
+    Sorted,
+}
+
+/// Which rows of a matrix of experts multiply which columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatExperts {
+    /// The experts of the matrix.
+    pub experts: Experts,
+    /// Columns of x.
+    pub x: Place,
+    /// Columns of y stand sorted by expert, else by pair.
+    pub y_sorted: bool,
+}
+
+impl MatExperts {
+    /// Pairs of one expert that are multiplied at once, where `n_col` columns choose `n_used` experts each: few if there
+    /// are few on average.
+    pub fn tile(n_col: u32, n_used: u32, n_expert: u32) -> u32 {
+        let [(_, wide), (_, narrow)] = EXPERT_TILES;
+        if n_col * n_used >= n_expert * (wide - narrow / 2) { wide } else { narrow }
+    }
+
+    fn constants(&self, n_row: u32) -> Vec<(&'static str, f64)> {
+        let (e, r) = (&self.experts, &self.experts.route);
+        let flag = |b: bool| f64::from(u8::from(b));
+        vec![
+            ("E0", e.first.into()),
+            ("N_E", e.count(n_row).into()),
+            ("E_ROWS", e.stride.into()),
+            ("TILES", r.tiles_at().into()),
+            ("PAIRS", r.pairs_at().into()),
+            ("X_SORTED", flag(self.x == Place::Sorted)),
+            ("Y_SORTED", flag(self.y_sorted)),
+            ("DIV", if self.x == Place::Shared { r.n_used } else { 1 }.into()),
+        ]
+    }
+}
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct MulMat {
     /// The matrix.
     pub w: Matrix,
-    /// y += r rather than y = r.
+    /// The matrix holds experts, and columns are pairs of a column and a slot.
+    pub experts: Option<MatExperts>,
+    /// How a few columns are multiplied; `None` leaves it to the tuning.
+    pub act: Option<Act>,
+    /// y += r rather than y = r; not by experts.
     pub add: bool,
     /// Word of `aux` where a (scale, bias) for each row begins.
     pub affine: Option<u32>,
@@ -76,7 +168,7 @@ pub struct MulMat {
     pub ldy: u32,
     /// Index of row 0 in a column of y.
     pub y0: u32,
-    /// Columns at most; the step buffer says how many there are.
+    /// Columns at most; the step buffer says how many there are. By experts, [`Route`](crate::Route) says it.
     pub n_col: u32,
     /// x is f16, two a word, which [`Self::takes_f16`] allows; else f32.
     pub x_f16: bool,
@@ -85,19 +177,72 @@ pub struct MulMat {
 }
 
 impl MulMat {
-    /// The kernel, its grid, and how many columns of y a step of the grid along x makes.
+    /// The kernel, its grid, and how many columns of y a step of the grid along x makes; `None`: the grid does not change
+    /// with the columns.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
-    pub fn dispatch(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
-        let coop = Self::takes_f16(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
-        if coop { self.coop(caps) } else { self.tiles(caps) }
+    pub fn dispatch(&self, caps: &Caps) -> Result<(Dispatch, Option<u32>), DispatchError> {
+        if let Some(e) = &self.experts {
+            let r = e.experts.route;
+            if EXPERT_TILES.iter().all(|(_, bn)| *bn != r.tile) || self.add {
+                let expected = format!("those of {EXPERT_TILES:?}, and a plain result");
+                return Err(DispatchError::Shape {
+                    op: OP.name,
+                    what: "columns of a tile of an expert",
+                    expected,
+                    found: r.tile.into(),
+                });
+            }
+        }
+        let few = self.n_col <= FEW && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
+        if few && self.experts.is_none() {
+            return Ok((self.few(caps)?, None));
+        }
+        let coop = Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
+        let (dispatch, tile) = if coop { self.coop(caps)? } else { self.tiles(caps)? };
+        Ok((dispatch, Some(tile)))
     }
 
-    /// Whether cooperative matrices do products over `k` values, in columns that begin on 16 bytes. They round x to
-    /// f16, so they take it in that form too.
-    pub fn takes_f16(caps: &Caps, k: u32) -> bool {
+    /// Teams that read weights once for all columns.
+    fn few(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let call = MulMatVec {
+            w: self.w,
+            w2: None,
+            experts: None,
+            columns: Some(Columns { n_col: self.n_col, ldx: self.ldx, ldy: self.ldy }),
+            norm: None,
+            affine: self.affine,
+            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
+            y0: self.y0,
+            act: self.act,
+            tune: None,
+        };
+        call.dispatch(caps)
+    }
+
+    /// Rows of the product: all, or those of an expert.
+    fn n_row(&self) -> u32 {
+        self.experts.map_or(self.w.n_row, |e| e.experts.n_row)
+    }
+
+    /// Tiles along the columns, of `bn` each or as the route says.
+    fn n_tile(&self, bn: u32) -> u32 {
+        self.experts.map_or(self.n_col.div_ceil(bn), |e| e.experts.route.n_tile())
+    }
+
+    fn ids(&self) -> &'static str {
+        if self.experts.is_some() { "each" } else { "none" }
+    }
+
+    /// Whether cooperative matrices can do products over `k` values, in columns that begin on 16 bytes.
+    fn can_coop(caps: &Caps, k: u32) -> bool {
         caps.coop && k % 64 == 0
+    }
+
+    /// Whether they do for `n_col` columns. They round x to f16, so they take it in that form too.
+    pub fn takes_f16(caps: &Caps, k: u32, n_col: u32) -> bool {
+        n_col > FEW && Self::can_coop(caps, k)
     }
 
     /// The tile of cooperative matrices for this shape.
@@ -120,28 +265,29 @@ impl MulMat {
     /// The cooperative kernel.
     fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
         let layout = self.w.layout();
-        let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
+        let by_expert = |e: &MatExperts| {
+            EXPERT_TILES.into_iter().find(|t| t.1 == e.experts.route.tile).expect("a tile that was checked")
+        };
+        let tile = self.experts.as_ref().map(by_expert).or(self.tile);
+        let (bm, bn) = tile.unwrap_or_else(|| self.coop_tile(caps));
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.w.n_col.into()),
-            ("M", self.w.n_row.into()),
+            ("M", self.n_row().into()),
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
             ("Y0", self.y0.into()),
             ("BLOCKS", layout.blocks_per_row.into()),
         ]);
+        constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        let grid = [self.n_col.div_ceil(bn), self.w.n_row.div_ceil(bm), 1];
+        let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), 1];
         let why = format!("cooperative matrices in tiles of {bm} x {bn}");
-        let values = [
-            Value::Word(self.w.format.name),
-            Value::Word(if self.x_f16 { "f16" } else { "f32" }),
-            Value::Word(if self.add { "add" } else { "store" }),
-            Value::Int(bm),
-            Value::Int(bn),
-        ];
+        let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
+        let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids());
+        let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
         Ok((dispatch(COOP.name, &values, constants, grid, why)?, bn))
     }
 
@@ -161,7 +307,7 @@ impl MulMat {
         let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.w.n_col.into()),
-            ("M", self.w.n_row.into()),
+            ("M", self.n_row().into()),
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
             ("Y0", self.y0.into()),
@@ -172,10 +318,12 @@ impl MulMat {
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
+        constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
         let tile = if f16 { "f16" } else { "f32" };
-        let grid = [self.n_col.div_ceil(SIDE), self.w.n_row.div_ceil(SIDE), 1];
+        let grid = [self.n_tile(SIDE), self.n_row().div_ceil(SIDE), 1];
         let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
-        let values = [Value::Word(self.w.format.name), Value::Word(tile)];
-        Ok((dispatch(OP.name, &values, constants, grid, why)?, SIDE))
+        let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
+        let op = if self.experts.is_some() { ID.name } else { OP.name };
+        Ok((dispatch(op, &values, constants, grid, why)?, SIDE))
     }
 }

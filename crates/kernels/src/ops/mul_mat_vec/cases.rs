@@ -16,7 +16,7 @@ const PLAIN: f64 = 1e-9;
 /// Integers come with 1024 added (`shared/bytes.wgsl.jinja`), which costs ten bits of the sums; ggml allows 5e-4.
 const SCALED: f64 = 3e-7;
 
-fn limit(f: &Format) -> f64 {
+pub(crate) fn limit(f: &Format) -> f64 {
     if f.run == 0 { PLAIN } else { SCALED }
 }
 
@@ -56,9 +56,10 @@ pub(super) fn cases() -> Vec<Case> {
 fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     // Teams that go over many rows, rows that take several passes, more threads than there are values.
     let tune = |fill, team| Some(MatVecTune { fill, team, act });
+    let swiglu = Epilogue::Glu(glu::Act::Swiglu);
     out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
     out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
-    out.push(plain_of(f, 18, 2048, Epilogue::Swiglu, Some(1e-5), false, act, tune(1, 64)));
+    out.push(plain_of(f, 18, 2048, swiglu, Some(1e-5), false, act, tune(1, 64)));
     out.push(rope_kv(f, None, RopePairing::Neox, 24, false, true, act));
     if act == Act::I8 {
         return;
@@ -66,7 +67,12 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(128, 32)));
     out.push(plain(f, 33, 512, Epilogue::Store, None, false, act));
     out.push(plain(f, 5, 4096, Epilogue::Store, Some(1e-5), true, act));
-    out.push(plain(f, 6, 512, Epilogue::Swiglu, None, true, act));
+    out.push(plain(f, 6, 512, swiglu, None, true, act));
+    if f.name == "q8_0" {
+        for kind in glu::Act::ALL {
+            out.push(plain(f, 14, 256, Epilogue::Glu(kind), None, true, act));
+        }
+    }
     out.push(rope_kv(f, None, RopePairing::Norm, 32, true, false, act));
     if act == Act::F32 {
         for (m, k) in [(1, 256), (0, 256)] {
@@ -80,7 +86,7 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     }
 }
 
-fn rows_of(f: &Format, blocks: &[u8], k: usize, n_row: usize) -> Vec<Vec<f32>> {
+pub(super) fn rows_of(f: &Format, blocks: &[u8], k: usize, n_row: usize) -> Vec<Vec<f32>> {
     (0..n_row).map(|r| get_rows::reference::row(f.ty, blocks, k, r)).collect()
 }
 
@@ -109,7 +115,7 @@ fn plain(
 }
 
 /// x as the kernel sees it, normalised (with the weights, by the root mean square) if `norm`.
-fn seen(format: &Format, act: Act, x: &[f32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
+pub(super) fn seen(format: &Format, act: Act, x: &[f32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
     if act != Act::I8 || format.run == 0 {
         return norm.map_or(x.to_vec(), |(w, eps)| rms_norm::reference::rms_norm(x, Some(w), eps));
     }
@@ -148,9 +154,9 @@ fn plain_of(
     match epilogue {
         Epilogue::Store => values[y0..y0 + mu].copy_from_slice(&r),
         Epilogue::Add => values[y0..y0 + mu].iter_mut().zip(&r).for_each(|(v, r)| *v += r),
-        Epilogue::Swiglu => {
+        Epilogue::Glu(act) => {
             let (g, u) = r.split_at(mu / 2);
-            values[y0..y0 + mu / 2].copy_from_slice(&glu::reference::glu(glu::Act::Swiglu, g, u));
+            values[y0..y0 + mu / 2].copy_from_slice(&glu::reference::glu(act, g, u));
         }
         Epilogue::RopeKv(_) => unreachable!("has its own cases"),
     }
@@ -162,6 +168,8 @@ fn plain_of(
     let call = MulMatVec {
         w: matrix,
         w2: None,
+        experts: None,
+        columns: None,
         norm,
         affine: affine.then_some(at),
         epilogue,
@@ -172,7 +180,8 @@ fn plain_of(
     let name = match epilogue {
         Epilogue::Store => "store",
         Epilogue::Add => "add",
-        _ => "swiglu",
+        Epilogue::Glu(act) => act.word(),
+        Epilogue::RopeKv(_) => unreachable!("has its own cases"),
     };
     Case::new(
         format!("{} {m}x{k} {name} {act:?} norm{} affine{affine} {tune:?}", f.name, norm.is_some()),
@@ -252,6 +261,8 @@ fn rope_kv(
     let call = MulMatVec {
         w,
         w2,
+        experts: None,
+        columns: None,
         norm: Some(eps),
         affine: affine.then_some(k as u32),
         epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, kv }),

@@ -1,14 +1,20 @@
 //! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
 
-mod cases;
+pub(crate) mod cases;
+mod column_cases;
+mod expert_cases;
 pub mod reference;
+
+pub(crate) use expert_cases::choose;
 
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::glu;
 use crate::rope::RopePairing;
+use crate::route::Experts;
 use crate::tuning::MatVecTune;
 
 /// The row of this operation.
@@ -16,8 +22,8 @@ pub const OP: Op = Op {
     name: "mul_mat_vec",
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
-    cases: cases::cases,
-    ggml: &["MUL_MAT"],
+    cases: || cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect(),
+    ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
 };
 
@@ -77,11 +83,21 @@ fn variants() -> Vec<Variant> {
         for act in [Act::F32, Act::I16, Act::I8] {
             for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", 4), ("rope_kv", 4)] {
-                    out.push(variant(f.name, "none", epi, act, rows, set));
+                    out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
+                }
+                for cols in Columns::at_once(act) {
+                    for epi in ["store", "add"] {
+                        out.push(variant(f.name, "none", epi, act, 2, set, "none", *cols));
+                    }
+                }
+                for (ids, epi, rows) in
+                    [("each", "store", 4), ("each", "glu", 4), ("sum", "store", 2), ("sum", "add", 2)]
+                {
+                    out.push(variant(f.name, "none", epi, act, rows, set, ids, 1));
                 }
             }
             for [a, b] in pairs().filter(|p| act == Act::F32 || p.iter().all(|f| f.run > 0)) {
-                out.push(variant(a.name, b.name, "rope_kv", act, 4, set));
+                out.push(variant(a.name, b.name, "rope_kv", act, 4, set, "none", 1));
             }
         }
     }
@@ -95,6 +111,8 @@ fn variant(
     act: Act,
     rows: u32,
     set: FeatureSet,
+    ids: &'static str,
+    cols: u32,
 ) -> Variant {
     vec![
         ("a", Value::Word(a)),
@@ -103,6 +121,8 @@ fn variant(
         ("act", Value::Word(act.word())),
         ("set", Value::Word(set.word())),
         ("rows", Value::Int(rows)),
+        ("ids", Value::Word(ids)),
+        ("cols", Value::Int(cols)),
     ]
 }
 
@@ -136,8 +156,8 @@ pub enum Epilogue {
     Store,
     /// y[y0 + row] += r
     Add,
-    /// Rows are gate, then up: `y[i] = silu(gate_i) * up_i`.
-    Swiglu,
+    /// Rows are gate, then up: `y[i] = act(gate_i) * up_i`.
+    Glu(glu::Act),
     /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
     RopeKv(RopeKv),
 }
@@ -148,19 +168,70 @@ impl Epilogue {
         match self {
             Epilogue::Store => "store",
             Epilogue::Add => "add",
-            Epilogue::Swiglu => "glu",
+            Epilogue::Glu(_) => "glu",
             Epilogue::RopeKv(_) => "rope_kv",
         }
     }
 }
 
+/// Several columns of a product with [`Epilogue::Store`] or [`Epilogue::Add`], and without a norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Columns at most, 1 to [`Columns::MAX`]; the step buffer says how many there are.
+    pub n_col: u32,
+    /// Values from column to column of x, a multiple of 4.
+    pub ldx: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+}
+
+impl Columns {
+    /// More are better done by tiles.
+    pub const MAX: u32 = 8;
+
+    /// How many columns a team can take at once: as many as its registers hold of x.
+    const fn at_once(act: Act) -> &'static [u32] {
+        match act {
+            Act::F32 => &[4],
+            Act::I16 | Act::I8 => &[4, 8],
+        }
+    }
+}
+
+/// Which rows of a matrix of experts a product takes, and what becomes of its slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatVecExperts {
+    /// The experts of the matrix.
+    pub experts: Experts,
+    /// Values from slot to slot of x; 0 if all slots share one column.
+    pub ldx: u32,
+    /// What becomes of them.
+    pub slots: Slots,
+}
+
+/// What becomes of the products of a column's experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slots {
+    /// Each goes to a column of y, so many values from the last.
+    Each {
+        /// Values from slot to slot of y.
+        ldy: u32,
+    },
+    /// Their sum by the router's weights: [`Epilogue::Store`] or [`Epilogue::Add`].
+    Sum,
+}
+
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct MulMatVec {
-    /// The matrix; with [`Epilogue::Swiglu`] its rows are gate and up.
+    /// The matrix; with [`Epilogue::Glu`] its rows are gate and up.
     pub w: Matrix,
     /// More rows in another format (v under q and k).
     pub w2: Option<Matrix>,
+    /// The matrix holds experts, and the product takes those that the column uses.
+    pub experts: Option<MatVecExperts>,
+    /// x and y have several columns; `None`: one.
+    pub columns: Option<Columns>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
     /// Word of `aux` where a (scale, bias) for each row begins.
@@ -184,6 +255,8 @@ struct Job {
     n_batch: u32,
     rows: u32,
     outs: u32,
+    /// Columns at once.
+    cols: u32,
 }
 
 /// How threads share the rows of a product.
@@ -198,9 +271,9 @@ struct Split {
 
 impl Split {
     fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
-        let Job { n_col, hold, n_batch, rows, outs } = *job;
-        // A thread finishes each output of a batch, and there are up to four.
-        let want = n_col.div_ceil(hold).max(4);
+        let Job { n_col, hold, n_batch, rows, outs, cols } = *job;
+        // A thread finishes each output of a batch.
+        let want = n_col.div_ceil(hold).max(4).max(outs * cols);
         let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
         let (team, passes, subs) = match caps.subgroup {
             // A part of a subgroup, if its size is certain.
@@ -220,29 +293,30 @@ impl Split {
         let group = if act == Act::F32 { 128 } else { 256 };
         let wg = team * (group.min(caps.max_threads) / team).max(1);
         // Partial sums stay within 2 KiB, and each thread finishes one output.
-        let most = 512 / (wg / team) / subs / rows;
+        let most = 512 / (wg / team) / subs / (rows * cols);
         // Large matrices want more threads at once than small ones, which want few teams that prepare x.
         let fill = match u64::from(n_batch) * u64::from(team) / u64::from(tune.fill) {
             0..=4 => tune.fill,
             5..=48 => 2 * tune.fill,
             _ => 8 * tune.fill,
         };
-        let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / outs).max(1));
-        let mut split = Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team };
+        let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
+        let mut split =
+            Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team && cols == 1 };
         // Where memory is short, every team rounds x for itself.
-        split.staged &= split.n_byte(caps, act, rows) <= caps.max_workgroup_bytes;
+        split.staged &= split.n_byte(caps, act, rows, cols) <= caps.max_workgroup_bytes;
         split
     }
 
     /// Bytes of workgroup memory.
-    fn n_byte(&self, caps: &Caps, act: Act, rows: u32) -> u32 {
+    fn n_byte(&self, caps: &Caps, act: Act, rows: u32, cols: u32) -> u32 {
         let runs = if self.staged { 2 * self.team } else { 1 };
         let run = match act {
             Act::F32 => 0,
             Act::I16 => 40,
             Act::I8 => 24,
         };
-        let part = self.batch * rows * self.subs * (self.wg / self.team);
+        let part = self.batch * rows * cols * self.subs * (self.wg / self.team);
         let tree = if caps.subgroup.is_some() { 0 } else { rows * self.wg };
         runs * run + 4 * (part + self.wg + 16 + tree)
     }
@@ -278,20 +352,36 @@ impl MulMatVec {
         let layout = self.w.layout();
         let tune = self.tune.unwrap_or_else(|| MatVecTune::shipped(caps).0);
         let epi = self.epilogue.word();
+        let (ids, n_slot) = match self.experts {
+            None => ("none", 1),
+            Some(MatVecExperts { experts, slots: Slots::Each { .. }, .. }) => ("each", experts.route.n_used),
+            Some(MatVecExperts { slots: Slots::Sum, .. }) => ("sum", 1),
+        };
         // Rows at once, and rows of y that they make.
         let (rows, outs) = match self.epilogue {
+            Epilogue::Store if ids == "sum" || self.columns.is_some() => (2, 2),
             Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
             Epilogue::Add => (2, 2),
-            Epilogue::Swiglu => (4, 2),
+            Epilogue::Glu(_) => (4, 2),
         };
-        let n_row = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
+        let n_row = self.n_row();
         let m = if epi == "glu" { n_row / 2 } else { n_row };
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
-        let job =
-            Job { n_col: self.w.n_col, hold: self.w.format.hold(), n_batch: m.div_ceil(outs), rows, outs };
+        let n_batch = m.div_ceil(outs) * n_slot;
+        // Columns at once, and how often.
+        let (cols, n_step) = match &self.columns {
+            None => (1, n_slot),
+            Some(c) => {
+                self.check_columns(c, ids)?;
+                let cols = Columns::at_once(act);
+                let cols = *cols.iter().find(|n| **n >= c.n_col).unwrap_or(&cols[cols.len() - 1]);
+                (cols, c.n_col.div_ceil(cols))
+            }
+        };
+        let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs };
         let split = Split::new(caps, &tune, act, &job);
-        let mut constants = split.constants(caps, rows);
+        let mut constants = split.constants(caps, rows * cols);
         if act != Act::F32 {
             // Not staged, the arrays are not used.
             let runs = if split.staged { 2 * split.team } else { 1 };
@@ -299,12 +389,25 @@ impl MulMatVec {
         }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
         constants.extend([
-            ("K", self.w.n_col.into()),
+            ("K", self.n_col().into()),
             ("M", m.into()),
             ("Y0", self.y0.into()),
             ("w_units", layout.units_per_row.into()),
-            ("RAGGED", f64::from(u8::from(self.w.n_col % 4 != 0))),
         ]);
+        let ragged = match &self.experts {
+            Some(e) if ids == "sum" => e.ldx != self.w.n_col,
+            _ => self.w.n_col % 4 != 0,
+        };
+        constants.push(("RAGGED", f64::from(u8::from(ragged))));
+        if let Some(c) = &self.columns {
+            constants.extend([("LDX", c.ldx.into()), ("LDY", c.ldy.into())]);
+        }
+        if let Some(e) = &self.experts {
+            constants.extend(self.expert_constants(e)?);
+        }
+        if let Epilogue::Glu(act) = self.epilogue {
+            constants.extend(act.constants());
+        }
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
         }
@@ -353,9 +456,70 @@ impl MulMatVec {
             act.word()
         );
         let b = self.w2.map_or("none", |w| w.format.name);
-        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set());
+        let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-        dispatch(OP.name, &values, constants, [x, y, 1], why)
+        dispatch(OP.name, &values, constants, [x, y, n_step], why)
+    }
+
+    /// Rows of the product: all, or those of an expert.
+    pub(crate) fn n_row(&self) -> u32 {
+        let all = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
+        self.experts.map_or(all, |e| e.experts.n_row)
+    }
+
+    /// Values a row: of the matrix, or of the rows of all slots put together.
+    pub(crate) fn n_col(&self) -> u32 {
+        match self.experts {
+            Some(MatVecExperts { experts, ldx, slots: Slots::Sum }) => experts.route.n_used * ldx,
+            _ => self.w.n_col,
+        }
+    }
+
+    fn check_columns(&self, c: &Columns, ids: &str) -> Result<(), DispatchError> {
+        let plain = matches!(self.epilogue, Epilogue::Store | Epilogue::Add) && self.w2.is_none();
+        let wrong = |what, expected: &str, found: u32| {
+            let expected = expected.to_owned();
+            Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
+        };
+        if !plain || self.norm.is_some() || ids != "none" || c.n_col > Columns::MAX {
+            return wrong("columns", "at most 8, and 1 with a norm, experts or another epilogue", c.n_col);
+        }
+        if c.ldx % 4 != 0 {
+            return wrong("values from column to column of x", "a multiple of 4", c.ldx);
+        }
+        Ok(())
+    }
+
+    fn expert_constants(&self, e: &MatVecExperts) -> Result<Vec<(&'static str, f64)>, DispatchError> {
+        let layout = self.w.layout();
+        // Rows that are put together stand as their units do.
+        let row = layout.blocks_per_row * self.w.format.block as u32;
+        let (ldy, whole) = match e.slots {
+            Slots::Each { ldy } => (ldy, e.ldx % 4 == 0),
+            Slots::Sum => (0, e.ldx == row),
+        };
+        let wrong = |what, expected: String, found: u32| {
+            Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
+        };
+        if !whole {
+            let expected = format!("{row}, or without a sum over slots a multiple of 4");
+            return wrong("values from slot to slot of x", expected, e.ldx);
+        }
+        if self.w.n_row % e.experts.stride.max(1) != 0 || e.experts.stride < e.experts.n_row {
+            let expected = format!("a multiple of the {} of an expert", e.experts.stride);
+            return wrong("rows of a matrix of experts", expected, self.w.n_row);
+        }
+        let route = e.experts.route;
+        Ok(vec![
+            ("E0", e.experts.first.into()),
+            ("N_E", e.experts.count(self.w.n_row).into()),
+            ("E_ROWS", e.experts.stride.into()),
+            ("USED", route.n_used.into()),
+            ("W0", route.weights_at().into()),
+            ("KX", self.w.n_col.into()),
+            ("LDX", e.ldx.into()),
+            ("LDY", ldy.into()),
+        ])
     }
 }
 
@@ -426,10 +590,18 @@ mod tests {
             {
                 let tune = MatVecTune { fill, ..shipped };
                 for n_col in [64, 256, 2048, 4096, 8192, 14336, 53248] {
-                    for (n_batch, rows, outs) in [(1, 4, 4), (1024, 2, 2), (7168, 4, 2), (64128, 4, 4)] {
-                        let split =
-                            Split::new(&caps, &tune, act, &Job { n_col, hold: 32, n_batch, rows, outs });
-                        let n_byte = split.n_byte(&caps, act, rows);
+                    for (n_batch, rows, outs, cols) in [
+                        (1, 4, 4, 1),
+                        (1024, 2, 2, 1),
+                        (7168, 4, 2, 1),
+                        (64128, 4, 4, 1),
+                        (1, 2, 2, 8),
+                        (2048, 2, 2, 4),
+                    ] {
+                        let job = Job { n_col, hold: 32, n_batch, rows, outs, cols };
+                        let split = Split::new(&caps, &tune, act, &job);
+                        let n_byte = split.n_byte(&caps, act, rows, cols);
+                        assert!(split.team >= outs * cols * split.batch.min(1));
                         assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
                         assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
                     }

@@ -1,4 +1,4 @@
-// mul_mat: a=q4_K tile=f32
+// mul_mat: a=q4_K tile=f32 ids=none
 override K: u32 = 256u;
 override M: u32 = 1u;
 override LDX: u32 = 256u;
@@ -96,8 +96,8 @@ fn put(row: u32, col: u32, n_col: u32, sum: f32) {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
-    let n_col = step[0];
     let row0 = group.y * 64u;
+    let n_col = step[0];
     let col0 = group.x * 64u;
     let tr = tid % 8u;
     let tc = tid / 8u;

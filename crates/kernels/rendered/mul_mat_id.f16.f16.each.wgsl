@@ -1,4 +1,4 @@
-// mul_mat: a=q4_K tile=f16
+// mul_mat_id: a=f16 tile=f16 ids=each
 override K: u32 = 256u;
 override M: u32 = 1u;
 override LDX: u32 = 256u;
@@ -18,65 +18,41 @@ override w_table: u32 = 0u;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> aux: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
-@group(0) @binding(4) var<storage, read> step: array<u32>;
-// Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
-fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
-    let sh = (c & 1u) * 16u;
-    let y = s.y >> sh;
-    let z = s.z >> sh;
-    let v = s.w >> sh;
-    let high = c >= 2u;
-    let sc = select(y & 0x3f3fu, (v & 0x0f0fu) | ((y >> 2u) & 0x3030u), high);
-    let mn = select(z & 0x3f3fu, ((v >> 4u) & 0x0f0fu) | ((z >> 2u) & 0x3030u), high);
-    let d = unpack2x16float(s.x);
-    // Bytes below the exponent of 1024 in f16, see shared/bytes.
-    let scs = unpack2x16float((sc & 0xffu) | ((sc & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
-    let mns = unpack2x16float((mn & 0xffu) | ((mn & 0xff00u) << 8u) | 0x64006400u) - 1024.0;
-    return vec4<f32>(d.x * scs, d.y * mns);
+@group(0) @binding(4) var<storage, read> route: array<u32>;
+override E0: u32 = 0u;
+override N_E: u32 = 1u;
+override E_ROWS: u32 = 1u;
+override TILES: u32 = 0u;
+override PAIRS: u32 = 0u;
+override X_SORTED: bool = false;
+override Y_SORTED: bool = false;
+override DIV: u32 = 1u;
+// The tile's first place among the sorted pairs, and its expert's first row among all and among those of w.
+var<private> place0: u32;
+var<private> row_all: u32;
+var<private> row_w: u32;
+// Columns of x and y of a column of the tile; those past the end repeat the last.
+fn x_col(col: u32, n_col: u32) -> u32 {
+    let place = place0 + min(col, n_col - 1u);
+    if (X_SORTED) {
+        return place;
+    }
+    return route[PAIRS + place] / DIV;
 }
-// The same of one group g: (d*sc, dmin*m), without an integer conversion.
-fn w_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
-    let v = s.yzw >> vec3<u32>((g & 3u) * 8u);
-    let low = v.xy & vec2<u32>(0x3fu);
-    let high = (vec2<u32>(v.z, v.z >> 4u) & vec2<u32>(0x0fu)) | ((v.xy >> vec2<u32>(2u)) & vec2<u32>(0x30u));
-    let sm = select(low, high, g >= 4u);
-    return unpack2x16float(s.x) * (unpack2x16float(sm.x | (sm.y << 16u) | 0x64006400u) - 1024.0);
+fn y_col(col: u32, n_col: u32) -> u32 {
+    let place = place0 + min(col, n_col - 1u);
+    if (Y_SORTED) {
+        return place;
+    }
+    return route[PAIRS + place];
 }
 
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
-    let c = e >> 6u;
-    let s = w_scales(w[w_p1 + b], c);
-    let q = w[b * 8u + (c << 1u) + ((e >> 4u) & 1u)][(e >> 2u) & 3u];
-    if ((e & 32u) != 0u) {
-        return s.y * vec4<f32>(unpack4xU8((q >> 4u) & 0x0f0f0f0fu)) - s.w;
-    }
-    return s.x * vec4<f32>(unpack4xU8(q & 0x0f0f0f0fu)) - s.z;
+    let v = w[b];
+    let p = select(v.xy, v.zw, (e & 4u) != 0u);
+    return vec4<f32>(unpack2x16float(p.x), unpack2x16float(p.y));
 }
 
-// 1024 + each byte of v.
-fn bytes1024(v: u32) -> vec4<f32> {
-    let a = unpack2x16float((v & 0x00ff00ffu) | 0x64006400u);
-    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) | 0x64006400u);
-    return vec4<f32>(a.x, b.x, a.y, b.y);
-}
-// 1024 + the low nibble of each byte of v.
-fn nibbles1024(v: u32) -> vec4<f32> {
-    let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
-    let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
-    return vec4<f32>(a.x, b.x, a.y, b.y);
-}
-// 1152 + each byte of v, as i8.
-fn bytes1152(v: u32) -> vec4<f32> {
-    let a = unpack2x16float((v & 0x00ff00ffu) ^ 0x64806480u);
-    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) ^ 0x64806480u);
-    return vec4<f32>(a.x, b.x, a.y, b.y);
-}
-// 1 + a quarter of the low two bits of each byte of v: the less stands beside small values, the more is left of them.
-fn crumbs1(v: u32) -> vec4<f32> {
-    let a = unpack2x16float(((v << 8u) & 0x03000300u) | 0x3c003c00u);
-    let b = unpack2x16float((v & 0x03000300u) | 0x3c003c00u);
-    return vec4<f32>(a.x, b.x, a.y, b.y);
-}
 var<workgroup> ws: array<vec4<f16>, 512>;
 var<workgroup> xs: array<vec4<f16>, 512>;
 
@@ -84,9 +60,10 @@ fn put(row: u32, col: u32, n_col: u32, sum: f32) {
     if (row < M && col < n_col) {
         var v = sum;
         if (AFFINE) {
-            v = v * aux[AFF + 2u * row] + aux[AFF + 2u * row + 1u];
+            let at = AFF + 2u * (row_all + row);
+            v = v * aux[at] + aux[at + 1u];
         }
-        let at = col * LDY + Y0 + row;
+        let at = y_col(col, n_col) * LDY + Y0 + row;
         if (ADD) {
             v += y[at];
         }
@@ -96,9 +73,22 @@ fn put(row: u32, col: u32, n_col: u32, sum: f32) {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
-    let n_col = step[0];
     let row0 = group.y * 64u;
-    let col0 = group.x * 64u;
+    let tile_at = TILES + 3u * group.x;
+    let expert = route[tile_at];
+    let first_place = route[tile_at + 1u];
+    let n_col = route[tile_at + 2u] - first_place;
+    // Not `||`: what that leaves is no longer known to be the same for all threads.
+    if ((n_col == 0u) | (expert - E0 >= N_E)) {
+        return;
+    }
+    place0 = first_place;
+    row_all = expert * E_ROWS;
+    row_w = (expert - E0) * E_ROWS;
+
+    let col0 = 0u;
+    // The thread stages one column of x.
+    let x_of = x_col(tid, n_col);
     let tr = tid % 8u;
     let tc = tid / 8u;
     let swr = (tr >> 1u) & 3u;
@@ -141,51 +131,47 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let k = 0u;
 
             let kw = 0u + k;
-            let row = min(row0 + r, M - 1u) * BLOCKS;
-            let at = (min(col0 + r, n_col - 1u) * LDX + kw) / 4u;
+            let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
+            let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
                 w00 = vec4<f16>();
                 x00 = vec4<f16>();
                 if (kw + 0u < K) {
-                    w00 = vec4<f16>(w_load4(row + (kw + 0u) / 256u, (kw + 0u) % 256u));
+                    w00 = vec4<f16>(w_load4(row + (kw + 0u) / 8u, (kw + 0u) % 8u));
                     let past = vec4<u32>(kw + 0u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x00 = vec4<f16>(select(x[at + 0u], vec4<f32>(), past));
                 }
                 w01 = vec4<f16>();
                 x01 = vec4<f16>();
                 if (kw + 4u < K) {
-                    w01 = vec4<f16>(w_load4(row + (kw + 4u) / 256u, (kw + 4u) % 256u));
+                    w01 = vec4<f16>(w_load4(row + (kw + 4u) / 8u, (kw + 4u) % 8u));
                     let past = vec4<u32>(kw + 4u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x01 = vec4<f16>(select(x[at + 1u], vec4<f32>(), past));
                 }
                 w02 = vec4<f16>();
                 x02 = vec4<f16>();
                 if (kw + 8u < K) {
-                    w02 = vec4<f16>(w_load4(row + (kw + 8u) / 256u, (kw + 8u) % 256u));
+                    w02 = vec4<f16>(w_load4(row + (kw + 8u) / 8u, (kw + 8u) % 8u));
                     let past = vec4<u32>(kw + 8u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x02 = vec4<f16>(select(x[at + 2u], vec4<f32>(), past));
                 }
                 w03 = vec4<f16>();
                 x03 = vec4<f16>();
                 if (kw + 12u < K) {
-                    w03 = vec4<f16>(w_load4(row + (kw + 12u) / 256u, (kw + 12u) % 256u));
+                    w03 = vec4<f16>(w_load4(row + (kw + 12u) / 8u, (kw + 12u) % 8u));
                     let past = vec4<u32>(kw + 12u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x03 = vec4<f16>(select(x[at + 3u], vec4<f32>(), past));
                 }
             } else {
-                let b = row + kw / 256u;
-                let e = kw % 256u;
-let vr = w[b * 8u + ((e >> 6u) << 1u) + ((e >> 4u) & 1u)];
-let vs = w[w_p1 + b];
+                let b = row + kw / 8u;
+                let e = kw % 8u;
+let vq0 = w[b + (e >> 3u)];
+let vq1 = w[b + (e >> 3u) + 1u];
 
-let vq = vr >> vec4<u32>((e & 32u) >> 3u);
-let vf = w_scale(vs, e >> 5u);
-let vd = vf.x;
-let vm = vf.y;
-let v0 = vd * (nibbles1024(vq.x) - 1024.0) - vm;
-let v1 = vd * (nibbles1024(vq.y) - 1024.0) - vm;
-let v2 = vd * (nibbles1024(vq.z) - 1024.0) - vm;
-let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
+let v0 = vec4<f32>(unpack2x16float(vq0.x), unpack2x16float(vq0.y));
+let v1 = vec4<f32>(unpack2x16float(vq0.z), unpack2x16float(vq0.w));
+let v2 = vec4<f32>(unpack2x16float(vq1.x), unpack2x16float(vq1.y));
+let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
 
                 w00 = vec4<f16>(v0);
                 x00 = vec4<f16>(x[at + 0u]);
@@ -202,51 +188,47 @@ let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
             let k = 16u;
 
             let kw = 0u + k;
-            let row = min(row0 + r, M - 1u) * BLOCKS;
-            let at = (min(col0 + r, n_col - 1u) * LDX + kw) / 4u;
+            let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
+            let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
                 w10 = vec4<f16>();
                 x10 = vec4<f16>();
                 if (kw + 0u < K) {
-                    w10 = vec4<f16>(w_load4(row + (kw + 0u) / 256u, (kw + 0u) % 256u));
+                    w10 = vec4<f16>(w_load4(row + (kw + 0u) / 8u, (kw + 0u) % 8u));
                     let past = vec4<u32>(kw + 0u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x10 = vec4<f16>(select(x[at + 0u], vec4<f32>(), past));
                 }
                 w11 = vec4<f16>();
                 x11 = vec4<f16>();
                 if (kw + 4u < K) {
-                    w11 = vec4<f16>(w_load4(row + (kw + 4u) / 256u, (kw + 4u) % 256u));
+                    w11 = vec4<f16>(w_load4(row + (kw + 4u) / 8u, (kw + 4u) % 8u));
                     let past = vec4<u32>(kw + 4u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x11 = vec4<f16>(select(x[at + 1u], vec4<f32>(), past));
                 }
                 w12 = vec4<f16>();
                 x12 = vec4<f16>();
                 if (kw + 8u < K) {
-                    w12 = vec4<f16>(w_load4(row + (kw + 8u) / 256u, (kw + 8u) % 256u));
+                    w12 = vec4<f16>(w_load4(row + (kw + 8u) / 8u, (kw + 8u) % 8u));
                     let past = vec4<u32>(kw + 8u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x12 = vec4<f16>(select(x[at + 2u], vec4<f32>(), past));
                 }
                 w13 = vec4<f16>();
                 x13 = vec4<f16>();
                 if (kw + 12u < K) {
-                    w13 = vec4<f16>(w_load4(row + (kw + 12u) / 256u, (kw + 12u) % 256u));
+                    w13 = vec4<f16>(w_load4(row + (kw + 12u) / 8u, (kw + 12u) % 8u));
                     let past = vec4<u32>(kw + 12u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x13 = vec4<f16>(select(x[at + 3u], vec4<f32>(), past));
                 }
             } else {
-                let b = row + kw / 256u;
-                let e = kw % 256u;
-let vr = w[b * 8u + ((e >> 6u) << 1u) + ((e >> 4u) & 1u)];
-let vs = w[w_p1 + b];
+                let b = row + kw / 8u;
+                let e = kw % 8u;
+let vq0 = w[b + (e >> 3u)];
+let vq1 = w[b + (e >> 3u) + 1u];
 
-let vq = vr >> vec4<u32>((e & 32u) >> 3u);
-let vf = w_scale(vs, e >> 5u);
-let vd = vf.x;
-let vm = vf.y;
-let v0 = vd * (nibbles1024(vq.x) - 1024.0) - vm;
-let v1 = vd * (nibbles1024(vq.y) - 1024.0) - vm;
-let v2 = vd * (nibbles1024(vq.z) - 1024.0) - vm;
-let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
+let v0 = vec4<f32>(unpack2x16float(vq0.x), unpack2x16float(vq0.y));
+let v1 = vec4<f32>(unpack2x16float(vq0.z), unpack2x16float(vq0.w));
+let v2 = vec4<f32>(unpack2x16float(vq1.x), unpack2x16float(vq1.y));
+let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
 
                 w10 = vec4<f16>(v0);
                 x10 = vec4<f16>(x[at + 0u]);
@@ -298,51 +280,47 @@ let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
             let k = 0u;
 
             let kw = k1 + k;
-            let row = min(row0 + r, M - 1u) * BLOCKS;
-            let at = (min(col0 + r, n_col - 1u) * LDX + kw) / 4u;
+            let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
+            let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
                 w00 = vec4<f16>();
                 x00 = vec4<f16>();
                 if (kw + 0u < K) {
-                    w00 = vec4<f16>(w_load4(row + (kw + 0u) / 256u, (kw + 0u) % 256u));
+                    w00 = vec4<f16>(w_load4(row + (kw + 0u) / 8u, (kw + 0u) % 8u));
                     let past = vec4<u32>(kw + 0u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x00 = vec4<f16>(select(x[at + 0u], vec4<f32>(), past));
                 }
                 w01 = vec4<f16>();
                 x01 = vec4<f16>();
                 if (kw + 4u < K) {
-                    w01 = vec4<f16>(w_load4(row + (kw + 4u) / 256u, (kw + 4u) % 256u));
+                    w01 = vec4<f16>(w_load4(row + (kw + 4u) / 8u, (kw + 4u) % 8u));
                     let past = vec4<u32>(kw + 4u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x01 = vec4<f16>(select(x[at + 1u], vec4<f32>(), past));
                 }
                 w02 = vec4<f16>();
                 x02 = vec4<f16>();
                 if (kw + 8u < K) {
-                    w02 = vec4<f16>(w_load4(row + (kw + 8u) / 256u, (kw + 8u) % 256u));
+                    w02 = vec4<f16>(w_load4(row + (kw + 8u) / 8u, (kw + 8u) % 8u));
                     let past = vec4<u32>(kw + 8u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x02 = vec4<f16>(select(x[at + 2u], vec4<f32>(), past));
                 }
                 w03 = vec4<f16>();
                 x03 = vec4<f16>();
                 if (kw + 12u < K) {
-                    w03 = vec4<f16>(w_load4(row + (kw + 12u) / 256u, (kw + 12u) % 256u));
+                    w03 = vec4<f16>(w_load4(row + (kw + 12u) / 8u, (kw + 12u) % 8u));
                     let past = vec4<u32>(kw + 12u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x03 = vec4<f16>(select(x[at + 3u], vec4<f32>(), past));
                 }
             } else {
-                let b = row + kw / 256u;
-                let e = kw % 256u;
-let vr = w[b * 8u + ((e >> 6u) << 1u) + ((e >> 4u) & 1u)];
-let vs = w[w_p1 + b];
+                let b = row + kw / 8u;
+                let e = kw % 8u;
+let vq0 = w[b + (e >> 3u)];
+let vq1 = w[b + (e >> 3u) + 1u];
 
-let vq = vr >> vec4<u32>((e & 32u) >> 3u);
-let vf = w_scale(vs, e >> 5u);
-let vd = vf.x;
-let vm = vf.y;
-let v0 = vd * (nibbles1024(vq.x) - 1024.0) - vm;
-let v1 = vd * (nibbles1024(vq.y) - 1024.0) - vm;
-let v2 = vd * (nibbles1024(vq.z) - 1024.0) - vm;
-let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
+let v0 = vec4<f32>(unpack2x16float(vq0.x), unpack2x16float(vq0.y));
+let v1 = vec4<f32>(unpack2x16float(vq0.z), unpack2x16float(vq0.w));
+let v2 = vec4<f32>(unpack2x16float(vq1.x), unpack2x16float(vq1.y));
+let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
 
                 w00 = vec4<f16>(v0);
                 x00 = vec4<f16>(x[at + 0u]);
@@ -359,51 +337,47 @@ let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
             let k = 16u;
 
             let kw = k1 + k;
-            let row = min(row0 + r, M - 1u) * BLOCKS;
-            let at = (min(col0 + r, n_col - 1u) * LDX + kw) / 4u;
+            let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
+            let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
                 w10 = vec4<f16>();
                 x10 = vec4<f16>();
                 if (kw + 0u < K) {
-                    w10 = vec4<f16>(w_load4(row + (kw + 0u) / 256u, (kw + 0u) % 256u));
+                    w10 = vec4<f16>(w_load4(row + (kw + 0u) / 8u, (kw + 0u) % 8u));
                     let past = vec4<u32>(kw + 0u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x10 = vec4<f16>(select(x[at + 0u], vec4<f32>(), past));
                 }
                 w11 = vec4<f16>();
                 x11 = vec4<f16>();
                 if (kw + 4u < K) {
-                    w11 = vec4<f16>(w_load4(row + (kw + 4u) / 256u, (kw + 4u) % 256u));
+                    w11 = vec4<f16>(w_load4(row + (kw + 4u) / 8u, (kw + 4u) % 8u));
                     let past = vec4<u32>(kw + 4u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x11 = vec4<f16>(select(x[at + 1u], vec4<f32>(), past));
                 }
                 w12 = vec4<f16>();
                 x12 = vec4<f16>();
                 if (kw + 8u < K) {
-                    w12 = vec4<f16>(w_load4(row + (kw + 8u) / 256u, (kw + 8u) % 256u));
+                    w12 = vec4<f16>(w_load4(row + (kw + 8u) / 8u, (kw + 8u) % 8u));
                     let past = vec4<u32>(kw + 8u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x12 = vec4<f16>(select(x[at + 2u], vec4<f32>(), past));
                 }
                 w13 = vec4<f16>();
                 x13 = vec4<f16>();
                 if (kw + 12u < K) {
-                    w13 = vec4<f16>(w_load4(row + (kw + 12u) / 256u, (kw + 12u) % 256u));
+                    w13 = vec4<f16>(w_load4(row + (kw + 12u) / 8u, (kw + 12u) % 8u));
                     let past = vec4<u32>(kw + 12u) + vec4<u32>(0u, 1u, 2u, 3u) >= vec4<u32>(K);
                     x13 = vec4<f16>(select(x[at + 3u], vec4<f32>(), past));
                 }
             } else {
-                let b = row + kw / 256u;
-                let e = kw % 256u;
-let vr = w[b * 8u + ((e >> 6u) << 1u) + ((e >> 4u) & 1u)];
-let vs = w[w_p1 + b];
+                let b = row + kw / 8u;
+                let e = kw % 8u;
+let vq0 = w[b + (e >> 3u)];
+let vq1 = w[b + (e >> 3u) + 1u];
 
-let vq = vr >> vec4<u32>((e & 32u) >> 3u);
-let vf = w_scale(vs, e >> 5u);
-let vd = vf.x;
-let vm = vf.y;
-let v0 = vd * (nibbles1024(vq.x) - 1024.0) - vm;
-let v1 = vd * (nibbles1024(vq.y) - 1024.0) - vm;
-let v2 = vd * (nibbles1024(vq.z) - 1024.0) - vm;
-let v3 = vd * (nibbles1024(vq.w) - 1024.0) - vm;
+let v0 = vec4<f32>(unpack2x16float(vq0.x), unpack2x16float(vq0.y));
+let v1 = vec4<f32>(unpack2x16float(vq0.z), unpack2x16float(vq0.w));
+let v2 = vec4<f32>(unpack2x16float(vq1.x), unpack2x16float(vq1.y));
+let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
 
                 w10 = vec4<f16>(v0);
                 x10 = vec4<f16>(x[at + 0u]);

@@ -1,0 +1,50 @@
+//! `expert_lists`: which pairs of a column and a slot each expert multiplies, in tiles.
+
+pub(crate) mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+use crate::route::Route;
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "expert_lists",
+    template: include_str!("expert_lists.wgsl.jinja"),
+    variants: || vec![vec![("part", Value::Word("all"))]],
+    cases: cases::cases,
+    ggml: &["MUL_MAT_ID"],
+    grid: None,
+};
+
+/// A call; the step buffer says how many columns there are.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpertLists {
+    /// The buffer that has the experts and gets the lists.
+    pub route: Route,
+}
+
+impl ExpertLists {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] for more experts than it can count.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let r = &self.route;
+        if r.n_expert == 0 || r.n_expert > Route::MAX_EXPERT {
+            let expected = format!("1 to {}", Route::MAX_EXPERT);
+            let found = r.n_expert.into();
+            return Err(DispatchError::Shape { op: OP.name, what: "experts", expected, found });
+        }
+        let constants = vec![
+            ("X", r.n_expert.into()),
+            ("USED", r.n_used.into()),
+            ("TILE", r.tile.into()),
+            ("TILES", r.tiles_at().into()),
+            ("PAIRS", r.pairs_at().into()),
+            ("PLACES", r.places_at().into()),
+        ];
+        let why = "a workgroup an expert".into();
+        dispatch(OP.name, &[Value::Word("all")], constants, [r.n_expert, 1, 1], why)
+    }
+}

@@ -1,0 +1,94 @@
+//! Cases of products of a few columns, of which some may be missing.
+
+use super::cases::{limit, rows_of, seen};
+use super::{Act, Columns, Epilogue, MulMatVec, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::format::{FORMATS, Format, Matrix};
+use crate::ops::get_rows::cases::table;
+use crate::step;
+use crate::tuning::MatVecTune;
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for act in [Act::F32, Act::I16, Act::I8] {
+        for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
+            let tune = |fill, team| Some(MatVecTune { fill, team, act });
+            out.push(case(f, 33, 512, (8, 8), Epilogue::Add, true, act, None));
+            if act == Act::I8 {
+                continue;
+            }
+            out.push(case(f, 10, 256, (7, 5), Epilogue::Store, false, act, None));
+            out.push(case(f, 9, 2048, (4, 3), Epilogue::Add, false, act, tune(64, 64)));
+            out.push(case(f, 64, 512, (2, 1), Epilogue::Store, true, act, tune(64, 512)));
+            if act == Act::F32 && f.is_plain() {
+                for k in [65, 588, 3] {
+                    out.push(case(f, 5, k, (8, 6), Epilogue::Store, true, act, None));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// `n`: columns at most, and those that there are.
+fn case(
+    f: &'static Format,
+    m: u32,
+    k: u32,
+    (max_col, n_col): (u32, u32),
+    epilogue: Epilogue,
+    affine: bool,
+    act: Act,
+    tune: Option<MatVecTune>,
+) -> Case {
+    let (mu, ku) = (m as usize, k as usize);
+    let blocks = table(f, mu, ku, 3);
+    let rows = rows_of(f, &blocks, ku, mu);
+    let (ldx, ldy, y0) = (k.next_multiple_of(8) + 8, m + 5, 2usize);
+    let mut x = random_values(5, (ldx * max_col) as usize);
+    x.chunks_exact_mut(ldx as usize).for_each(|c| c[ku..].fill(f32::NAN));
+    let y = random_values(6, (ldy * max_col) as usize + y0);
+    let aux = random_values(7, 8 + (2 * mu).next_multiple_of(4));
+    let mut values = y.clone();
+    for (c, column) in x.chunks_exact(ldx as usize).enumerate().take(n_col as usize) {
+        let seen = seen(f, act, &column[..ku], None);
+        let made = reference::mul_mat_vec(mu, |i| rows[i].clone(), &seen);
+        for (r, mut v) in made.into_iter().enumerate() {
+            if affine {
+                v = v * aux[5 + 2 * r] + aux[6 + 2 * r];
+            }
+            let at = &mut values[y0 + c * ldy as usize + r];
+            *at = if matches!(epilogue, Epilogue::Add) { *at + v } else { v };
+        }
+    }
+    let mut words = vec![0u32; step::HEADER];
+    words[step::N_COL] = n_col;
+    let w = Matrix { format: f, n_row: m, n_col: k };
+    let call = MulMatVec {
+        w,
+        w2: None,
+        experts: None,
+        columns: Some(Columns { n_col: max_col, ldx, ldy }),
+        norm: None,
+        affine: affine.then_some(5),
+        epilogue,
+        y0: y0 as u32,
+        act: Some(act),
+        tune,
+    };
+    Case::new(
+        format!(
+            "{} {m}x{k} {n_col} of {max_col} columns {epilogue:?} affine{affine} {act:?} {tune:?}",
+            f.name
+        ),
+        move |caps| call.dispatch(caps),
+        vec![
+            CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
+            CaseBuffer::input("x", &x),
+            CaseBuffer::input("aux", &aux),
+            CaseBuffer::input("step", &words),
+            CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: limit(f) }),
+        ],
+    )
+    .work(2 * u64::from(m) * u64::from(n_col) * u64::from(k))
+}

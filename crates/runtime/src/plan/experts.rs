@@ -1,0 +1,277 @@
+//! Expansion of steps by experts: routing, products by the experts that columns use, and their sum.
+//!
+//! One column takes the rows of its experts straight from the weights. Many columns are sorted by expert first, and what
+//! is made slot by slot stands in that order until the sum.
+
+use chaski_kernels::ops::expert_lists::ExpertLists;
+use chaski_kernels::ops::glu::{Act, Glu};
+use chaski_kernels::ops::moe_reduce::MoeReduce;
+use chaski_kernels::ops::mul_mat::{MatExperts, MulMat, Place};
+use chaski_kernels::ops::mul_mat_vec::{Epilogue, MatVecExperts, MulMatVec, Slots};
+use chaski_kernels::ops::topk_moe::{Routing, TopkMoe};
+use chaski_kernels::{DispatchError, Experts, Route};
+
+use super::expand::{Expander, Input, f32s, ld};
+use super::fuse::{Norm, Part};
+use super::segments::{Columns, PlanError, Slot};
+use crate::graph::{ValueId, WeightId};
+
+/// What is multiplied, and by which experts.
+#[derive(Clone, Copy)]
+struct By {
+    x: Input,
+    /// x has a column for each slot.
+    per_slot: bool,
+    norm: Option<Norm>,
+    route: Route,
+    route_slot: Slot,
+}
+
+/// Where products go.
+#[derive(Clone, Copy)]
+struct To {
+    y: Slot,
+    /// Values from slot to slot, or from column to column of a sum.
+    ldy: u32,
+    /// Gated, by one column.
+    act: Option<Act>,
+    /// Summed up, by one column; true adds to what is there.
+    sum: Option<bool>,
+    name: &'static str,
+}
+
+impl Expander<'_> {
+    pub(super) fn topk(
+        &mut self,
+        x: ValueId,
+        bias: Option<WeightId>,
+        routing: Routing,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let (n_expert, n_used, n_col) = (routing.n_expert, routing.n_used, self.n_col);
+        let route = Route { n_expert, n_used, n_col, tile: MatExperts::tile(n_col, n_used, n_expert) };
+        let pairs = u64::from(route.n_pair());
+        if pairs > u64::from(self.caps.max_groups) {
+            let (op, what) = ("expert_lists", "columns times the experts that each uses");
+            let expected = format!("at most {}; use a smaller chunk", self.caps.max_groups);
+            return Err(DispatchError::Shape { op, what, expected, found: pairs }.into());
+        }
+        let x_slot = self.act(x);
+        let many = n_col > 1;
+        let b = self.pool.acquire(route.n_word(many).into());
+        self.home[y.0] = Some(b);
+        self.routes[y.0] = Some(route);
+        let aux = bias.map(|b| self.groups.vector(b));
+        let call = TopkMoe {
+            routing,
+            bias: bias.is_some(),
+            ldx: ld(n_expert),
+            n_col,
+            weights_at: route.weights_at(),
+        };
+        let bind = vec![("x", x_slot), ("aux", Slot::Aux(aux)), ("route", Slot::Act(b))];
+        let columns = self.many(Columns::X);
+        self.push(call.dispatch(self.caps)?, bind, columns, "route", 0)
+            .col(f32s(n_expert) + 2 * f32s(n_used), 0);
+        if many {
+            let bind = vec![("route", Slot::Act(b)), ("step", Slot::Step)];
+            let dispatch = ExpertLists { route }.dispatch()?;
+            self.push(dispatch, bind, Columns::Fixed, "route", 0).col(3 * f32s(n_used), 0);
+        }
+        Ok(())
+    }
+
+    pub(super) fn gated_id(
+        &mut self,
+        x: ValueId,
+        norm: Option<Norm>,
+        route: ValueId,
+        parts: [Part; 2],
+        act: Act,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let by = self.by(x, norm, route)?;
+        let (y, y_f16, f) = (self.act(y), self.half[y.0], self.graph.width(y));
+        let name = "gate_up";
+        if self.n_col == 1
+            && let Some(group) = self.experts_together(&parts)
+        {
+            return self.expert_rows(
+                &by,
+                &parts,
+                group,
+                0,
+                &To { y, ldy: ld(f), act: Some(act), sum: None, name },
+            );
+        }
+        let both = self.slots_tmp(2 * f, &by.route);
+        let ldx = ld(2 * f);
+        let to = To { y: Slot::Act(both), ldy: ldx, act: None, sum: None, name };
+        match self.experts_together(&parts) {
+            Some(group) => self.expert_rows(&by, &parts, group, 0, &to)?,
+            None => {
+                for (part, y0) in parts.iter().zip([0, f]) {
+                    let group = self.groups.home(part.weight).0;
+                    self.expert_rows(&by, &[*part], group, y0, &to)?;
+                }
+            }
+        }
+        let n_used = by.route.n_used;
+        let call = Glu { act, f, up: f, ldx, ldy: ld(f), n_col: self.n_col * n_used, y_f16 };
+        let columns = self.many(Columns::YTimes(n_used));
+        self.push(call.dispatch()?, vec![("x", Slot::Act(both)), ("y", y)], columns, "glu", 0)
+            .col(3 * f32s(f * n_used), u64::from(f * n_used));
+        self.pool.release(both);
+        Ok(())
+    }
+
+    pub(super) fn project_id(
+        &mut self,
+        x: ValueId,
+        norm: Option<Norm>,
+        route: ValueId,
+        part: Part,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let by = self.by(x, norm, route)?;
+        let to = To { y: self.act(y), ldy: ld(self.graph.width(y)), act: None, sum: None, name: "project" };
+        self.expert_rows(&by, &[part], self.groups.home(part.weight).0, 0, &to)
+    }
+
+    pub(super) fn reduce_id(
+        &mut self,
+        x: ValueId,
+        route: ValueId,
+        part: Part,
+        add: bool,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let by = self.by(x, None, route)?;
+        let (m, ldy, y) = (self.graph.width(y), self.ld_of(y), self.act(y));
+        let group = self.groups.home(part.weight).0;
+        let name = "project";
+        if self.n_col == 1 {
+            return self.expert_rows(&by, &[part], group, 0, &To { y, ldy, act: None, sum: Some(add), name });
+        }
+        let made = self.slots_tmp(m, &by.route);
+        let to = To { y: Slot::Act(made), ldy: ld(m), act: None, sum: None, name };
+        self.expert_rows(&by, &[part], group, 0, &to)?;
+        let n_used = by.route.n_used;
+        let call = MoeReduce { route: by.route, m, ldx: ld(m), ldy, n_col: self.n_col, sorted: true, add };
+        let bind = vec![("x", Slot::Act(made)), ("route", by.route_slot), ("y", y)];
+        let moved = f32s(m * n_used) + f32s(m) * if add { 2 } else { 1 };
+        self.push(call.dispatch()?, bind, Columns::Y, "reduce", 0).col(moved, 2 * u64::from(m * n_used));
+        self.pool.release(made);
+        Ok(())
+    }
+
+    fn by(&mut self, x: ValueId, norm: Option<Norm>, route: ValueId) -> Result<By, PlanError> {
+        let per_slot = self.graph.slots(x) > 0;
+        let route_slot = self.act_of_route(route);
+        let layout = self.routes[route.0].expect("routing comes before what it routes");
+        let (x, norm) = self.fed(x, norm)?;
+        Ok(By { x, per_slot, norm, route: layout, route_slot })
+    }
+
+    fn act_of_route(&self, route: ValueId) -> Slot {
+        Slot::Act(self.home[route.0].expect("routing comes before what it routes"))
+    }
+
+    /// A buffer of `width` values for every slot.
+    fn slots_tmp(&mut self, width: u32, route: &Route) -> usize {
+        let words = self.words(width) * u64::from(route.n_used);
+        self.pool.acquire(words)
+    }
+
+    /// The group that holds the shares of exactly these weights, expert by expert.
+    fn experts_together(&self, parts: &[Part]) -> Option<usize> {
+        let (group, _) = self.groups.home(parts.first()?.weight);
+        let g = &self.groups.groups[group];
+        let mut at = 0;
+        for p in parts {
+            if self.groups.home(p.weight) != (group, at) {
+                return None;
+            }
+            at += self.graph.weights[p.weight.0].expert_rows();
+        }
+        (at == g.expert_rows()).then_some(group)
+    }
+
+    /// Products by the experts of a group, buffer by buffer: each has some of them.
+    fn expert_rows(
+        &mut self,
+        by: &By,
+        parts: &[Part],
+        group: usize,
+        y0: u32,
+        to: &To,
+    ) -> Result<(), PlanError> {
+        let By { x, per_slot, norm, route, route_slot } = *by;
+        let aux = self.groups.aux(self.graph, norm, parts);
+        let affine =
+            aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+        for shard in 0..self.groups.groups[group].shards.len() {
+            let g = &self.groups.groups[group];
+            let sh = &g.shards[shard];
+            let (w, n_row) = (g.matrix(sh), g.expert_rows());
+            let experts = Experts { route, first: sh.row0 / n_row, n_row, stride: n_row };
+            let n_byte = g.layout(sh).n_byte;
+            let bind = vec![
+                ("w", Slot::Weights { group, shard }),
+                ("x", x.slot),
+                ("aux", Slot::Aux(aux)),
+                ("y", to.y),
+                ("route", route_slot),
+            ];
+            // Each column takes its experts, of which this buffer has a part.
+            let used = u64::from(route.n_used) * u64::from(sh.n_row / n_row);
+            let n_flop = 2 * used * u64::from(n_row) * u64::from(x.k) / u64::from(route.n_expert);
+            let made = if to.act.is_some() { n_row / 2 } else { n_row };
+            let n_in = if per_slot { route.n_used } else { 1 };
+            let n_out = if to.sum.is_some() { 1 } else { route.n_used };
+            let moved = f32s(x.k * n_in) + f32s(made * n_out);
+            if self.n_col == 1 {
+                let slots = if to.sum.is_some() { Slots::Sum } else { Slots::Each { ldy: to.ldy } };
+                let epilogue = match (to.act, to.sum) {
+                    (Some(act), _) => Epilogue::Glu(act),
+                    // What an earlier buffer has made is there already.
+                    (None, Some(add)) if add || shard > 0 => Epilogue::Add,
+                    _ => Epilogue::Store,
+                };
+                let call = MulMatVec {
+                    w,
+                    w2: None,
+                    experts: Some(MatVecExperts { experts, ldx: if per_slot { ld(x.k) } else { 0 }, slots }),
+                    columns: None,
+                    norm: norm.map(|n| n.eps),
+                    affine,
+                    epilogue,
+                    y0,
+                    act: None,
+                    tune: None,
+                };
+                let read = n_byte * u64::from(route.n_used) / u64::from(route.n_expert);
+                self.mat_vec(call, bind, to.name, read)?.col(moved, n_flop);
+                continue;
+            }
+            let place = if per_slot { Place::Sorted } else { Place::Shared };
+            let call = MulMat {
+                w,
+                experts: Some(MatExperts { experts, x: place, y_sorted: true }),
+                add: false,
+                act: None,
+                affine,
+                f16_tiles: self.config.f16_tiles,
+                ldx: ld(x.k),
+                ldy: to.ldy,
+                y0,
+                n_col: self.n_col,
+                x_f16: x.f16,
+                tile: None,
+            };
+            let (dispatch, _) = call.dispatch(self.caps)?;
+            self.push(dispatch, bind, Columns::XExperts(route), to.name, n_byte).col(moved, n_flop);
+        }
+        Ok(())
+    }
+}
