@@ -196,7 +196,7 @@ const F32: Mode = Mode {
 /// on GPUs alike, as do the other engine's own roundings in f32.
 const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, mixture: 1e-6, ..F32 };
 /// So does rounding the inputs of products, which all have their full weight.
-const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, ..F32 };
+const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, mixture: 1e-4, ..F32 };
 /// f16 holds these weights exactly.
 const F16_WEIGHTS: Mode = Mode { half: true, chunks: &[48, 1], ..F32 };
 /// A few columns at once take the kernels of one column.
