@@ -206,7 +206,7 @@ const OTHER_KV: &[(GgmlType, f64)] = &[
     (GgmlType::IQ4_NL, 7e-5),
 ];
 /// So does rounding the inputs of products, which all have their full weight.
-const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, ..F32 };
+const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, mixture: 1e-4, ..F32 };
 /// f16 holds these weights exactly.
 const F16_WEIGHTS: Mode = Mode { half: true, chunks: &[48, 1], ..F32 };
 /// A few columns at once take the kernels of one column.
