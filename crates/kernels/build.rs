@@ -42,7 +42,7 @@ fn main() {
 }
 
 /// The row of a format, from the `layout` lines in the head of its template:
-/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`.
+/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, and `table=NAME` for one with a codebook.
 fn format(name: &str, template: &str) -> String {
     let head = template.split("#}").next().unwrap_or_default();
     let facts = |key: &str| -> Option<&str> {
@@ -64,9 +64,10 @@ fn format(name: &str, template: &str) -> String {
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
     let planes: String =
         planes.iter().map(|(n, at)| format!("Plane {{ offset: {at}, n_byte: {n} }}, ")).collect();
+    let table = facts("table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
-         unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+         table: &{table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
         name.to_uppercase(),
         number(fact("block")),
         number(fact("unit")),

@@ -25,6 +25,9 @@ enum Command {
         /// Change nothing; fail if the tree is stale.
         #[arg(long)]
         check: bool,
+        /// Kernels to add to the samples, by name
+        #[arg(conflicts_with = "check")]
+        add: Vec<String>,
     },
     /// Write docs/ops.md from the table of operations.
     OpsDoc {
@@ -56,7 +59,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::GenKernels { check } => kernels::generate(check),
+        Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),

@@ -88,7 +88,9 @@ fn value(c: vec4<u32>) -> f32 {
     return va + vb;
 }
 fn narrow(v: f32) -> u32 {
-    return pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu;
+    // WGSL does not say what becomes of a value beyond f16's range; here it is an infinity.
+    let bits = pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu;
+    return select(bits, ((bitcast<u32>(v) >> 16u) & 0x8000u) | 0x7c00u, abs(v) >= 65520.0);
 }
 
 @compute @workgroup_size(64)

@@ -66,6 +66,7 @@ fn y_place(i: u32) -> Place {
 override a_p1: u32 = 0u;
 override a_p2: u32 = 0u;
 override a_p3: u32 = 0u;
+override a_table: u32 = 0u;
 @group(0) @binding(2) var<storage, read> a: array<vec4<u32>>;
 // Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
 fn a_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
@@ -90,6 +91,7 @@ fn a_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
     let sm = select(low, high, g >= 4u);
     return unpack2x16float(s.x) * (unpack2x16float(sm.x | (sm.y << 16u) | 0x64006400u) - 1024.0);
 }
+
 fn a_load4(b: u32, e: u32) -> vec4<f32> {
     let c = e >> 6u;
     let s = a_scales(a[a_p1 + b], c);

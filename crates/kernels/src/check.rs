@@ -1,12 +1,8 @@
 //! Checks every kernel with naga.
 
-use std::collections::BTreeMap;
-
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-use crate::format::FORMATS;
 use crate::kernel::{Access, Kernel};
-use crate::op::{Op, Value, Variant};
 use crate::render::{VARIANTS, text};
 
 /// Why a kernel is not good.
@@ -125,26 +121,4 @@ fn check(kernel: &Kernel) -> Result<(), CheckError> {
         )));
     }
     Ok(())
-}
-
-/// Formats that stand for all others in the samples.
-const SAMPLED: [&str; 2] = ["f16", "q4_K"];
-
-/// The files of `rendered/`, name to text: kernels whose formats are f16 and q4_K, whose element types are f16, and of
-/// the operations that are a table of expressions the first row, so that the diff of a change to a template can be read.
-pub fn samples() -> BTreeMap<String, String> {
-    let is_sample = |(op, variant): &(&Op, Variant)| {
-        let first = (op.variants)();
-        variant.iter().zip(&first[0]).all(|((name, v), (_, first))| match v {
-            Value::Word(w) if name.len() == 1 => FORMATS.iter().all(|f| f.name != *w) || SAMPLED.contains(w),
-            Value::Word(w) if ["ty", "ta", "tb"].contains(name) => *w == "f16",
-            Value::Text(..) => v == first,
-            _ => true,
-        })
-    };
-    VARIANTS
-        .iter()
-        .filter(|(_, row)| is_sample(row))
-        .map(|(name, _)| (format!("{name}.wgsl"), Kernel::find(name).expect("a variant").source.to_owned()))
-        .collect()
 }

@@ -252,7 +252,7 @@ pub(crate) struct Names {
     div: [&'static str; 4],
     modulus: [&'static str; 4],
     offset: &'static str,
-    planes: [&'static str; 3],
+    planes: [&'static str; 4],
 }
 
 macro_rules! names {
@@ -263,7 +263,7 @@ macro_rules! names {
             div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
             modulus: [concat!($p, "_m0"), concat!($p, "_m1"), concat!($p, "_m2"), concat!($p, "_m3")],
             offset: concat!($p, "_o"),
-            planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3")],
+            planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3"), concat!($p, "_table")],
         }
     };
 }
