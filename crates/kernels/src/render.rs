@@ -86,7 +86,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
-                        ("planes", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
+                        ("parts", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
+                        ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
                     ]);
                     map.insert(format!("f{name}"), Json::from(facts));
                 }
