@@ -615,16 +615,6 @@ mod tests {
     }
 
     #[test]
-    fn a_type_without_quantiser_is_refused() {
-        let dir = tempfile::tempdir().unwrap();
-        write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
-        if GgmlType::IQ2_XXS.info().quantize.is_none() {
-            let error = run(args(dir.path(), FileType::IQ2_XXS)).unwrap_err().to_string();
-            assert!(error.contains("there is no quantiser for it"), "{error}");
-        }
-    }
-
-    #[test]
     fn values_that_are_not_finite_are_named_and_nothing_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let name = "blk.0.ffn_up.weight";

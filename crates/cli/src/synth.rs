@@ -439,7 +439,7 @@ impl Weights {
         let mut pools = BTreeMap::new();
         for ty in types {
             if let Entry::Vacant(entry) = pools.entry(ty) {
-                entry.insert(pool(ty, &values, seed)?);
+                entry.insert(pool(ty, &values)?);
             }
         }
         Ok(Weights { pools, random: Random::new(seed, 0), chunk: Vec::new() })
@@ -482,58 +482,14 @@ impl Weights {
 }
 
 /// The pool's values in blocks of a type.
-fn pool(ty: GgmlType, values: &[f32], seed: u64) -> Result<Vec<u8>> {
+fn pool(ty: GgmlType, values: &[f32]) -> Result<Vec<u8>> {
     const N_PIECE: usize = 1 << 12;
     let n_byte = ty.row_bytes(values.len() as u64).context("the pool is no whole number of blocks")?;
     let mut bytes = vec![0; n_byte as usize];
-    if ty.info().quantize.is_none() {
-        random_blocks(ty, &mut bytes, seed)?;
-        return Ok(bytes);
-    }
     let piece_bytes = N_PIECE / ty.block_len() * ty.block_bytes();
     let pieces = values.par_chunks(N_PIECE).zip(bytes.par_chunks_mut(piece_bytes));
     pieces.try_for_each(|(x, out)| quantize(ty, x, x.len(), None, out))?;
     Ok(bytes)
-}
-
-/// Blocks of random codes, for the types that have no quantiser: every code of theirs stands for some values.
-fn random_blocks(ty: GgmlType, bytes: &mut [u8], seed: u64) -> Result<()> {
-    let mut random = Random::new(seed, u64::MAX);
-    for word in bytes.chunks_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
-    }
-    let mut values = vec![0.0; bytes.len() / ty.block_bytes() * ty.block_len()];
-    set_scales(ty, bytes, 1.0)?;
-    dequantize(ty, bytes, &mut values)?;
-    let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
-    let deviation = (square / values.len() as f64).sqrt() as f32;
-    set_scales(ty, bytes, DEVIATION / deviation)
-}
-
-/// Sets the scale of each block.
-fn set_scales(ty: GgmlType, bytes: &mut [u8], scale: f32) -> Result<()> {
-    let mut f16 = [0; 2];
-    quantize(GgmlType::F16, &[scale], 1, None, &mut f16)?;
-    for block in bytes.chunks_exact_mut(ty.block_bytes()) {
-        match ty {
-            // The scale's four digits in base 16 are the upper halves of every other byte at the end.
-            GgmlType::IQ1_M => {
-                let digits = [f16[0] & 15, f16[0] >> 4, f16[1] & 15, f16[1] >> 4];
-                for (i, digit) in digits.into_iter().enumerate() {
-                    let byte = &mut block[48 + 2 * i + 1];
-                    *byte = *byte & 15 | digit << 4;
-                }
-            }
-            GgmlType::IQ1_S
-            | GgmlType::IQ2_XXS
-            | GgmlType::IQ2_XS
-            | GgmlType::IQ2_S
-            | GgmlType::IQ3_XXS
-            | GgmlType::IQ3_S => block[..2].copy_from_slice(&f16),
-            _ => anyhow::bail!("type {ty}: there is no way to make random weights of it"),
-        }
-    }
-    Ok(())
 }
 
 /// Random numbers that are the same on every machine (splitmix64).
@@ -685,7 +641,7 @@ mod tests {
     #[test]
     fn a_written_model_opens_with_all_tensors_and_finite_values() {
         let dir = tempfile::tempdir().unwrap();
-        // A mix of quantisers, and one that has blocks without any.
+        // A mix of quantisers, and one of codebooks.
         for mix in [FileType::F16, FileType::Q4_K_M, FileType::IQ1_M] {
             let out = dir.path().join(format!("{mix}.gguf"));
             run(Args { preset: preset("tiny"), mix, out: out.clone(), seed: 7, vocab: None }).unwrap();
@@ -704,7 +660,8 @@ mod tests {
                 let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
                 let size = (square / values.len() as f64).sqrt();
                 let expected = if expected.values == Values::Random { f64::from(DEVIATION) } else { 1.0 };
-                assert!((size / expected - 1.0).abs() < 0.1, "{}: {size}", found.name);
+                // Codes of less than two bits lose a tenth of the size.
+                assert!((size / expected - 1.0).abs() < 0.15, "{}: {size}", found.name);
             }
         }
     }
