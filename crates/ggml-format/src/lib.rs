@@ -5,7 +5,7 @@
 //!
 //! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and functions that convert them;
 //! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the mixes that make a `Q4_K_M` file;
-//! - [`blocks`]: the bytes of each format, as structs;
+//! - [`types`]: also the bytes of each format, as structs, by modules; [`blocks`]: what these share;
 //! - [`Gguf`] reads the head of a file from its first bytes, wherever these come from;
 //! - [`ModelFile`] reads a model from a [`ByteSource`], or several if it is split over files;
 //! - [`GgufWriter`] writes a file while its tensors stream through.
@@ -24,7 +24,7 @@ mod mmap;
 mod model_file;
 mod source;
 mod split;
-mod types;
+pub mod types;
 
 pub use convert::{ConvertError, dequantize, quantize};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};

@@ -1,6 +1,7 @@
 //! Blocks worked out by hand from the formulas, and the rules of the type table.
 
-use ggml_format::blocks::{F16, ValueBf16, e8m0_half, ue4m3_half};
+use ggml_format::blocks::F16;
+use ggml_format::types::{float::ValueBf16, mxfp4::e8m0_half, nvfp4::ue4m3_half};
 use ggml_format::{ConvertError, GgmlType, TYPES, dequantize, quantize};
 
 /// 1.0, 2.0 and 0.5 as half floats.

@@ -8,13 +8,13 @@ use super::search::{EPSILON, largest, mean_square};
 use super::{F16, QK_K};
 
 /// A group has at most this many vectors, and a block at most 16 groups.
-pub(super) const MAX_VECTOR: usize = 8;
+pub(crate) const MAX_VECTOR: usize = 8;
 const MAX_GROUP: usize = 16;
 
 /// A codebook that is ready to be searched: the vectors, and for every point of the lattice that they are
 /// taken from the few entries which may be nearest.
 #[derive(Debug)]
-pub(super) struct Codebook<const D: usize> {
+pub(crate) struct Codebook<const D: usize> {
     entries: Vec<[f32; D]>,
     /// Halfway between one level of the lattice and the next.
     bounds: Vec<f32>,
@@ -28,7 +28,7 @@ impl<const D: usize> Codebook<D> {
     ///
     /// A point that is no entry gets those in the `n_shell` smallest distances from it. Distances count in
     /// levels without weights; more shells find the nearest entry by weight more often, and cost time.
-    pub(super) fn new(entries: Vec<[f32; D]>, levels: &[f32], n_shell: usize) -> Codebook<D> {
+    pub(crate) fn new(entries: Vec<[f32; D]>, levels: &[f32], n_shell: usize) -> Codebook<D> {
         let level_of = |x: &f32| levels.iter().position(|l| l == x).expect("entries consist of levels");
         let coordinates: Vec<[u8; D]> =
             entries.iter().map(|e| std::array::from_fn(|j| level_of(&e[j]) as u8)).collect();
@@ -50,12 +50,12 @@ impl<const D: usize> Codebook<D> {
     }
 
     /// The entry of this index.
-    pub(super) fn entry(&self, index: u16) -> &[f32; D] {
+    pub(crate) fn entry(&self, index: u16) -> &[f32; D] {
         &self.entries[usize::from(index)]
     }
 
     /// The index of an entry with little weighted square distance from `x`, mostly the least.
-    pub(super) fn nearest(&self, x: &[f32; D], w: &[f32; D]) -> u16 {
+    pub(crate) fn nearest(&self, x: &[f32; D], w: &[f32; D]) -> u16 {
         let n_level = self.bounds.len() + 1;
         let mut point = 0;
         for &x in x.iter().rev() {
@@ -107,21 +107,21 @@ fn pairwise_sum<const D: usize>(terms: &[f32; D]) -> f32 {
 
 /// The sums that decide about a scale of values `x` and vectors `q`: `w x q` and `w q q`.
 #[derive(Copy, Clone, Default, Debug)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     xq: f32,
     q2: f32,
 }
 
 impl Sums {
     /// Adds a vector; `shift` is added to each of its coordinates.
-    pub(super) fn add<const D: usize>(&mut self, w: &[f32; D], x: &[f32; D], entry: &[f32; D], shift: f32) {
+    pub(crate) fn add<const D: usize>(&mut self, w: &[f32; D], x: &[f32; D], entry: &[f32; D], shift: f32) {
         let wq: [f32; D] = std::array::from_fn(|j| w[j] * (entry[j] + shift));
         self.xq += pairwise_sum(&std::array::from_fn::<_, D, _>(|j| wq[j] * x[j]));
         self.q2 += pairwise_sum(&std::array::from_fn::<_, D, _>(|j| wq[j] * (entry[j] + shift)));
     }
 
     /// Adds the sums of other vectors.
-    pub(super) fn join(self, other: Sums) -> Sums {
+    pub(crate) fn join(self, other: Sums) -> Sums {
         Sums { xq: self.xq + other.xq, q2: self.q2 + other.q2 }
     }
 
@@ -136,28 +136,28 @@ impl Sums {
     }
 
     /// The square error at a scale, less that of scale 0.
-    pub(super) fn error(self, scale: f32) -> f32 {
+    pub(crate) fn error(self, scale: f32) -> f32 {
         scale * (scale * self.q2 - 2.0 * self.xq)
     }
 }
 
 /// How the groups of a block are searched.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Search<'a> {
+pub(crate) struct Search<'a> {
     /// Number of scales that a group can have: odd multiples of the block's, from 1 to `2 n_scale - 1`.
-    pub(super) n_scale: u8,
+    pub(crate) n_scale: u8,
     /// For each group a first scale.
-    pub(super) first: &'a [f32],
+    pub(crate) first: &'a [f32],
     /// What the first scale is multiplied with, for one try each.
-    pub(super) factors: &'a [f32],
+    pub(crate) factors: &'a [f32],
 }
 
 /// A block that is quantised but for the packing: its scale, and for each group the number of its scale,
 /// `(multiple - 1) / 2`, and the code.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Fitted<C> {
-    pub(super) d: F16,
-    pub(super) groups: [(u8, C); MAX_GROUP],
+pub(crate) struct Fitted<C> {
+    pub(crate) d: F16,
+    pub(crate) groups: [(u8, C); MAX_GROUP],
 }
 
 /// Finds scales and codes of least square error. `encode(g, scale)` gives group `g`'s best code at a scale,
@@ -165,7 +165,7 @@ pub(super) struct Fitted<C> {
 ///
 /// Each group is searched on its own first; then the scales are rounded to odd multiples, each group tries the
 /// multiples around its own, and at last the block's scale is fitted to the codes.
-pub(super) fn fit<C: Copy + Default>(
+pub(crate) fn fit<C: Copy + Default>(
     search: Search<'_>,
     encode: impl Fn(usize, f32) -> (Sums, C),
 ) -> Fitted<C> {
@@ -261,7 +261,7 @@ fn odd_code(n: u8, multiple: f32) -> u8 {
 /// How much an error of each value of a block counts: by importance, and more for large values.
 ///
 /// Where nothing is important, as for an expert that was never asked, the values decide alone.
-pub(super) fn block_weights(x: &[f32], importance: Option<&[f32]>) -> [f32; QK_K] {
+pub(crate) fn block_weights(x: &[f32], importance: Option<&[f32]>) -> [f32; QK_K] {
     let mean_square = mean_square(x);
     match importance.filter(|w| w.iter().any(|&w| w > 0.0)) {
         Some(w) => std::array::from_fn(|j| w[j] * (2.0 * mean_square + x[j] * x[j]).sqrt()),

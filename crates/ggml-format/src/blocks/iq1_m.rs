@@ -2,11 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ1_S_GRID;
-use super::grid::{Search, block_weights, fit};
 use super::iq1_s::{DELTA, FACTORS, encode_vector};
-use super::search::mean_square;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::codebook::IQ1_S_GRID;
+use crate::blocks::grid::{Search, block_weights, fit};
+use crate::blocks::search::mean_square;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (2 * scale[i / 16] + 1) * (ternary[i] + delta[i / 8])`.
 #[repr(C)]

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ1_S_GRID;
-use super::grid::{Codebook, Search, Sums, block_weights, fit};
-use super::search::mean_square;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::codebook::IQ1_S_GRID;
+use crate::blocks::grid::{Codebook, Search, Sums, block_weights, fit};
+use crate::blocks::search::mean_square;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// How far iq1_s and iq1_m shift the ternary values, up or down.
 pub(super) const DELTA: f32 = 0.125;

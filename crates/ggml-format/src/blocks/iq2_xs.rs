@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::{IQ2_XS_GRID, even_signs};
-use super::grid::{Codebook, block_weights};
 use super::iq2_xxs::{LEVELS, TOPS, signed_magnitudes};
-use super::magnitudes::Magnitudes;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::codebook::{IQ2_XS_GRID, even_signs};
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (0.5 + scale[i / 16]) / 4 * magnitude[i] * sign[i]`.
 #[repr(C)]

@@ -4,12 +4,12 @@ use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ3_S_GRID;
-use super::grid::{Codebook, block_weights};
 use super::iq2_xxs::signed_magnitudes;
 use super::iq3_xxs::TOPS;
-use super::magnitudes::Magnitudes;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::codebook::IQ3_S_GRID;
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (1 + 2 * scale[i / 32]) * magnitude[i] * sign[i]`.
 #[repr(C)]

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::{IQ3_XXS_GRID, even_signs};
-use super::grid::{Codebook, block_weights};
 use super::iq2_xxs::signed_magnitudes;
-use super::magnitudes::Magnitudes;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::codebook::{IQ3_XXS_GRID, even_signs};
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (0.5 + scale[i / 32]) / 2 * magnitude[i] * sign[i]`.
 #[repr(C)]

@@ -5,27 +5,27 @@ use super::grid::{Codebook, Fitted, MAX_VECTOR, Search, Sums, fit};
 use super::search::largest_magnitude;
 
 /// A format of magnitudes from a codebook of vectors of `D` values.
-pub(super) struct Magnitudes<const D: usize> {
-    pub(super) codebook: Codebook<D>,
+pub(crate) struct Magnitudes<const D: usize> {
+    pub(crate) codebook: Codebook<D>,
     /// Values that share a scale.
-    pub(super) group_len: usize,
+    pub(crate) group_len: usize,
     /// Whether the minus signs of 8 values are even in number, so that seven of them say all.
-    pub(super) even_signs: bool,
+    pub(crate) even_signs: bool,
     /// Where the search puts the largest magnitude of a group, in units of the codebook.
-    pub(super) tops: &'static [f32],
+    pub(crate) tops: &'static [f32],
 }
 
 /// Codebook indices of the vectors of a group.
-pub(super) type Indices = [u16; MAX_VECTOR];
+pub(crate) type Indices = [u16; MAX_VECTOR];
 
 impl<const D: usize> Magnitudes<D> {
     /// A codebook whose magnitudes count in `unit`s.
-    pub(super) fn entries<const N: usize>(grid: &[[u8; D]; N], unit: f32) -> Vec<[f32; D]> {
+    pub(crate) fn entries<const N: usize>(grid: &[[u8; D]; N], unit: f32) -> Vec<[f32; D]> {
         grid.iter().map(|entry| entry.map(|v| f32::from(v) / unit)).collect()
     }
 
     /// Quantises a block; also the signs of each 8 values, a set bit for a minus.
-    pub(super) fn fit(&self, x: &[f32], weight: &[f32; QK_K]) -> (Fitted<Indices>, [u8; QK_K / 8]) {
+    pub(crate) fn fit(&self, x: &[f32], weight: &[f32; QK_K]) -> (Fitted<Indices>, [u8; QK_K / 8]) {
         let mut magnitude: [f32; QK_K] = std::array::from_fn(|j| x[j].abs());
         let mut signs = [0; QK_K / 8];
         for i in 0..QK_K / 8 {
