@@ -15,6 +15,7 @@ mod interrupt;
 mod load;
 mod logits;
 mod options;
+mod output;
 mod peaks;
 mod perplexity;
 mod quantize;
@@ -87,7 +88,8 @@ enum Command {
     #[command(long_about = logits::LONG)]
     Logits(logits::Args),
     /// Convert a model to another format
-    Quantize(quantize::Args),
+    #[command(long_about = quantize::LONG)]
+    Quantize(Box<quantize::Args>),
     /// Write a model of random weights in the shape of a real one
     Synth(synth::Args),
     /// Print the completion script of a shell
@@ -117,7 +119,7 @@ fn main() -> ExitCode {
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
-        Command::Quantize(a) => quantize::run(a),
+        Command::Quantize(a) => quantize::run(*a),
         Command::Synth(a) => synth::run(a),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man => completions::man(Cli::command()),

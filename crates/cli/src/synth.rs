@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,10 +10,12 @@ use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ggml_format::{
     DataWriter, FILE_TYPES, FileType, GgmlType, GgufWriter, Metadata, MixCounters, MmapSource, ModelFacts,
-    dequantize, mix_order, needs_importance, quantize, read_header, tensor_type,
+    mix_order, needs_importance, quantize, read_header, tensor_type,
 };
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar};
 use rayon::prelude::*;
+
+use crate::output::{progress_bar, write_file};
 
 /// Write a model of random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
@@ -153,7 +154,7 @@ fn preset_parser() -> impl TypedValueParser<Value = &'static Preset> {
 }
 
 /// A file type by name, in any mix of upper and lower case.
-pub(crate) fn parse_file_type(name: &str) -> Result<FileType, String> {
+fn parse_file_type(name: &str) -> Result<FileType, String> {
     FileType::from_name(name).ok_or_else(|| {
         let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
         format!("no such file type (known: {})", known.join(", "))
@@ -525,45 +526,12 @@ impl Random {
     }
 }
 
-/// A bar of bytes on standard error, if that is a terminal.
-pub(crate) fn progress_bar(n_byte: u64) -> ProgressBar {
-    const TEMPLATE: &str = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
-    let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well formed");
-    ProgressBar::new(n_byte).with_style(style)
-}
-
-/// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_file(
-    path: &Path,
-    write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
-) -> Result<()> {
-    // Devices and pipes are written as they are.
-    let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file());
-    let mut name =
-        path.file_name().with_context(|| format!("`{}` names no file", path.display()))?.to_owned();
-    if !is_special {
-        name.push(".part");
-    }
-    let part = path.with_file_name(name);
-    let file = File::create(&part).with_context(|| format!("`{}` cannot be written", part.display()))?;
-    let written = write(BufWriter::with_capacity(1 << 20, file));
-    if is_special {
-        return written.map(drop);
-    }
-    match written {
-        Ok(_) => fs::rename(&part, path).with_context(|| format!("`{}` cannot be replaced", path.display())),
-        Err(e) => {
-            // What matters is the first error.
-            let _ = fs::remove_file(&part);
-            Err(e.context(format!("`{}` was not written", path.display())))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use chaski::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
-    use ggml_format::{ModelFile, OpenError, SourceError};
+    use std::fs;
+
+    use ggml_format::{ModelFile, OpenError, SourceError, dequantize};
 
     use super::*;
 
@@ -721,13 +689,5 @@ mod tests {
         assert_eq!(model.metadata().strings("tokenizer.ggml.tokens").unwrap().len(), 3);
         assert_eq!(model.metadata().str("general.name").unwrap(), "tiny (random weights)");
         assert_eq!(model.metadata().u32("llama.vocab_size").unwrap(), 3);
-    }
-
-    #[test]
-    fn a_file_that_could_not_be_completed_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("model.gguf");
-        assert!(write_file(&path, |_| anyhow::bail!("no more")).is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }
