@@ -11,6 +11,7 @@ mod cache;
 mod completions;
 mod devices;
 mod failure;
+mod imatrix;
 mod interrupt;
 mod load;
 mod logits;
@@ -90,6 +91,9 @@ enum Command {
     /// Convert a model to another format
     #[command(long_about = quantize::LONG)]
     Quantize(Box<quantize::Args>),
+    /// Measure which columns of a model's matrices count, for quantize
+    #[command(long_about = imatrix::LONG)]
+    Imatrix(imatrix::Args),
     /// Write a model of random weights in the shape of a real one
     Synth(synth::Args),
     /// Print the completion script of a shell
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
         Command::Quantize(a) => quantize::run(*a),
+        Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man => completions::man(Cli::command()),

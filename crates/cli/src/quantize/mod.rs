@@ -31,8 +31,8 @@ Converts a model to other tensor types.
 
 TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each of which is a mix of tensor types, or its \
 number; `copy` leaves the types as they are, to split a model or to join it again. Types of two bits and less need \
-to know which columns matter: measure that with `chaski imatrix`, and pass it with --imatrix. It does all other types \
-good, too.
+to know which columns matter: measure that with `chaski imatrix`, and pass it with --imatrix. Most other types gain \
+from it, too.
 
 The model streams through: memory use does not depend on its size.";
 
