@@ -19,11 +19,14 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Render the kernel templates to crates/kernels/rendered, each checked by naga.
+    /// Check all kernels with naga, and renew the samples in crates/kernels/rendered.
     GenKernels {
         /// Change nothing; fail if the tree is stale.
         #[arg(long)]
         check: bool,
+        /// Kernels to add to the samples, by name
+        #[arg(conflicts_with = "check")]
+        add: Vec<String>,
     },
     /// Write docs/performance.md from measurements.
     PerfDoc {
@@ -49,7 +52,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::GenKernels { check } => kernels::generate(check),
+        Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

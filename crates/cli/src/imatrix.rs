@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use chaski::gguf::Imatrix;
+use chaski::gguf::{GgmlType, Imatrix};
 use chaski::{DeviceChoice, Engine, ImatrixOptions, KvType};
 
 use crate::options;
@@ -61,7 +61,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let text = read_text(&args.file)?;
     let source = options::source(args.first.as_ref().or(args.model.as_ref()));
-    let builder = Engine::builder(source).context(args.ctx_size).kv(KvType::F32).device(DeviceChoice::Cpu);
+    let builder = Engine::builder(source)
+        .context(args.ctx_size)
+        .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
+        .device(DeviceChoice::Cpu);
     let mut engine = pollster::block_on(builder.build())?;
     let n_mat: HashMap<String, usize> =
         engine.model().tensors().iter().map(|t| (t.name.clone(), (t.ne[2] * t.ne[3]) as usize)).collect();

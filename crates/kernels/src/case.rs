@@ -2,6 +2,7 @@
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::kv::KvLayout;
 
 /// What a buffer must hold after the dispatch.
 #[derive(Clone, Debug)]
@@ -15,6 +16,15 @@ pub enum Expected {
     },
     /// f16 values, two a word, within a normalised mean squared error of these f32 values.
     F16 {
+        /// The reference's values before rounding.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`.
+        max_nmse: f64,
+    },
+    /// The cells of a KV cache within a normalised mean squared error of these keys, then values, `[cell][channel]`.
+    Cells {
+        /// How the cache is laid out.
+        kv: KvLayout,
         /// The reference's values before rounding.
         values: Vec<f32>,
         /// Largest `sum (a - b)^2 / sum b^2`.
@@ -88,18 +98,23 @@ impl Case {
     }
 }
 
+/// Random words that depend on `seed` alone.
+pub(crate) fn random_words(seed: u64) -> impl Iterator<Item = u64> {
+    let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
+    std::iter::repeat_with(move || {
+        s = s.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = s;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    })
+}
+
 /// `n` values in [-1, 1) that depend on `seed` alone, one in about a hundred an outlier of up to 30.
 pub fn random_values(seed: u64, n: usize) -> Vec<f32> {
-    let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
-    (0..n)
-        .map(|_| {
-            s = s.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = s;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            z ^= z >> 31;
-            let u = (z >> 40) as f32 / 8_388_608.0 - 1.0;
-            if z & 0x7f == 0 { u * 30.0 } else { u }
-        })
-        .collect()
+    let value = |z: u64| {
+        let u = (z >> 40) as f32 / 8_388_608.0 - 1.0;
+        if z & 0x7f == 0 { u * 30.0 } else { u }
+    };
+    random_words(seed).take(n).map(value).collect()
 }

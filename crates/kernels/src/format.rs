@@ -2,7 +2,8 @@
 //!
 //! Blocks of 18, 34 or 210 bytes suit no GPU. A [`Format`] says into which *planes* a block is split; a matrix on the
 //! device is its planes one after the other, each holding that part of every block. So every plane is an array of
-//! aligned words, nothing grows, and the way back is exact.
+//! aligned words, nothing grows, and the way back is exact. Behind the planes of a format with a codebook stands the
+//! codebook's table, once for each matrix.
 
 use ggml_format::GgmlType;
 
@@ -20,17 +21,17 @@ pub struct Plane {
 pub struct Format {
     /// The ggml type.
     pub ty: GgmlType,
-    /// Name of the type and of its template under `quant/`.
+    /// Name of the type and of its template under `quant/`, which fulfils the contract: `base`, `decls`, `fetch16`,
+    /// `decode16`, `unit_vars`, `unit_load`, `unit_dot`, and with scales `unit_dot8`.
     pub name: &'static str,
-    /// The template that fulfils the contract (`base`, `decls`, `fetch16`, `decode16`, `unit_vars`, `unit_load`, `unit_dot`,
-    /// and `unit_dot8` of formats with scales).
-    pub template: &'static str,
     /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
     pub block: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
+    /// Its codebook, a word for each entry; empty if it has none.
+    pub table: &'static [u32],
     /// Values that `unit_dot` takes at once.
     pub unit: usize,
     /// Groups of four values that share a scale in a unit; 0 for plain types.
@@ -39,90 +40,10 @@ pub struct Format {
     pub offsets: &'static [u32],
 }
 
-const fn plane(offset: usize, n_byte: usize) -> Plane {
-    Plane { offset, n_byte }
-}
+include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-/// All weight formats that the device reads.
-pub static FORMATS: &[Format] = &[
-    Format {
-        ty: GgmlType::F32,
-        name: "f32",
-        template: include_str!("quant/f32.wgsl.jinja"),
-        block: 8,
-        block_bytes: 32,
-        planes: &[plane(0, 32)],
-        unit: 4,
-        run: 0,
-        offsets: &[0],
-    },
-    Format {
-        ty: GgmlType::F16,
-        name: "f16",
-        template: include_str!("quant/f16.wgsl.jinja"),
-        block: 8,
-        block_bytes: 16,
-        planes: &[plane(0, 16)],
-        unit: 8,
-        run: 0,
-        offsets: &[0, 4],
-    },
-    Format {
-        ty: GgmlType::BF16,
-        name: "bf16",
-        template: include_str!("quant/bf16.wgsl.jinja"),
-        block: 8,
-        block_bytes: 16,
-        planes: &[plane(0, 16)],
-        unit: 8,
-        run: 0,
-        offsets: &[0, 4],
-    },
-    Format {
-        ty: GgmlType::Q4_0,
-        name: "q4_0",
-        template: include_str!("quant/q4_0.wgsl.jinja"),
-        block: 32,
-        block_bytes: 18,
-        planes: &[plane(2, 16), plane(0, 2)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
-    },
-    Format {
-        ty: GgmlType::Q8_0,
-        name: "q8_0",
-        template: include_str!("quant/q8_0.wgsl.jinja"),
-        block: 32,
-        block_bytes: 34,
-        planes: &[plane(2, 32), plane(0, 2)],
-        unit: 16,
-        run: 4,
-        offsets: &[0, 4, 8, 12],
-    },
-    Format {
-        ty: GgmlType::Q4_K,
-        name: "q4_K",
-        template: include_str!("quant/q4_K.wgsl.jinja"),
-        block: 256,
-        block_bytes: 144,
-        planes: &[plane(16, 128), plane(0, 16)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 32, 36, 40, 44],
-    },
-    Format {
-        ty: GgmlType::Q6_K,
-        name: "q6_K",
-        template: include_str!("quant/q6_K.wgsl.jinja"),
-        block: 256,
-        block_bytes: 210,
-        planes: &[plane(0, 128), plane(128, 64), plane(192, 16), plane(208, 2)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 64, 68, 72, 76],
-    },
-];
+/// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its head.
+pub static FORMATS: &[Format] = ROWS;
 
 impl Format {
     /// The format of a ggml type, if the device reads it.
@@ -168,6 +89,8 @@ pub struct DeviceLayout {
     pub units_per_row: u32,
     /// First byte of each plane, a multiple of 16.
     pub plane_start: Vec<u64>,
+    /// First byte of the format's table, a multiple of 16; the end if it has none.
+    pub table_start: u64,
     /// Bytes in all, a multiple of 16.
     pub n_byte: u64,
 }
@@ -187,13 +110,16 @@ impl DeviceLayout {
             blocks_per_row,
             units_per_row: blocks_per_row * (format.block / format.unit) as u32,
             plane_start,
-            n_byte: at.max(16),
+            table_start: at,
+            n_byte: (at + size_of_val(format.table) as u64).next_multiple_of(16).max(16),
         }
     }
 
-    /// Constants `{w}_p1` ... of a kernel, in units of `vec4<u32>`.
-    pub fn plane_constants(&self, names: [&'static str; 3]) -> Vec<(&'static str, f64)> {
-        names.into_iter().zip(&self.plane_start[1..]).map(|(n, at)| (n, (at / 16) as f64)).collect()
+    /// Constants `{w}_p1`, `{w}_p2`, `{w}_p3` and `{w}_table` of a kernel, in units of `vec4<u32>`.
+    pub fn plane_constants(&self, names: [&'static str; 4]) -> Vec<(&'static str, f64)> {
+        let [planes @ .., table] = names;
+        let starts = planes.into_iter().zip(self.plane_start[1..].iter().copied());
+        starts.chain([(table, self.table_start)]).map(|(n, at)| (n, (at / 16) as f64)).collect()
     }
 
     /// Rows at which [`Self::pack`] may begin and end so that every plane's bytes fall on whole words.
@@ -201,7 +127,8 @@ impl DeviceLayout {
         4
     }
 
-    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`.
+    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`. The
+    /// format's table comes with the first rows.
     ///
     /// `first_row` counts rows of the whole matrix and must be a multiple of [`Self::row_step`]; so must the number of
     /// rows, unless they are the last. Runs are padded with zeros to whole words.
@@ -235,6 +162,9 @@ impl DeviceLayout {
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
+        }
+        if first_row == 0 && !format.table.is_empty() {
+            put(self.table_start, bytemuck::cast_slice(format.table));
         }
     }
 

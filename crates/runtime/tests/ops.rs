@@ -10,8 +10,9 @@ use chaski_runtime::plan::PlanError;
 fn every_operation_matches_its_reference() {
     let mut failures = Vec::new();
     let mut n = 0;
-    // One operation alone while working on it.
+    // One operation alone while working on it, and of that the cases with this word in their labels.
     let only = std::env::var("CHASKI_OP").ok();
+    let word = std::env::var("CHASKI_CASE").unwrap_or_default();
     for (set, checked) in [
         (FeatureSet::Coop, false),
         (FeatureSet::Sg, false),
@@ -33,7 +34,7 @@ fn every_operation_matches_its_reference() {
         let wanted = |name: &str| only.as_ref().is_none_or(|o| o == name);
         for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
             let mut worst = 0.0f64;
-            for case in (op.cases)() {
+            for case in (op.cases)().into_iter().filter(|c| c.label.contains(&word)) {
                 n += 1;
                 match pollster::block_on(run_case(&gpu, &case)) {
                     Ok(r) => {
@@ -56,5 +57,6 @@ fn every_operation_matches_its_reference() {
         }
     }
     println!("{n} cases");
+    assert!(n > 0, "no case has this name");
     assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
 }

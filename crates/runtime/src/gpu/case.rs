@@ -65,8 +65,8 @@ impl<'a> ReadyCase<'a> {
             gpu.queue.write_buffer(&buffer, 0, &bytes);
             buffers.push(buffer);
         }
-        let bound: Vec<(&str, &wgpu::Buffer)> =
-            case.buffers.iter().map(|b| b.binding).zip(&buffers).collect();
+        let bound: Vec<(&str, wgpu::BindingResource<'_>)> =
+            case.buffers.iter().zip(&buffers).map(|(c, b)| (c.binding, b.as_entire_binding())).collect();
         let group = gpu.bind_group(dispatch.kernel.name, &compiled.layout, dispatch.kernel, &bound);
         Ok(ReadyCase { gpu, case, dispatch, compiled, group, buffers, timer: Timer::new(gpu).await? })
     }
@@ -135,6 +135,10 @@ impl<'a> ReadyCase<'a> {
                 Expected::F32 { values, max_nmse } => {
                     let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
                     let e = compare(&found, values, *max_nmse, &mut fail);
+                    report.nmse = report.nmse.max(e);
+                }
+                Expected::Cells { kv, values, max_nmse } => {
+                    let e = compare(&kv.decode(&bytes[..n]), values, *max_nmse, &mut fail);
                     report.nmse = report.nmse.max(e);
                 }
                 Expected::F16 { values, max_nmse } => {
