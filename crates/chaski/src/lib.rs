@@ -22,9 +22,10 @@ mod estimate;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, Inputs, KvType, KvTypeError,
-    LocalTime, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, Runner,
-    SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, perplexity, strip_added_special,
+    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress,
+    Inputs, KvType, KvTypeError, LocalTime, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
+    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, imatrix,
+    perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

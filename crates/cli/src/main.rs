@@ -11,10 +11,12 @@ mod cache;
 mod completions;
 mod devices;
 mod failure;
+mod imatrix;
 mod interrupt;
 mod load;
 mod logits;
 mod options;
+mod output;
 mod peaks;
 mod perplexity;
 mod quantize;
@@ -87,7 +89,11 @@ enum Command {
     #[command(long_about = logits::LONG)]
     Logits(logits::Args),
     /// Convert a model to another format
-    Quantize(quantize::Args),
+    #[command(long_about = quantize::LONG)]
+    Quantize(Box<quantize::Args>),
+    /// Measure which columns of a model's matrices count, for quantize
+    #[command(long_about = imatrix::LONG)]
+    Imatrix(imatrix::Args),
     /// Write a model of random weights in the shape of a real one
     Synth(synth::Args),
     /// Print the completion script of a shell
@@ -117,7 +123,8 @@ fn main() -> ExitCode {
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
-        Command::Quantize(a) => quantize::run(a),
+        Command::Quantize(a) => quantize::run(*a),
+        Command::Imatrix(a) => imatrix::run(&a, &ui),
         Command::Synth(a) => synth::run(a),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man => completions::man(Cli::command()),

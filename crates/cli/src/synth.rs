@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,10 +10,12 @@ use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ggml_format::{
     DataWriter, FILE_TYPES, FileType, GgmlType, GgufWriter, Metadata, MixCounters, MmapSource, ModelFacts,
-    dequantize, mix_order, needs_importance, quantize, read_header, tensor_type,
+    mix_order, needs_importance, quantize, read_header, tensor_type,
 };
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar};
 use rayon::prelude::*;
+
+use crate::output::{progress_bar, write_file};
 
 /// Write a model of random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
@@ -153,7 +154,7 @@ fn preset_parser() -> impl TypedValueParser<Value = &'static Preset> {
 }
 
 /// A file type by name, in any mix of upper and lower case.
-pub(crate) fn parse_file_type(name: &str) -> Result<FileType, String> {
+fn parse_file_type(name: &str) -> Result<FileType, String> {
     FileType::from_name(name).ok_or_else(|| {
         let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
         format!("no such file type (known: {})", known.join(", "))
@@ -439,7 +440,7 @@ impl Weights {
         let mut pools = BTreeMap::new();
         for ty in types {
             if let Entry::Vacant(entry) = pools.entry(ty) {
-                entry.insert(pool(ty, &values, seed)?);
+                entry.insert(pool(ty, &values)?);
             }
         }
         Ok(Weights { pools, random: Random::new(seed, 0), chunk: Vec::new() })
@@ -482,58 +483,14 @@ impl Weights {
 }
 
 /// The pool's values in blocks of a type.
-fn pool(ty: GgmlType, values: &[f32], seed: u64) -> Result<Vec<u8>> {
+fn pool(ty: GgmlType, values: &[f32]) -> Result<Vec<u8>> {
     const N_PIECE: usize = 1 << 12;
     let n_byte = ty.row_bytes(values.len() as u64).context("the pool is no whole number of blocks")?;
     let mut bytes = vec![0; n_byte as usize];
-    if ty.info().quantize.is_none() {
-        random_blocks(ty, &mut bytes, seed)?;
-        return Ok(bytes);
-    }
     let piece_bytes = N_PIECE / ty.block_len() * ty.block_bytes();
     let pieces = values.par_chunks(N_PIECE).zip(bytes.par_chunks_mut(piece_bytes));
     pieces.try_for_each(|(x, out)| quantize(ty, x, x.len(), None, out))?;
     Ok(bytes)
-}
-
-/// Blocks of random codes, for the types that have no quantiser: every code of theirs stands for some values.
-fn random_blocks(ty: GgmlType, bytes: &mut [u8], seed: u64) -> Result<()> {
-    let mut random = Random::new(seed, u64::MAX);
-    for word in bytes.chunks_mut(8) {
-        word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
-    }
-    let mut values = vec![0.0; bytes.len() / ty.block_bytes() * ty.block_len()];
-    set_scales(ty, bytes, 1.0)?;
-    dequantize(ty, bytes, &mut values)?;
-    let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
-    let deviation = (square / values.len() as f64).sqrt() as f32;
-    set_scales(ty, bytes, DEVIATION / deviation)
-}
-
-/// Sets the scale of each block.
-fn set_scales(ty: GgmlType, bytes: &mut [u8], scale: f32) -> Result<()> {
-    let mut f16 = [0; 2];
-    quantize(GgmlType::F16, &[scale], 1, None, &mut f16)?;
-    for block in bytes.chunks_exact_mut(ty.block_bytes()) {
-        match ty {
-            // The scale's four digits in base 16 are the upper halves of every other byte at the end.
-            GgmlType::IQ1_M => {
-                let digits = [f16[0] & 15, f16[0] >> 4, f16[1] & 15, f16[1] >> 4];
-                for (i, digit) in digits.into_iter().enumerate() {
-                    let byte = &mut block[48 + 2 * i + 1];
-                    *byte = *byte & 15 | digit << 4;
-                }
-            }
-            GgmlType::IQ1_S
-            | GgmlType::IQ2_XXS
-            | GgmlType::IQ2_XS
-            | GgmlType::IQ2_S
-            | GgmlType::IQ3_XXS
-            | GgmlType::IQ3_S => block[..2].copy_from_slice(&f16),
-            _ => anyhow::bail!("type {ty}: there is no way to make random weights of it"),
-        }
-    }
-    Ok(())
 }
 
 /// Random numbers that are the same on every machine (splitmix64).
@@ -569,45 +526,12 @@ impl Random {
     }
 }
 
-/// A bar of bytes on standard error, if that is a terminal.
-pub(crate) fn progress_bar(n_byte: u64) -> ProgressBar {
-    const TEMPLATE: &str = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
-    let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well formed");
-    ProgressBar::new(n_byte).with_style(style)
-}
-
-/// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_file(
-    path: &Path,
-    write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
-) -> Result<()> {
-    // Devices and pipes are written as they are.
-    let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file());
-    let mut name =
-        path.file_name().with_context(|| format!("`{}` names no file", path.display()))?.to_owned();
-    if !is_special {
-        name.push(".part");
-    }
-    let part = path.with_file_name(name);
-    let file = File::create(&part).with_context(|| format!("`{}` cannot be written", part.display()))?;
-    let written = write(BufWriter::with_capacity(1 << 20, file));
-    if is_special {
-        return written.map(drop);
-    }
-    match written {
-        Ok(_) => fs::rename(&part, path).with_context(|| format!("`{}` cannot be replaced", path.display())),
-        Err(e) => {
-            // What matters is the first error.
-            let _ = fs::remove_file(&part);
-            Err(e.context(format!("`{}` was not written", path.display())))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use chaski::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
-    use ggml_format::{ModelFile, OpenError, SourceError};
+    use std::fs;
+
+    use ggml_format::{ModelFile, OpenError, SourceError, dequantize};
 
     use super::*;
 
@@ -685,7 +609,7 @@ mod tests {
     #[test]
     fn a_written_model_opens_with_all_tensors_and_finite_values() {
         let dir = tempfile::tempdir().unwrap();
-        // A mix of quantisers, and one that has blocks without any.
+        // A mix of quantisers, and one of codebooks.
         for mix in [FileType::F16, FileType::Q4_K_M, FileType::IQ1_M] {
             let out = dir.path().join(format!("{mix}.gguf"));
             run(Args { preset: preset("tiny"), mix, out: out.clone(), seed: 7, vocab: None }).unwrap();
@@ -704,7 +628,8 @@ mod tests {
                 let square: f64 = values.iter().map(|&x| f64::from(x).powi(2)).sum();
                 let size = (square / values.len() as f64).sqrt();
                 let expected = if expected.values == Values::Random { f64::from(DEVIATION) } else { 1.0 };
-                assert!((size / expected - 1.0).abs() < 0.1, "{}: {size}", found.name);
+                // Codes of less than two bits lose a tenth of the size.
+                assert!((size / expected - 1.0).abs() < 0.15, "{}: {size}", found.name);
             }
         }
     }
@@ -764,13 +689,5 @@ mod tests {
         assert_eq!(model.metadata().strings("tokenizer.ggml.tokens").unwrap().len(), 3);
         assert_eq!(model.metadata().str("general.name").unwrap(), "tiny (random weights)");
         assert_eq!(model.metadata().u32("llama.vocab_size").unwrap(), 3);
-    }
-
-    #[test]
-    fn a_file_that_could_not_be_completed_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("model.gguf");
-        assert!(write_file(&path, |_| anyhow::bail!("no more")).is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

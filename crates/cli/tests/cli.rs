@@ -100,6 +100,7 @@ fn help_and_version_exit_with_0() {
         "completions",
         "synth",
         "quantize",
+        "imatrix",
     ] {
         assert!(out(&run(&[command, "--help"])).contains("Usage"), "{command}");
     }

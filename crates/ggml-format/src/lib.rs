@@ -5,9 +5,10 @@
 //!
 //! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and functions that convert them;
 //! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the mixes that make a `Q4_K_M` file;
-//! - [`blocks`]: the bytes of each format, as structs;
+//! - [`types`]: also the bytes of each format, as structs, by modules; [`blocks`]: what these share;
 //! - [`Gguf`] reads the head of a file from its first bytes, wherever these come from;
 //! - [`ModelFile`] reads a model from a [`ByteSource`], or several if it is split over files;
+//! - [`Imatrix`]: how much the columns of a model's matrices count, which [`quantize`] takes;
 //! - [`GgufWriter`] writes a file while its tensors stream through.
 //!
 //! Nothing here blocks, spawns or keeps a model's data; with the feature `mmap` off nothing touches a file
@@ -18,13 +19,14 @@ pub mod blocks;
 mod convert;
 mod file_type;
 mod gguf;
+mod imatrix;
 mod mix;
 #[cfg(feature = "mmap")]
 mod mmap;
 mod model_file;
 mod source;
 mod split;
-mod types;
+pub mod types;
 
 pub use convert::{ConvertError, dequantize, quantize};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
@@ -32,6 +34,7 @@ pub use gguf::{
     ArrayBuf, ArrayIter, ArrayView, DEFAULT_ALIGNMENT, DataWriter, FromValue, Gguf, GgufError, GgufWriter,
     HeaderBytes, Metadata, OwnedValue, StrIter, TensorInfo, Value, ValueType, WriteError,
 };
+pub use imatrix::{Imatrix, ImatrixEntry, ImatrixError};
 pub use mix::{MixCounters, MixError, ModelFacts, mix_order, needs_importance, tensor_type};
 #[cfg(feature = "mmap")]
 pub use mmap::MmapSource;

@@ -80,6 +80,21 @@ pub enum ModelError {
         /// Ids there are.
         n_vocab: u32,
     },
+    /// What only the processor does, asked of a GPU.
+    #[error("{what} needs a model that is loaded on the processor, found one on a gpu")]
+    NeedsProcessor {
+        /// What was asked.
+        what: &'static str,
+    },
+    /// Inputs that were not finite, or so large that their squares were not.
+    #[error("importance of tensor `{tensor}` is no sum of squares")]
+    Importance {
+        /// The tensor.
+        tensor: String,
+        /// What is wrong with it.
+        #[source]
+        source: ggml_format::ImatrixError,
+    },
     /// Too little text for what was asked.
     #[error("the text has {found} tokens, but {what} needs at least {needed}")]
     ShortText {

@@ -6,6 +6,7 @@ mod archs;
 mod common;
 mod errors;
 mod golden_text;
+mod imatrix;
 mod memory;
 mod perplexity;
 mod pieces;

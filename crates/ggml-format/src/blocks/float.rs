@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// One f32.
 #[repr(transparent)]

@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::Block;
+use crate::blocks::Block;
 
 macro_rules! integers {
     ($($(#[$doc:meta])* $name:ident($int:ty);)*) => {$(

@@ -2,9 +2,11 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ1_S_GRID;
-use super::iq1_s::DELTA;
-use super::{Block, F16, QK_K};
+use super::iq1_s::{DELTA, FACTORS, encode_vector};
+use crate::blocks::codebook::IQ1_S_GRID;
+use crate::blocks::grid::{Search, block_weights, fit};
+use crate::blocks::search::mean_square;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (2 * scale[i / 16] + 1) * (ternary[i] + delta[i / 8])`.
 #[repr(C)]
@@ -50,4 +52,40 @@ impl Block for BlockIq1M {
     fn is_valid(&self) -> bool {
         self.d().is_finite()
     }
+}
+
+/// As iq1_s; each vector takes the better shift.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq1M| {
+        let weight = block_weights(x, importance);
+        let (vectors, _) = x.as_chunks::<8>();
+        let (weights, _) = weight.as_chunks::<8>();
+        let encode = |g: usize, scale: f32| {
+            let [first, second] = [2 * g, 2 * g + 1].map(|i| {
+                let [up, down] = [DELTA, -DELTA].map(|shift| {
+                    let (sums, index) = encode_vector(&vectors[i], &weights[i], scale, shift);
+                    (sums, (index, shift < 0.0))
+                });
+                if down.0.error(scale) < up.0.error(scale) { down } else { up }
+            });
+            (first.0.join(second.0), [first.1, second.1])
+        };
+        let first: [f32; 16] = std::array::from_fn(|g| mean_square(&x[16 * g..16 * (g + 1)]).sqrt());
+        let fitted = fit(Search { n_scale: 8, first: &first, factors: FACTORS }, encode);
+        *block = BlockIq1M::zeroed();
+        let mut scales = [0u16; 4];
+        for (k, scales) in scales.iter_mut().enumerate() {
+            *scales = (u16::from_le_bytes(fitted.d.0) >> (4 * k)) << 12;
+        }
+        for g in 0..16 {
+            let (scale, codes) = fitted.groups[g];
+            scales[g / 4] |= u16::from(scale) << (3 * (g % 4));
+            for (l, (index, is_down)) in codes.into_iter().enumerate() {
+                let [low, high] = index.to_le_bytes();
+                block.qs[2 * g + l] = low;
+                block.qh[g] |= (high | u8::from(is_down) << 3) << (4 * l);
+            }
+        }
+        block.scales = scales.map(u16::to_le_bytes);
+    });
 }

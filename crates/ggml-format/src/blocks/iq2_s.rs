@@ -1,10 +1,14 @@
 //! iq2_s: eights of magnitudes from a codebook of 1024, a sign bit each, a 4-bit scale per 16.
 
+use std::sync::LazyLock;
+
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ2_S_GRID;
-use super::iq2_xxs::signed_magnitudes;
-use super::{Block, F16, QK_K};
+use super::iq2_xxs::{LEVELS, TOPS, signed_magnitudes};
+use crate::blocks::codebook::IQ2_S_GRID;
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (0.5 + scale[i / 16]) / 4 * magnitude[i] * sign[i]`.
 #[repr(C)]
@@ -41,4 +45,29 @@ impl Block for BlockIq2S {
     fn is_valid(&self) -> bool {
         self.d.is_finite()
     }
+}
+
+static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
+    codebook: Codebook::new(Magnitudes::entries(&IQ2_S_GRID, 8.0), &LEVELS, 1),
+    group_len: 16,
+    even_signs: false,
+    tops: TOPS,
+});
+
+/// Searches scales and codes of least weighted error.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2S| {
+        let weight = block_weights(x, importance);
+        let (fitted, signs) = SEARCH.fit(x, &weight);
+        *block = BlockIq2S { d: fitted.d, signs, ..BlockIq2S::zeroed() };
+        for i in 0..QK_K / 8 {
+            let (scale, indices) = fitted.groups[i / 2];
+            let [low, high] = indices[i % 2].to_le_bytes();
+            block.qs[i] = low;
+            block.qh[i / 4] |= high << (2 * (i % 4));
+            if i % 2 == 0 {
+                block.scales[i / 4] |= scale << (4 * (i / 2 % 2));
+            }
+        }
+    });
 }

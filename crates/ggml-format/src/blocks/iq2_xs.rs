@@ -1,10 +1,14 @@
 //! iq2_xs: eights of magnitudes from a codebook of 512, signs of even parity, a 4-bit scale per 16.
 
+use std::sync::LazyLock;
+
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::{IQ2_XS_GRID, even_signs};
-use super::iq2_xxs::signed_magnitudes;
-use super::{Block, F16, QK_K};
+use super::iq2_xxs::{LEVELS, TOPS, signed_magnitudes};
+use crate::blocks::codebook::{IQ2_XS_GRID, even_signs};
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (0.5 + scale[i / 16]) / 4 * magnitude[i] * sign[i]`.
 #[repr(C)]
@@ -36,4 +40,27 @@ impl Block for BlockIq2Xs {
     fn is_valid(&self) -> bool {
         self.d.is_finite()
     }
+}
+
+static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
+    codebook: Codebook::new(Magnitudes::entries(&IQ2_XS_GRID, 8.0), &LEVELS, 2),
+    group_len: 16,
+    even_signs: true,
+    tops: TOPS,
+});
+
+/// Searches scales and codes of least weighted error.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2Xs| {
+        let weight = block_weights(x, importance);
+        let (fitted, signs) = SEARCH.fit(x, &weight);
+        *block = BlockIq2Xs { d: fitted.d, ..BlockIq2Xs::zeroed() };
+        for i in 0..QK_K / 8 {
+            let (scale, indices) = fitted.groups[i / 2];
+            block.qs[i] = (indices[i % 2] | u16::from(signs[i] & 127) << 9).to_le_bytes();
+            if i % 2 == 0 {
+                block.scales[i / 4] |= scale << (4 * (i / 2 % 2));
+            }
+        }
+    });
 }

@@ -1,9 +1,13 @@
 //! iq2_xxs: eights of magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
 
+use std::sync::LazyLock;
+
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::{IQ2_XXS_GRID, even_signs};
-use super::{Block, F16, QK_K};
+use crate::blocks::codebook::{IQ2_XXS_GRID, even_signs};
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (0.5 + scale[i / 32]) / 4 * magnitude[i] * sign[i]`.
 #[repr(C)]
@@ -36,6 +40,37 @@ impl Block for BlockIq2Xxs {
     fn is_valid(&self) -> bool {
         self.d.is_finite()
     }
+}
+
+/// Levels of the iq2 formats, in eighths of the magnitudes.
+pub(super) const LEVELS: [f32; 3] = [1.0, 25.0 / 8.0, 43.0 / 8.0];
+
+static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
+    codebook: Codebook::new(Magnitudes::entries(&IQ2_XXS_GRID, 8.0), &LEVELS, 2),
+    group_len: 32,
+    even_signs: true,
+    tops: TOPS,
+});
+
+/// Where the searches of the iq2 formats put the largest magnitude of a group.
+pub(super) const TOPS: &[f32] = &[3.4, 3.9, 4.4, 4.9, 5.4, 5.9, 6.5, 7.2];
+
+/// Searches scales and codes of least weighted error.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2Xxs| {
+        let weight = block_weights(x, importance);
+        let (fitted, signs) = SEARCH.fit(x, &weight);
+        block.d = fitted.d;
+        for (g, qs) in block.qs.iter_mut().enumerate() {
+            let (scale, indices) = fitted.groups[g];
+            let mut a = u32::from(scale) << 28;
+            for l in 0..4 {
+                qs[l] = indices[l] as u8;
+                a |= u32::from(signs[4 * g + l] & 127) << (7 * l);
+            }
+            qs[4..].copy_from_slice(&a.to_le_bytes());
+        }
+    });
 }
 
 /// Writes `d` times the magnitudes; where bit `j` of `signs` is set, value `j` is negated.

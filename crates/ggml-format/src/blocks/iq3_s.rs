@@ -1,10 +1,15 @@
 //! iq3_s: fours of magnitudes from a codebook of 512, a sign bit each, a 4-bit scale per 32.
 
+use std::sync::LazyLock;
+
 use bytemuck::{Pod, Zeroable};
 
-use super::codebook::IQ3_S_GRID;
 use super::iq2_xxs::signed_magnitudes;
-use super::{Block, F16, QK_K};
+use super::iq3_xxs::TOPS;
+use crate::blocks::codebook::IQ3_S_GRID;
+use crate::blocks::grid::{Codebook, block_weights};
+use crate::blocks::magnitudes::Magnitudes;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (1 + 2 * scale[i / 32]) * magnitude[i] * sign[i]`.
 #[repr(C)]
@@ -42,4 +47,31 @@ impl Block for BlockIq3S {
     fn is_valid(&self) -> bool {
         self.d.is_finite()
     }
+}
+
+const LEVELS: [f32; 8] = [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0];
+
+static SEARCH: LazyLock<Magnitudes<4>> = LazyLock::new(|| Magnitudes {
+    codebook: Codebook::new(Magnitudes::entries(&IQ3_S_GRID, 1.0), &LEVELS, 3),
+    group_len: 32,
+    even_signs: false,
+    tops: TOPS,
+});
+
+/// Searches scales and codes of least weighted error.
+pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
+    quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq3S| {
+        let weight = block_weights(x, importance);
+        let (fitted, signs) = SEARCH.fit(x, &weight);
+        *block = BlockIq3S { d: fitted.d, signs, ..BlockIq3S::zeroed() };
+        for g in 0..QK_K / 32 {
+            let (scale, indices) = fitted.groups[g];
+            block.scales[g / 2] |= scale << (4 * (g % 2));
+            for (i, index) in indices.iter().enumerate() {
+                let [low, high] = index.to_le_bytes();
+                block.qs[8 * g + i] = low;
+                block.qh[g] |= high << i;
+            }
+        }
+    });
 }

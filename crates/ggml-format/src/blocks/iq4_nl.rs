@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{signed_extreme, square_weights, sum_squares};
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::search::{signed_extreme, square_weights, sum_squares};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// The values that a code of iq4_nl and iq4_xs stands for.
 pub static IQ4_NL_VALUES: [i8; 16] =
@@ -74,7 +74,7 @@ pub(super) fn nearest_code(x: f32) -> u8 {
 pub(super) fn best_scale(x: &[f32], weight: &[f32]) -> f32 {
     const N_TRY: i32 = 7;
     let max = signed_extreme(x);
-    if max.abs() < super::search::EPSILON {
+    if max.abs() < crate::blocks::search::EPSILON {
         return 0.0;
     }
     let sums = |inverse: f32| {

@@ -3,8 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::iq4_nl::{best_scale, dequantize_codes, nearest_code, pack};
-use super::search::{nearest_int, signed_extreme, square_weights, sum_squares};
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::search::{nearest_int, signed_extreme, square_weights, sum_squares};
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (scale[i / 32] - 32) * IQ4_NL_VALUES[code[i]]`.
 #[repr(C)]

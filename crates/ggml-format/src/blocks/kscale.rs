@@ -10,7 +10,7 @@ pub fn scale_min_k4(scales: &[u8; 12], j: usize) -> (u8, u8) {
 }
 
 /// The inverse of [`scale_min_k4`]: packs eight scales and eight minima.
-pub(super) fn pack_scale_min_k4(scale: &[u8; 8], min: &[u8; 8]) -> [u8; 12] {
+pub(crate) fn pack_scale_min_k4(scale: &[u8; 8], min: &[u8; 8]) -> [u8; 12] {
     let mut out = [0; 12];
     for j in 0..4 {
         out[j] = scale[j] | ((scale[j + 4] >> 4) << 6);

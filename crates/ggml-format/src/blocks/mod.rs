@@ -1,5 +1,5 @@
-//! The bytes of every tensor format: one file per format, with its block struct, its reference
-//! dequantiser and, where we have one, its quantiser.
+//! What the tensor formats have in common: what a block is, conversion block by block, and the searches of
+//! quantisers. Each format has a file in this folder; the one list of them is in `types.rs`.
 //!
 //! Blocks are plain structs of bytes with alignment 1, so that a tensor anywhere in a mapped file can be
 //! viewed as blocks without a copy. Numbers wider than a byte are little endian; [`F16`] is a half float.
@@ -9,68 +9,10 @@
 use bytemuck::{Pod, Zeroable};
 
 pub mod codebook;
-pub(crate) mod float;
-mod integer;
-mod iq1_m;
-mod iq1_s;
-mod iq2_s;
-mod iq2_xs;
-mod iq2_xxs;
-mod iq3_s;
-mod iq3_xxs;
-pub(crate) mod iq4_nl;
-pub(crate) mod iq4_xs;
-mod kscale;
-pub(crate) mod mxfp4;
-pub(crate) mod nvfp4;
-pub(crate) mod q1_0;
-pub(crate) mod q2_0;
-pub(crate) mod q2_k;
-pub(crate) mod q3_k;
-pub(crate) mod q4_0;
-pub(crate) mod q4_1;
-pub(crate) mod q4_k;
-pub(crate) mod q5_0;
-pub(crate) mod q5_1;
-pub(crate) mod q5_k;
-pub(crate) mod q6_k;
-pub(crate) mod q8_0;
-pub(crate) mod q8_1;
-pub(crate) mod q8_k;
-mod search;
-pub(crate) mod tq1_0;
-pub(crate) mod tq2_0;
-
-pub use float::{ValueBf16, ValueF16, ValueF32, ValueF64};
-pub use integer::{ValueI8, ValueI16, ValueI32, ValueI64};
-pub use iq1_m::BlockIq1M;
-pub use iq1_s::BlockIq1S;
-pub use iq2_s::BlockIq2S;
-pub use iq2_xs::BlockIq2Xs;
-pub use iq2_xxs::BlockIq2Xxs;
-pub use iq3_s::BlockIq3S;
-pub use iq3_xxs::BlockIq3Xxs;
-pub use iq4_nl::{BlockIq4Nl, IQ4_NL_VALUES};
-pub use iq4_xs::BlockIq4Xs;
-pub use kscale::scale_min_k4;
-pub use mxfp4::{BlockMxfp4, E2M1_DOUBLED, e8m0_half};
-pub use nvfp4::{BlockNvfp4, ue4m3_half};
-pub use q1_0::BlockQ1_0;
-pub use q2_0::BlockQ2_0;
-pub use q2_k::BlockQ2K;
-pub use q3_k::BlockQ3K;
-pub use q4_0::BlockQ4_0;
-pub use q4_1::BlockQ4_1;
-pub use q4_k::BlockQ4K;
-pub use q5_0::BlockQ5_0;
-pub use q5_1::BlockQ5_1;
-pub use q5_k::BlockQ5K;
-pub use q6_k::BlockQ6K;
-pub use q8_0::BlockQ8_0;
-pub use q8_1::BlockQ8_1;
-pub use q8_k::BlockQ8K;
-pub use tq1_0::BlockTq1_0;
-pub use tq2_0::BlockTq2_0;
+pub(crate) mod grid;
+pub mod kscale;
+pub(crate) mod magnitudes;
+pub(crate) mod search;
 
 /// Values in a block of the K, IQ and ternary formats.
 pub const QK_K: usize = 256;

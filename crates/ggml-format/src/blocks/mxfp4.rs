@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::largest_magnitude;
-use super::{Block, quantize_blocks};
+use crate::blocks::search::largest_magnitude;
+use crate::blocks::{Block, quantize_blocks};
 
 /// Twice the value of each E2M1 code; twice, so that they are integers.
 pub static E2M1_DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];

@@ -3,8 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::mxfp4::{E2M1_DOUBLED, nearest_e2m1};
-use super::search::largest_magnitude;
-use super::{Block, quantize_blocks};
+use crate::blocks::search::largest_magnitude;
+use crate::blocks::{Block, quantize_blocks};
 
 /// `x[i] = E2M1_DOUBLED[code[i]] * ue4m3_half(d[i / 16])`.
 #[repr(C)]

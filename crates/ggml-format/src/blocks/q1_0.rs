@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = d` where bit `i` is set, else `-d`; there is no zero.
 #[repr(C)]

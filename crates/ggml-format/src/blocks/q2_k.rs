@@ -2,10 +2,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{
+use crate::blocks::search::{
     Affine, AffineSearch, affine, affine_by_importance, largest, nearest_int, non_negative, sum_squares,
 };
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * scale[i / 16] * code[i] - dmin * min[i / 16]`.
 #[repr(C)]

@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * (scale[i / 16] - 32) * (code[i] - 4)`.
 #[repr(C)]

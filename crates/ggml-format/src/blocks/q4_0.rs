@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{mean_square, signed_extreme, symmetric};
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::search::{mean_square, signed_extreme, symmetric};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = (code[i] - 8) * d`.
 #[repr(C)]

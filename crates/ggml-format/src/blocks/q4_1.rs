@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{Affine, affine_by_importance, mean_square, min_max};
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::search::{Affine, affine_by_importance, mean_square, min_max};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = code[i] * d + m`.
 #[repr(C)]

@@ -4,8 +4,8 @@ use bytemuck::{Pod, Zeroable};
 
 use super::q4_1::steps_above_minimum;
 use super::q5_0::{codes, split_codes};
-use super::search::{Affine, affine_by_importance, mean_square};
-use super::{Block, F16, quantize_blocks};
+use crate::blocks::search::{Affine, affine_by_importance, mean_square};
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = code[i] * d + m`.
 #[repr(C)]

@@ -2,9 +2,9 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::kscale::scale_min_k4;
-use super::search::{KGroups, k_groups};
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::kscale::scale_min_k4;
+use crate::blocks::search::{KGroups, k_groups};
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * scale[i / 32] * code[i] - dmin * min[i / 32]`.
 #[repr(C)]

@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{EPSILON, nearest_int, signed_extreme, symmetric};
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::search::{EPSILON, nearest_int, signed_extreme, symmetric};
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = d * scales[i / 16] * (code[i] - 32)`.
 #[repr(C)]

@@ -2,7 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::{Block, F16, q8_0, quantize_blocks};
+use super::q8_0;
+use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = qs[i] * d`.
 #[repr(C)]

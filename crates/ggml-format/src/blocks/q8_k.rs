@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::{nearest_int, signed_extreme};
-use super::{Block, QK_K, quantize_blocks};
+use crate::blocks::search::{nearest_int, signed_extreme};
+use crate::blocks::{Block, QK_K, quantize_blocks};
 
 /// `x[i] = qs[i] * d`.
 #[repr(C)]

@@ -6,19 +6,19 @@ use super::kscale::{pack_scale_min_k4, scale_min_k4};
 use super::{F16, QK_K};
 
 /// Groups whose largest magnitude is below this count as zero.
-pub(super) const EPSILON: f32 = 1e-15;
+pub(crate) const EPSILON: f32 = 1e-15;
 
 /// The nearest integer, halves to even; defined for magnitudes below 2^22.
 ///
 /// Adding 1.5 * 2^23 leaves no bits for a fraction, so that the addition itself rounds; on processors whose
 /// base instructions have no rounding this is much faster than `round_ties_even`.
-pub(super) fn nearest_int(x: f32) -> i32 {
+pub(crate) fn nearest_int(x: f32) -> i32 {
     let shifted = x + 12_582_912.0;
     (shifted.to_bits() & 0x007f_ffff) as i32 - 0x0040_0000
 }
 
 /// The value of largest magnitude, with its sign; the first of equals; 0 for none.
-pub(super) fn signed_extreme(x: &[f32]) -> f32 {
+pub(crate) fn signed_extreme(x: &[f32]) -> f32 {
     let (mut extreme, mut magnitude) = (0.0, 0.0);
     for &x in x {
         if x.abs() > magnitude {
@@ -29,34 +29,34 @@ pub(super) fn signed_extreme(x: &[f32]) -> f32 {
 }
 
 /// The largest magnitude.
-pub(super) fn largest_magnitude(x: &[f32]) -> f32 {
+pub(crate) fn largest_magnitude(x: &[f32]) -> f32 {
     signed_extreme(x).abs()
 }
 
 /// The largest value, at least 0.
-pub(super) fn largest(x: &[f32]) -> f32 {
+pub(crate) fn largest(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |max, &x| if x > max { x } else { max })
 }
 
 /// The smallest and the largest value.
-pub(super) fn min_max(x: &[f32]) -> (f32, f32) {
+pub(crate) fn min_max(x: &[f32]) -> (f32, f32) {
     x[1..]
         .iter()
         .fold((x[0], x[0]), |(min, max), &x| (if x < min { x } else { min }, if x > max { x } else { max }))
 }
 
 /// The sum of the squares, added up in order.
-pub(super) fn sum_squares(x: &[f32]) -> f32 {
+pub(crate) fn sum_squares(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |sum, x| sum + x * x)
 }
 
 /// The mean of the squares.
-pub(super) fn mean_square(x: &[f32]) -> f32 {
+pub(crate) fn mean_square(x: &[f32]) -> f32 {
     sum_squares(x) / x.len() as f32
 }
 
 /// How much an error of each value counts: by importance if there is one, else by the value's square.
-pub(super) fn square_weights<const N: usize>(x: &[f32], importance: Option<&[f32]>, sigma2: f32) -> [f32; N] {
+pub(crate) fn square_weights<const N: usize>(x: &[f32], importance: Option<&[f32]>, sigma2: f32) -> [f32; N] {
     match importance {
         Some(w) => std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt()),
         None => std::array::from_fn(|j| x[j] * x[j]),
@@ -89,7 +89,7 @@ impl Sums {
 }
 
 /// Finds a scale for `x = scale * (code - n_max)`, codes from 0 to `2 n_max - 1` (ggml's `make_qx_quants`).
-pub(super) fn symmetric(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
+pub(crate) fn symmetric(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
     let max = signed_extreme(x);
     if max.abs() < EPSILON {
         code.fill(0);
@@ -124,7 +124,7 @@ pub(super) fn symmetric(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) 
 
 /// Finds a scale as [`symmetric`] does, improving one code after the other in up to five sweeps; an
 /// error counts by the square of its value (ggml's `make_q3_quants`).
-pub(super) fn symmetric_by_sweeps(n_max: i32, x: &[f32], code: &mut [u8]) -> f32 {
+pub(crate) fn symmetric_by_sweeps(n_max: i32, x: &[f32], code: &mut [u8]) -> f32 {
     let max = signed_extreme(x);
     if max.abs() < EPSILON {
         code.fill(0);
@@ -172,7 +172,7 @@ fn replace_if_better(sums: &mut Sums, mut without: Sums, w: f32, x: f32, level: 
 }
 
 /// Finds a scale for non-negative `x = scale * code`, codes up to `n_max` (ggml's `make_qp_quants`).
-pub(super) fn non_negative(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
+pub(crate) fn non_negative(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
     let max = largest(x);
     if max < EPSILON {
         code.fill(0);
@@ -222,28 +222,28 @@ pub(super) fn non_negative(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8
 
 /// A scale and what is subtracted: `x = scale * code - offset`, the offset not negative.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Affine {
-    pub(super) scale: f32,
-    pub(super) offset: f32,
+pub(crate) struct Affine {
+    pub(crate) scale: f32,
+    pub(crate) offset: f32,
 }
 
 /// Which candidates [`affine`] tries: inverse scales `(first + step * i + n_max) / range` for i = 0..=n_step.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct AffineSearch {
+pub(crate) struct AffineSearch {
     /// Largest code.
-    pub(super) n_max: i32,
+    pub(crate) n_max: i32,
     /// Offset of the first candidate.
-    pub(super) first: f32,
+    pub(crate) first: f32,
     /// Distance of candidates.
-    pub(super) step: f32,
+    pub(crate) step: f32,
     /// Number of candidates, less one.
-    pub(super) n_step: i32,
+    pub(crate) n_step: i32,
     /// Compare by absolute instead of square errors.
-    pub(super) absolute_error: bool,
+    pub(crate) absolute_error: bool,
 }
 
 /// Finds scale and offset by weighted least squares over a row of candidates (ggml's `make_qkx2_quants`).
-pub(super) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
+pub(crate) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
     let n_max = search.n_max;
     let (lowest, max) = min_max(x);
     let mut min = if lowest > 0.0 { 0.0 } else { lowest };
@@ -298,21 +298,21 @@ pub(super) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut
 }
 
 /// [`affine`] with the candidates that ggml tries when importance is known (ggml's `make_qkx3_quants`).
-pub(super) fn affine_by_importance(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
+pub(crate) fn affine_by_importance(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
     let search = AffineSearch { n_max, first: -0.9, step: 0.05, n_step: 36, absolute_error: false };
     affine(search, x, weight, code)
 }
 
 /// What q4_K and q5_K have in common: scales, minima and codes of a block.
-pub(super) struct KGroups {
-    pub(super) d: F16,
-    pub(super) dmin: F16,
-    pub(super) scales: [u8; 12],
-    pub(super) code: [u8; QK_K],
+pub(crate) struct KGroups {
+    pub(crate) d: F16,
+    pub(crate) dmin: F16,
+    pub(crate) scales: [u8; 12],
+    pub(crate) code: [u8; QK_K],
 }
 
 /// Quantises a block to 8 groups of 32 with 6-bit scales and minima, codes up to `n_max`.
-pub(super) fn k_groups(
+pub(crate) fn k_groups(
     n_max: i32,
     first: f32,
     n_step: i32,

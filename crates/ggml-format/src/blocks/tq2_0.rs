@@ -2,8 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::search::largest_magnitude;
-use super::{Block, F16, QK_K, quantize_blocks};
+use crate::blocks::search::largest_magnitude;
+use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
 /// `x[i] = (code[i] - 1) * d`.
 #[repr(C)]

@@ -2,9 +2,11 @@
 
 mod device_chain;
 mod generate;
+mod imatrix;
 mod perplexity;
 mod runner;
 
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
+pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
 pub use runner::{Inputs, KvType, KvTypeError, Runner, RunnerConfig, Target};

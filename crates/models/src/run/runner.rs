@@ -7,7 +7,7 @@ use std::sync::Arc;
 use chaski_kernels::Tuning;
 use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_runtime::RuntimeError;
-use chaski_runtime::cpu::CpuModel;
+use chaski_runtime::cpu::{CpuModel, ProductInput};
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::PlanConfig;
 use ggml_format::{ByteSource, GgmlType};
@@ -359,6 +359,27 @@ impl Runner {
         match &mut self.device {
             Device::Gpu(g) => g.prefill(tokens, pos, false)?,
             Device::Cpu(c) => drop(c.eval(tokens, pos, false)?),
+        }
+        self.history.extend_from_slice(tokens);
+        Ok(())
+    }
+
+    /// Runs tokens as [`Self::feed`] does, and shows `watch` what every matrix is multiplied with; the output matrix gets
+    /// all tokens if `all`, else the last one.
+    ///
+    /// # Errors
+    /// [`ModelError::NeedsProcessor`] for a model on a GPU; otherwise as [`Self::feed`].
+    pub fn feed_watched(
+        &mut self,
+        tokens: &[u32],
+        all: bool,
+        watch: &mut dyn FnMut(ProductInput<'_>),
+    ) -> Result<(), ModelError> {
+        self.check(tokens)?;
+        let pos = self.history.len() as u32;
+        match &mut self.device {
+            Device::Gpu(_) => return Err(ModelError::NeedsProcessor { what: "watching products" }),
+            Device::Cpu(c) => drop(c.eval_watched(tokens, pos, all, watch)?),
         }
         self.history.extend_from_slice(tokens);
         Ok(())

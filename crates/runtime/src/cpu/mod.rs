@@ -8,7 +8,7 @@ use ggml_format::GgmlType;
 
 use crate::error::RuntimeError;
 use crate::gpu::Tensors;
-use crate::graph::{Graph, KvLayer, Op, WeightId};
+use crate::graph::{Graph, KvLayer, Op, Weight, WeightId};
 use crate::platform;
 
 /// A loaded model.
@@ -19,6 +19,17 @@ pub struct CpuModel {
     /// Keys and values of every layer: `[n_ctx, n_kv, d]`.
     kv: Vec<[Cache; 2]>,
     n_ctx: u32,
+}
+
+/// What a matrix of the graph is multiplied with, for those who watch.
+#[derive(Copy, Clone, Debug)]
+pub struct ProductInput<'a> {
+    /// The matrix, or the part of one.
+    pub weight: &'a Weight,
+    /// Which of the tensor's matrices it is, where the tensor holds several.
+    pub matrix: u32,
+    /// `[n, n_col]`
+    pub x: &'a [f32],
 }
 
 /// Keys or values of a layer: a row of every head's cells for each token, in the cache's type.
@@ -77,7 +88,7 @@ impl CpuModel {
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
-        let total = graph.weights.iter().map(crate::graph::Weight::n_byte).sum();
+        let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
         for w in &graph.weights {
             if w.ty.info().dequantize.is_none() {
@@ -128,6 +139,20 @@ impl CpuModel {
     /// # Errors
     /// [`RuntimeError::Limit`] past the context.
     pub fn eval(&mut self, tokens: &[u32], pos: u32, all: bool) -> Result<Vec<f32>, RuntimeError> {
+        self.eval_watched(tokens, pos, all, &mut |_| ())
+    }
+
+    /// As [`Self::eval`], and shows `watch` the inputs of every product before it is calculated.
+    ///
+    /// # Errors
+    /// As [`Self::eval`].
+    pub fn eval_watched(
+        &mut self,
+        tokens: &[u32],
+        pos: u32,
+        all: bool,
+        watch: &mut dyn FnMut(ProductInput<'_>),
+    ) -> Result<Vec<f32>, RuntimeError> {
         let (found, limit) = (u64::from(pos) + tokens.len() as u64, u64::from(self.n_ctx));
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit });
@@ -140,6 +165,10 @@ impl CpuModel {
             let width = graph.width(node.out) as usize;
             // Only the wanted rows of the result are computed: the head is the largest product.
             let first = if Some(node.out) == graph.logits && !all { n.saturating_sub(1) } else { 0 };
+            if let Op::MulMat { x, weight, .. } = &node.op {
+                let x = &values[x.0][first * graph.width(*x) as usize..];
+                watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x });
+            }
             let out = self.node(&graph, &node.op, &values, tokens, pos, width, first);
             values[node.out.0] = out;
             for v in node.op.inputs() {

@@ -1,0 +1,109 @@
+//! `chaski imatrix`: how much the columns of a model's matrices count, measured on a text.
+
+use std::collections::HashMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use chaski::gguf::{GgmlType, Imatrix};
+use chaski::{DeviceChoice, Engine, ImatrixOptions, KvType};
+
+use crate::options;
+use crate::output::write_file;
+use crate::run::read_text;
+use crate::ui::Ui;
+
+pub(crate) const LONG: &str = "\
+Measures on a text how large the inputs of each column of a model's matrices are, for `chaski quantize --imatrix`.
+
+The text is cut into chunks of -c tokens, which should be like what the model will read and write; a hundred chunks are \
+enough. The file is of llama.cpp's format. It is all done on the processor with slow reference code, so take a small \
+model, or time.";
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// GGUF file, best not quantised; the built-in model without it
+    #[arg(value_name = "MODEL")]
+    first: Option<PathBuf>,
+    /// GGUF file, in place of MODEL
+    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
+    model: Option<PathBuf>,
+    /// File with the text; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE", default_value = "imatrix.gguf")]
+    output: PathBuf,
+    /// Tokens of a chunk
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    ctx_size: u32,
+    /// Measure on so many chunks at most
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    chunks: Option<i64>,
+    /// Leave out so many chunks at the start
+    #[arg(long, value_name = "N", default_value_t = 0, alias = "from-chunk")]
+    chunk: usize,
+    /// Measure the output matrix, too
+    #[arg(long)]
+    process_output: bool,
+    /// Take names of special tokens in the text for these tokens
+    #[arg(long)]
+    parse_special: bool,
+    /// Write the file after every N chunks, so that an interruption costs little
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    output_frequency: u32,
+}
+
+/// Measures and writes the file.
+///
+/// # Errors
+/// If the model or the text cannot be read, the text is too short, or the file cannot be written.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let text = read_text(&args.file)?;
+    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let builder = Engine::builder(source)
+        .context(args.ctx_size)
+        .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
+        .device(DeviceChoice::Cpu);
+    let mut engine = pollster::block_on(builder.build())?;
+    let n_mat: HashMap<String, usize> =
+        engine.model().tensors().iter().map(|t| (t.name.clone(), (t.ne[2] * t.ne[3]) as usize)).collect();
+    let options = ImatrixOptions {
+        n_ctx: args.ctx_size as usize,
+        skip: args.chunk,
+        max_chunks: args.chunks.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX),
+        process_output: args.process_output,
+        parse_special: args.parse_special,
+    };
+    let save = |mut imatrix: Imatrix| {
+        imatrix.datasets = vec![args.file.to_string_lossy().into_owned()];
+        write(&args.output, &imatrix).map(|()| imatrix)
+    };
+    let bar = ui.bar(0, "[{bar:30}] {pos}/{len} chunks, {eta} left");
+    let (tokenizer, runner) = engine.parts();
+    let n_mat = |name: &str| n_mat.get(name).copied().unwrap_or(1);
+    let measured = chaski::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
+        bar.set_length(progress.n_chunk as u64);
+        bar.set_position(progress.n_done as u64);
+        let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);
+        if is_due && progress.n_done < progress.n_chunk {
+            save(progress.imatrix()?)?;
+        }
+        anyhow::Ok(())
+    });
+    bar.finish_and_clear();
+    let imatrix = save(measured?)?;
+    for (name, entry) in &imatrix.entries {
+        let (n, n_all) = (entry.counts().iter().filter(|&&n| n == 0.0).count(), entry.counts().len());
+        if n > 0 {
+            ui.note(&format!("`{name}`: nothing for {n} of {n_all} experts, a longer text may ask them"));
+        }
+    }
+    let (n, n_chunk, path) = (imatrix.entries.len(), imatrix.n_chunk, args.output.display());
+    writeln!(std::io::stderr(), "{path}: {n} tensors, {n_chunk} chunks of {} tokens", imatrix.chunk_len)?;
+    Ok(())
+}
+
+fn write(path: &Path, imatrix: &Imatrix) -> Result<()> {
+    write_file(path, |out| imatrix.write(out).context("the importance matrix cannot be written"))
+}

@@ -1,0 +1,282 @@
+//! `chaski quantize`: a model in other tensor types.
+
+mod convert;
+mod input;
+mod layout;
+mod overrides;
+mod plan;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use ggml_format::{ByteSource, FILE_TYPES, FileType, GgmlType, GgufWriter, Imatrix};
+
+use crate::output::{progress_bar, write_file};
+
+use convert::convert_all;
+use input::{Model, open};
+use layout::{Output, Split, layout, parse_size};
+use overrides::{Override, parse_override, parse_type, read_overrides};
+use plan::{Step, Target, Wishes, find_obstacle, plan};
+use table::{print_table, sum, total};
+
+pub(crate) const LONG: &str = "\
+Converts a model to other tensor types.
+
+TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each of which is a mix of tensor types, or its \
+number; `copy` leaves the types as they are, to split a model or to join it again. Types of two bits and less need \
+to know which columns matter: measure that with `chaski imatrix`, and pass it with --imatrix. Most other types gain \
+from it, too.
+
+The model streams through: memory use does not depend on its size.";
+
+/// Convert a model to other tensor types.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// The model to read; the first file if it is split over several
+    input: PathBuf,
+    /// The file to write; of a split set, what its names begin with
+    output: PathBuf,
+    /// The file type, such as q4_k_m, or copy
+    #[arg(value_name = "TYPE", value_parser = parse_target)]
+    target: Target,
+    /// How much each column counts: a file of `chaski imatrix` or llama-imatrix, GGUF or the older .dat
+    #[arg(long, value_name = "FILE")]
+    imatrix: Option<PathBuf>,
+    /// Use the importance matrix for tensors with TEXT in their names only
+    #[arg(long, value_name = "TEXT", requires = "imatrix", conflicts_with = "exclude_weights")]
+    include_weights: Vec<String>,
+    /// Don't use the importance matrix for tensors with TEXT in their names
+    #[arg(long, value_name = "TEXT", requires = "imatrix")]
+    exclude_weights: Vec<String>,
+    /// Another type for the tensors with PATTERN, a regular expression, in their names, such as attn_v=q8_0; the first
+    /// that fits counts
+    #[arg(long, value_name = "PATTERN=TYPE", value_parser = parse_override)]
+    tensor_type: Vec<Override>,
+    /// A file with more of these, with spaces or new lines between them
+    #[arg(long, value_name = "FILE")]
+    tensor_type_file: Option<PathBuf>,
+    /// The type of output.weight
+    #[arg(long, value_name = "TYPE", value_parser = parse_type, conflicts_with = "leave_output_tensor")]
+    output_tensor_type: Option<GgmlType>,
+    /// The type of the token embeddings
+    #[arg(long, value_name = "TYPE", value_parser = parse_type)]
+    token_embedding_type: Option<GgmlType>,
+    /// Leave output.weight as it is
+    #[arg(long)]
+    leave_output_tensor: bool,
+    /// The same type for all matrices, the embeddings included
+    #[arg(long)]
+    pure: bool,
+    /// Convert tensors that are quantised already, which loses more than converting the original does
+    #[arg(long)]
+    allow_requantize: bool,
+    /// Write a set of files of about this size each, such as 2G: OUTPUT-00001-of-00003.gguf and so on
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "split")]
+    split_max_size: Option<u64>,
+    /// Write a set of files of so many tensors each
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), group = "split")]
+    split_max_tensors: Option<u32>,
+    /// Write a set of files with the same tensors as those of the input
+    #[arg(long, group = "split")]
+    keep_split: bool,
+    /// Print the types and sizes of the tensors and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Number of threads; by default all that the machine has
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+impl Args {
+    fn split(&self, n_shard: usize) -> Split {
+        match (self.split_max_size, self.split_max_tensors) {
+            (Some(n_byte), _) => Split::Bytes(n_byte),
+            (_, Some(n)) => Split::Tensors(n as usize),
+            _ if self.keep_split => Split::AsInput(n_shard),
+            _ => Split::Never,
+        }
+    }
+
+    fn wishes(&self) -> Result<Wishes> {
+        let mut overrides = self.tensor_type.clone();
+        if let Some(path) = &self.tensor_type_file {
+            overrides.extend(read_overrides(path)?);
+        }
+        let changes_types = !overrides.is_empty()
+            || self.output_tensor_type.is_some()
+            || self.token_embedding_type.is_some()
+            || self.imatrix.is_some()
+            || self.pure;
+        ensure!(
+            self.target != Target::Copy || !changes_types,
+            "type copy: expected no option that is about types, found one"
+        );
+        Ok(Wishes {
+            target: self.target,
+            overrides,
+            pure: self.pure,
+            leave_output: self.leave_output_tensor,
+            output: self.output_tensor_type,
+            embedding: self.token_embedding_type,
+            imatrix: self.imatrix.as_deref().map(|path| self.read_imatrix(path)).transpose()?,
+        })
+    }
+
+    fn read_imatrix(&self, path: &Path) -> Result<Imatrix> {
+        let bytes = fs::read(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+        let wrong = || format!("`{}`: expected an importance matrix", path.display());
+        let mut imatrix = Imatrix::parse(bytes).with_context(wrong)?;
+        let is_any = |name: &str, words: &[String]| words.iter().any(|w| name.contains(w));
+        imatrix.entries.retain(|name, _| {
+            (self.include_weights.is_empty() || is_any(name, &self.include_weights))
+                && !is_any(name, &self.exclude_weights)
+        });
+        ensure!(
+            !imatrix.entries.is_empty(),
+            "`{}`: expected some entry that --include-weights and --exclude-weights leave, found none",
+            path.display()
+        );
+        Ok(imatrix)
+    }
+}
+
+fn parse_target(name: &str) -> Result<Target, String> {
+    if name.eq_ignore_ascii_case("copy") {
+        return Ok(Target::Copy);
+    }
+    let by_number = || name.parse().ok().and_then(FileType::from_id);
+    FileType::from_name(name).or_else(by_number).map(Target::Mix).ok_or_else(|| {
+        let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
+        format!("no such file type (known: {}, copy)", known.join(", "))
+    })
+}
+
+/// Writes the model, or prints what would be written.
+///
+/// # Errors
+/// If the model cannot be read or converted, or the file not be written.
+pub(crate) fn run(args: Args) -> Result<()> {
+    let start = Instant::now();
+    let wishes = args.wishes()?;
+    let model = open(&args.input)?;
+    let mut steps = plan(&model, &wishes)?;
+    let files = layout(&args.output, args.split(model.shards().len()), &mut steps)?;
+    let obstacle = find_obstacle(&steps, args.allow_requantize);
+    if args.dry_run {
+        print_table(&steps, &files, &mut io::stdout().lock())?;
+    }
+    let mut notes = io::stderr().lock();
+    note_missing_importance(&steps, &wishes, &mut notes)?;
+    match obstacle {
+        Some(obstacle) if args.dry_run => writeln!(notes, "note: {obstacle}")?,
+        Some(obstacle) => return Err(obstacle),
+        None => {}
+    }
+    if args.dry_run {
+        return Ok(());
+    }
+    drop(notes);
+    refuse_to_overwrite(&model, &files)?;
+
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let bar = progress_bar(sum(&steps));
+    for (i, file) in files.iter().enumerate() {
+        let written = write_file(&file.path, |out| {
+            let head = head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(out)?;
+            let (steps, imatrix) = (&steps[file.steps.clone()], wishes.imatrix.as_ref());
+            let data = threads.install(|| convert_all(&model, steps, imatrix, head, &bar))?;
+            Ok(data.finish()?)
+        });
+        if let Err(e) = written {
+            // Half a set is of no use; what matters is the first error.
+            for file in &files[..i] {
+                let _ = fs::remove_file(&file.path);
+            }
+            return Err(e);
+        }
+    }
+    bar.finish_and_clear();
+    let what = match wishes.target {
+        Target::Mix(file_type) => file_type.name(),
+        Target::Copy => "types as they were",
+    };
+    let n_file = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
+    let (path, seconds) = (files[0].path.display(), start.elapsed().as_secs_f64());
+    writeln!(io::stderr(), "{path}{n_file}: {what}, {}, in {seconds:.1} s", total(&steps))?;
+    Ok(())
+}
+
+/// Says for how many tensors of the layers an importance matrix that was given has nothing; for others it seldom has.
+fn note_missing_importance(steps: &[Step<'_>], wishes: &Wishes, notes: &mut impl Write) -> Result<()> {
+    if wishes.imatrix.is_none() {
+        return Ok(());
+    }
+    let is_float = |ty: GgmlType| matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16);
+    let is_layer = |s: &Step<'_>| s.tensor.name.starts_with("blk.");
+    let converted = || steps.iter().filter(|s| s.changes() && !is_float(s.ty) && is_layer(s));
+    let missing: Vec<&str> =
+        converted().filter(|s| !s.has_importance).map(|s| s.tensor.name.as_str()).collect();
+    if let Some(first) = missing.first() {
+        let (n, n_all) = (missing.len(), converted().count());
+        writeln!(notes, "note: no importance for {n} of {n_all} tensors, the first is `{first}`")?;
+    }
+    Ok(())
+}
+
+fn refuse_to_overwrite(model: &Model, files: &[Output]) -> Result<()> {
+    for file in files {
+        let Ok(output) = fs::canonicalize(&file.path) else { continue };
+        for shard in model.shards() {
+            if fs::canonicalize(shard.name()).is_ok_and(|input| input == output) {
+                bail!("`{}`: expected another file than the input", file.path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Metadata and directory of a file. All metadata is in the first of a set.
+fn head(
+    model: &Model,
+    steps: &[Step<'_>],
+    file: &Output,
+    wishes: &Wishes,
+    imatrix_path: Option<&Path>,
+) -> Result<GgufWriter> {
+    let mut head = GgufWriter::new();
+    let is_first = file.split.is_none_or(|(number, _)| number == 0);
+    if is_first {
+        let stated_anew = ["general.quantization_version", "general.file_type"];
+        head.copy_metadata(model.metadata(), |key| {
+            let is_old = stated_anew.contains(&key) || key.starts_with("quantize.imatrix.");
+            !(key.starts_with("split.") || is_old && wishes.target != Target::Copy)
+        })?;
+        if let Target::Mix(file_type) = wishes.target {
+            head.set("general.quantization_version", 2u32)?.set("general.file_type", file_type.id())?;
+        }
+        if let (Some(imatrix), Some(path)) = (&wishes.imatrix, imatrix_path) {
+            head.set("quantize.imatrix.file", path.to_string_lossy().into_owned())?;
+            if let Some(dataset) = imatrix.datasets.first() {
+                head.set("quantize.imatrix.dataset", dataset.as_str())?;
+            }
+            head.set("quantize.imatrix.entries_count", imatrix.entries.len() as u32)?
+                .set("quantize.imatrix.chunks_count", imatrix.n_chunk)?;
+        }
+    }
+    if let Some((number, count)) = file.split {
+        head.set("split.no", number)?
+            .set("split.count", count)?
+            .set("split.tensors.count", i32::try_from(steps.len())?)?;
+    }
+    for s in &steps[file.steps.clone()] {
+        head.tensor(&s.tensor.name, s.ne(), s.ty)?;
+    }
+    Ok(head)
+}

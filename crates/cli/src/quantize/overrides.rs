@@ -1,0 +1,73 @@
+//! Types for single tensors, by patterns of their names.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use ggml_format::{GgmlType, TYPES};
+use regex::Regex;
+
+/// A type for the tensors that a pattern fits, anywhere in their names.
+#[derive(Clone, Debug)]
+pub(super) struct Override {
+    pub(super) pattern: Regex,
+    pub(super) ty: GgmlType,
+}
+
+/// `PATTERN=TYPE`.
+pub(super) fn parse_override(text: &str) -> Result<Override, String> {
+    // A type has no `=` in its name, a pattern may.
+    let (pattern, ty) = text.rsplit_once('=').ok_or("expected PATTERN=TYPE")?;
+    if pattern.is_empty() {
+        return Err("expected a part of a tensor's name before `=`".into());
+    }
+    let pattern = Regex::new(pattern).map_err(|e| format!("`{pattern}` is no regular expression: {e}"))?;
+    Ok(Override { pattern, ty: parse_type(ty)? })
+}
+
+/// A type that can be quantised to.
+pub(super) fn parse_type(name: &str) -> Result<GgmlType, String> {
+    GgmlType::from_name(name).filter(|ty| ty.info().quantize.is_some()).ok_or_else(|| {
+        let known = TYPES.iter().filter(|t| t.quantize.is_some()).map(|t| t.name);
+        format!("`{name}` is no type to quantise to (known: {})", known.collect::<Vec<_>>().join(", "))
+    })
+}
+
+/// Overrides from a file, with spaces or new lines between them.
+pub(super) fn read_overrides(path: &Path) -> Result<Vec<Override>> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+    let located = |word: &str, e: String| anyhow!("`{}`: `{word}`: {e}", path.display());
+    text.split_whitespace().map(|word| parse_override(word).map_err(|e| located(word, e))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_that_say_nothing_are_refused() {
+        assert_eq!(parse_override("attn_v").unwrap_err(), "expected PATTERN=TYPE");
+        assert!(parse_override("=q8_0").is_err());
+        assert!(
+            parse_override("attn_(v=q8_0").unwrap_err().starts_with("`attn_(v` is no regular expression")
+        );
+        assert!(
+            parse_override("attn_v=i8")
+                .unwrap_err()
+                .starts_with("`i8` is no type to quantise to (known: f32")
+        );
+    }
+
+    #[test]
+    fn a_file_may_have_many_overrides() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("types.txt");
+        std::fs::write(&path, "attn_v=q8_0 ffn_(up|gate)=IQ2_XS\n\\.1\\.=bf16\n").unwrap();
+        let found: Vec<_> =
+            read_overrides(&path).unwrap().iter().map(|o| format!("{}={}", o.pattern, o.ty)).collect();
+        assert_eq!(found, ["attn_v=q8_0", "ffn_(up|gate)=iq2_xs", "\\.1\\.=bf16"]);
+        std::fs::write(&path, "attn_v=q8_0 attn_k").unwrap();
+        let error = read_overrides(&path).unwrap_err().to_string();
+        assert!(error.ends_with("types.txt`: `attn_k`: expected PATTERN=TYPE"), "{error}");
+    }
+}

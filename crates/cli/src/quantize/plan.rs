@@ -1,0 +1,202 @@
+//! Which type each tensor gets, and what stands in the way.
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use ggml_format::{
+    FileType, GgmlType, Imatrix, MixCounters, ModelFacts, TensorInfo, mix_order, needs_importance,
+    tensor_type,
+};
+
+use super::input::Model;
+use super::overrides::Override;
+
+/// What the tensors become.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    /// A mix of types.
+    Mix(FileType),
+    /// What they are.
+    Copy,
+}
+
+/// What decides about types, beside the model.
+#[derive(Clone, Debug)]
+pub(super) struct Wishes {
+    pub(super) target: Target,
+    /// The first that fits counts.
+    pub(super) overrides: Vec<Override>,
+    pub(super) pure: bool,
+    pub(super) leave_output: bool,
+    pub(super) output: Option<GgmlType>,
+    pub(super) embedding: Option<GgmlType>,
+    pub(super) imatrix: Option<Imatrix>,
+}
+
+/// A tensor, and the type that it gets.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    pub(super) tensor: &'a TensorInfo,
+    pub(super) ty: GgmlType,
+    /// Whether a file of this kind is worth nothing without importance of this tensor's columns.
+    pub(super) needs_importance: bool,
+    /// Whether there is importance of its columns.
+    pub(super) has_importance: bool,
+}
+
+impl Step<'_> {
+    pub(super) fn ne(&self) -> &[u64] {
+        &self.tensor.ne[..self.tensor.n_dims as usize]
+    }
+
+    pub(super) fn changes(&self) -> bool {
+        self.ty != self.tensor.ty
+    }
+
+    pub(super) fn row_bytes(&self) -> u64 {
+        self.ty.row_bytes(self.tensor.ne[0]).expect("the plan has only types that the rows fit")
+    }
+
+    pub(super) fn n_byte(&self) -> u64 {
+        self.row_bytes() * self.tensor.n_row()
+    }
+
+    /// Columns of a matrix, and number of matrices.
+    pub(super) fn columns(&self) -> (usize, usize) {
+        (self.tensor.ne[0] as usize, (self.tensor.ne[2] * self.tensor.ne[3]) as usize)
+    }
+}
+
+/// The types of all tensors, in the order in which they are written.
+pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>>> {
+    let mut tensors: Vec<&TensorInfo> = model.tensors().iter().collect();
+    tensors.sort_by_key(|t| mix_order(&t.name));
+    let types = match wishes.target {
+        Target::Copy => tensors.iter().map(|t| t.ty).collect(),
+        Target::Mix(file_type) => types(model, &tensors, file_type, wishes)?,
+    };
+    let mut steps = Vec::with_capacity(tensors.len());
+    for (tensor, ty) in tensors.into_iter().zip(types) {
+        let (name, n_per_row, n_block) = (&tensor.name, tensor.ne[0], ty.block_len());
+        ensure!(
+            n_per_row.is_multiple_of(n_block as u64),
+            "tensor `{name}`: expected rows of a multiple of {n_block} values for {ty}, found {n_per_row}"
+        );
+        let mut step = Step { tensor, ty, needs_importance: false, has_importance: false };
+        if let Target::Mix(file_type) = wishes.target {
+            step.needs_importance = step.changes() && needs_importance(file_type, name, ty);
+        }
+        if let (Some(imatrix), true) = (&wishes.imatrix, step.changes()) {
+            let (n_col, n_mat) = step.columns();
+            step.has_importance = match imatrix.importance(name, n_col, n_mat) {
+                Ok(found) => found.is_some(),
+                // Embeddings are looked up, and what was measured is about their use as another matrix.
+                Err(_) if name == "token_embd.weight" => false,
+                Err(e) => return Err(e.into()),
+            };
+        }
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+fn types(
+    model: &Model,
+    tensors: &[&TensorInfo],
+    file_type: FileType,
+    wishes: &Wishes,
+) -> Result<Vec<GgmlType>> {
+    let facts = facts(model, wishes.imatrix.is_some())?;
+    let mut counters = MixCounters::default();
+    let mut is_used = vec![false; wishes.overrides.len()];
+    let mut types = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        let ne = &tensor.ne[..tensor.n_dims as usize];
+        // Tensors of fixed types count, too.
+        let of_mix = tensor_type(file_type, &tensor.name, ne, &facts, &mut counters)?;
+        let Some(mut ty) = of_mix else {
+            types.push(tensor.ty);
+            continue;
+        };
+        if wishes.pure {
+            ty = pure_type(file_type, ne, &facts)?;
+        }
+        if let Some(i) = wishes.overrides.iter().position(|o| o.pattern.is_match(&tensor.name)) {
+            ty = wishes.overrides[i].ty;
+            is_used[i] = true;
+        }
+        ty = match tensor.name.as_str() {
+            "output.weight" if wishes.leave_output => tensor.ty,
+            "output.weight" => wishes.output.unwrap_or(ty),
+            "token_embd.weight" | "per_layer_token_embd.weight" => wishes.embedding.unwrap_or(ty),
+            _ => ty,
+        };
+        types.push(ty);
+    }
+    if let Some(i) = is_used.iter().position(|is_used| !is_used) {
+        let Override { pattern, ty } = &wishes.overrides[i];
+        bail!(
+            "--tensor-type {pattern}={ty}: expected a part of the name of a matrix, found none left that has it"
+        );
+    }
+    Ok(types)
+}
+
+/// The file type's base type, or what replaces it where rows are no whole number of its blocks.
+fn pure_type(file_type: FileType, ne: &[u64], facts: &ModelFacts) -> Result<GgmlType> {
+    let base = file_type.base();
+    if ne[0].is_multiple_of(base.block_len() as u64) {
+        return Ok(base);
+    }
+    // No rule is about this name.
+    let ty = tensor_type(file_type, "any.weight", ne, facts, &mut MixCounters::default())?;
+    ty.context("matrices of this name have types")
+}
+
+fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
+    let metadata = model.metadata();
+    let architecture = metadata.str("general.architecture")?;
+    let key = |name: &str| format!("{architecture}.{name}");
+    let n_layer = metadata.opt_u32(&key("block_count"))?.unwrap_or(0);
+    // Where layers differ, the first speaks for all.
+    let heads = |name: &str| -> Result<Option<u32>> {
+        let key = key(name);
+        if !metadata.contains(&key) || n_layer == 0 {
+            return Ok(None);
+        }
+        Ok(metadata.per_layer::<u32>(&key, n_layer as usize)?.first().copied())
+    };
+    let n_head = heads("attention.head_count")?.unwrap_or(1);
+    let n_head_kv = heads("attention.head_count_kv")?.unwrap_or(n_head);
+    let is_value = |name: &str| {
+        ["attn_v.weight", "attn_qkv.weight", "attn_kv_b.weight"].iter().any(|w| name.contains(w))
+    };
+    Ok(ModelFacts {
+        n_layer,
+        n_attn_v: model.tensors().iter().filter(|t| is_value(&t.name)).count() as u32,
+        gqa: n_head.checked_div(n_head_kv).unwrap_or(0),
+        n_expert: metadata.opt_u32(&key("expert_count"))?.unwrap_or(0),
+        has_output: model.tensor("output.weight").is_some(),
+        is_70b: architecture == "llama" && n_layer == 80 && n_head != n_head_kv,
+        has_importance,
+    })
+}
+
+/// Why the file cannot be written, if it cannot.
+pub(super) fn find_obstacle(steps: &[Step<'_>], allow_requantize: bool) -> Option<anyhow::Error> {
+    for step in steps.iter().filter(|s| s.changes()) {
+        let (name, from, ty) = (&step.tensor.name, step.tensor.ty, step.ty);
+        let is_exact = matches!(from, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 | GgmlType::F64);
+        if !is_exact && !allow_requantize {
+            return Some(anyhow!(
+                "tensor `{name}`: expected f32, f16 or bf16, found {from}, which is quantised already; take the \
+                 original model, or accept the loss with --allow-requantize"
+            ));
+        }
+        if step.needs_importance && !step.has_importance {
+            return Some(anyhow!(
+                "tensor `{name}`: expected importance of its columns, because in {ty} it is worth nothing without; \
+                 measure it with `chaski imatrix` and pass it with --imatrix, or choose another type"
+            ));
+        }
+    }
+    None
+}
