@@ -1,28 +1,28 @@
-//! `gen-kernels`: renders the templates of `chaski-kernels` into its `rendered/` folder.
+//! `gen-kernels`: renders and checks all kernels of `chaski-kernels`, and keeps samples in its `rendered/` folder.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use chaski_kernels::render;
+use chaski_kernels::check;
 
-/// Renders all kernels and writes what changed, or with `check` fails if anything would change.
-pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
+/// Checks all kernels and writes the samples that changed, or with `only_check` fails if any would change.
+pub(crate) fn generate(only_check: bool) -> anyhow::Result<()> {
     let dir = crate::root().join("crates/kernels/rendered");
-    let rendered = render::render_all()?;
-    let wanted = render::files(&rendered);
+    let n_kernel = check::check_all()?;
+    let wanted = check::samples();
     let found = read(&dir)?;
     let stale: Vec<&String> =
         wanted.iter().filter(|(n, t)| found.get(*n) != Some(*t)).map(|(n, _)| n).collect();
     let extra: Vec<&String> = found.keys().filter(|n| !wanted.contains_key(*n)).collect();
-    if check {
+    if only_check {
         if !stale.is_empty() || !extra.is_empty() {
             bail!(
                 "rendered kernels are stale ({stale:?} differ, {extra:?} are left over): run `cargo xtask gen-kernels`"
             );
         }
-        println!("{} rendered kernels are up to date", rendered.len());
+        println!("{n_kernel} kernels are valid, {} samples up to date", wanted.len());
         return Ok(());
     }
     for name in &stale {
@@ -31,7 +31,7 @@ pub(crate) fn generate(check: bool) -> anyhow::Result<()> {
     for name in &extra {
         fs::remove_file(dir.join(name)).with_context(|| format!("could not remove {name}"))?;
     }
-    println!("{} kernels; {} files written, {} removed", rendered.len(), stale.len(), extra.len());
+    println!("{n_kernel} kernels; {} samples written, {} removed", stale.len(), extra.len());
     Ok(())
 }
 

@@ -19,7 +19,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Render the kernel templates to crates/kernels/rendered, each checked by naga.
+    /// Check all kernels with naga, and renew the samples in crates/kernels/rendered.
     GenKernels {
         /// Change nothing; fail if the tree is stale.
         #[arg(long)]

@@ -20,11 +20,9 @@ pub struct Plane {
 pub struct Format {
     /// The ggml type.
     pub ty: GgmlType,
-    /// Name of the type and of its template under `quant/`.
+    /// Name of the type and of its template under `quant/`, which fulfils the contract: `base`, `decls`, `fetch16`,
+    /// `decode16`, `unit_vars`, `unit_load`, `unit_dot`, and with scales `unit_dot8`.
     pub name: &'static str,
-    /// The template that fulfils the contract (`base`, `decls`, `fetch16`, `decode16`, `unit_vars`, `unit_load`, `unit_dot`,
-    /// and `unit_dot8` of formats with scales).
-    pub template: &'static str,
     /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
     pub block: usize,
     /// Bytes of a block.
@@ -39,90 +37,10 @@ pub struct Format {
     pub offsets: &'static [u32],
 }
 
-const fn plane(offset: usize, n_byte: usize) -> Plane {
-    Plane { offset, n_byte }
-}
+include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-/// All weight formats that the device reads.
-pub static FORMATS: &[Format] = &[
-    Format {
-        ty: GgmlType::F32,
-        name: "f32",
-        template: include_str!("quant/f32.wgsl.jinja"),
-        block: 8,
-        block_bytes: 32,
-        planes: &[plane(0, 32)],
-        unit: 4,
-        run: 0,
-        offsets: &[0],
-    },
-    Format {
-        ty: GgmlType::F16,
-        name: "f16",
-        template: include_str!("quant/f16.wgsl.jinja"),
-        block: 8,
-        block_bytes: 16,
-        planes: &[plane(0, 16)],
-        unit: 8,
-        run: 0,
-        offsets: &[0, 4],
-    },
-    Format {
-        ty: GgmlType::BF16,
-        name: "bf16",
-        template: include_str!("quant/bf16.wgsl.jinja"),
-        block: 8,
-        block_bytes: 16,
-        planes: &[plane(0, 16)],
-        unit: 8,
-        run: 0,
-        offsets: &[0, 4],
-    },
-    Format {
-        ty: GgmlType::Q4_0,
-        name: "q4_0",
-        template: include_str!("quant/q4_0.wgsl.jinja"),
-        block: 32,
-        block_bytes: 18,
-        planes: &[plane(2, 16), plane(0, 2)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 16, 20, 24, 28],
-    },
-    Format {
-        ty: GgmlType::Q8_0,
-        name: "q8_0",
-        template: include_str!("quant/q8_0.wgsl.jinja"),
-        block: 32,
-        block_bytes: 34,
-        planes: &[plane(2, 32), plane(0, 2)],
-        unit: 16,
-        run: 4,
-        offsets: &[0, 4, 8, 12],
-    },
-    Format {
-        ty: GgmlType::Q4_K,
-        name: "q4_K",
-        template: include_str!("quant/q4_K.wgsl.jinja"),
-        block: 256,
-        block_bytes: 144,
-        planes: &[plane(16, 128), plane(0, 16)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 32, 36, 40, 44],
-    },
-    Format {
-        ty: GgmlType::Q6_K,
-        name: "q6_K",
-        template: include_str!("quant/q6_K.wgsl.jinja"),
-        block: 256,
-        block_bytes: 210,
-        planes: &[plane(0, 128), plane(128, 64), plane(192, 16), plane(208, 2)],
-        unit: 32,
-        run: 4,
-        offsets: &[0, 4, 8, 12, 64, 68, 72, 76],
-    },
-];
+/// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its head.
+pub static FORMATS: &[Format] = ROWS;
 
 impl Format {
     /// The format of a ggml type, if the device reads it.

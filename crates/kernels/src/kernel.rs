@@ -1,6 +1,7 @@
-//! The rendered kernels, embedded with what naga found in them.
+//! A rendered kernel and its interface.
 
 use crate::ops::measure::Unit;
+use crate::render;
 
 /// How a kernel uses a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,7 +26,7 @@ pub struct Binding {
 /// A rendered kernel; its entry point is `main`.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Operation and variant, such as `mul_mat_vec.q4_K.none.add.sg`; also the file's name and every label.
+    /// Operation and variant, such as `argmax.chunk`; also every label, and the file's name if it is a sample.
     pub name: &'static str,
     /// WGSL without `enable` lines: the runtime prepends what its target needs.
     pub source: &'static str,
@@ -38,12 +39,10 @@ pub struct Kernel {
     /// Workgroups read what others have written in the same dispatch.
     pub needs_coherent: bool,
     /// Buffers, by binding number.
-    pub bindings: &'static [Binding],
+    pub bindings: Vec<Binding>,
     /// Names of the `override` constants.
-    pub overrides: &'static [&'static str],
+    pub overrides: Vec<&'static str>,
 }
-
-include!("../rendered/index.rs");
 
 impl Kernel {
     /// What does the bulk of its arithmetic, to compare its speed with.
@@ -57,9 +56,16 @@ impl Kernel {
         }
     }
 
-    /// The kernel of this name.
+    /// The kernel of this name: a variant of an operation, rendered when it is first asked for.
     pub fn find(name: &str) -> Option<&'static Kernel> {
-        KERNELS.binary_search_by(|k| k.name.cmp(name)).ok().map(|i| &KERNELS[i])
+        render::find(name)
+    }
+
+    /// The names of all kernels that can be rendered, sorted.
+    pub fn names() -> Vec<&'static str> {
+        let mut names: Vec<&str> = render::VARIANTS.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whether the kernel has an `override` of this name.
@@ -73,18 +79,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernels_are_sorted_and_found_by_name() {
-        assert!(KERNELS.is_sorted_by(|a, b| a.name < b.name));
-        for k in KERNELS {
-            assert!(std::ptr::eq(Kernel::find(k.name).expect("a row of the table"), k));
-        }
+    fn a_kernel_is_rendered_once() {
+        let k = Kernel::find("argmax.chunk").expect("a kernel");
+        assert!(std::ptr::eq(k, Kernel::find("argmax.chunk").expect("a kernel")));
+        assert_eq!(k.bindings[0], Binding { name: "x", index: 0, access: Access::Read });
+        assert_eq!(k.overrides, ["K", "CHUNK", "N_PART"]);
         assert!(Kernel::find("no such kernel").is_none());
-    }
-
-    #[test]
-    fn no_kernel_binds_more_than_webgpu_guarantees() {
-        for k in KERNELS {
-            assert!(k.bindings.len() <= 8, "{} binds {} buffers", k.name, k.bindings.len());
-        }
     }
 }

@@ -5,10 +5,10 @@
 //! one row of [`OPS`]. A weight format is one row of [`FORMATS`] and one template under `quant/` that fulfils the
 //! format contract; operations import the contract by the format's name and never ask which format it is.
 //!
-//! Templates are rendered at build time by `cargo xtask gen-kernels` into `rendered/`, checked by naga, and embedded
-//! here as [`KERNELS`]. What is left to run time are WGSL `override` constants: shapes, strides, thread counts. A
-//! [`Dispatch`] names a kernel, its constants and its grid; it is a pure function of the shapes, the formats and the
-//! device's [`Caps`], so nothing in this crate needs a GPU.
+//! [`Kernel::find`] renders a template when its kernel is first asked for. `cargo xtask gen-kernels` and a test render
+//! all, have them checked by naga, and keep samples in `rendered/`. What is left to the device's compiler are WGSL
+//! `override` constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is
+//! a pure function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
 
 mod caps;
 mod case;
@@ -21,20 +21,21 @@ mod kv;
 mod op;
 pub mod ops;
 mod reduce;
+mod render;
 pub mod rope;
 pub mod step;
 mod tensor;
 mod tuning;
 
-#[cfg(feature = "render")]
-pub mod render;
+#[cfg(feature = "check")]
+pub mod check;
 
 pub use caps::{Caps, FeatureSet};
 pub use case::{Case, CaseBuffer, CaseDispatch, Expected, Rng, random_values};
 pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
-pub use kernel::{Access, Binding, KERNELS, Kernel};
+pub use kernel::{Access, Binding, Kernel};
 pub use kv::{KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;

@@ -153,7 +153,7 @@ impl Gpu {
             source: wgpu::ShaderSource::Wgsl(source.into()),
         };
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        // SAFETY: the text is one of our rendered kernels. Their loops end (every loop counts to a bound), and indices
+        // SAFETY: the text is one of our kernels. Their loops end (every loop counts to a bound), and indices
         // stay in bounds for the constants that their dispatch functions give; the tests run all of them with checks
         // on and off and look for stray writes.
         let module = unsafe { self.device.create_shader_module_trusted(descriptor, checks) };

@@ -14,7 +14,8 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, FORMATS, KvLayout, Matrix, RopeKv, step};
+use chaski_kernels::{Caps, Dispatch, DispatchError, Format, KvLayout, Matrix, RopeKv, step};
+use ggml_format::GgmlType;
 
 use super::fuse::{Fused, Norm, Part};
 use super::group::Groups;
@@ -99,7 +100,7 @@ pub fn plan(
     // The wanted column goes to a buffer of its own, from which the head reads it.
     let width = graph.width(x);
     let picked = e.pool.acquire(u64::from(ld(width)));
-    let f32_format = &FORMATS[0];
+    let f32_format = Format::of(GgmlType::F32).expect("plain values are a format");
     let table = Matrix { format: f32_format, n_row: n_col, n_col: width };
     let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
     let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];

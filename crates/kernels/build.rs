@@ -1,0 +1,70 @@
+//! Lists what lies in `src/quant` and `src/shared`, so that a file there is all that a weight format needs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let (mut templates, mut formats) = (String::new(), String::new());
+    for dir in ["quant", "shared"] {
+        let path = Path::new(&root).join("src").join(dir);
+        println!("cargo::rerun-if-changed={}", path.display());
+        let mut files: Vec<_> = fs::read_dir(&path)
+            .expect("a folder of templates")
+            .map(|e| e.expect("an entry").path())
+            .collect();
+        files.sort();
+        for file in files {
+            println!("cargo::rerun-if-changed={}", file.display());
+            let name = file.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8");
+            let Some(stem) = name.strip_suffix(".wgsl.jinja") else { continue };
+            let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", file);
+            if dir == "quant" {
+                let text = fs::read_to_string(&file).expect("a template in UTF-8");
+                formats.push_str(&format(stem, &text));
+            }
+        }
+    }
+    let code = format!(
+        "/// Templates that others import, by name.\n\
+         pub(crate) static IMPORTED: &[(&str, &str)] = &[\n{templates}];\n\n\
+         static ROWS: &[Format] = &[\n{formats}];\n"
+    );
+    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("templates.rs");
+    fs::write(out, code).expect("the output folder can be written");
+}
+
+/// The row of a format, from the `layout` lines in the head of its template:
+/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`.
+fn format(name: &str, template: &str) -> String {
+    let head = template.split("#}").next().unwrap_or_default();
+    let facts = |key: &str| -> Option<&str> {
+        let line = head.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("layout"));
+        line.flat_map(str::split_whitespace).find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+    };
+    let fact = |key: &str| {
+        facts(key).unwrap_or_else(|| panic!("{name}: no `{key}=` in a line `layout` of its head"))
+    };
+    let number = |text: &str| -> usize {
+        text.parse().unwrap_or_else(|_| panic!("{name}: `{text}` in its layout is no number"))
+    };
+    let planes: Vec<(usize, usize)> = fact("planes")
+        .split(',')
+        .map(|p| p.split_once('@').unwrap_or_else(|| panic!("{name}: `{p}` is not BYTES@OFFSET")))
+        .map(|(n, at)| (number(n), number(at)))
+        .collect();
+    let bytes: usize = planes.iter().map(|p| p.0).sum();
+    let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
+    let planes: String =
+        planes.iter().map(|(n, at)| format!("Plane {{ offset: {at}, n_byte: {n} }}, ")).collect();
+    format!(
+        "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
+         unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+        name.to_uppercase(),
+        number(fact("block")),
+        number(fact("unit")),
+        number(fact("run")),
+    )
+}

@@ -1,0 +1,148 @@
+//! Checks every kernel with naga.
+
+use std::collections::BTreeMap;
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+use crate::format::FORMATS;
+use crate::kernel::{Access, Kernel};
+use crate::op::Value;
+use crate::render::{VARIANTS, text};
+
+/// Why a kernel is not good.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The template did not render.
+    #[error("{kernel}: the template does not render")]
+    Template {
+        /// The kernel.
+        kernel: String,
+        /// What the renderer says.
+        #[source]
+        source: Box<wgsl_pre::Error>,
+    },
+    /// naga refuses the text.
+    #[error("{kernel}: naga refuses the rendered text\n{report}")]
+    Wgsl {
+        /// The kernel.
+        kernel: String,
+        /// naga's report with the lines in question.
+        report: String,
+    },
+    /// Something that our own rules ask for is missing.
+    #[error("{kernel}: {what}")]
+    Rule {
+        /// The kernel.
+        kernel: String,
+        /// The rule that is broken.
+        what: String,
+    },
+}
+
+/// Renders and checks every kernel, on all processors.
+///
+/// # Errors
+/// The first kernel, by name, that does not render or that is refused.
+pub fn check_all() -> Result<usize, CheckError> {
+    let names = Kernel::names();
+    let n_thread = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let results: Vec<Result<(), CheckError>> = std::thread::scope(|s| {
+        let work = |i: usize| {
+            let some: Vec<&str> = names.iter().skip(i).step_by(n_thread).copied().collect();
+            s.spawn(move || some.into_iter().try_for_each(check_named))
+        };
+        let threads: Vec<_> = (0..n_thread).map(work).collect();
+        threads.into_iter().map(|t| t.join().expect("checking a kernel does not panic")).collect()
+    });
+    results.into_iter().collect::<Result<Vec<()>, _>>()?;
+    Ok(names.len())
+}
+
+fn check_named(name: &str) -> Result<(), CheckError> {
+    let (op, variant) = &VARIANTS[name];
+    text(op, variant).map_err(|e| CheckError::Template { kernel: name.to_owned(), source: Box::new(e) })?;
+    check(Kernel::find(name).expect("a name of the list"))
+}
+
+/// Parses and validates under exactly the capabilities that the kernel declares, and compares its interface.
+fn check(kernel: &Kernel) -> Result<(), CheckError> {
+    let mut caps = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+    let mut text = String::new();
+    if kernel.needs_f16 {
+        caps |= Capabilities::SHADER_FLOAT16;
+        text.push_str("enable f16;\n");
+    }
+    if kernel.needs_coop {
+        caps |= Capabilities::COOPERATIVE_MATRIX;
+        text.push_str("enable wgpu_cooperative_matrix;\n");
+    }
+    if kernel.needs_coherent {
+        caps |= Capabilities::MEMORY_DECORATION_COHERENT;
+    }
+    if kernel.needs_subgroup {
+        caps |= Capabilities::SUBGROUP;
+    }
+    text.push_str(kernel.source);
+    let refuse = |report: String| CheckError::Wgsl { kernel: kernel.name.to_owned(), report };
+    let options = naga::front::wgsl::Options { parse_doc_comments: false, capabilities: caps };
+    let module = naga::front::wgsl::Frontend::new_with_options(options)
+        .parse(&text)
+        .map_err(|e| refuse(e.emit_to_string(&text)))?;
+    Validator::new(ValidationFlags::all(), caps)
+        .subgroup_stages(naga::valid::ShaderStages::COMPUTE)
+        .subgroup_operations(naga::valid::SubgroupOperationSet::all())
+        .validate(&module)
+        .map_err(|e| refuse(e.emit_to_string(&text)))?;
+    let rule = |what: String| CheckError::Rule { kernel: kernel.name.to_owned(), what };
+    if module.entry_points.len() != 1 || module.entry_points[0].name != "main" {
+        return Err(rule("must have one entry point, `main`".into()));
+    }
+    let mut bindings = Vec::new();
+    for (_, var) in module.global_variables.iter() {
+        let (Some(binding), Some(name)) = (var.binding, &var.name) else { continue };
+        let naga::AddressSpace::Storage { access } = var.space else {
+            return Err(rule(format!("`{name}` is no storage buffer")));
+        };
+        if binding.group != 0 {
+            return Err(rule(format!("`{name}` is not in group 0")));
+        }
+        let write = access.contains(naga::StorageAccess::STORE);
+        bindings.push((name.as_str(), binding.binding, if write { Access::ReadWrite } else { Access::Read }));
+    }
+    bindings.sort_by_key(|b| b.1);
+    let read: Vec<_> = kernel.bindings.iter().map(|b| (b.name, b.index, b.access)).collect();
+    if read != bindings {
+        return Err(rule(format!("its bindings read as {read:?}, but naga finds {bindings:?}")));
+    }
+    if bindings.len() > 8 {
+        return Err(rule(format!("it binds {} buffers, WebGPU guarantees 8", bindings.len())));
+    }
+    let overrides: Vec<&str> = module.overrides.iter().filter_map(|(_, o)| o.name.as_deref()).collect();
+    if kernel.overrides != overrides {
+        return Err(rule(format!(
+            "its constants read as {:?}, but naga finds {overrides:?}",
+            kernel.overrides
+        )));
+    }
+    Ok(())
+}
+
+/// Formats that stand for all others in the samples.
+const SAMPLED: [&str; 2] = ["f16", "q4_K"];
+
+/// The files of `rendered/`, name to text: kernels whose formats are f16 and q4_K, so that the diff of a change to a
+/// template can be read.
+pub fn samples() -> BTreeMap<String, String> {
+    let is_sample = |variant: &[(&str, Value)]| {
+        let formats = variant.iter().filter_map(|(name, v)| match v {
+            Value::Word(w) if name.len() == 1 => FORMATS.iter().find(|f| f.name == *w),
+            _ => None,
+        });
+        formats.into_iter().all(|f| SAMPLED.contains(&f.name))
+    };
+    VARIANTS
+        .iter()
+        .filter(|(_, (_, variant))| is_sample(variant))
+        .map(|(name, _)| (format!("{name}.wgsl"), Kernel::find(name).expect("a variant").source.to_owned()))
+        .collect()
+}
