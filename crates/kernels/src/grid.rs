@@ -78,6 +78,9 @@ pub enum GridError {
     /// A block format that the device does not know.
     #[error("the device knows no tensors of type {0}")]
     Format(&'static str),
+    /// A block format that the device only reads.
+    #[error("the device writes no tensors of type {0}")]
+    NotWritten(&'static str),
 }
 
 /// All cases of a grid, in order.
@@ -175,16 +178,23 @@ impl Params {
                 .map(|n| n.max(1))
                 .product()
         };
-        let plain = ["n", "m", "be1", "be2", "n_embd", "n_token"];
+        // What states and heads hold inside is not counted: it is the same in all cases of an operation, about.
+        let plain = [
+            ["n", "m", "be1", "be2", "n_embd", "n_token"],
+            ["head_dim", "n_head", "n_seq_tokens", "n_seqs", "head_count", "head_size"],
+            ["nh", "kv", "nb", "ns", "", ""],
+        ];
         let (mut lists, mut numbers) = (1, 1);
         for (key, value) in self.pairs() {
             match value {
+                // How often the sizes repeat.
+                Some(v) if key == "nr" => numbers *= product(v),
                 Some(v) if v.starts_with('[') => lists = lists.max(product(v)),
-                Some(v) if plain.contains(&key) => numbers *= product(v),
+                Some(v) if plain.concat().contains(&key) => numbers *= product(v),
                 _ => {}
             }
         }
-        lists.max(numbers)
+        lists * numbers
     }
 
     /// Whether there is such a key.
@@ -195,6 +205,14 @@ impl Params {
     fn text_of(&self, key: &'static str) -> Result<&str, GridError> {
         let missing = || GridError::Missing { op: self.op.clone(), key, text: self.text.clone() };
         self.pairs().into_iter().find(|(k, _)| *k == key).and_then(|(_, v)| v).ok_or_else(missing)
+    }
+
+    /// The row of a table that the operation names.
+    ///
+    /// # Errors
+    /// [`GridError::Value`] if there is none
+    pub fn row<T>(&self, found: Option<T>, expected: &'static str) -> Result<T, GridError> {
+        found.ok_or_else(|| self.wrong("operation", expected, &self.op))
     }
 
     fn wrong(&self, key: &'static str, expected: &'static str, found: &str) -> GridError {

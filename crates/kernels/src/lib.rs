@@ -31,9 +31,9 @@ mod tuning;
 pub mod check;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseDispatch, Expected, Rng, random_values};
+pub use case::{Case, CaseBuffer, CaseSteps, Expected, Rng, random_values};
 pub use data::Data;
-pub use dispatch::{Dispatch, DispatchError};
+pub use dispatch::{Dispatch, DispatchError, Step};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, Kernel};
 pub use kv::{KvLayout, RopeKv};

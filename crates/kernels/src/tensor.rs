@@ -175,6 +175,22 @@ impl Tensor {
         }
     }
 
+    /// Checks that its sizes divide these.
+    pub(crate) fn check_repeats(
+        &self,
+        op: &'static str,
+        what: &'static str,
+        ne: [u32; 4],
+    ) -> Result<(), DispatchError> {
+        match (0..4).find(|k| ne[*k] % self.ne[*k].max(1) != 0 || (self.ne[*k] == 0 && ne[*k] != 0)) {
+            None => Ok(()),
+            Some(k) => {
+                let expected = format!("a divisor of {} along axis {k}", ne[k]);
+                Err(DispatchError::Shape { op, what, expected, found: self.ne[k].into() })
+            }
+        }
+    }
+
     /// Checks that it has this type.
     pub(crate) fn check_type(
         &self,
@@ -219,7 +235,8 @@ impl Tensor {
         let mut out = vec![(p.offset, f64::from(self.offset))];
         let (div, modulus) = self.moduli();
         for k in 0..4 {
-            out.push((p.ne[k], self.ne[k].into()));
+            // Of an empty tensor nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            out.push((p.ne[k], self.ne[k].max(1).into()));
             out.push((p.stride[k], self.stride[k].into()));
             out.push((p.div[k], div[k].into()));
             out.push((p.modulus[k], modulus[k].into()));
@@ -230,17 +247,18 @@ impl Tensor {
 
 /// The names of an operand's constants.
 pub(crate) struct Names {
-    ne: [&'static str; 4],
-    stride: [&'static str; 4],
-    div: [&'static str; 4],
-    modulus: [&'static str; 4],
-    offset: &'static str,
-    planes: [&'static str; 3],
+    pub(crate) ne: [&'static str; 4],
+    pub(crate) stride: [&'static str; 4],
+    pub(crate) div: [&'static str; 4],
+    pub(crate) modulus: [&'static str; 4],
+    pub(crate) offset: &'static str,
+    pub(crate) planes: [&'static str; 3],
 }
 
+/// The names of operand `p`.
 macro_rules! names {
     ($p:literal) => {
-        Names {
+        $crate::tensor::Names {
             ne: [concat!($p, "_ne0"), concat!($p, "_ne1"), concat!($p, "_ne2"), concat!($p, "_ne3")],
             stride: [concat!($p, "_s0"), concat!($p, "_s1"), concat!($p, "_s2"), concat!($p, "_s3")],
             div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
@@ -250,6 +268,8 @@ macro_rules! names {
         }
     };
 }
+
+pub(crate) use names;
 
 /// First source.
 pub(crate) const A: Names = names!("a");
@@ -310,8 +330,16 @@ impl Call<'_> {
                     self.constants.push((name, (n / unit.n_byte()) as f64));
                 }
                 let (start, bytes) = *planes.last().expect("every format has a plane");
-                let end = start + u64::from(y.n_alloc) * bytes as u64;
-                end.div_ceil(4) as u32
+                let end = (start + u64::from(y.n_alloc) * bytes as u64).div_ceil(4) as u32;
+                match y.span() {
+                    // One plane: the words from the first to the last cell.
+                    Some((first, last)) if planes.len() == 1 => {
+                        let w0 = (u64::from(first) * bytes as u64 / 4) as u32;
+                        self.constants.push(("w0", w0.into()));
+                        ((u64::from(last) + 1) * bytes as u64).div_ceil(4) as u32 - w0
+                    }
+                    _ => end,
+                }
             }
         };
         let n = if y.n_elem() == 0 { 0 } else { n };
@@ -321,6 +349,15 @@ impl Call<'_> {
             t.check(self.op, "a source")?;
         }
         self.finish(&sources, &y, n, caps)
+    }
+
+    /// `n` workgroups, whatever they do.
+    pub(crate) fn groups(self, n: u32, why: String, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let mut d = self.threads(0, caps)?;
+        let [gx, gy] = fold(n, caps.max_groups);
+        d.grid = [gx, gy, 1];
+        d.why = why;
+        Ok(d)
     }
 
     /// `n` threads, whatever they do.
@@ -346,8 +383,9 @@ impl Call<'_> {
         }
         let [gx, gy] = fold(n.div_ceil(WG), caps.max_groups);
         let why = "one thread a value or word".to_owned();
-        let mut d = dispatch(self.op, self.variant, self.constants, [gx, gy, 1], why)?;
-        d.constants.extend(all.into_iter().filter(|(name, _)| d.kernel.has_override(name)));
+        let mut d = dispatch(self.op, self.variant, vec![], [gx, gy, 1], why)?;
+        d.constants
+            .extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
         Ok(d)
     }
 }

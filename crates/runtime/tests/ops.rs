@@ -1,6 +1,6 @@
 //! Every case of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
-//! `CHASKI_OP` names one operation to run alone. Grids of many cases are sampled, the same ones each time, unless
+//! `CHASKI_OP` names operations to run alone, separated by commas. Grids of many cases are sampled, the same ones each time, unless
 //! `CHASKI_TEST_FULL` is set; `CHASKI_TEST_SEED` chooses other random shapes.
 #![allow(clippy::print_stdout, reason = "a test reports what it covered")]
 
@@ -15,7 +15,7 @@ use chaski_runtime::plan::PlanError;
 
 /// Cases of a grid that run by default, at most, for each of ggml's operations in it.
 const SAMPLE: usize = 60;
-/// Values of a case beyond which it runs by default only as the one large case of its operation.
+/// Values of a case beyond which it runs by default only if it is the smallest of such.
 const LARGE: u64 = 1 << 18;
 /// Cases with random shapes, strides and types, for each operation.
 const RANDOM: u64 = 40;
@@ -59,7 +59,7 @@ fn every_operation_matches_its_reference() {
 /// Everything on devices with or without bounds checks.
 fn run(checked: bool) -> Seen {
     let mut seen = Seen::default();
-    // One operation alone while working on it.
+    // Some operations alone while working on them.
     let only = std::env::var("CHASKI_OP").ok();
     // What ran already: kernels without team reductions are the same in each feature set.
     let mut done = HashSet::new();
@@ -74,7 +74,7 @@ fn run(checked: bool) -> Seen {
             continue;
         }
         // Some operations are cooperative matrices; the others do not change with them.
-        let wanted = |name: &str| only.as_ref().is_none_or(|o| o == name);
+        let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name));
         for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
             let mut worst = 0.0f64;
             for case in (op.cases)() {
@@ -91,7 +91,7 @@ fn run(checked: bool) -> Seen {
             for params in sample {
                 match (grid.case)(&params) {
                     Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
-                    Err(e @ GridError::Format(_)) => {
+                    Err(e @ (GridError::Format(_) | GridError::NotWritten(_))) => {
                         *seen.left_out.entry(format!("{}: {e}", op.name)).or_default() += 1;
                     }
                     Err(e) => seen.failures.push(format!("{params}: {e}")),
@@ -120,10 +120,13 @@ fn check(
     seen: &mut Seen,
     worst: &mut f64,
 ) {
-    if let Ok(d) = (case.dispatch)(gpu.caps()) {
+    if let Ok(steps) = (case.steps)(gpu.caps()) {
         let mut h = DefaultHasher::new();
-        (d.kernel.name, &case.label, d.grid).hash(&mut h);
-        d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
+        case.label.hash(&mut h);
+        for d in steps.iter().map(|s| &s.dispatch) {
+            (d.kernel.name, d.grid).hash(&mut h);
+            d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
+        }
         case.buffers.iter().for_each(|b| b.bytes.hash(&mut h));
         if !done.insert(h.finish()) {
             return;
@@ -163,7 +166,8 @@ fn sample(all: Vec<Params>) -> Vec<Params> {
         .into_values()
         .flat_map(|mut cases| {
             cases.sort_by_key(rank);
-            let (large, small): (Vec<_>, Vec<_>) = cases.into_iter().partition(|p| p.size() > LARGE);
+            let (mut large, small): (Vec<_>, Vec<_>) = cases.into_iter().partition(|p| p.size() > LARGE);
+            large.sort_by_key(Params::size);
             large.into_iter().take(1).chain(small.into_iter().take(SAMPLE))
         })
         .collect()
