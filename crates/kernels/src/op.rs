@@ -55,6 +55,7 @@ pub static OPS: &[Op] = &[
     ops::attention::COOP,
     ops::attention_merge::OP,
     ops::binary::OP,
+    ops::cumsum::OP,
     ops::get_rows::OP,
     ops::glu::OP,
     ops::measure::STREAM,
@@ -68,6 +69,7 @@ pub static OPS: &[Op] = &[
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,
+    ops::sum::OP,
     ops::unary::OP,
 ];
 
