@@ -64,6 +64,7 @@ pub static OPS: &[Op] = &[
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
     ops::mul_mat_vec::OP,
+    ops::norm::OP,
     ops::rms_norm::OP,
     ops::rope_kv::OP,
     ops::sample::OP,

@@ -11,6 +11,7 @@ pub mod glu;
 pub mod measure;
 pub mod mul_mat;
 pub mod mul_mat_vec;
+pub mod norm;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod sample;
