@@ -66,6 +66,7 @@ pub static OPS: &[Op] = &[
     ops::mul_mat_vec::OP,
     ops::norm::OP,
     ops::rms_norm::OP,
+    ops::rope::OP,
     ops::rope_kv::OP,
     ops::sample::OP,
     ops::scale::OP,

@@ -13,6 +13,7 @@ pub mod mul_mat;
 pub mod mul_mat_vec;
 pub mod norm;
 pub mod rms_norm;
+pub mod rope;
 pub mod rope_kv;
 pub mod sample;
 pub mod scale;
