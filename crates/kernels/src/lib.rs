@@ -23,6 +23,7 @@ pub mod ops;
 mod reduce;
 mod render;
 pub mod rope;
+mod state;
 pub mod step;
 mod tensor;
 mod tuning;
