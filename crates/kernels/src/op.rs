@@ -49,6 +49,7 @@ pub struct Op {
 pub static OPS: &[Op] = &[
     ops::adjust::OP,
     ops::argmax::OP,
+    ops::argsort::OP,
     ops::attention::OP,
     ops::attention::KEYS,
     ops::attention::TILES,

@@ -2,6 +2,7 @@
 
 pub mod adjust;
 pub mod argmax;
+pub mod argsort;
 pub mod attention;
 pub mod attention_merge;
 pub mod binary;
