@@ -21,4 +21,5 @@ pub mod sample;
 pub mod scale;
 pub mod soft_max;
 pub mod sum;
+pub mod top_k;
 pub mod unary;
