@@ -73,6 +73,7 @@ pub static OPS: &[Op] = &[
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,
+    ops::ssm_conv::OP,
     ops::sum::OP,
     ops::top_k::OP,
     ops::unary::OP,

@@ -20,6 +20,7 @@ pub mod rope_kv;
 pub mod sample;
 pub mod scale;
 pub mod soft_max;
+pub mod ssm_conv;
 pub mod sum;
 pub mod top_k;
 pub mod unary;
