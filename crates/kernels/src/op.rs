@@ -74,6 +74,7 @@ pub static OPS: &[Op] = &[
     ops::scale::OP,
     ops::soft_max::OP,
     ops::ssm_conv::OP,
+    ops::ssm_scan::OP,
     ops::sum::OP,
     ops::top_k::OP,
     ops::unary::OP,

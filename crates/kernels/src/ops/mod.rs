@@ -21,6 +21,7 @@ pub mod sample;
 pub mod scale;
 pub mod soft_max;
 pub mod ssm_conv;
+pub mod ssm_scan;
 pub mod sum;
 pub mod top_k;
 pub mod unary;
