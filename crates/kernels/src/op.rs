@@ -57,6 +57,7 @@ pub static OPS: &[Op] = &[
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::cumsum::OP,
+    ops::gated_delta_net::OP,
     ops::gated_linear_attn::OP,
     ops::get_rows::OP,
     ops::glu::OP,

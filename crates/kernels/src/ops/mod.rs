@@ -7,6 +7,7 @@ pub mod attention;
 pub mod attention_merge;
 pub mod binary;
 pub mod cumsum;
+pub mod gated_delta_net;
 pub mod gated_linear_attn;
 pub mod get_rows;
 pub mod glu;
