@@ -74,6 +74,7 @@ pub static OPS: &[Op] = &[
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,
+    ops::solve_tri::OP,
     ops::ssm_conv::OP,
     ops::ssm_scan::OP,
     ops::sum::OP,

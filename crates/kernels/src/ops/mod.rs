@@ -21,6 +21,7 @@ pub mod rope_kv;
 pub mod sample;
 pub mod scale;
 pub mod soft_max;
+pub mod solve_tri;
 pub mod ssm_conv;
 pub mod ssm_scan;
 pub mod sum;
