@@ -71,6 +71,7 @@ pub static OPS: &[Op] = &[
     ops::rms_norm::OP,
     ops::rope::OP,
     ops::rope_kv::OP,
+    ops::rwkv_wkv6::OP,
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,

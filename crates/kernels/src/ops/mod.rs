@@ -18,6 +18,7 @@ pub mod norm;
 pub mod rms_norm;
 pub mod rope;
 pub mod rope_kv;
+pub mod rwkv_wkv6;
 pub mod sample;
 pub mod scale;
 pub mod soft_max;
