@@ -72,6 +72,7 @@ pub static OPS: &[Op] = &[
     ops::rope::OP,
     ops::rope_kv::OP,
     ops::rwkv_wkv6::OP,
+    ops::rwkv_wkv7::OP,
     ops::sample::OP,
     ops::scale::OP,
     ops::soft_max::OP,

@@ -19,6 +19,7 @@ pub mod rms_norm;
 pub mod rope;
 pub mod rope_kv;
 pub mod rwkv_wkv6;
+pub mod rwkv_wkv7;
 pub mod sample;
 pub mod scale;
 pub mod soft_max;
