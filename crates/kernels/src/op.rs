@@ -61,6 +61,7 @@ pub static OPS: &[Op] = &[
     ops::gated_linear_attn::OP,
     ops::get_rows::OP,
     ops::glu::OP,
+    ops::lightning_indexer::OP,
     ops::measure::STREAM,
     ops::measure::RATE,
     ops::measure::COOP,

@@ -11,6 +11,7 @@ pub mod gated_delta_net;
 pub mod gated_linear_attn;
 pub mod get_rows;
 pub mod glu;
+pub mod lightning_indexer;
 pub mod measure;
 pub mod mul_mat;
 pub mod mul_mat_vec;
