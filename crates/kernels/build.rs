@@ -1,4 +1,4 @@
-//! Lists what lies in `src/quant` and `src/shared`, so that a file there is all that a weight format needs.
+//! Lists what lies in `src/encode`, `src/quant` and `src/shared`, so that a file there is all that a weight format needs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let (mut templates, mut formats) = (String::new(), String::new());
-    for dir in ["quant", "shared"] {
+    let (mut templates, mut formats, mut written) = (String::new(), String::new(), String::new());
+    for dir in ["encode", "quant", "shared"] {
         let path = Path::new(&root).join("src").join(dir);
         println!("cargo::rerun-if-changed={}", path.display());
         let mut files: Vec<_> = fs::read_dir(&path)
@@ -21,6 +21,9 @@ fn main() {
             let name = file.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8");
             let Some(stem) = name.strip_suffix(".wgsl.jinja") else { continue };
             let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", file);
+            if dir == "encode" {
+                let _ = write!(written, "{stem:?}, ");
+            }
             if dir == "quant" {
                 let text = fs::read_to_string(&file).expect("a template in UTF-8");
                 formats.push_str(&format(stem, &text));
@@ -30,14 +33,16 @@ fn main() {
     let code = format!(
         "/// Templates that others import, by name.\n\
          pub(crate) static IMPORTED: &[(&str, &str)] = &[\n{templates}];\n\n\
-         static ROWS: &[Format] = &[\n{formats}];\n"
+         static ROWS: &[Format] = &[\n{formats}];\n\n\
+         /// Block formats with a template that writes them, by name.\n\
+         pub(crate) static WRITTEN: &[&str] = &[{written}];\n"
     );
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("templates.rs");
     fs::write(out, code).expect("the output folder can be written");
 }
 
 /// The row of a format, from the `layout` lines in the head of its template:
-/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`.
+/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, and `table=NAME` for one with a codebook.
 fn format(name: &str, template: &str) -> String {
     let head = template.split("#}").next().unwrap_or_default();
     let facts = |key: &str| -> Option<&str> {
@@ -59,9 +64,10 @@ fn format(name: &str, template: &str) -> String {
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
     let planes: String =
         planes.iter().map(|(n, at)| format!("Plane {{ offset: {at}, n_byte: {n} }}, ")).collect();
+    let table = facts("table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
-         unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+         table: &{table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
         name.to_uppercase(),
         number(fact("block")),
         number(fact("unit")),

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod ops;
 mod perf;
 mod test;
 mod tools;
@@ -22,6 +23,15 @@ enum Command {
     /// Check all kernels with naga, and renew the samples in crates/kernels/rendered.
     GenKernels {
         /// Change nothing; fail if the tree is stale.
+        #[arg(long)]
+        check: bool,
+        /// Kernels to add to the samples, by name
+        #[arg(conflicts_with = "check")]
+        add: Vec<String>,
+    },
+    /// Write docs/ops.md from the table of operations.
+    OpsDoc {
+        /// Change nothing; fail if the page is stale.
         #[arg(long)]
         check: bool,
     },
@@ -49,7 +59,8 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::GenKernels { check } => kernels::generate(check),
+        Command::GenKernels { check, add } => kernels::generate(check, &add),
+        Command::OpsDoc { check } => ops::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

@@ -146,7 +146,7 @@ impl Run {
     fn steps(&mut self, scope: Scope) {
         if scope.has(Scope::Unit) {
             self.command("format", Cmd::cargo(&["fmt", "--all", "--check"]));
-            self.step("kernels", "cargo xtask gen-kernels --check", |_| kernels::generate(true));
+            self.step("kernels", "cargo xtask gen-kernels --check", |_| kernels::generate(true, &[]));
             let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going"];
             self.command("lints", Cmd::cargo(&[&lints[..], DENY].concat()));
             self.features();

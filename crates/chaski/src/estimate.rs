@@ -30,7 +30,7 @@ pub async fn memory_need(
         n_seq: 1,
         max_col: chunk.clamp(1, n_ctx),
         page: 64,
-        kv_f16: kv.is_f16(model, n_ctx),
+        kv: kv.types(model, n_ctx),
         f16_tiles: false,
         inputs: None,
         tuning: Default::default(),
@@ -43,7 +43,7 @@ pub async fn memory_need(
 
     let shards = groups.groups.iter().flat_map(|g| g.shards.iter().map(|s| g.layout(s).n_byte));
     let aux = groups.aux.iter().map(|a| a.n_word() as u64 * 4);
-    let kv = graph.kv.iter().map(|l| u64::from(config.kv_layout(l.n_kv, l.d).half_words()) * 8);
+    let kv = graph.kv.iter().map(|l| config.kv_layout(l).n_byte());
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;

@@ -22,9 +22,9 @@ mod estimate;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, Inputs, KvType, LocalTime,
-    Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, Runner, SamplerKind,
-    SamplerParams, Stats, TemplateOptions, Tokenizer, perplexity, strip_added_special,
+    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, Inputs, KvType, KvTypeError,
+    LocalTime, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, Runner,
+    SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
@@ -39,7 +39,9 @@ pub use source::{AnySource, ModelInfo, OpenModel, Source};
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {
     pub use chaski_runtime::kernels::ops::mul_mat_vec::Act;
-    pub use chaski_runtime::kernels::{Caps, FeatureSet, MatVecTune, ProductClass, Tuned, Tuning, Unit};
+    pub use chaski_runtime::kernels::{
+        Caps, FeatureSet, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
+    };
 }
 
 /// The GGUF reader and writer, and the tensor formats.

@@ -27,7 +27,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let no_tuning = args.no_tuning;
     let mut builder = Engine::builder(source)
         .context(args.ctx_size)
-        .kv(args.kv.into())
+        .kv(args.kv)
         .chunk(args.chunk)
         .f16_tiles(args.f16_tiles)
         .inputs(args.inputs.into())
@@ -85,6 +85,5 @@ fn speak_of_device(engine: &mut Engine, ui: &Ui) {
     let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", feature_word(c)));
     ui.detail(&format!("device  {} ({}){set}{kind}", device.name, device.driver));
     let runner = engine.runner();
-    let kv = if runner.kv_is_f16() { "f16" } else { "f32" };
-    ui.detail(&format!("context {} tokens, KV cache {kv}", runner.n_ctx()));
+    ui.detail(&format!("context {} tokens, KV cache {}", runner.n_ctx(), runner.kv_type()));
 }

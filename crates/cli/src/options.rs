@@ -10,28 +10,6 @@ pub(crate) fn source(model: Option<&PathBuf>) -> Source {
     model.map_or(Source::Default, Source::path)
 }
 
-/// Type of the KV cache.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Kv {
-    /// f32 while the cache is small, else f16
-    #[default]
-    Auto,
-    /// 32 bits: exact
-    F32,
-    /// 16 bits: half the memory
-    F16,
-}
-
-impl From<Kv> for KvType {
-    fn from(kv: Kv) -> KvType {
-        match kv {
-            Kv::Auto => KvType::Auto,
-            Kv::F32 => KvType::F32,
-            Kv::F16 => KvType::F16,
-        }
-    }
-}
-
 /// How products with quantised weights take their inputs.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum InputType {
@@ -101,9 +79,10 @@ pub(crate) struct EngineArgs {
     /// Tokens of the context; 0 is the model's own, up to 4096
     #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
     pub(crate) ctx_size: u32,
-    /// Type of the KV cache
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) kv: Kv,
+    /// Type of the KV cache, or of keys and values as K/V: auto (f32 while it is small, else f16), f32, f16, bf16, q8_0, q4_0
+    /// ...
+    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    pub(crate) kv: KvType,
     /// auto (the fastest GPU, else the processor), gpu, cpu, or a GPU's name or number
     #[arg(long, value_parser = device, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
     pub(crate) device: DeviceChoice,

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use chaski::gguf::{GgmlType, TensorInfo, Value};
-use chaski::{OpenModel, Source};
+use chaski::{KvType, OpenModel, Source};
 use serde_json::{Value as Json, json};
 
-use crate::options::{self, Kv};
+use crate::options;
 use crate::ui::bytes;
 
 #[derive(clap::Args)]
@@ -32,8 +32,8 @@ pub(crate) struct Args {
     #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
     ctx_size: u32,
     /// Type of the KV cache whose memory is told
-    #[arg(long, value_enum, default_value_t)]
-    kv: Kv,
+    #[arg(long, value_name = "TYPE", default_value = "auto")]
+    kv: KvType,
     /// Tokens of a prompt that run at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Memory for the wanted context, on the first GPU or on the least that WebGPU promises.
 struct Need {
     n_ctx: u32,
-    kv: &'static str,
+    kv: String,
     device: String,
     memory: Result<chaski::Memory, chaski::Error>,
 }
@@ -81,9 +81,9 @@ fn need(model: &OpenModel, args: &Args) -> anyhow::Result<Need> {
         None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
     };
     let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
-    let kv = chaski::KvType::from(args.kv);
-    let memory = pollster::block_on(chaski::memory_need(model, n_ctx, kv, args.chunk, &caps));
-    Ok(Need { n_ctx, kv: if kv.is_f16(model, n_ctx) { "f16" } else { "f32" }, device, memory })
+    let memory = pollster::block_on(chaski::memory_need(model, n_ctx, args.kv, args.chunk, &caps));
+    let (k, v) = args.kv.types(model, n_ctx);
+    Ok(Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory })
 }
 
 /// Formats with their tensors, values and bytes, largest first.

@@ -12,6 +12,7 @@ override BLOCKS: u32 = 1u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
 override w_p3: u32 = 0u;
+override w_table: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

@@ -10,6 +10,7 @@ override BLOCKS: u32 = 1u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
 override w_p3: u32 = 0u;
+override w_table: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<u32>>;
@@ -39,6 +40,7 @@ fn w_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
     let sm = select(low, high, g >= 4u);
     return unpack2x16float(s.x) * (unpack2x16float(sm.x | (sm.y << 16u) | 0x64006400u) - 1024.0);
 }
+
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     let c = e >> 6u;
     let s = w_scales(w[w_p1 + b], c);
@@ -59,6 +61,18 @@ fn bytes1024(v: u32) -> vec4<f32> {
 fn nibbles1024(v: u32) -> vec4<f32> {
     let a = unpack2x16float((v & 0x000f000fu) | 0x64006400u);
     let b = unpack2x16float(((v >> 8u) & 0x000f000fu) | 0x64006400u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1152 + each byte of v, as i8.
+fn bytes1152(v: u32) -> vec4<f32> {
+    let a = unpack2x16float((v & 0x00ff00ffu) ^ 0x64806480u);
+    let b = unpack2x16float(((v >> 8u) & 0x00ff00ffu) ^ 0x64806480u);
+    return vec4<f32>(a.x, b.x, a.y, b.y);
+}
+// 1 + a quarter of the low two bits of each byte of v: the less stands beside small values, the more is left of them.
+fn crumbs1(v: u32) -> vec4<f32> {
+    let a = unpack2x16float(((v << 8u) & 0x03000300u) | 0x3c003c00u);
+    let b = unpack2x16float((v & 0x03000300u) | 0x3c003c00u);
     return vec4<f32>(a.x, b.x, a.y, b.y);
 }
 // Rows of a staged tile in vec4: 64 values and 8 of padding against bank conflicts.

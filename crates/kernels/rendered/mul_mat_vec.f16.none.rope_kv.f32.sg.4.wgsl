@@ -21,6 +21,7 @@ override w_units: u32 = 1u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
 override w_p3: u32 = 0u;
+override w_table: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -33,27 +34,45 @@ override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
+override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-fn col_seq(c: u32) -> u32 { return step[COLS + 4u * c + 2u]; }
+// The only sequence is not asked for: what its page table says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
-override KV_F16: bool = true;
-override V0: u32 = 0u;
-// Index of channel 0 of a cell, in values.
-fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return ((page * N_KV + head) * PAGE + slot) * D; }
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
-// Writes channels i and i + 1 (i even) of a cell that starts at `cell`, in the half of the buffer at word `half`.
-fn kv_put2(half: u32, cell: u32, i: u32, a: f32, b: f32) {
-    if (KV_F16) {
-        kv[half + (cell + i) / 2u] = pack2x16float(vec2<f32>(a, b));
+// 0: f32, 1: f16, 2: bf16.
+override K_KIND: u32 = 1u;
+override V_KIND: u32 = 1u;
+// Word at which the values begin.
+override V0: u32 = 0u;
+fn bf16_bits(v: f32) -> u32 {
+    let b = bitcast<u32>(v);
+    let rounded = (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
+    return select(rounded, (b >> 16u) | 0x40u, (b & 0x7fffffffu) > 0x7f800000u);
+}
+// Writes channels i and i + 1 (i even) of a cell of the keys, or of the values.
+fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
+    let kind = select(K_KIND, V_KIND, values);
+    let at = cell * select(D, DV, values) + i;
+    let start = select(0u, V0, values);
+    if (kind == 0u) {
+        kv[start + at] = bitcast<u32>(a);
+        kv[start + at + 1u] = bitcast<u32>(b);
     } else {
-        kv[half + cell + i] = bitcast<u32>(a);
-        kv[half + cell + i + 1u] = bitcast<u32>(b);
+        kv[start + at / 2u] = select(bf16_bits(a) | (bf16_bits(b) << 16u), pack2x16float(vec2<f32>(a, b)), kind == 1u);
     }
 }
 
@@ -393,14 +412,11 @@ fn put(rows: vec4<u32>, first: u32, page: u32, pos: u32, v: vec4<f32>) {
         y[Y0 + rows.w] = v.w;
         return;
     }
-    var half = 0u;
-    var channel = rows - vec4<u32>(M_Q);
-    if (first >= M_Q + M_K) {
-        half = V0;
-        channel -= vec4<u32>(M_K);
-    }
-    let h = channel.x / D;
+    let values = first >= M_Q + M_K;
+    let channel = rows - vec4<u32>(select(M_Q, M_Q + M_K, values));
+    let d = select(D, DV, values);
+    let h = channel.x / d;
     let cell = kv_cell(page, pos % PAGE, h);
-    kv_put2(half, cell, channel.x - h * D, v.x, v.y);
-    kv_put2(half, cell, channel.z - h * D, v.z, v.w);
+    kv_put2(values, cell, channel.x - h * d, v.x, v.y);
+    kv_put2(values, cell, channel.z - h * d, v.z, v.w);
 }

@@ -24,6 +24,7 @@ override w_units: u32 = 1u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
 override w_p3: u32 = 0u;
+override w_table: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> w: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;
@@ -52,6 +53,7 @@ fn w_scale(s: vec4<u32>, g: u32) -> vec2<f32> {
     let sm = select(low, high, g >= 4u);
     return unpack2x16float(s.x) * (unpack2x16float(sm.x | (sm.y << 16u) | 0x64006400u) - 1024.0);
 }
+
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
     let c = e >> 6u;
     let s = w_scales(w[w_p1 + b], c);

@@ -18,6 +18,19 @@ fn y_at(c: vec4<u32>) -> u32 {
     return y_o + c.x * y_s0 + c.y * y_s1 + c.z * y_s2 + c.w * y_s3;
 }
 
+fn y_coords(i: u32) -> vec4<u32> {
+    let row = i / y_ne0;
+    let mat = row / y_ne1;
+    return vec4<u32>(i % y_ne0, row % y_ne1, mat % y_ne2, mat / y_ne2);
+}
+fn y_order(c: vec4<u32>) -> u32 {
+    return c.x + y_ne0 * (c.y + y_ne1 * (c.z + y_ne2 * c.w));
+}
+
+struct Place {
+    c: vec4<u32>,
+    inside: bool,
+}
 override y_d0: u32 = 1u;
 override y_d1: u32 = 1u;
 override y_d2: u32 = 1u;
@@ -26,16 +39,6 @@ override y_m0: u32 = 1u;
 override y_m1: u32 = 1u;
 override y_m2: u32 = 1u;
 override y_m3: u32 = 1u;
-// Coordinates of value i in ggml's order.
-fn y_coords(i: u32) -> vec4<u32> {
-    let row = i / y_ne0;
-    let mat = row / y_ne1;
-    return vec4<u32>(i % y_ne0, row % y_ne1, mat % y_ne2, mat / y_ne2);
-}
-struct Place {
-    c: vec4<u32>,
-    inside: bool,
-}
 // Which value stands at place i of the buffer, if one does.
 fn y_place(i: u32) -> Place {
     let o = i - y_o;
@@ -100,7 +103,9 @@ fn value(c: vec4<u32>) -> f32 {
     return abs(x);
 }
 fn narrow(v: f32) -> u32 {
-    return pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu;
+    // WGSL does not say what becomes of a value beyond f16's range; here it is an infinity.
+    let bits = pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu;
+    return select(bits, ((bitcast<u32>(v) >> 16u) & 0x8000u) | 0x7c00u, abs(v) >= 65520.0);
 }
 
 @compute @workgroup_size(64)

@@ -2,6 +2,7 @@
 
 use crate::caps::Caps;
 use crate::dispatch::{DispatchError, Step};
+use crate::kv::KvLayout;
 use crate::tensor::Tensor;
 
 /// What a buffer must hold after the dispatch.
@@ -16,6 +17,15 @@ pub enum Expected {
     },
     /// f16 values, two a word, within a normalised mean squared error of these f32 values.
     F16 {
+        /// The reference's values before rounding.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`.
+        max_nmse: f64,
+    },
+    /// The cells of a KV cache within a normalised mean squared error of these keys, then values, `[cell][channel]`.
+    Cells {
+        /// How the cache is laid out.
+        kv: KvLayout,
         /// The reference's values before rounding.
         values: Vec<f32>,
         /// Largest `sum (a - b)^2 / sum b^2`.
@@ -171,4 +181,10 @@ pub fn random_values(seed: u64, n: usize) -> Vec<f32> {
             if z & 0x7f == 0 { u * 30.0 } else { u }
         })
         .collect()
+}
+
+/// Random words that depend on `seed` alone.
+pub(crate) fn random_words(seed: u64) -> impl Iterator<Item = u64> {
+    let mut rng = Rng::new(seed);
+    std::iter::repeat_with(move || rng.bits())
 }

@@ -1,12 +1,8 @@
 //! Checks every kernel with naga.
 
-use std::collections::BTreeMap;
-
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-use crate::format::FORMATS;
 use crate::kernel::{Access, Kernel};
-use crate::op::Value;
 use crate::render::{VARIANTS, text};
 
 /// Why a kernel is not good.
@@ -125,24 +121,4 @@ fn check(kernel: &Kernel) -> Result<(), CheckError> {
         )));
     }
     Ok(())
-}
-
-/// Formats that stand for all others in the samples.
-const SAMPLED: [&str; 2] = ["f16", "q4_K"];
-
-/// The files of `rendered/`, name to text: kernels whose formats are f16 and q4_K, so that the diff of a change to a
-/// template can be read.
-pub fn samples() -> BTreeMap<String, String> {
-    let is_sample = |variant: &[(&str, Value)]| {
-        let formats = variant.iter().filter_map(|(name, v)| match v {
-            Value::Word(w) if name.len() == 1 => FORMATS.iter().find(|f| f.name == *w),
-            _ => None,
-        });
-        formats.into_iter().all(|f| SAMPLED.contains(&f.name))
-    };
-    VARIANTS
-        .iter()
-        .filter(|(_, (_, variant))| is_sample(variant))
-        .map(|(name, _)| (format!("{name}.wgsl"), Kernel::find(name).expect("a variant").source.to_owned()))
-        .collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! Blocks of 18, 34 or 210 bytes suit no GPU. A [`Format`] says into which *planes* a block is split; a matrix on the
 //! device is its planes one after the other, each holding that part of every block. So every plane is an array of
-//! aligned words, nothing grows, and the way back is exact.
+//! aligned words, nothing grows, and the way back is exact. Behind the planes of a format with a codebook stands the
+//! codebook's table, once for each matrix.
 
 use ggml_format::GgmlType;
 
@@ -29,6 +30,8 @@ pub struct Format {
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
+    /// Its codebook, a word for each entry; empty if it has none.
+    pub table: &'static [u32],
     /// Values that `unit_dot` takes at once.
     pub unit: usize,
     /// Groups of four values that share a scale in a unit; 0 for plain types.
@@ -86,6 +89,8 @@ pub struct DeviceLayout {
     pub units_per_row: u32,
     /// First byte of each plane, a multiple of 16.
     pub plane_start: Vec<u64>,
+    /// First byte of the format's table, a multiple of 16; the end if it has none.
+    pub table_start: u64,
     /// Bytes in all, a multiple of 16.
     pub n_byte: u64,
 }
@@ -105,13 +110,16 @@ impl DeviceLayout {
             blocks_per_row,
             units_per_row: blocks_per_row * (format.block / format.unit) as u32,
             plane_start,
-            n_byte: at.max(16),
+            table_start: at,
+            n_byte: (at + size_of_val(format.table) as u64).next_multiple_of(16).max(16),
         }
     }
 
-    /// Constants `{w}_p1` ... of a kernel, in units of `vec4<u32>`.
-    pub fn plane_constants(&self, names: [&'static str; 3]) -> Vec<(&'static str, f64)> {
-        names.into_iter().zip(&self.plane_start[1..]).map(|(n, at)| (n, (at / 16) as f64)).collect()
+    /// Constants `{w}_p1`, `{w}_p2`, `{w}_p3` and `{w}_table` of a kernel, in units of `vec4<u32>`.
+    pub fn plane_constants(&self, names: [&'static str; 4]) -> Vec<(&'static str, f64)> {
+        let [planes @ .., table] = names;
+        let starts = planes.into_iter().zip(self.plane_start[1..].iter().copied());
+        starts.chain([(table, self.table_start)]).map(|(n, at)| (n, (at / 16) as f64)).collect()
     }
 
     /// Rows at which [`Self::pack`] may begin and end so that every plane's bytes fall on whole words.
@@ -119,7 +127,8 @@ impl DeviceLayout {
         4
     }
 
-    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`.
+    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`. The
+    /// format's table comes with the first rows.
     ///
     /// `first_row` counts rows of the whole matrix and must be a multiple of [`Self::row_step`]; so must the number of
     /// rows, unless they are the last. Runs are padded with zeros to whole words.
@@ -153,6 +162,9 @@ impl DeviceLayout {
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
+        }
+        if first_row == 0 && !format.table.is_empty() {
+            put(self.table_start, bytemuck::cast_slice(format.table));
         }
     }
 

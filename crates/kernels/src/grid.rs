@@ -197,6 +197,18 @@ impl Params {
         lists * numbers
     }
 
+    /// Whether the device reads all types of the case, and writes that of its destination.
+    pub fn can_run(&self) -> bool {
+        let types = self.pairs().into_iter().filter(|(key, _)| key.starts_with("type"));
+        let known = types.filter_map(|(key, v)| Some((key, GgmlType::from_name(v?)?)));
+        let known: Vec<(&str, GgmlType)> = known.collect();
+        let of = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, t)| *t);
+        let read = known.iter().all(|(_, t)| t.block_len() == 1 || crate::format::Format::of(*t).is_some());
+        let written =
+            of("type_dst").is_none_or(|to| of("type_src") == Some(to) || crate::encode::can_write(to));
+        read && written
+    }
+
     /// Whether there is such a key.
     pub fn has(&self, key: &str) -> bool {
         self.pairs().iter().any(|(k, _)| *k == key)

@@ -1,45 +1,205 @@
 //! The KV cache as kernels see it, and where rotated rows go in it.
 
+use ggml_format::GgmlType;
+
+use crate::dispatch::DispatchError;
+use crate::format::{DeviceLayout, Format, Matrix};
 use crate::rope::RopePairing;
 
-/// The KV cache of a layer as kernels see it.
+/// The KV cache of a layer as kernels see it: keys, then values, each a matrix with a row for every cell
+/// `[page][kv head][slot]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KvLayout {
     /// KV heads.
     pub n_kv: u32,
-    /// Channels a head.
+    /// Channels of a key.
     pub d: u32,
-    /// Values are f16 (else f32).
-    pub f16: bool,
+    /// Channels of a value.
+    pub d_v: u32,
+    /// Type of the keys, one of [`KV_TYPES`].
+    pub k: GgmlType,
+    /// Type of the values, likewise.
+    pub v: GgmlType,
     /// Physical pages.
     pub n_page: u32,
     /// Tokens a page.
     pub page: u32,
+    /// Sequences.
+    pub n_seq: u32,
     /// Pages of a sequence's table.
     pub pages_per_seq: u32,
     /// Word of the page tables in the step buffer.
     pub pages_at: u32,
 }
 
+/// Types that a cache can have: plain ones, and those whose template can quantise.
+pub static KV_TYPES: &[GgmlType] = &[
+    GgmlType::F32,
+    GgmlType::F16,
+    GgmlType::BF16,
+    GgmlType::Q8_0,
+    GgmlType::Q5_1,
+    GgmlType::Q5_0,
+    GgmlType::Q4_1,
+    GgmlType::Q4_0,
+    GgmlType::IQ4_NL,
+];
+
+/// Bytes on which the values of a cache begin: bindings may begin there on every device.
+const ALIGN: u64 = 256;
+
+/// The device format of a type of cache.
+pub(crate) fn kv_format(ty: GgmlType) -> &'static Format {
+    Format::of(ty).expect("the types of a cache are formats")
+}
+
+/// Whether cells of this type are written value by value.
+pub(crate) fn is_plain(ty: GgmlType) -> bool {
+    kv_format(ty).is_plain()
+}
+
 impl KvLayout {
-    /// Words of the keys, or of the values.
-    pub fn half_words(&self) -> u32 {
-        let values = self.n_page * self.page * self.n_kv * self.d;
-        if self.f16 { values / 2 } else { values }
+    /// Cells: places for a key or value of one head and token.
+    pub fn n_cell(&self) -> u32 {
+        self.n_page * self.page * self.n_kv
     }
 
-    /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja`.
-    pub fn constants(&self) -> Vec<(&'static str, f64)> {
+    fn matrix(&self, ty: GgmlType, d: u32) -> Matrix {
+        // Cells of blocks begin on whole words of every plane, so that no two of them share one.
+        let n_col = if is_plain(ty) { d } else { d.next_multiple_of(64) };
+        Matrix { format: kv_format(ty), n_row: self.n_cell(), n_col }
+    }
+
+    /// The keys as a matrix of cells.
+    pub fn keys(&self) -> Matrix {
+        self.matrix(self.k, self.d)
+    }
+
+    /// The values as a matrix of cells.
+    pub fn values(&self) -> Matrix {
+        self.matrix(self.v, self.d_v)
+    }
+
+    /// Byte at which the values begin.
+    pub fn values_at(&self) -> u64 {
+        self.keys().layout().n_byte.next_multiple_of(ALIGN)
+    }
+
+    /// Bytes in all.
+    pub fn n_byte(&self) -> u64 {
+        self.values_at() + self.values().layout().n_byte
+    }
+
+    /// Bytes of the keys and values of one token: of all heads.
+    pub fn token_bytes(&self) -> u64 {
+        let cell = |m: Matrix| m.layout().blocks_per_row as u64 * m.format.block_bytes as u64;
+        u64::from(self.n_kv) * (cell(self.keys()) + cell(self.values()))
+    }
+
+    /// Channels are whole eights, and whole blocks of quantised types.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if they are not, [`DispatchError::Lacks`] if no kernel reads or writes such a cache.
+    pub fn check(&self, op: &'static str) -> Result<(), DispatchError> {
+        for (what, ty, d) in
+            [("channels of a key", self.k, self.d), ("channels of a value", self.v, self.d_v)]
+        {
+            if !KV_TYPES.contains(&ty) {
+                return Err(DispatchError::NoKernel { name: format!("{op} with a cache of {ty}") });
+            }
+            let whole = if is_plain(ty) { 8 } else { 32 };
+            if d == 0 || d % whole != 0 {
+                let expected = format!("a multiple of {whole} for {ty}");
+                return Err(DispatchError::Shape { op, what, expected, found: d.into() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Constants of what both readers and writers must know.
+    fn cells(&self) -> Vec<(&'static str, f64)> {
         vec![
             ("N_KV", self.n_kv.into()),
             ("D", self.d.into()),
-            ("KV_F16", f64::from(u8::from(self.f16))),
-            ("V0", self.half_words().into()),
+            ("DV", self.d_v.into()),
             ("PAGE", self.page.into()),
+            ("N_SEQ", self.n_seq.into()),
             ("N_PAGE", self.pages_per_seq.into()),
             ("PAGES", self.pages_at.into()),
         ]
     }
+
+    /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja` for kernels that read.
+    pub fn reader_constants(&self) -> Vec<(&'static str, f64)> {
+        let mut constants = self.cells();
+        // No type of cache has a table.
+        let planes = [["k_p1", "k_p2", "k_p3", ""], ["v_p1", "v_p2", "v_p3", ""]];
+        for (matrix, names) in [self.keys(), self.values()].iter().zip(planes) {
+            constants
+                .extend(matrix.layout().plane_constants(names).into_iter().filter(|(n, _)| !n.is_empty()));
+        }
+        constants
+    }
+
+    /// Constants of those for kernels that write plain values.
+    pub fn writer_constants(&self) -> Vec<(&'static str, f64)> {
+        let width = |ty| match ty {
+            GgmlType::F32 => 0.0,
+            GgmlType::F16 => 1.0,
+            _ => 2.0,
+        };
+        let mut constants = self.cells();
+        constants.extend([
+            ("K_KIND", width(self.k)),
+            ("V_KIND", width(self.v)),
+            ("V0", (self.values_at() / 4) as f64),
+        ]);
+        constants
+    }
+
+    /// The bytes of a cache that holds these keys, then values, `[cell][channel]`, as the formats round them.
+    pub fn encode(&self, cells: &[f32]) -> Vec<u8> {
+        let (keys, values) = cells.split_at((self.n_cell() * self.d) as usize);
+        let mut out = encode(&self.keys(), self.d, keys);
+        out.resize(self.values_at() as usize, 0);
+        out.extend(encode(&self.values(), self.d_v, values));
+        out
+    }
+
+    /// Keys, then values, `[cell][channel]`, from the bytes of a cache.
+    pub fn decode(&self, bytes: &[u8]) -> Vec<f32> {
+        let (keys, values) = bytes.split_at(self.values_at() as usize);
+        let mut out = decode(&self.keys(), self.d, keys);
+        out.extend(decode(&self.values(), self.d_v, values));
+        out
+    }
+
+    /// Word of the buffer at which each plane of the keys, or of the values, begins.
+    pub(crate) fn plane_words(&self, values: bool) -> Vec<u64> {
+        let (m, at) = if values { (self.values(), self.values_at()) } else { (self.keys(), 0) };
+        let DeviceLayout { plane_start, .. } = m.layout();
+        plane_start.into_iter().map(|p| (at + p) / 4).collect()
+    }
+}
+
+/// Rows of `d` values, padded with zeros to those of the matrix.
+fn encode(m: &Matrix, d: u32, rows: &[f32]) -> Vec<u8> {
+    let wide = m.n_col as usize;
+    let mut padded = vec![0.0; m.n_row as usize * wide];
+    for (to, from) in padded.chunks_exact_mut(wide).zip(rows.chunks_exact(d as usize)) {
+        to[..d as usize].copy_from_slice(from);
+    }
+    let ty = m.format.ty;
+    let mut blocks = vec![0; padded.len() / ty.block_len() * ty.block_bytes()];
+    ggml_format::quantize(ty, &padded, wide, None, &mut blocks).expect("whole rows of a type of cache");
+    m.layout().pack_all(m.format, m.n_col, &blocks)
+}
+
+fn decode(m: &Matrix, d: u32, bytes: &[u8]) -> Vec<f32> {
+    let blocks = m.layout().unpack(m.format, m.n_row, m.n_col, bytes);
+    let mut padded = vec![0.0; (m.n_row * m.n_col) as usize];
+    ggml_format::dequantize(m.format.ty, &blocks, &mut padded).expect("whole rows of a type of cache");
+    padded.chunks_exact(m.n_col as usize).flat_map(|row| row[..d as usize].to_vec()).collect()
 }
 
 /// Where rotated rows and KV cells go.
@@ -55,4 +215,11 @@ pub struct RopeKv {
     pub pairing: RopePairing,
     /// The cache.
     pub kv: KvLayout,
+}
+
+impl RopeKv {
+    /// Whether keys and values are written value by value; else blocks are made of them.
+    pub fn plain(&self) -> bool {
+        is_plain(self.kv.k) && is_plain(self.kv.v)
+    }
 }

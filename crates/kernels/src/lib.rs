@@ -6,14 +6,16 @@
 //! format contract; operations import the contract by the format's name and never ask which format it is.
 //!
 //! [`Kernel::find`] renders a template when its kernel is first asked for. `cargo xtask gen-kernels` and a test render
-//! all, have them checked by naga, and keep samples in `rendered/`. What is left to the device's compiler are WGSL
+//! all and have them checked by naga; `rendered/` holds some of them. What is left to the device's compiler are WGSL
 //! `override` constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is
 //! a pure function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
 
 mod caps;
 mod case;
+mod codebook;
 mod data;
 mod dispatch;
+mod encode;
 mod format;
 pub mod grid;
 mod kernel;
@@ -37,7 +39,7 @@ pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError, Step};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
 pub use kernel::{Access, Binding, Kernel};
-pub use kv::{KvLayout, RopeKv};
+pub use kv::{KV_TYPES, KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;
 pub use tensor::Tensor;

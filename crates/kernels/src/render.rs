@@ -85,6 +85,9 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("hold", Json::from(f.hold())),
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
+                        ("bytes", Json::from(f.block_bytes)),
+                        ("parts", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
+                        ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
                     ]);
                     map.insert(format!("f{name}"), Json::from(facts));
                 }

@@ -215,7 +215,7 @@ impl Tensor {
         strides.sort_unstable();
         let mut out = ([1; 4], [1; 4]);
         for k in (0..4).filter(|k| self.ne[*k] > 1) {
-            out.0[k] = self.stride[k];
+            out.0[k] = self.stride[k].max(1);
             out.1[k] = strides.iter().copied().find(|s| *s > self.stride[k]).unwrap_or(u32::MAX);
         }
         out
@@ -252,7 +252,7 @@ pub(crate) struct Names {
     pub(crate) div: [&'static str; 4],
     pub(crate) modulus: [&'static str; 4],
     pub(crate) offset: &'static str,
-    pub(crate) planes: [&'static str; 3],
+    pub(crate) planes: [&'static str; 4],
 }
 
 /// The names of operand `p`.
@@ -264,7 +264,7 @@ macro_rules! names {
             div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
             modulus: [concat!($p, "_m0"), concat!($p, "_m1"), concat!($p, "_m2"), concat!($p, "_m3")],
             offset: concat!($p, "_o"),
-            planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3")],
+            planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3"), concat!($p, "_table")],
         }
     };
 }

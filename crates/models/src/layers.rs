@@ -1,5 +1,6 @@
 //! Layers that families share.
 
+use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 use chaski_runtime::graph::{Op, ValueId};
 
@@ -34,10 +35,10 @@ pub(crate) fn attention(
     let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
     let q = b.push(Op::Rope { x: q, d }, n_head * d);
     let k = b.push(Op::Rope { x: k, d }, n_kv * d);
-    let kv = b.kv_layer(n_kv, d);
+    let kv = b.kv_layer(n_kv, d, d);
     b.push(Op::KvWrite { k, v, layer: kv }, 0);
-    let scale = 1.0 / (d as f32).sqrt();
-    let a = b.push(Op::Attention { q, layer: kv, n_head, scale }, n_head * d);
+    let score = Score::scaled(1.0 / (d as f32).sqrt());
+    let a = b.push(Op::Attention { q, layer: kv, n_head, score, sinks: None }, n_head * d);
     Ok(b.mul(a, output)) // [n_embd]
 }
 

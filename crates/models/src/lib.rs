@@ -20,8 +20,8 @@ pub use arch::ARCHS;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
-    Finish, GenerateOptions, Generation, Inputs, KvType, Perplexity, Piece, Runner, RunnerConfig, Stats,
-    Target, perplexity,
+    Finish, GenerateOptions, Generation, Inputs, KvType, KvTypeError, Perplexity, Piece, Runner,
+    RunnerConfig, Stats, Target, perplexity,
 };
 pub use sampler::{Candidate, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{

@@ -7,7 +7,7 @@ use chaski_kernels::{Caps, Tuning};
 use chaski_models::Model;
 use chaski_runtime::graph::Graph;
 use chaski_runtime::plan::{Fused, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
-use ggml_format::GgmlType::{self, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
+use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
 
 /// A file whose head is real and whose weights are zeros that nobody stores.
@@ -94,6 +94,17 @@ const SHAPES: &[Shape] = &[
         n_layer: 32,
         n_vocab: 32000,
         types: [Some(F16); 4],
+    },
+    Shape {
+        name: "storyteller, IQ1_S: a table in every binding",
+        n_embd: 256,
+        n_head: 8,
+        n_kv: 4,
+        d: 32,
+        n_ff: 768,
+        n_layer: 8,
+        n_vocab: 2048,
+        types: [Some(Q4_K), Some(IQ1_S), Some(IQ1_S), Some(Q6_K)],
     },
     Shape {
         name: "1.1B, Q4_0",
@@ -204,7 +215,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         n_seq: 1,
         max_col: 512.min(n_ctx),
         page: 64,
-        kv_f16: true,
+        kv: (GgmlType::F16, GgmlType::F16),
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
@@ -534,7 +545,7 @@ fn work_counts_every_weight_once_and_every_key() {
                 assert!(p.work.n_byte(1, 0) > 0, "{case}: {} moves nothing", p.dispatch.kernel.name);
             }
             let layer = made.graph.kv[0];
-            let cells = u64::from(2 * layer.n_kv * layer.d) * if config.kv_f16 { 2 } else { 4 };
+            let cells = config.kv_layout(&layer).token_bytes();
             let n_layer = made.graph.kv.len() as u64;
             let sum = |f: &dyn Fn(&Planned) -> u64| run.iter().map(|p| f(p)).sum::<u64>();
             assert_eq!(sum(&|p| p.work.key_byte), n_layer * cells, "{case}: bytes of the cache a token");

@@ -3,6 +3,7 @@
 //! Models build it once; it knows no GPU. A value has one column for every token of a batch, so the graph is the same
 //! for one token and for a prompt.
 
+use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
@@ -99,8 +100,10 @@ pub enum Op {
         layer: usize,
         /// Query heads.
         n_head: u32,
-        /// Multiplies the scores.
-        scale: f32,
+        /// How products become scores.
+        score: Score,
+        /// The score of each head that has no value, if `score` says so: `[n_head]`
+        sinks: Option<WeightId>,
     },
     /// act(gate) * up.
     Glu {
@@ -157,8 +160,10 @@ pub struct Node {
 pub struct KvLayer {
     /// KV heads.
     pub n_kv: u32,
-    /// Channels a head.
+    /// Channels of a key.
     pub d: u32,
+    /// Channels of a value.
+    pub d_v: u32,
 }
 
 /// What a model computes.

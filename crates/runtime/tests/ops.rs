@@ -1,7 +1,8 @@
 //! Every case of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
-//! `CHASKI_OP` names operations to run alone, separated by commas. Grids of many cases are sampled, the same ones each time, unless
-//! `CHASKI_TEST_FULL` is set; `CHASKI_TEST_SEED` chooses other random shapes.
+//! `CHASKI_OP` names operations to run alone, separated by commas, `CHASKI_CASE` a word in the labels of cases. Grids of
+//! many cases are sampled, the same ones each time, unless `CHASKI_TEST_FULL` is set; `CHASKI_TEST_SEED` chooses other
+//! random shapes.
 #![allow(clippy::print_stdout, reason = "a test reports what it covered")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -53,6 +54,7 @@ fn every_operation_matches_its_reference() {
         println!("LEFT OUT: {n} cases: {why}");
     }
     println!("{n} cases");
+    assert!(n > 0, "no case has this name");
     assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -61,6 +63,7 @@ fn run(checked: bool) -> Seen {
     let mut seen = Seen::default();
     // Some operations alone while working on them.
     let only = std::env::var("CHASKI_OP").ok();
+    let word = std::env::var("CHASKI_CASE").unwrap_or_default();
     // What ran already: kernels without team reductions are the same in each feature set.
     let mut done = HashSet::new();
     for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
@@ -77,7 +80,7 @@ fn run(checked: bool) -> Seen {
         let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name));
         for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
             let mut worst = 0.0f64;
-            for case in (op.cases)() {
+            for case in (op.cases)().into_iter().filter(|c| c.label.contains(&word)) {
                 check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
             }
             let Some(grid) = &op.grid else {
@@ -88,7 +91,12 @@ fn run(checked: bool) -> Seen {
             let n_all = all.len();
             let sample = sample(all);
             seen.grids.insert(op.name, (sample.len(), n_all));
-            for params in sample {
+            for params in sample.into_iter().filter(|p| p.to_string().contains(&word)) {
+                if params.size() * 4 > gpu.caps().max_binding_bytes {
+                    let why = format!("{}: more bytes than a binding has on this adapter", op.name);
+                    *seen.left_out.entry(why).or_default() += 1;
+                    continue;
+                }
                 match (grid.case)(&params) {
                     Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
                     Err(e @ (GridError::Format(_) | GridError::NotWritten(_))) => {
@@ -101,6 +109,9 @@ fn run(checked: bool) -> Seen {
                 let seed = std::env::var("CHASKI_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
                 for i in 0..RANDOM {
                     let case = random(&mut Rng::new(seed * 1000 + i));
+                    if !case.label.contains(&word) {
+                        continue;
+                    }
                     check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
                 }
             }

@@ -1,7 +1,7 @@
 //! Tiny models whose weights follow from their tensors' names, against logits that another engine computed in f32.
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
-use chaski::kernels::FeatureSet;
+use chaski::kernels::{FeatureSet, KV_TYPES};
 use chaski::{KvType, Runner};
 use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
@@ -176,6 +176,16 @@ const F32: Mode =
     Mode { gpu: None, kv: KvType::F32, f16_tiles: false, half: false, chunks: PIECES, limit: 1e-11 };
 /// Rounding keys and values to f16 costs up to 2^-11 of each.
 const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, ..F32 };
+/// What other types of the cache cost, for keys and values alike. Each is about three times what came.
+const OTHER_KV: &[(GgmlType, f64)] = &[
+    (GgmlType::BF16, 2e-8),
+    (GgmlType::Q8_0, 2e-7),
+    (GgmlType::Q5_1, 2e-5),
+    (GgmlType::Q5_0, 2e-5),
+    (GgmlType::Q4_1, 7e-5),
+    (GgmlType::Q4_0, 7e-5),
+    (GgmlType::IQ4_NL, 7e-5),
+];
 /// So does rounding the inputs of products, which all have their full weight.
 const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, ..F32 };
 /// f16 holds these weights exactly.
@@ -190,7 +200,7 @@ fn describe(m: &Mode) -> String {
         None => "processor".to_owned(),
         Some((set, checked)) => format!("GPU {}{}", set.word(), if checked { " checked" } else { "" }),
     };
-    let kv = if m.kv == KvType::F16 { "f16" } else { "f32" };
+    let kv = m.kv;
     let tiles = if m.f16_tiles { ", tiles f16" } else { "" };
     let weights = if m.half { ", weights f16" } else { "" };
     format!("{device}, KV {kv}{tiles}{weights}")
@@ -260,6 +270,21 @@ fn logits_on_the_gpu_without_features_match_the_golden_ones() {
     let _t = Timed::new("archs, base");
     let on = |m: Mode| Mode { gpu: BASE, ..m };
     check(&[on(F32), on(F16_KV), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }]);
+}
+
+/// Every type of the cache, and two that differ, in prompts and token by token.
+#[test]
+fn logits_with_any_type_of_cache_match_the_golden_ones() {
+    let _t = Timed::new("archs, types of the cache");
+    assert_eq!(OTHER_KV.len() + 2, KV_TYPES.len(), "a type without a limit");
+    let mut modes = Vec::new();
+    for (ty, limit) in OTHER_KV {
+        let kv = KvType::both(*ty);
+        modes.extend([None, SG, BASE].map(|gpu| Mode { gpu, kv, limit: *limit, chunks: &[48, 1], ..F32 }));
+    }
+    let kv = KvType::Of { k: GgmlType::Q8_0, v: GgmlType::Q4_0 };
+    modes.extend([None, SG_CHECKED].map(|gpu| Mode { gpu, kv, limit: 7e-5, chunks: &[48, 7], ..F32 }));
+    check(&modes);
 }
 
 /// Tokens one by one take other kernels than tokens at once, and long sequences others than short ones.

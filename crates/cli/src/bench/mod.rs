@@ -8,7 +8,7 @@ mod range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chaski::{Ablation, DeviceChoice, Engine, LocalTime};
+use chaski::{Ablation, DeviceChoice, Engine, KvType, LocalTime};
 use serde_json::{Map, Value, json};
 
 use self::measure::{Bench, Samples, Test, deviation, mean};
@@ -17,7 +17,7 @@ use self::profile::Named;
 use self::range::{List, Pair};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Features, Ignored, InputType, Kv, device};
+use crate::options::{self, EngineArgs, Features, Ignored, InputType, device};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -57,12 +57,12 @@ pub(crate) struct Args {
     /// Tokens of a prompt that run at once (also -ub) [default: 512]
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
-    /// Type of the keys in the cache: auto, f16 or f32 (also -ctk)
-    #[arg(long, value_name = "TYPE", value_enum, value_delimiter = ',')]
-    cache_type_k: Vec<Kv>,
-    /// Type of the values in the cache, the same as that of the keys (also -ctv)
-    #[arg(long, value_name = "TYPE", value_enum, value_delimiter = ',')]
-    cache_type_v: Vec<Kv>,
+    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ... (also -ctk)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    cache_type_k: Vec<KvType>,
+    /// Type of the values in the cache; by default that of the keys (also -ctv)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    cache_type_v: Vec<KvType>,
     /// auto, gpu, cpu, or a GPU's name or number (also -dev)
     #[arg(long, value_name = "DEVICE", value_parser = device, value_delimiter = ',', default_value = "auto")]
     #[arg(env = "CHASKI_DEVICE")]
@@ -256,14 +256,22 @@ fn n_ctx(args: &Args, tests: &[Test]) -> u32 {
     tests.iter().map(Test::n_ctx).chain(wanted.then_some(profile)).max().unwrap_or(1)
 }
 
+/// One type for the keys and one for the values.
+fn pair(k: KvType, v: KvType) -> Result<KvType, Usage> {
+    match (k, v) {
+        (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
+        (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
+        _ => Err(Usage("-ctk and -ctv must both be auto, or both name a type".into())),
+    }
+}
+
 /// Every combination of models and options.
 fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     let kv = match (&args.cache_type_k[..], &args.cache_type_v[..]) {
-        ([], []) => vec![Kv::Auto],
+        ([], []) => vec![KvType::Auto],
         (k, []) => k.to_vec(),
         ([], v) => v.to_vec(),
-        (k, v) if k == v => k.to_vec(),
-        _ => return Err(Usage("keys and values have one type: -ctk and -ctv must agree".into()).into()),
+        (k, v) => k.iter().flat_map(|k| v.iter().map(|v| pair(*k, *v))).collect::<Result<_, Usage>>()?,
     };
     let features: Vec<Option<Features>> =
         if args.features.is_empty() { vec![None] } else { args.features.iter().copied().map(Some).collect() };
@@ -340,7 +348,7 @@ impl Columns {
             tiles: any(&|e| e.f16_tiles),
             inputs: any(&|e| e.inputs != InputType::Auto),
             chunk: any(&|e| e.chunk != 512),
-            kv: any(&|e| e.kv != Kv::Auto),
+            kv: any(&|e| e.kv != KvType::Auto),
         }
     }
 }
@@ -424,7 +432,11 @@ fn record(
     let device = engine.device().clone();
     let summary = engine.gpu().map(|g| g.summary().clone());
     let memory = engine.memory().n_byte();
-    let kv = if engine.runner().kv_is_f16() { "f16" } else { "f32" };
+    let kv = engine.runner().kv_type();
+    let (type_k, type_v) = match kv {
+        KvType::Of { k, v } => (k.name(), v.name()),
+        KvType::Auto => ("auto", "auto"),
+    };
     let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
     let backend = summary.as_ref().map_or("CPU".to_owned(), |s| capitalised(&s.backend));
     let set = device.caps.as_ref().map(options::feature_word);
@@ -446,8 +458,8 @@ fn record(
         "n_batch": setup.n_batch,
         "n_ubatch": e.chunk,
         "n_threads": std::thread::available_parallelism().map_or(1, usize::from),
-        "type_k": kv,
-        "type_v": kv,
+        "type_k": type_k,
+        "type_v": type_v,
         "n_gpu_layers": if summary.is_some() { 99 } else { 0 },
         "flash_attn": true,
         "n_prompt": test.n_prompt,
@@ -482,7 +494,7 @@ fn record(
         }
     };
     add(columns.chunk, "n_ubatch", e.chunk.to_string());
-    add(columns.kv, "type_kv", kv.to_owned());
+    add(columns.kv, "type_kv", kv.to_string());
     add(columns.features, "features", set.unwrap_or("-").to_owned());
     add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
     add(columns.inputs, "inputs", inputs.clone());

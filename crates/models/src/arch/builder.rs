@@ -303,9 +303,9 @@ impl<'a> Builder<'a> {
         self.graph.push(op, width)
     }
 
-    /// A new layer of the KV cache.
-    pub fn kv_layer(&mut self, n_kv: u32, d: u32) -> usize {
-        self.graph.kv.push(KvLayer { n_kv, d });
+    /// A new layer of the KV cache: KV heads, channels of a key, channels of a value.
+    pub fn kv_layer(&mut self, n_kv: u32, d: u32, d_v: u32) -> usize {
+        self.graph.kv.push(KvLayer { n_kv, d, d_v });
         self.graph.kv.len() - 1
     }
 

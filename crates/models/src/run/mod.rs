@@ -7,4 +7,4 @@ mod runner;
 
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use perplexity::{Perplexity, perplexity};
-pub use runner::{Inputs, KvType, Runner, RunnerConfig, Target};
+pub use runner::{Inputs, KvType, KvTypeError, Runner, RunnerConfig, Target};

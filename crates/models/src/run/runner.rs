@@ -1,5 +1,7 @@
 //! One sequence on a device: what is in the cache, and how tokens get there.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use chaski_kernels::Tuning;
@@ -8,7 +10,7 @@ use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::CpuModel;
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::PlanConfig;
-use ggml_format::ByteSource;
+use ggml_format::{ByteSource, GgmlType};
 
 use crate::error::ModelError;
 use crate::model::Model;
@@ -22,16 +24,19 @@ pub enum Target {
     Cpu,
 }
 
-/// Type of the KV cache.
+/// Types of the KV cache.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
 pub enum KvType {
     /// f32 while the cache is small (up to 64 MiB), f16 above.
     #[default]
     Auto,
-    /// f32
-    F32,
-    /// f16
-    F16,
+    /// These, of [`chaski_kernels::KV_TYPES`].
+    Of {
+        /// Of the keys.
+        k: GgmlType,
+        /// Of the values.
+        v: GgmlType,
+    },
 }
 
 /// Tokens of a prompt between which the processor can be stopped.
@@ -41,15 +46,64 @@ const CPU_PIECE: usize = 32;
 const SMALL_KV: u64 = 64 << 20;
 
 impl KvType {
-    /// Whether a model's cache of `n_ctx` tokens is f16.
-    pub fn is_f16<S: ByteSource>(self, model: &Model<S>, n_ctx: u32) -> bool {
+    /// f32: exact.
+    pub const F32: KvType = KvType::both(GgmlType::F32);
+    /// f16: half the memory.
+    pub const F16: KvType = KvType::both(GgmlType::F16);
+
+    /// One type for keys and values.
+    pub const fn both(ty: GgmlType) -> KvType {
+        KvType::Of { k: ty, v: ty }
+    }
+
+    /// The types of keys and values in a model's cache of `n_ctx` tokens.
+    pub fn types<S: ByteSource>(self, model: &Model<S>, n_ctx: u32) -> (GgmlType, GgmlType) {
         let c = model.config();
         let heads: u64 = c.n_head_kv.iter().map(|h| u64::from(*h)).sum();
         let n_byte = heads * u64::from(c.d_head + c.d_head_v) * u64::from(n_ctx) * 4;
         match self {
-            KvType::F32 => false,
-            KvType::F16 => true,
-            KvType::Auto => n_byte > SMALL_KV,
+            KvType::Of { k, v } => (k, v),
+            KvType::Auto if n_byte > SMALL_KV => (GgmlType::F16, GgmlType::F16),
+            KvType::Auto => (GgmlType::F32, GgmlType::F32),
+        }
+    }
+}
+
+/// The name of both types, or `K/V`.
+impl fmt::Display for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KvType::Auto => f.pad("auto"),
+            KvType::Of { k, v } if k == v => f.pad(k.name()),
+            KvType::Of { k, v } => f.pad(&format!("{k}/{v}")),
+        }
+    }
+}
+
+/// A word that names no type of cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected auto, a type or K/V, found `{found}` (types: {})", kv_names())]
+pub struct KvTypeError {
+    /// The word.
+    pub found: String,
+}
+
+fn kv_names() -> String {
+    chaski_kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for KvType {
+    type Err = KvTypeError;
+
+    fn from_str(s: &str) -> Result<KvType, KvTypeError> {
+        if s == "auto" {
+            return Ok(KvType::Auto);
+        }
+        let ty = |s: &str| GgmlType::from_name(s).filter(|t| chaski_kernels::KV_TYPES.contains(t));
+        let (k, v) = s.split_once('/').unwrap_or((s, s));
+        match (ty(k), ty(v)) {
+            (Some(k), Some(v)) => Ok(KvType::Of { k, v }),
+            _ => Err(KvTypeError { found: s.to_owned() }),
         }
     }
 }
@@ -126,7 +180,7 @@ pub struct Runner {
     pub(crate) device: Device,
     n_ctx: u32,
     n_vocab: u32,
-    kv_f16: bool,
+    kv: (GgmlType, GgmlType),
     /// Tokens whose keys and values are in the cache.
     pub(crate) history: Vec<u32>,
     /// Logits of the last token, where they came to the processor anyway.
@@ -145,7 +199,7 @@ impl Runner {
         mut progress: impl FnMut(Progress),
     ) -> Result<Runner, ModelError> {
         let n_ctx = config.n_ctx_for(model);
-        let kv_f16 = config.kv.is_f16(model, n_ctx);
+        let kv = config.kv.types(model, n_ctx);
         let graph = model.graph(n_ctx).await?;
         let n_vocab = model.config().n_vocab;
         let device = match target {
@@ -155,7 +209,7 @@ impl Runner {
                     n_seq: 1,
                     max_col: config.chunk.clamp(1, n_ctx),
                     page: 64,
-                    kv_f16,
+                    kv,
                     f16_tiles: config.f16_tiles,
                     inputs: config.inputs.act(),
                     tuning: config.tuning.clone(),
@@ -166,10 +220,10 @@ impl Runner {
             }
             Target::Cpu => {
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
-                Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv_f16, model, report).await?))
+                Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv, model, report).await?))
             }
         };
-        Ok(Runner { device, n_ctx, n_vocab, kv_f16, history: Vec::new(), cpu_logits: Vec::new() })
+        Ok(Runner { device, n_ctx, n_vocab, kv, history: Vec::new(), cpu_logits: Vec::new() })
     }
 
     /// Tokens that the sequence may have.
@@ -182,9 +236,9 @@ impl Runner {
         self.n_vocab
     }
 
-    /// The KV cache is f16 (else f32).
-    pub fn kv_is_f16(&self) -> bool {
-        self.kv_f16
+    /// The types of keys and values in the cache.
+    pub fn kv_type(&self) -> KvType {
+        KvType::Of { k: self.kv.0, v: self.kv.1 }
     }
 
     /// Tokens whose keys and values are in the cache.

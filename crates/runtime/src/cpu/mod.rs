@@ -1,12 +1,14 @@
 //! The CPU executor: interprets the graph through the operations' references. Slow and obvious; the oracle, and the
 //! way out where there is no GPU.
 
-use chaski_kernels::ops::{attention, glu, mul_mat_vec, rms_norm};
-use half::f16;
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::attention::reference::Query;
+use chaski_kernels::ops::{glu, mul_mat_vec, rms_norm};
+use ggml_format::GgmlType;
 
 use crate::error::RuntimeError;
 use crate::gpu::Tensors;
-use crate::graph::{Graph, Op, WeightId};
+use crate::graph::{Graph, KvLayer, Op, WeightId};
 use crate::platform;
 
 /// A loaded model.
@@ -14,35 +16,52 @@ pub struct CpuModel {
     graph: Graph,
     /// Every tensor in the file's format.
     weights: Vec<Vec<u8>>,
-    /// Keys and values of every layer: `[n_ctx, n_kv * d]`.
+    /// Keys and values of every layer: `[n_ctx, n_kv, d]`.
     kv: Vec<[Cache; 2]>,
     n_ctx: u32,
 }
 
-/// Cells of a cache.
-enum Cache {
-    F32(Vec<f32>),
-    F16(Vec<f16>),
+/// Keys or values of a layer: a row of every head's cells for each token, in the cache's type.
+struct Cache {
+    ty: GgmlType,
+    /// Channels of a cell, and of what is stored: whole blocks.
+    d: usize,
+    stored: usize,
+    bytes: Vec<u8>,
 }
 
 impl Cache {
-    fn new(n: usize, half: bool) -> Self {
-        if half { Cache::F16(vec![f16::ZERO; n]) } else { Cache::F32(vec![0.0; n]) }
+    fn new(ty: GgmlType, n_cell: usize, d: u32) -> Self {
+        let d = d as usize;
+        let stored = d.next_multiple_of(ty.block_len());
+        Cache { ty, d, stored, bytes: vec![0; n_cell * stored / ty.block_len() * ty.block_bytes()] }
     }
 
-    fn put(&mut self, at: usize, values: &[f32]) {
-        match self {
-            Cache::F32(c) => c[at..at + values.len()].copy_from_slice(values),
-            Cache::F16(c) => c[at..].iter_mut().zip(values).for_each(|(c, v)| *c = f16::from_f32(*v)),
+    fn cell_bytes(&self) -> usize {
+        self.stored / self.ty.block_len() * self.ty.block_bytes()
+    }
+
+    /// Stores cells from number `at` on.
+    fn put(&mut self, at: usize, cells: &[f32]) {
+        let n_byte = self.cell_bytes();
+        let mut row = vec![0.0; self.stored];
+        for (i, cell) in cells.chunks_exact(self.d).enumerate() {
+            row[..self.d].copy_from_slice(cell);
+            let out = &mut self.bytes[(at + i) * n_byte..][..n_byte];
+            ggml_format::quantize(self.ty, &row, self.stored, None, out)
+                .expect("a type of cache takes whole blocks");
         }
     }
 
-    /// The first `n` values as f32.
-    fn values(&self, n: usize) -> std::borrow::Cow<'_, [f32]> {
-        match self {
-            Cache::F32(c) => (&c[..n]).into(),
-            Cache::F16(c) => c[..n].iter().map(|v| v.to_f32()).collect::<Vec<_>>().into(),
+    /// The first `n` cells as f32.
+    fn cells(&self, n: usize) -> Vec<f32> {
+        let mut out = vec![0.0; n * self.stored];
+        let bytes = &self.bytes[..n * self.cell_bytes()];
+        ggml_format::dequantize(self.ty, bytes, &mut out).expect("whole blocks of a type of cache");
+        if self.d == self.stored {
+            return out;
         }
+        out.chunks_exact(self.stored).flat_map(|cell| cell[..self.d].to_vec()).collect()
     }
 }
 
@@ -54,7 +73,7 @@ impl CpuModel {
     pub async fn load(
         graph: Graph,
         n_ctx: u32,
-        kv_f16: bool,
+        (k, v): (GgmlType, GgmlType),
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
@@ -71,8 +90,11 @@ impl CpuModel {
             progress(done, total);
             weights.push(bytes);
         }
-        let cell = |n_kv: u32, d: u32| Cache::new((n_kv * d) as usize * n_ctx as usize, kv_f16);
-        let kv = graph.kv.iter().map(|l| [cell(l.n_kv, l.d), cell(l.n_kv, l.d)]).collect();
+        let layer = |l: &KvLayer| {
+            let n_cell = l.n_kv as usize * n_ctx as usize;
+            [Cache::new(k, n_cell, l.d), Cache::new(v, n_cell, l.d_v)]
+        };
+        let kv = graph.kv.iter().map(layer).collect();
         Ok(CpuModel { graph, weights, kv, n_ctx })
     }
 
@@ -83,12 +105,8 @@ impl CpuModel {
 
     /// Bytes of weights and cache.
     pub fn n_byte(&self) -> u64 {
-        let kv = |c: &Cache| match c {
-            Cache::F32(v) => v.len() as u64 * 4,
-            Cache::F16(v) => v.len() as u64 * 2,
-        };
-        self.weights.iter().map(|w| w.len() as u64).sum::<u64>()
-            + self.kv.iter().flatten().map(kv).sum::<u64>()
+        let kv = self.kv.iter().flatten().map(|c| c.bytes.len() as u64).sum::<u64>();
+        self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + kv
     }
 
     fn row(&self, w: WeightId, row: usize) -> Vec<f32> {
@@ -161,14 +179,15 @@ impl CpuModel {
                 out
             }
             Op::KvWrite { k, v, layer } => {
-                let w = graph.width(*k) as usize;
-                for (half, value) in self.kv[*layer].iter_mut().zip([k, v]) {
-                    half.put(pos as usize * w, &values[value.0]);
+                let n_kv = graph.kv[*layer].n_kv as usize;
+                for (cache, value) in self.kv[*layer].iter_mut().zip([k, v]) {
+                    cache.put(pos as usize * n_kv, &values[value.0]);
                 }
                 Vec::new()
             }
-            Op::Attention { q, layer, n_head, scale } => {
-                self.attention(graph, &values[q.0], *layer, *n_head, *scale, pos, width)
+            Op::Attention { q, layer, n_head, score, sinks } => {
+                let sinks = sinks.map(|s| self.vector(s));
+                self.attention(graph, &values[q.0], *layer, *n_head, score, sinks.as_deref(), pos)
             }
             Op::Glu { gate, up, act } => glu::reference::glu(*act, &values[gate.0], &values[up.0]),
             Op::Add { a, b } => values[a.0].iter().zip(&values[b.0]).map(|(a, b)| a + b).collect(),
@@ -211,30 +230,30 @@ impl CpuModel {
         q: &[f32],
         layer: usize,
         n_head: u32,
-        scale: f32,
+        score: &Score,
+        sinks: Option<&[f32]>,
         pos: u32,
-        width: usize,
     ) -> Vec<f32> {
         let l = graph.kv[layer];
-        let (d, w) = (l.d as usize, (l.n_kv * l.d) as usize);
+        let (n_kv, d, d_v) = (l.n_kv as usize, l.d as usize, l.d_v as usize);
+        let width = n_head as usize * d;
         let n = q.len() / width;
-        let n_key = pos as usize + n;
+        let n_cell = (pos as usize + n) * n_kv;
         let [k, v] = &self.kv[layer];
-        let (keys, vals) = (k.values(n_key * w), v.values(n_key * w));
-        let group = (n_head / l.n_kv) as usize;
-        let mut out = vec![0.0; q.len()];
-        platform::fill_chunks(&mut out, d, |i, out| {
+        let (keys, vals) = (k.cells(n_cell), v.cells(n_cell));
+        let group = n_head as usize / n_kv;
+        let mut out = vec![0.0; n * n_head as usize * d_v];
+        platform::fill_chunks(&mut out, d_v, |i, out| {
             let (c, h) = (i / n_head as usize, i % n_head as usize);
-            let at = |j: usize| j * w + h / group * d;
-            let q = &q[c * width + h * d..][..d];
-            let n_key = pos as usize + c + 1;
-            let r = attention::reference::attention(
-                q,
-                n_key,
-                |j| &keys[at(j)..at(j) + d],
-                |j| &vals[at(j)..at(j) + d],
-                scale,
-            );
+            let cell = |j: usize| j * n_kv + h / group;
+            let query = Query {
+                q: &q[c * width + h * d..][..d],
+                score,
+                head: (h as u32, n_head),
+                pos: pos as usize + c,
+                sink: sinks.map(|s| s[h]),
+            };
+            let r = query.attention(|j| &keys[cell(j) * d..][..d], |j| &vals[cell(j) * d_v..][..d_v]);
             out.copy_from_slice(&r);
         });
         out

@@ -1,5 +1,6 @@
 //! All memory of a model on the device: made before the first token, listed to the byte.
 
+use chaski_kernels::KvLayout;
 use chaski_kernels::ops::adjust;
 
 use super::device::Gpu;
@@ -40,7 +41,7 @@ pub(super) struct Buffers {
     pub(super) aux: Vec<wgpu::Buffer>,
     pub(super) no_aux: wgpu::Buffer,
     pub(super) acts: Vec<wgpu::Buffer>,
-    pub(super) kv: Vec<wgpu::Buffer>,
+    pub(super) kv: Vec<(wgpu::Buffer, KvLayout)>,
     pub(super) step: wgpu::Buffer,
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
@@ -53,14 +54,23 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// The buffer that a binding is bound to.
-    pub(super) fn of(&self, slot: Slot) -> &wgpu::Buffer {
-        match slot {
+    /// What a binding is bound to.
+    pub(super) fn of(&self, slot: Slot) -> wgpu::BindingResource<'_> {
+        let part = |layer: usize, offset, size| {
+            let (buffer, size) = (&self.kv[layer].0, wgpu::BufferSize::new(size));
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
+        };
+        let buffer = match slot {
+            Slot::Keys(layer) => return part(layer, 0, self.kv[layer].1.values_at()),
+            Slot::Values(layer) => {
+                let kv = &self.kv[layer].1;
+                return part(layer, kv.values_at(), kv.n_byte() - kv.values_at());
+            }
             Slot::Weights { group, shard } => &self.groups[group][shard],
             Slot::Aux(None) => &self.no_aux,
             Slot::Aux(Some(i)) => &self.aux[i],
             Slot::Act(i) => &self.acts[i],
-            Slot::Kv(layer) => &self.kv[layer],
+            Slot::Kv(layer) => &self.kv[layer].0,
             Slot::Step => &self.step,
             Slot::Arrived => &self.arrived,
             Slot::Ring => &self.ring,
@@ -68,7 +78,8 @@ impl Buffers {
             Slot::Sampler => &self.sampler,
             Slot::Adjust => &self.adjust,
             Slot::Logits => &self.logits,
-        }
+        };
+        buffer.as_entire_binding()
     }
 }
 
@@ -88,8 +99,8 @@ pub(super) async fn make_buffers(
     // What can run out of memory is made first, before anything is read.
     let mut kv = Vec::new();
     for (i, layer) in graph.kv.iter().enumerate() {
-        let n_byte = u64::from(config.kv_layout(layer.n_kv, layer.d).half_words()) * 8;
-        kv.push(gpu.buffer(&format!("kv cache of layer {i}"), n_byte, storage).await?);
+        let layout = config.kv_layout(layer);
+        kv.push((gpu.buffer(&format!("kv cache of layer {i}"), layout.n_byte(), storage).await?, layout));
     }
     let mut acts = Vec::new();
     for (i, words) in segments.act_words.iter().enumerate() {
@@ -136,7 +147,7 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
     Memory {
         items: vec![
             item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
-            item("kv cache", &mut b.kv.iter()),
+            item("kv cache", &mut b.kv.iter().map(|b| &b.0)),
             item("activations", &mut b.acts.iter().chain([&b.no_aux])),
             item("logits", &mut [&b.logits].into_iter()),
             item("rotation tables", &mut [&b.rope].into_iter()),

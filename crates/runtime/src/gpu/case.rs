@@ -71,7 +71,7 @@ impl<'a> ReadyCase<'a> {
                 let name = step.buffer(b.name);
                 unused.retain(|n| *n != name);
                 if let Some(i) = case.buffers.iter().position(|b| b.binding == name) {
-                    bound.push((b.name, &buffers[i]));
+                    bound.push((b.name, buffers[i].as_entire_binding()));
                 }
             }
             let group = gpu.bind_group(kernel.name, &compiled.layout, kernel, &bound);
@@ -155,6 +155,10 @@ impl<'a> ReadyCase<'a> {
                 Expected::F32 { values, max_nmse } => {
                     let found: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes[..n]);
                     let e = compare(&found, values, *max_nmse, &mut fail);
+                    report.nmse = report.nmse.max(e);
+                }
+                Expected::Cells { kv, values, max_nmse } => {
+                    let e = compare(&kv.decode(&bytes[..n]), values, *max_nmse, &mut fail);
                     report.nmse = report.nmse.max(e);
                 }
                 Expected::F16 { values, max_nmse } => {

@@ -372,20 +372,20 @@ impl Gpu {
         label: &str,
         layout: &wgpu::BindGroupLayout,
         kernel: &chaski_kernels::Kernel,
-        buffers: &[(&str, &wgpu::Buffer)],
+        bound: &[(&str, wgpu::BindingResource<'_>)],
     ) -> wgpu::BindGroup {
         let entries: Vec<wgpu::BindGroupEntry<'_>> = kernel
             .bindings
             .iter()
             .map(|b| {
-                let (_, buffer) = buffers
+                let (_, resource) = bound
                     .iter()
                     .find(|(name, _)| *name == b.name)
                     .unwrap_or_else(|| panic!("{}: nothing is bound to `{}`", kernel.name, b.name));
-                wgpu::BindGroupEntry { binding: b.index, resource: buffer.as_entire_binding() }
+                wgpu::BindGroupEntry { binding: b.index, resource: resource.clone() }
             })
             .collect();
-        assert_eq!(buffers.len(), kernel.bindings.len(), "{}: more buffers than bindings", kernel.name);
+        assert_eq!(bound.len(), kernel.bindings.len(), "{}: more buffers than bindings", kernel.name);
         self.counters.bind_groups.fetch_add(1, Ordering::Relaxed);
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(label),

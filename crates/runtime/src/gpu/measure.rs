@@ -119,7 +119,8 @@ impl<'a> Measure<'a> {
 
     fn bind(&self, d: &Dispatch, buffers: &[(&str, &wgpu::Buffer)]) -> Result<Bound, RuntimeError> {
         let compiled = self.gpu.compile(d)?;
-        let group = self.gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, buffers);
+        let bound: Vec<_> = buffers.iter().map(|(n, b)| (*n, b.as_entire_binding())).collect();
+        let group = self.gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, &bound);
         Ok(Bound { compiled, group, grid: d.grid })
     }
 

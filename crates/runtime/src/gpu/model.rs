@@ -710,6 +710,7 @@ fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, Runtim
 }
 
 fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu::BindGroup {
-    let bound: Vec<(&str, &wgpu::Buffer)> = p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
+    let bound: Vec<(&str, wgpu::BindingResource<'_>)> =
+        p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
     gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
 }

@@ -2,7 +2,7 @@
 
 use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
-use chaski_kernels::ops::attention::Attention;
+use chaski_kernels::ops::attention::{Attention, Score};
 use chaski_kernels::ops::attention_merge::AttentionMerge;
 use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
@@ -14,21 +14,21 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, Format, KvLayout, Matrix, RopeKv, step};
+use chaski_kernels::{Caps, Dispatch, DispatchError, Format, Matrix, RopeKv, step};
 use ggml_format::GgmlType;
 
 use super::fuse::{Fused, Norm, Part};
 use super::group::Groups;
 use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, ValueId, WeightId};
 
-/// Into how many ranges attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
-/// heads together).
+/// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
+/// heads together, the same for heads of more than 64 channels).
 ///
-/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the ranges takes longer the
-/// more there are, and is a dispatch more where the kernel cannot do it itself. Measured on an H200, which has 132
-/// multiprocessors.
-const SPLITS: [(u32, u32); 3] = [(128, 1), (1024, 64), (u32::MAX, 128)];
+/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the parts takes longer the
+/// more there are, and is a dispatch more where the kernel cannot do it itself. Workgroups for large heads have twice
+/// the threads. Measured on an H200, which has 132 multiprocessors.
+const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
 
 /// Values from column to column of an activation of this width.
 fn ld(width: u32) -> u32 {
@@ -38,11 +38,6 @@ fn ld(width: u32) -> u32 {
 /// Bytes of so many f32.
 fn f32s(n: u32) -> u64 {
     4 * u64::from(n)
-}
-
-/// Bytes of so many values of a KV cache.
-fn kv_bytes(kv: &KvLayout, n: u32) -> u64 {
-    if kv.f16 { 2 * u64::from(n) } else { f32s(n) }
 }
 
 /// Makes the plan.
@@ -82,7 +77,7 @@ pub fn plan(
         half: vec![false; graph.widths.len()],
         out: Segment::new(),
         n_col: 1,
-        spread: 1,
+        spread: [1, 1],
         arrived: 1,
         logits,
         ld_logits,
@@ -110,10 +105,10 @@ pub fn plan(
     s.head_pick = e.head(head, 1)?;
 
     let mut covered = 0;
-    for (max_key, groups) in SPLITS {
+    for (max_key, groups, groups_of_large) in SPLITS {
         if covered < config.n_ctx {
             e.reset();
-            e.spread = groups;
+            e.spread = [groups, groups_of_large];
             let body = e.body(body, head, 1)?;
             s.decode.push(DecodePlan { max_key, body, head: e.head(head, 1)? });
             covered = max_key;
@@ -174,9 +169,9 @@ pub fn plan(
         });
     }
     for layer in &graph.kv {
-        let n_byte = u64::from(config.kv_layout(layer.n_kv, layer.d).half_words()) * 8;
+        let n_byte = config.kv_layout(layer).n_byte();
         if n_byte > caps.max_binding_bytes {
-            let help = "use a smaller context or f16 for the KV cache";
+            let help = "use a smaller context or a smaller type for the KV cache";
             return Err(PlanError::TooLarge {
                 what: "the KV cache of a layer",
                 n_byte,
@@ -242,8 +237,8 @@ struct Expander<'a> {
     out: Segment,
     /// Columns at most.
     n_col: u32,
-    /// Workgroups for attention of one column.
-    spread: u32,
+    /// Workgroups for attention of one column, for heads of up to 64 channels and for larger ones.
+    spread: [u32; 2],
     /// Counters of workgroups that kernels need.
     arrived: u32,
     logits: ValueId,
@@ -374,9 +369,9 @@ impl Expander<'_> {
                 self.projects(x, *norm, &[*part], *add, y_slot, ldy, part_name)
             }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
-            Fused::Qkv { x, norm, q, k, v, d, layer, y } => self.qkv(*x, *norm, [*q, *k, *v], *d, *layer, *y),
-            Fused::Attention { q, layer, n_head, scale, y } => {
-                self.attention(*q, *layer, *n_head, *scale, *y)
+            Fused::Qkv { x, norm, q, k, v, layer, y } => self.qkv(*x, *norm, [*q, *k, *v], *layer, *y),
+            Fused::Attention { q, layer, n_head, score, sinks, y } => {
+                self.attention(*q, *layer, *n_head, *score, *sinks, *y)
             }
             Fused::Add { x, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
@@ -629,7 +624,6 @@ impl Expander<'_> {
         x: ValueId,
         norm: Option<Norm>,
         parts: [Part; 3],
-        d: u32,
         layer: usize,
         y: ValueId,
     ) -> Result<(), PlanError> {
@@ -637,14 +631,15 @@ impl Expander<'_> {
         let kv_layer = self.graph.kv[layer];
         let rows = |p: &Part| self.graph.weights[p.weight.0].n_row;
         let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
-        let kv = self.config.kv_layout(kv_layer.n_kv, d);
+        let kv = self.config.kv_layout(&kv_layer);
         let cells = RopeKv { m_q, m_k, n_rot: rope.n_rot, pairing: rope.pairing, kv };
         let x = self.input(x);
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q go on as activations, those of k and v to the cache.
-        let made = f32s(m_q) + kv_bytes(&kv, m_k + m_v);
-        if self.n_col == 1 {
+        let made = f32s(m_q) + kv.token_bytes();
+        // Blocks are made of whole heads, by a dispatch of its own.
+        if self.n_col == 1 && cells.plain() {
             let whole = self.together(&parts).map(|g| (g, None));
             let split = || Some((self.together(&parts[..2])?, Some(self.together(&parts[2..])?)));
             if let Some((group, second)) = whole.or_else(split) {
@@ -709,22 +704,31 @@ impl Expander<'_> {
         q: ValueId,
         layer: usize,
         n_head: u32,
-        scale: f32,
+        score: Score,
+        sinks: Option<WeightId>,
         y: ValueId,
     ) -> Result<(), PlanError> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
         let kv_layer = self.graph.kv[layer];
-        let kv = self.config.kv_layout(kv_layer.n_kv, kv_layer.d);
-        let splits = if self.n_col == 1 { (self.spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
+        let kv = self.config.kv_layout(&kv_layer);
+        let sinks = sinks.map(|w| self.groups.vector(self.graph, w));
+        let spread = self.spread[usize::from(kv.d > 64)];
+        let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
         let f16_tiles = self.config.f16_tiles;
-        let call = Attention { n_head, kv, scale, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
+        let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
         let dispatch = call.dispatch(self.caps)?;
         let columns = self.many(call.tile_cols(&dispatch).map_or(Columns::Z, Columns::YTiles));
         // Keys and values are read once for all heads that share them; a score and its value are two products each.
-        let (wide, per_key) = (n_head * kv.d, kv_bytes(&kv, 2 * kv.n_kv * kv.d));
-        let per_pair = 4 * u64::from(wide);
-        let mut bind = vec![("q", q_slot), ("kv", Slot::Kv(layer)), ("step", Slot::Step)];
+        let (wide, per_key) = (n_head * kv.d_v, kv.token_bytes());
+        let per_pair = 2 * u64::from(n_head) * u64::from(kv.d + kv.d_v);
+        let mut bind = vec![
+            ("q", q_slot),
+            ("k", Slot::Keys(layer)),
+            ("v", Slot::Values(layer)),
+            ("step", Slot::Step),
+            ("sinks", Slot::Aux(sinks)),
+        ];
         if splits == 1 {
             bind.push(("y", y_slot));
             self.push(dispatch, bind, columns, "attention", 0).col(2 * f32s(wide), 0).key(per_key, per_pair);
@@ -745,7 +749,7 @@ impl Expander<'_> {
         self.push(dispatch, bind, columns, "attention", 0)
             .col(f32s(wide) + f32s(n_part), 0)
             .key(per_key, per_pair);
-        let merge = AttentionMerge { n_head, d: kv.d, splits, ldy, n_col: self.n_col };
+        let merge = AttentionMerge { n_head, d: kv.d_v, splits, ldy, n_col: self.n_col };
         let columns = self.many(Columns::Y);
         self.push(
             merge.dispatch(self.caps)?,

@@ -3,6 +3,7 @@
 //! A step is still independent of the batch: `expand` makes one dispatch of it for a single token and several for a
 //! prompt.
 
+use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 
 use crate::graph::{Graph, Op, ValueId, WeightId};
@@ -43,9 +44,9 @@ pub enum Fused {
     /// A norm if there is one, gate and up, activation, product.
     Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
     /// A norm if there is one, q, k and v; q and k rotated; k and v to the cache; `y` is q.
-    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, d: u32, layer: usize, y: ValueId },
+    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, layer: usize, y: ValueId },
     /// Attention over the cache.
-    Attention { q: ValueId, layer: usize, n_head: u32, scale: f32, y: ValueId },
+    Attention { q: ValueId, layer: usize, n_head: u32, score: Score, sinks: Option<WeightId>, y: ValueId },
     /// `y += x` in place.
     Add { x: ValueId, y: ValueId },
     /// `y *= by` in place.
@@ -176,8 +177,8 @@ impl<'a> Fuser<'a> {
                     self.project(i, x, None, steps);
                 }
             }
-            Op::Attention { q, layer, n_head, scale } => {
-                steps.push(Fused::Attention { q: self.place(q), layer, n_head, scale, y });
+            Op::Attention { q, layer, n_head, score, sinks } => {
+                steps.push(Fused::Attention { q: self.place(q), layer, n_head, score, sinks, y });
             }
             Op::Add { a, b } => {
                 // In place of whichever operand dies here.
@@ -278,7 +279,7 @@ impl<'a> Fuser<'a> {
             self.done[n] = true;
         }
         let part = |n| self.part(n).expect("the nodes are products");
-        Some(Fused::Qkv { x: self.place(x), norm, q: part(q), k: part(k), v: part(v), d, layer, y })
+        Some(Fused::Qkv { x: self.place(x), norm, q: part(q), k: part(k), v: part(v), layer, y })
     }
 
     fn gated(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {

@@ -147,8 +147,10 @@ impl Groups {
         let bytes = |rows: u32| DeviceLayout::new(format, rows, w.n_col).n_byte;
         let mut per = n_row.max(1);
         if bytes(per) > caps.max_binding_bytes {
-            let row = bytes(64).div_ceil(64);
-            per = (caps.max_binding_bytes.saturating_sub(64) / row / 4 * 4) as u32;
+            // Whatever the rows, a buffer holds the format's table and up to 16 bytes of padding for each plane.
+            let fixed = bytes(0);
+            let row = (bytes(64) - fixed).div_ceil(64);
+            per = (caps.max_binding_bytes.saturating_sub(fixed + 64) / row / 4 * 4) as u32;
             if per == 0 {
                 return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
             }
@@ -164,6 +166,11 @@ impl Groups {
     /// The group of a matrix and its first row there.
     pub fn home(&self, w: WeightId) -> (usize, u32) {
         self.home[w.0].expect("every matrix of a step has a group")
+    }
+
+    /// The aux buffer of one vector.
+    pub fn vector(&mut self, graph: &Graph, weight: WeightId) -> usize {
+        self.aux(graph, Some(Norm { weight, eps: 0.0 }), &[]).expect("a vector is something to hold")
     }
 
     /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.

@@ -4,6 +4,8 @@ use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
 use chaski_kernels::{Dispatch, DispatchError, KvLayout, Tuning, step};
 use ggml_format::GgmlType;
 
+use crate::graph::KvLayer;
+
 /// Why a graph cannot be planned for a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,8 +65,8 @@ pub struct PlanConfig {
     pub max_col: u32,
     /// Tokens a page of the KV cache.
     pub page: u32,
-    /// KV values are f16 (else f32).
-    pub kv_f16: bool,
+    /// Types of the keys and of the values in the KV cache.
+    pub kv: (GgmlType, GgmlType),
     /// Stage tiles of matrix products in f16 where the device can.
     pub f16_tiles: bool,
     /// How products with weights of integers take their inputs; `None` chooses by the device.
@@ -87,13 +89,16 @@ impl PlanConfig {
     }
 
     /// The cache of a layer.
-    pub fn kv_layout(&self, n_kv: u32, d: u32) -> KvLayout {
+    pub fn kv_layout(&self, layer: &KvLayer) -> KvLayout {
         KvLayout {
-            n_kv,
-            d,
-            f16: self.kv_f16,
+            n_kv: layer.n_kv,
+            d: layer.d,
+            d_v: layer.d_v,
+            k: self.kv.0,
+            v: self.kv.1,
             n_page: self.pages_per_seq() * self.n_seq,
             page: self.page,
+            n_seq: self.n_seq,
             pages_per_seq: self.pages_per_seq(),
             pages_at: step::pages_at(self.max_col as usize) as u32,
         }
@@ -116,6 +121,10 @@ pub enum Slot {
     Act(usize),
     /// The KV cache of a layer.
     Kv(usize),
+    /// The keys in it.
+    Keys(usize),
+    /// The values in it.
+    Values(usize),
     /// Counters of workgroups that have ended, all 0 between dispatches.
     Arrived,
     /// What changes from token to token.

@@ -1,14 +1,20 @@
 //! Cases of `attention`, `attention_tiles` and `attention_coop`.
 
-use super::{Attention, reference};
+use ggml_format::GgmlType;
+
+use super::reference::Query;
+use super::{Attention, Score};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::dispatch::DispatchError;
-use crate::kv::KvLayout;
+use crate::kv::{KV_TYPES, KvLayout};
 use crate::step;
 
 /// A column: its sequence and its position there.
 type Column = (u32, u32);
+
+/// Keys that `attention_keys` deals out together.
+const DEALT: usize = 32;
 
 /// What a case is about.
 #[derive(Clone)]
@@ -16,7 +22,9 @@ struct Setting {
     n_head: u32,
     n_kv: u32,
     d: u32,
-    f16: bool,
+    d_v: u32,
+    types: (GgmlType, GgmlType),
+    score: Score,
     page: u32,
     splits: u32,
     cols: Vec<Column>,
@@ -25,22 +33,28 @@ struct Setting {
     exact: bool,
     /// The kernel joins its parts.
     joined: bool,
+    /// Keys are dealt out to the parts, else each has a range of them.
+    dealt: bool,
 }
 
 impl Setting {
     fn new(n_head: u32, n_kv: u32, d: u32, f16: bool, pos: impl IntoIterator<Item = u32>) -> Self {
         let cols = pos.into_iter().map(|p| (0, p)).collect();
+        let ty = if f16 { GgmlType::F16 } else { GgmlType::F32 };
         Setting {
             n_head,
             n_kv,
             d,
-            f16,
+            d_v: d,
+            types: (ty, ty),
+            score: Score::scaled(1.0 / (d as f32).sqrt()),
             page: 32,
             splits: 1,
             cols,
             f16_tiles: false,
             exact: false,
             joined: false,
+            dealt: false,
         }
     }
 
@@ -55,19 +69,22 @@ impl Setting {
         KvLayout {
             n_kv: self.n_kv,
             d: self.d,
-            f16: self.f16,
+            d_v: self.d_v,
+            k: self.types.0,
+            v: self.types.1,
             n_page: self.n_seq() * pages_per_seq + 1,
             page: self.page,
+            n_seq: self.n_seq(),
             pages_per_seq,
             pages_at: step::pages_at(self.cols.len()) as u32,
         }
     }
 
-    /// Index of channel 0 of a cell, in values. The pages of all sequences lie in reverse order.
+    /// Index of a cell. The pages of all sequences lie in reverse order.
     fn cell(&self, seq: u32, pos: u32, head: u32) -> usize {
         let kv = self.kv();
         let page = kv.n_page - 1 - (seq * kv.pages_per_seq + pos / kv.page);
-        (((page * kv.n_kv + head) * kv.page + pos % kv.page) * kv.d) as usize
+        ((page * kv.n_kv + head) * kv.page + pos % kv.page) as usize
     }
 
     fn step(&self) -> Vec<u32> {
@@ -85,72 +102,78 @@ impl Setting {
         words
     }
 
-    /// Keys and values; what no column sees is NaN.
+    /// Keys and values as the cache's types round them; what no column sees is NaN, or large in blocks.
     fn cache(&self) -> Vec<f32> {
-        let (kv, du) = (self.kv(), self.d as usize);
-        let half = (kv.n_page * kv.page * kv.n_kv * kv.d) as usize;
-        let mut cache = random_values(9, 2 * half);
-        if self.f16 || self.exact {
+        let kv = self.kv();
+        let (d, d_v, n_cell) = (kv.d as usize, kv.d_v as usize, kv.n_cell() as usize);
+        let mut cache = random_values(9, n_cell * (d + d_v));
+        if self.exact {
             to_f16(&mut cache);
         }
-        let mut seen = vec![false; 2 * half];
+        let mut seen = vec![false; n_cell];
         for seq in 0..self.n_seq() {
-            let n_key = self.cols.iter().filter(|c| c.0 == seq).map(|c| c.1 + 1).max().unwrap_or(0);
-            for pos in 0..n_key {
-                for h in 0..self.n_kv {
-                    let at = self.cell(seq, pos, h);
-                    seen[at..at + du].fill(true);
-                    seen[half + at..half + at + du].fill(true);
-                }
+            let of_seq =
+                self.cols.iter().filter(|c| c.0 == seq).map(|c| self.query(&[], 0, c.1, None).keys());
+            let Some(keys) = of_seq.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else { continue };
+            // Tiles read whole groups of keys, from what windows cut off too.
+            for j in keys.start / 64 * 64..keys.end {
+                (0..self.n_kv).for_each(|h| seen[self.cell(seq, j as u32, h)] = true);
             }
         }
-        cache.iter_mut().zip(seen).filter(|(_, s)| !s).for_each(|(v, _)| *v = f32::NAN);
-        cache
+        let unseen = |ty: GgmlType| if ty.block_len() > 1 { 3e4 } else { f32::NAN };
+        let (keys, values) = cache.split_at_mut(n_cell * d);
+        for (cells, d, ty) in [(keys, d, kv.k), (values, d_v, kv.v)] {
+            cells.chunks_exact_mut(d).zip(&seen).filter(|(_, s)| !**s).for_each(|(c, _)| c.fill(unseen(ty)));
+        }
+        kv.decode(&kv.encode(&cache))
     }
 
-    fn words(&self, values: &[f32]) -> Vec<u32> {
-        if !self.f16 {
-            return values.iter().map(|v| v.to_bits()).collect();
-        }
-        let bits = |v: f32| u32::from(half::f16::from_f32(v).to_bits());
-        values.chunks_exact(2).map(|p| bits(p[0]) | bits(p[1]) << 16).collect()
+    fn query<'a>(&'a self, q: &'a [f32], head: u32, pos: u32, sink: Option<f32>) -> Query<'a> {
+        Query { q, score: &self.score, head: (head, self.n_head), pos: pos as usize, sink }
     }
 
     fn case(self, way: fn(&Attention, &Caps) -> super::Chosen, max_nmse: f64) -> Case {
-        let hd = (self.n_head * self.d) as usize;
-        let (du, ldq, ldy) = (self.d as usize, hd + 8, hd + 16);
+        let (du, dv) = (self.d as usize, self.d_v as usize);
+        let (ldq, ldy) = (self.n_head as usize * du + 8, self.n_head as usize * dv + 16);
         let mut q = random_values(4, ldq * self.cols.len());
         if self.exact {
             to_f16(&mut q);
         }
         let cache = self.cache();
-        let half = cache.len() / 2;
-        let scale = 1.0 / (self.d as f32).sqrt();
+        let values_at = self.kv().n_cell() as usize * du;
+        let mut sinks = random_values(8, (self.n_head as usize).max(4));
+        sinks.iter_mut().for_each(|s| *s *= 3.0);
         let whole = self.splits == 1 || self.joined;
-        let n_y = if whole { ldy } else { (self.n_head * self.splits) as usize * (du + 4) };
+        let n_y = if whole { ldy } else { (self.n_head * self.splits) as usize * (dv + 4) };
         let before = random_values(5, n_y * self.cols.len());
         let mut values = before.clone();
         for (c, (seq, pos)) in self.cols.iter().enumerate() {
             for h in 0..self.n_head {
                 let at = |j: usize| self.cell(*seq, j as u32, h / (self.n_head / self.n_kv));
-                let key = |j| &cache[at(j)..at(j) + du];
-                let value = |j| &cache[half + at(j)..half + at(j) + du];
-                let q = &q[c * ldq + h as usize * du..][..du];
-                let n_key = *pos as usize + 1;
+                let key = |j| &cache[at(j) * du..][..du];
+                let value = |j| &cache[values_at + at(j) * dv..][..dv];
+                let sink = self.score.sinks.then(|| sinks[h as usize]);
+                let query = self.query(&q[c * ldq + h as usize * du..][..du], h, *pos, sink);
                 let out = if whole {
-                    reference::attention(q, n_key, key, value, scale)
+                    query.attention(key, value)
                 } else {
-                    let span = n_key.div_ceil(self.splits as usize);
-                    let part = |s| reference::part(q, s * span..n_key.min((s + 1) * span), key, value, scale);
-                    (0..self.splits as usize).flat_map(part).collect()
+                    let (all, n_part) = (query.keys(), self.splits as usize);
+                    let span = all.len().div_ceil(n_part);
+                    let part_of = |j: usize| match self.dealt {
+                        true => (j / DEALT - all.start / DEALT) % n_part,
+                        false => (j - all.start) / span,
+                    };
+                    let keys = |s| all.clone().filter(move |j| part_of(*j) == s);
+                    (0..n_part).flat_map(|s| query.part(keys(s), s == 0, key, value)).collect()
                 };
                 values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
             }
         }
+        let bytes = self.kv().encode(&cache);
         let call = Attention {
             n_head: self.n_head,
             kv: self.kv(),
-            scale,
+            score: self.score,
             splits: self.splits,
             ldq: ldq as u32,
             ldy: ldy as u32,
@@ -159,23 +182,28 @@ impl Setting {
         };
         Case::new(
             format!(
-                "h{}/{} d{} f16{} page{} splits{} n{} from{:?} tiles{}",
+                "h{}/{} d{}/{} {}/{} page{} splits{} n{} from{:?} tiles{}{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
-                self.f16,
+                self.d_v,
+                self.types.0,
+                self.types.1,
                 self.page,
                 self.splits,
                 self.cols.len(),
                 self.cols.first(),
-                self.f16_tiles
+                self.f16_tiles,
+                label(&self.score),
             ),
             move |caps| way(&call, caps),
             {
                 let result = if self.joined { "out" } else { "y" };
                 let mut buffers = vec![
                     CaseBuffer::input("q", &q),
-                    CaseBuffer::input("kv", &self.words(&cache)),
+                    CaseBuffer::input("k", &bytes[..self.kv().values_at() as usize]),
+                    CaseBuffer::input("v", &bytes[self.kv().values_at() as usize..]),
+                    CaseBuffer::input("sinks", &sinks),
                     CaseBuffer::input("step", &self.step()),
                     CaseBuffer::output(result, &before, Expected::F32 { values, max_nmse }),
                 ];
@@ -191,8 +219,60 @@ impl Setting {
     }
 }
 
+/// What is unusual about the scores.
+fn label(s: &Score) -> String {
+    let mut out = String::new();
+    for (name, v) in [(" softcap", s.softcap), (" alibi", s.max_bias), (" window", s.window as f32)] {
+        if v != 0.0 {
+            out.push_str(&format!("{name}{v}"));
+        }
+    }
+    out + if s.sinks { " sinks" } else { "" }
+}
+
 fn to_f16(values: &mut [f32]) {
     values.iter_mut().for_each(|v| *v = half::f16::from_f32(*v).to_f32());
+}
+
+/// Types of the cache, sizes of keys and values, and ways to score that every kernel must know. Heads of 32 channels and
+/// more suit blocks.
+fn kinds(n: u32) -> Vec<Setting> {
+    let mut out = Vec::new();
+    let base = |d| Setting::new(4, 2, d, true, (0..n).map(|i| i * 29 % 150));
+    for k in KV_TYPES {
+        for v in KV_TYPES {
+            if k == v || (*k == GgmlType::F16) != (*v == GgmlType::Q8_0) {
+                out.push(Setting { types: (*k, *v), ..base(if k == v { 96 } else { 64 }) });
+            }
+        }
+    }
+    for (d, d_v) in [(192, 128), (64, 72), (72, 64), (96, 64)] {
+        out.push(Setting { d_v, ..base(d) });
+    }
+    let plain = Score::scaled(0.125);
+    for score in [
+        Score { softcap: 2.0, ..plain },
+        Score { max_bias: 8.0, ..plain },
+        Score { window: 40, ..plain },
+        Score { window: 1, ..plain },
+        Score { sinks: true, ..plain },
+    ] {
+        out.push(Setting { score, ..base(64) });
+    }
+    let all = Score { softcap: 1.5, max_bias: 4.0, window: 70, sinks: true, ..plain };
+    out.push(Setting { score: all, n_head: 12, n_kv: 4, types: (GgmlType::Q8_0, GgmlType::F32), ..base(32) });
+    out.push(Setting { score: all, cols: mixed(n), ..base(64) });
+    out
+}
+
+/// The same in parts that all have keys: the marks of those without are so large that nothing else would count.
+fn split_kinds() -> impl Iterator<Item = Setting> {
+    let long = |s: Setting| Setting { splits: 3, cols: vec![(0, 250), (0, 299)], ..s };
+    let widen = |s: Setting| {
+        let window = if s.score.window > 0 { 130 } else { 0 };
+        Setting { score: Score { window, ..s.score }, ..s }
+    };
+    kinds(1).into_iter().rev().take(9).map(long).map(widen)
 }
 
 /// Each column by itself.
@@ -210,6 +290,8 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(Setting { splits: 3, ..Setting::new(4, 2, 40, f16, [2, 199, 7]) });
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
     }
+    out.extend(kinds(3));
+    out.extend(split_kinds());
     out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
 }
 
@@ -225,10 +307,18 @@ pub(super) fn key_cases() -> Vec<Case> {
             out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
         }
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
-        out.push(Setting { splits: 4, ..Setting::new(4, 1, 64, f16, [15, 300, 299]) });
-        out.push(Setting { splits: 7, ..Setting::new(3, 3, 32, f16, [200]) });
+        for (n_head, n_kv, d, splits, pos) in [(4, 1, 64, 4, 299), (3, 3, 32, 7, 255), (2, 1, 64, 3, 1000)] {
+            let setting = Setting::new(n_head, n_kv, d, f16, [pos - 40, pos, pos + 1]);
+            out.push(Setting { splits, dealt: true, ..setting });
+        }
     }
-    let parts = |a: &Attention, caps: &Caps| a.one_by_one(&Caps { coherent: false, ..caps.clone() });
+    out.extend(kinds(4));
+    out.extend(split_kinds().map(|s| Setting { dealt: true, ..s }));
+    // Ranges of keys have a kernel of their own where subgroups cannot share keys out.
+    let parts = |a: &Attention, caps: &Caps| match a.splits == 1 || a.fits_keys(caps) {
+        true => a.one_by_one(&Caps { coherent: false, ..caps.clone() }),
+        false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "subgroups large enough for a key" }),
+    };
     let mut cases: Vec<Case> = out.into_iter().map(|s| s.case(parts, 1e-7)).collect();
     let joined = |a: &Attention, caps: &Caps| match a.joins(caps) {
         true => a.one_by_one(caps),
@@ -242,6 +332,8 @@ pub(super) fn key_cases() -> Vec<Case> {
             cases.push(Setting { splits, joined: true, ..setting }.case(joined, 1e-7));
         }
     }
+    let kinds = kinds(2).into_iter().map(|s| Setting { splits: 5, joined: true, ..s });
+    cases.extend(kinds.map(|s| s.case(joined, 1e-7)));
     cases
 }
 
@@ -271,7 +363,9 @@ fn many(f16: bool) -> Vec<Setting> {
 
 /// Register tiles.
 pub(super) fn tile_cases() -> Vec<Case> {
-    let f32_tiles = [true, false].into_iter().flat_map(many).map(|s| s.case(Attention::tiles, 1e-7));
+    let f32_tiles =
+        [true, false].into_iter().flat_map(many).chain(kinds(11).into_iter().filter(|s| s.d_v <= 256));
+    let f32_tiles = f32_tiles.map(|s| s.case(Attention::tiles, 1e-7));
     let rounded = [true, false].into_iter().flat_map(|f16| rounded(f16).step_by(3));
     f32_tiles.chain(rounded.map(|s| s.case(Attention::tiles, 1e-6))).collect()
 }
@@ -283,5 +377,9 @@ pub(super) fn coop_cases() -> Vec<Case> {
 
 /// Many columns where all but the exponentials are f16 values: their rounding alone is seen.
 fn rounded(f16: bool) -> impl Iterator<Item = Setting> {
-    many(f16).into_iter().map(|s| Setting { f16_tiles: true, exact: true, ..s })
+    // Blocks make values that f16 rounds again.
+    let kinds = kinds(20)
+        .into_iter()
+        .filter(move |s| f16 && s.d == s.d_v && s.types.0.block_len() * s.types.1.block_len() == 1);
+    many(f16).into_iter().chain(kinds).map(|s| Setting { f16_tiles: true, exact: true, ..s })
 }

@@ -8,10 +8,12 @@
 pub(crate) mod cases;
 pub mod reference;
 
+use ggml_format::GgmlType;
+
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::kv::KvLayout;
-use crate::op::{Op, Value, dispatch};
+use crate::kv::{KV_TYPES, KvLayout, kv_format};
+use crate::op::{Op, Value, Variant, dispatch};
 use crate::reduce::Teams;
 
 /// The row of this operation.
@@ -19,13 +21,9 @@ pub const OP: Op = Op {
     name: "attention",
     template: include_str!("attention.wgsl.jinja"),
     variants: || {
-        let mut out = Vec::new();
-        for set in [FeatureSet::Base, FeatureSet::Sg] {
-            for heads in HEADS {
-                out.push(vec![("heads", Value::Int(heads)), ("set", Value::Word(set.word()))]);
-            }
-        }
-        out
+        let sets = [FeatureSet::Base, FeatureSet::Sg];
+        let rest = sets.iter().flat_map(|set| HEADS.map(|heads| (set, heads)));
+        caches(rest.map(|(set, heads)| vec![("heads", Value::Int(heads)), ("set", Value::Word(set.word()))]))
     },
     cases: cases::cases,
     ggml: &["FLASH_ATTN_EXT"],
@@ -37,13 +35,8 @@ pub const KEYS: Op = Op {
     name: "attention_keys",
     template: include_str!("keys.wgsl.jinja"),
     variants: || {
-        let mut out = Vec::new();
-        for heads in HEADS {
-            for end in ["parts", "joined"] {
-                out.push(vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]);
-            }
-        }
-        out
+        let rest = HEADS.into_iter().flat_map(|heads| ["parts", "joined"].map(|end| (heads, end)));
+        caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
     },
     cases: cases::key_cases,
     ggml: &["FLASH_ATTN_EXT"],
@@ -55,13 +48,8 @@ pub const TILES: Op = Op {
     name: "attention_tiles",
     template: include_str!("tiles.wgsl.jinja"),
     variants: || {
-        let mut out = Vec::new();
-        for tile in ["f32", "f16"] {
-            for runs in RUNS {
-                out.push(vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]);
-            }
-        }
-        out
+        let rest = ["f32", "f16"].into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
+        caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
     },
     cases: cases::tile_cases,
     ggml: &["FLASH_ATTN_EXT"],
@@ -72,29 +60,35 @@ pub const TILES: Op = Op {
 pub const COOP: Op = Op {
     name: "attention_coop",
     template: include_str!("coop.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for kv in ["f16", "f32"] {
-            for tiles in COOP_TILES {
-                out.push(vec![("kv", Value::Word(kv)), ("tiles", Value::Int(tiles))]);
-            }
-        }
-        out
-    },
+    variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
     cases: cases::coop_cases,
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
 };
 
+/// Every pair of types that a cache can have, with each of the other variables.
+fn caches(rest: impl Iterator<Item = Variant>) -> Vec<Variant> {
+    let mut out = Vec::new();
+    for rest in rest {
+        for k in KV_TYPES {
+            for v in KV_TYPES {
+                let cache = [("k", Value::Word(k.name())), ("v", Value::Word(v.name()))];
+                out.push(cache.into_iter().chain(rest.iter().copied()).collect());
+            }
+        }
+    }
+    out
+}
+
 /// How many query heads a workgroup can take at once.
 const HEADS: [u32; 4] = [1, 2, 4, 8];
-/// How many runs of 64 channels a head can have in register tiles.
+/// How many runs of 64 channels a value can have in register tiles.
 const RUNS: [u32; 3] = [1, 2, 4];
 /// How many tiles of 16 channels a head can have in cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
 /// Keys that these take at once; a page must hold whole tiles of them.
 const COOP_KEYS: u32 = 32;
-/// Keys that a workgroup shares out at once, four times in a row (measured on an H200).
+/// Keys that a workgroup shares out at once (measured on an H200).
 const KEYS_AT_ONCE: u32 = 32;
 /// Workgroups that keep a device busy (measured on an H200).
 const ENOUGH_GROUPS: u32 = 128;
@@ -105,6 +99,28 @@ const COOP_ROWS: u32 = 64;
 
 type Chosen = Result<Dispatch, DispatchError>;
 
+/// How the product of a query and a key becomes a score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// Multiplies the product.
+    pub scale: f32,
+    /// `c * tanh(s / c)` after that; 0: none.
+    pub softcap: f32,
+    /// ALiBi: the largest exponent of a head's slope, by which the distance is taken off; 0: none.
+    pub max_bias: f32,
+    /// Keys that a position sees, itself and those before it; 0: all.
+    pub window: u32,
+    /// A score without a value for each query head, bound as `sinks`, joins the denominator.
+    pub sinks: bool,
+}
+
+impl Score {
+    /// Scaled products of all keys.
+    pub const fn scaled(scale: f32) -> Self {
+        Score { scale, softcap: 0.0, max_bias: 0.0, window: 0, sinks: false }
+    }
+}
+
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention {
@@ -112,8 +128,8 @@ pub struct Attention {
     pub n_head: u32,
     /// The cache.
     pub kv: KvLayout,
-    /// Multiplies the scores.
-    pub scale: f32,
+    /// The scores.
+    pub score: Score,
     /// Into how many ranges the keys are split; more than one needs `attention_merge`.
     pub splits: u32,
     /// Values from column to column of q.
@@ -129,16 +145,16 @@ pub struct Attention {
 impl Attention {
     /// f32 values that the parts of one column take.
     pub fn parts_len(&self) -> u32 {
-        self.n_head * self.splits * (self.kv.d + 4)
+        self.n_head * self.splits * (self.kv.d_v + 4)
     }
 
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 or more than 1024, or columns begin
-    /// between four values.
+    /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 (32 in a quantised cache) or more than
+    /// 1024, or columns begin between four values.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
-        if self.n_col == 1 || self.splits > 1 || self.kv.d > 64 * RUNS[RUNS.len() - 1] {
+        if self.n_col == 1 || self.splits > 1 || self.kv.d_v > 64 * RUNS[RUNS.len() - 1] {
             self.one_by_one(caps)
         } else if let Some(tiles) = self.coop_tiles(caps) {
             self.coop(tiles)
@@ -160,9 +176,7 @@ impl Attention {
             Err(DispatchError::Shape { op: OP.name, what, expected: expected.into(), found: found.into() })
         };
         let kv = &self.kv;
-        if kv.d == 0 || kv.d % 8 != 0 {
-            return shape("channels a head", "a multiple of 8", kv.d);
-        }
+        kv.check(OP.name)?;
         if kv.n_kv == 0 || self.n_head % kv.n_kv != 0 {
             return shape("query heads", "a multiple of the KV heads", self.n_head);
         }
@@ -178,14 +192,25 @@ impl Attention {
 
     /// Constants of all kernels.
     fn constants(&self) -> Vec<(&'static str, f64)> {
-        let mut constants = self.kv.constants();
+        let (s, flag) = (&self.score, |on: bool| f64::from(u8::from(on)));
+        let mut constants = self.kv.reader_constants();
         constants.extend([
             ("N_HEAD", self.n_head.into()),
-            ("SCALE", self.scale.into()),
+            ("SCALE", s.scale.into()),
+            ("SOFTCAP", s.softcap.into()),
+            ("MAX_BIAS", s.max_bias.into()),
+            ("WINDOW", s.window.into()),
+            ("SINKS", flag(s.sinks)),
             ("LDQ", self.ldq.into()),
             ("LDY", self.ldy.into()),
         ]);
         constants
+    }
+
+    /// The types of the cache, then other variables.
+    fn variant(&self, rest: &[Value]) -> Vec<Value> {
+        let name = |ty| Value::Word(kv_format(ty).name);
+        [name(self.kv.k), name(self.kv.v)].into_iter().chain(rest.iter().copied()).collect()
     }
 
     /// Query heads of a KV head that lie in one tile of so many rows, and how many such groups there are.
@@ -209,7 +234,9 @@ impl Attention {
     /// need not round, or may, in pages of whole tiles.
     fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
         let bytes = |tiles: u32| 2048 * tiles + 15376;
-        let may = caps.coop && (self.kv.f16 || self.f16_tiles) && self.kv.page % COOP_KEYS == 0;
+        let kv = &self.kv;
+        let exact = [kv.k, kv.v].iter().all(|ty| *ty != GgmlType::F32);
+        let may = caps.coop && (exact || self.f16_tiles) && kv.page % COOP_KEYS == 0 && kv.d == kv.d_v;
         let tiles = COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)?;
         (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
@@ -218,19 +245,18 @@ impl Attention {
     fn coop(&self, tiles: u32) -> Chosen {
         self.check()?;
         let (constants, grid, what) = self.tiled(COOP_ROWS);
-        let kv = if self.kv.f16 { "f16" } else { "f32" };
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
-        dispatch(COOP.name, &[Value::Word(kv), Value::Int(tiles)], constants, grid, why)
+        dispatch(COOP.name, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
     }
 
     /// Many columns by register tiles.
     fn tiles(&self, caps: &Caps) -> Chosen {
         self.check()?;
-        let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d).expect("larger heads go by column");
+        let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d_v).expect("larger heads go by column");
         let (constants, grid, what) = self.tiled(TILE_ROWS);
         let tile = if self.f16_tiles && caps.f16 { "f16" } else { "f32" };
         let why = format!("tiles in {tile}, {what} at once");
-        dispatch(TILES.name, &[Value::Word(tile), Value::Int(runs)], constants, grid, why)
+        dispatch(TILES.name, &self.variant(&[Value::Word(tile), Value::Int(runs)]), constants, grid, why)
     }
 
     /// Each column by itself, the best way there is.
@@ -240,7 +266,7 @@ impl Attention {
 
     /// Threads that share a key in `attention_keys`: eight channels each.
     fn lanes(&self) -> u32 {
-        (self.kv.d / 8).next_power_of_two()
+        (self.kv.d.max(self.kv.d_v) / 8).next_power_of_two()
     }
 
     /// Whether every key finds its threads in one subgroup.
@@ -256,12 +282,13 @@ impl Attention {
         let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
         // Heads of a group share what is read; but few workgroups would leave the device idle.
         let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
-        while heads > 1 && 2 * groups(heads) <= ENOUGH_GROUPS {
+        // Of the lanes of a key each has one head's score, so there are no more heads than lanes.
+        while heads > 1 && (2 * groups(heads) <= ENOUGH_GROUPS || heads > self.lanes()) {
             heads /= 2;
         }
         let (least, most) = caps.subgroup.unwrap_or((1, 1));
         // Each subgroup leaves its sums in workgroup memory.
-        let bytes = |wg: u32| wg / least * heads * (kv.d + 2) * 4;
+        let bytes = |wg: u32| wg / least * heads * (kv.d_v + 2) * 4;
         let mut wg = (self.lanes() * KEYS_AT_ONCE).clamp(256, 512).min(caps.max_threads);
         while wg > most && bytes(wg) > caps.max_workgroup_bytes {
             wg /= 2;
@@ -277,12 +304,9 @@ impl Attention {
         let keys = wg / self.lanes();
         let joined = self.joins(caps);
         let end = if joined { "joined" } else { "parts" };
-        if joined {
-            constants.push(("STATS", (heads * self.splits).into()));
-        }
         let why =
             format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts, {end}", self.splits);
-        dispatch(KEYS.name, &[Value::Int(heads), Value::Word(end)], constants, grid, why)
+        dispatch(KEYS.name, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)
     }
 
     /// Whether the kernel joins its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, a
@@ -304,10 +328,11 @@ impl Attention {
         // As many heads at once as there are and as fit in workgroup memory.
         // One column has few workgroups and wants them large; many columns fill the device with small ones.
         let least = if self.n_col == 1 { 128 } else { 64 };
-        let wg = (kv.d / 4).next_power_of_two().max(least).min(caps.max_threads);
-        if kv.d / 4 > wg {
+        let wide = kv.d.max(kv.d_v);
+        let wg = (wide / 4).next_power_of_two().max(least).min(caps.max_threads);
+        if wide / 4 > wg {
             let (what, expected) = ("channels a head", "at most four a thread".into());
-            return Err(DispatchError::Shape { op: OP.name, what, expected, found: kv.d.into() });
+            return Err(DispatchError::Shape { op: OP.name, what, expected, found: wide.into() });
         }
         let bytes = |heads: u32| 4 * heads * (kv.d + 6 * wg);
         let heads = HEADS
@@ -321,6 +346,7 @@ impl Attention {
         constants.push(("SPLITS", self.splits.into()));
         let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
         let why = format!("{heads} of {gqa} query heads on {wg} threads, keys in {} parts", self.splits);
-        dispatch(OP.name, &[Value::Int(heads), Value::Word(caps.set().word())], constants, grid, why)
+        let values = self.variant(&[Value::Int(heads), Value::Word(caps.set().word())]);
+        dispatch(OP.name, &values, constants, grid, why)
     }
 }

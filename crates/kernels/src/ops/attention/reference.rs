@@ -1,55 +1,101 @@
-//! softmax(scale q k^T) v, in f64.
+//! softmax(scores) v, in f64.
 
 use std::ops::Range;
 
+use super::Score;
+
+/// The maximum of no scores.
+const NO_KEY: f64 = -3.0e38;
+
 /// One query against keys and values given by functions.
-///
-/// # Shapes
-/// `q`: `[d]`; `key(j)` and `value(j)`: `[d]` of key `j`, for `j < n_key`; returns `[d]`.
-pub fn attention<'a>(
-    q: &[f32],
-    n_key: usize,
-    key: impl Fn(usize) -> &'a [f32],
-    value: impl Fn(usize) -> &'a [f32],
-    scale: f32,
-) -> Vec<f32> {
-    let mut out = sums(q, 0..n_key, key, value, scale);
-    let (_, den) = (out.pop(), out.pop().expect("sums have a denominator"));
-    out.into_iter().map(|o| (o / den) as f32).collect()
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// `[d]`
+    pub q: &'a [f32],
+    /// How products become scores.
+    pub score: &'a Score,
+    /// Which of how many query heads it is; ALiBi's slopes depend on it.
+    pub head: (u32, u32),
+    /// Its position: keys after it are not seen.
+    pub pos: usize,
+    /// The head's score without a value, if there is one.
+    pub sink: Option<f32>,
 }
 
-/// What a split leaves of some keys: `[d]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
-pub fn part<'a>(
-    q: &[f32],
-    keys: Range<usize>,
-    key: impl Fn(usize) -> &'a [f32],
-    value: impl Fn(usize) -> &'a [f32],
-    scale: f32,
-) -> Vec<f32> {
-    let mut out = sums(q, keys, key, value, scale);
-    let n = out.len();
-    out.swap(n - 2, n - 1);
-    out.extend([0.0; 2]);
-    out.into_iter().map(|v| v as f32).collect()
-}
-
-/// Sums, denominator and maximum.
-fn sums<'a>(
-    q: &[f32],
-    keys: Range<usize>,
-    key: impl Fn(usize) -> &'a [f32],
-    value: impl Fn(usize) -> &'a [f32],
-    scale: f32,
-) -> Vec<f64> {
-    let dot = |k: &[f32]| q.iter().zip(k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
-    let scores: Vec<f64> = keys.clone().map(|j| dot(key(j)) * f64::from(scale)).collect();
-    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let (mut den, mut out) = (0.0, vec![0.0f64; q.len()]);
-    for (j, s) in keys.zip(scores) {
-        let p = (s - max).exp();
-        den += p;
-        out.iter_mut().zip(value(j)).for_each(|(o, v)| *o += p * f64::from(*v));
+/// ALiBi's slope of head `head` of `n_head`: powers of 2^(-max_bias / n) for the first n heads, n a power of two, then every
+/// second one of what twice as many heads would have.
+pub fn slope(max_bias: f32, head: u32, n_head: u32) -> f64 {
+    if max_bias == 0.0 {
+        return 0.0;
     }
-    out.extend([den, max]);
-    out
+    let n = 1 << n_head.ilog2();
+    let (step, power) = if head < n { (1.0, head + 1) } else { (0.5, 2 * (head - n) + 1) };
+    (-f64::from(max_bias) / f64::from(n) * step * f64::from(power)).exp2()
+}
+
+impl Query<'_> {
+    /// The keys that it sees.
+    pub fn keys(&self) -> Range<usize> {
+        let n_key = self.pos + 1;
+        let window = if self.score.window == 0 { n_key } else { self.score.window as usize };
+        n_key.saturating_sub(window)..n_key
+    }
+
+    /// The result: `[d_v]`, where `key(j)` is `[d]` and `value(j)` is `[d_v]`.
+    pub fn attention<'b>(
+        &self,
+        key: impl Fn(usize) -> &'b [f32],
+        value: impl Fn(usize) -> &'b [f32],
+    ) -> Vec<f32> {
+        let mut out = self.sums(self.keys(), self.sink, key, value);
+        let (_, den) = (out.pop(), out.pop().expect("sums have a denominator"));
+        out.into_iter().map(|o| (o / den) as f32).collect()
+    }
+
+    /// What split `split` of `splits` leaves: `[d_v]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
+    pub fn part<'b>(
+        &self,
+        keys: impl Iterator<Item = usize> + Clone,
+        with_sink: bool,
+        key: impl Fn(usize) -> &'b [f32],
+        value: impl Fn(usize) -> &'b [f32],
+    ) -> Vec<f32> {
+        let mut out = self.sums(keys, self.sink.filter(|_| with_sink), key, value);
+        let n = out.len();
+        out.swap(n - 2, n - 1);
+        out.extend([0.0; 2]);
+        out.into_iter().map(|v| v as f32).collect()
+    }
+
+    /// Sums, denominator and maximum.
+    fn sums<'b>(
+        &self,
+        keys: impl Iterator<Item = usize> + Clone,
+        sink: Option<f32>,
+        key: impl Fn(usize) -> &'b [f32],
+        value: impl Fn(usize) -> &'b [f32],
+    ) -> Vec<f64> {
+        let Score { scale, softcap, max_bias, .. } = *self.score;
+        let slope = slope(max_bias, self.head.0, self.head.1);
+        let score = |j: usize| {
+            let dot: f64 = self.q.iter().zip(key(j)).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let mut s = dot * f64::from(scale);
+            if softcap != 0.0 {
+                s = f64::from(softcap) * (s / f64::from(softcap)).tanh();
+            }
+            s - slope * (self.pos - j) as f64
+        };
+        let scores: Vec<f64> = keys.clone().map(score).collect();
+        let sink = sink.map(f64::from);
+        let max = scores.iter().copied().chain(sink).fold(NO_KEY, f64::max);
+        let (mut den, mut out) = (0.0, vec![0.0f64; value(self.pos).len()]);
+        for (j, s) in keys.zip(scores) {
+            let p = (s - max).exp();
+            den += p;
+            out.iter_mut().zip(value(j)).for_each(|(o, v)| *o += p * f64::from(*v));
+        }
+        den += sink.map_or(0.0, |s| (s - max).exp());
+        out.extend([den, max]);
+        out
+    }
 }

@@ -1,7 +1,11 @@
 //! `binary`: y = y op x, value by value.
 
 mod cases;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use nd::{BinaryNd, FUNCTIONS, ND, NdFunction};
 
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};

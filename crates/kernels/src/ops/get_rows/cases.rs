@@ -1,7 +1,7 @@
 //! Cases of `get_rows`: every format, exact to the last bit.
 
 use super::{GetRows, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer, Expected, random_values, random_words};
 use crate::format::{FORMATS, Format, Matrix};
 
 pub(super) fn cases() -> Vec<Case> {
@@ -16,15 +16,36 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// `n_row` rows of `k` random values in format `f`, as GGUF blocks.
+/// `n_row` rows of `k` random values in format `f`, as GGUF blocks; random blocks if the format has no quantiser.
 pub(crate) fn table(f: &Format, n_row: usize, k: usize, seed: u64) -> Vec<u8> {
     let mut out = vec![0; n_row * (k / f.ty.block_len()) * f.ty.block_bytes()];
     let row_bytes = out.len() / n_row.max(1);
-    let quantize = f.ty.info().quantize.expect("formats of cases can be quantised");
+    let Some(quantize) = f.ty.info().quantize else {
+        random_blocks(f, seed, &mut out);
+        return out;
+    };
     for r in 0..n_row {
         quantize(&random_values(seed + r as u64, k), None, &mut out[r * row_bytes..][..row_bytes]);
     }
     out
+}
+
+/// Fills `out` with blocks of random bytes, those whose largest value is of the size of others in the cases.
+fn random_blocks(f: &Format, seed: u64, out: &mut [u8]) {
+    let dequantize = f.ty.info().dequantize.expect("a weight format");
+    let mut words = random_words(seed);
+    let mut values = vec![0.0f32; f.ty.block_len()];
+    for block in out.chunks_exact_mut(f.ty.block_bytes()) {
+        loop {
+            block.iter_mut().zip(&mut words).for_each(|(b, w)| *b = w as u8);
+            dequantize(block, &mut values);
+            // A scale that is not a number gives no largest value.
+            let largest = values.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+            if (0.5..4.0).contains(&largest) {
+                break;
+            }
+        }
+    }
 }
 
 fn case(f: &'static Format, n_row: u32, k: u32, ids: &[u32], row0: u32, rows: u32) -> Case {

@@ -1,7 +1,11 @@
 //! `get_rows`: rows of a table in a weight format, dequantised.
 
 pub(crate) mod cases;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use nd::{GetRowsNd, ND};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
@@ -42,7 +46,7 @@ impl GetRows {
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
     pub fn dispatch(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
         let layout = self.table.layout();
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.table.n_col.into()),
             ("ROW0", self.row0.into()),

@@ -1,7 +1,13 @@
 //! `glu`: y = act(gate) * up.
 
 mod cases;
+mod kinds;
+mod nd;
+mod nd_cases;
 pub mod reference;
+
+pub use kinds::{KINDS, Kind};
+pub use nd::{GluNd, ND};
 
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch, quads};

@@ -121,7 +121,7 @@ impl MulMat {
     fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
         let layout = self.w.layout();
         let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.w.n_col.into()),
             ("M", self.w.n_row.into()),
@@ -158,7 +158,7 @@ impl MulMat {
         }
         let f16 = self.f16_tiles && caps.f16;
         let layout = self.w.layout();
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3"]);
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.w.n_col.into()),
             ("M", self.w.n_row.into()),

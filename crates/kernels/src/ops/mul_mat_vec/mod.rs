@@ -5,7 +5,7 @@ pub mod reference;
 
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
-use crate::format::{FORMATS, Matrix};
+use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
 use crate::rope::RopePairing;
@@ -21,9 +21,55 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Formats of (q and k, v) that differ in llama.cpp's mixes, or where a row is too short for a block of 256.
-pub static QKV_PAIRS: &[(&str, &str)] =
-    &[("q4_K", "q6_K"), ("q4_K", "q8_0"), ("q4_0", "q6_K"), ("f16", "f32")];
+/// Formats of (q and k, v) that differ in a layer of one of llama.cpp's mixes, among them those for rows that are no
+/// whole blocks of 256; a test walks the mixes. The last three no mix makes.
+pub static QKV_PAIRS: &[(&str, &str)] = &[
+    ("iq1_m", "q2_K"),
+    ("iq1_m", "q4_K"),
+    ("iq1_s", "q2_K"),
+    ("iq1_s", "q4_K"),
+    ("iq2_s", "iq3_s"),
+    ("iq2_s", "iq3_xxs"),
+    ("iq2_s", "q4_K"),
+    ("iq2_s", "q5_K"),
+    ("iq2_xs", "iq3_s"),
+    ("iq2_xs", "q2_K"),
+    ("iq2_xs", "q4_K"),
+    ("iq2_xxs", "q2_K"),
+    ("iq2_xxs", "q4_K"),
+    ("iq3_s", "q4_K"),
+    ("iq3_s", "q5_K"),
+    ("iq3_xxs", "iq3_s"),
+    ("iq3_xxs", "q4_K"),
+    ("iq3_xxs", "q5_K"),
+    ("iq4_nl", "q4_0"),
+    ("iq4_nl", "q5_0"),
+    ("iq4_nl", "q5_1"),
+    ("iq4_nl", "q5_K"),
+    ("iq4_xs", "q5_K"),
+    ("q2_K", "q3_K"),
+    ("q2_K", "q4_K"),
+    ("q2_K", "q5_K"),
+    ("q3_K", "q4_K"),
+    ("q3_K", "q5_K"),
+    ("q4_0", "q5_0"),
+    ("q4_0", "q5_1"),
+    ("q4_K", "q5_K"),
+    ("q4_K", "q6_K"),
+    ("q5_0", "q5_1"),
+    ("q5_0", "q8_0"),
+    ("q5_1", "q8_0"),
+    ("q5_K", "q6_K"),
+    ("q4_K", "q8_0"),
+    ("q4_0", "q6_K"),
+    ("f16", "f32"),
+];
+
+/// The pairs whose formats the device reads.
+fn pairs() -> impl Iterator<Item = [&'static Format; 2]> {
+    let find = |name: &str| FORMATS.iter().find(|f| f.name == name);
+    QKV_PAIRS.iter().filter_map(move |(a, b)| Some([find(a)?, find(b)?]))
+}
 
 fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
@@ -34,10 +80,8 @@ fn variants() -> Vec<Variant> {
                     out.push(variant(f.name, "none", epi, act, rows, set));
                 }
             }
-            for (a, b) in QKV_PAIRS {
-                if act == Act::F32 || FORMATS.iter().all(|f| (f.name != *a && f.name != *b) || f.run > 0) {
-                    out.push(variant(a, b, "rope_kv", act, 4, set));
-                }
+            for [a, b] in pairs().filter(|p| act == Act::F32 || p.iter().all(|f| f.run > 0)) {
+                out.push(variant(a.name, b.name, "rope_kv", act, 4, set));
             }
         }
     }
@@ -253,7 +297,7 @@ impl MulMatVec {
             let runs = if split.staged { 2 * split.team } else { 1 };
             constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", runs.into())]);
         }
-        constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3"]));
+        constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
         constants.extend([
             ("K", self.w.n_col.into()),
             ("M", m.into()),
@@ -275,7 +319,10 @@ impl MulMatVec {
                     return Err(DispatchError::Shape { op: OP.name, what, expected, found: n.into() });
                 }
             }
-            constants.extend(r.kv.constants());
+            if !r.plain() {
+                return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
+            }
+            constants.extend(r.kv.writer_constants());
             constants.extend([
                 ("M_Q", r.m_q.into()),
                 ("M_K", r.m_k.into()),
@@ -289,7 +336,7 @@ impl MulMatVec {
         if let Some(w2) = &self.w2 {
             let layout = w2.layout();
             let second = split.groups(w2.n_row.div_ceil(outs));
-            constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3"]));
+            constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3", "w2_table"]));
             constants.extend([
                 ("M2", self.w.n_row.into()),
                 ("SLOTS2", (second * per_group).into()),
@@ -314,7 +361,59 @@ impl MulMatVec {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use ggml_format::{FILE_TYPES, MixCounters, ModelFacts, tensor_type};
+
     use super::*;
+
+    /// What q, k and v are in every layer of every mix, for models of every kind that a mix distinguishes.
+    fn mixed() -> BTreeSet<(&'static str, &'static str)> {
+        let mut pairs = BTreeSet::new();
+        // Rows of whole blocks of 256, of 64 and of 32.
+        for (n_per_row, kind) in [2048, 960, 2080].into_iter().flat_map(|n| (0..24).map(move |k| (n, k))) {
+            let facts = ModelFacts {
+                n_layer: 32,
+                n_attn_v: 32,
+                gqa: [1, 4][kind % 2],
+                n_expert: [0, 4, 8][kind / 2 % 3],
+                has_output: true,
+                is_70b: kind / 6 % 2 == 1,
+                has_importance: kind / 12 == 1,
+            };
+            for file in FILE_TYPES {
+                let mut counters = MixCounters::default();
+                for layer in 0..facts.n_layer {
+                    let mut ty = |part: &str| {
+                        let name = format!("blk.{layer}.attn_{part}.weight");
+                        tensor_type(file.file_type, &name, &[n_per_row, 512], &facts, &mut counters)
+                    };
+                    // In the order in which a mix counts them. A file of q1_0 needs rows of 128.
+                    let (Ok(Some(k)), Ok(Some(q)), Ok(Some(v))) = (ty("k"), ty("q"), ty("v")) else {
+                        continue;
+                    };
+                    if q == k && q != v {
+                        pairs.insert((q.name(), v.name()));
+                    }
+                }
+            }
+        }
+        pairs
+    }
+
+    /// Pairs that no mix makes.
+    const OTHER_PAIRS: [(&str, &str); 3] = [("q4_K", "q8_0"), ("q4_0", "q6_K"), ("f16", "f32")];
+
+    #[test]
+    fn every_pair_of_a_mix_has_kernels() {
+        let listed: BTreeSet<_> = QKV_PAIRS.iter().copied().collect();
+        assert_eq!(listed.len(), QKV_PAIRS.len(), "a pair is listed twice");
+        let missing: Vec<_> = mixed().difference(&listed).copied().collect();
+        assert!(missing.is_empty(), "not in QKV_PAIRS: {missing:?}");
+        let needless: Vec<_> =
+            listed.difference(&mixed()).filter(|p| !OTHER_PAIRS.contains(p)).copied().collect();
+        assert!(needless.is_empty(), "in no mix: {needless:?}");
+    }
 
     #[test]
     fn workgroup_memory_fits_the_least_that_a_device_may_have() {

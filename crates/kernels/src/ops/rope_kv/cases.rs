@@ -1,8 +1,10 @@
 //! Cases of `rope_kv`, and the small world of cache, pages and positions that other operations' cases share.
 
+use ggml_format::GgmlType;
+
 use super::RopeKvCols;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::kv::{KvLayout, RopeKv};
+use crate::kv::{KV_TYPES, KvLayout, RopeKv};
 use crate::rope::{Rope, RopePairing};
 use crate::step;
 
@@ -37,26 +39,26 @@ impl World {
         World { step: words, tables, rope: rope.clone(), kv, pos: pos.to_vec() }
     }
 
-    /// Index of channel 0 of a cell, in values.
+    /// Index of a cell.
     pub(crate) fn cell(&self, pos: u32, head: u32) -> usize {
         let kv = &self.kv;
         let page = kv.n_page - 1 - pos / kv.page;
-        (((page * kv.n_kv + head) * kv.page + pos % kv.page) * kv.d) as usize
+        ((page * kv.n_kv + head) * kv.page + pos % kv.page) as usize
     }
 
     /// Values of keys and values together.
     pub(crate) fn n_value(&self) -> usize {
-        2 * (self.kv.n_page * self.kv.page * self.kv.n_kv * self.kv.d) as usize
+        (self.kv.n_cell() * (self.kv.d + self.kv.d_v)) as usize
     }
 
     /// A cache of zeros, in words.
     pub(crate) fn empty_cache(&self) -> Vec<u32> {
-        vec![0; 2 * self.kv.half_words() as usize]
+        vec![0; self.kv.n_byte() as usize / 4]
     }
 
     /// q rotated, and the cache's values (keys, then values), from the columns' rows q, k, v.
     pub(crate) fn expect(&self, rows: &[f32], m_q: u32, m_k: u32) -> (Vec<f32>, Vec<f32>) {
-        let (d, m) = (self.kv.d as usize, rows.len() / self.pos.len());
+        let (d, d_v, m) = (self.kv.d as usize, self.kv.d_v as usize, rows.len() / self.pos.len());
         let (mut q, mut cache) = (Vec::new(), vec![0.0; self.n_value()]);
         for (col, pos) in rows.chunks_exact(m).zip(&self.pos) {
             let mut col = col.to_vec();
@@ -64,42 +66,62 @@ impl World {
             self.rope.rotate(qk, d, *pos);
             q.extend_from_slice(&qk[..m_q as usize]);
             for h in 0..self.kv.n_kv {
-                let at = self.cell(*pos, h);
-                cache[at..at + d].copy_from_slice(&qk[m_q as usize + h as usize * d..][..d]);
-                let at = at + self.n_value() / 2;
-                cache[at..at + d].copy_from_slice(&v[h as usize * d..][..d]);
+                let (cell, h) = (self.cell(*pos, h), h as usize);
+                cache[cell * d..][..d].copy_from_slice(&qk[m_q as usize + h * d..][..d]);
+                let at = self.kv.n_cell() as usize * d + cell * d_v;
+                cache[at..at + d_v].copy_from_slice(&v[h * d_v..][..d_v]);
             }
         }
         (q, cache)
     }
 
-    /// What the cache must hold: f32 within the limit, f16 as pairs rounded to f16 (compared as values).
-    pub(crate) fn expected_cache(&self, values: &[f32], max_nmse: f64) -> Expected {
-        if self.kv.f16 {
-            Expected::F16 { values: values.to_vec(), max_nmse: 1e-6 }
-        } else {
-            Expected::F32 { values: values.to_vec(), max_nmse }
+    /// What the cache must hold: these values, as its types round them.
+    pub(crate) fn expected_cache(&self, values: &[f32]) -> Expected {
+        let rounded = self.kv.decode(&self.kv.encode(values));
+        if [self.kv.k, self.kv.v].contains(&GgmlType::IQ4_NL) {
+            // The processor searches for the scale; the device takes the first, which is not much worse.
+            let error: f64 = rounded.iter().zip(values).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+            let size: f64 = values.iter().map(|v| f64::from(*v).powi(2)).sum();
+            let max_nmse = 1.5 * error / size.max(1e-30) + 1e-6;
+            return Expected::Cells { kv: self.kv, values: values.to_vec(), max_nmse };
         }
+        // A sum may be rounded the other way.
+        let quantised = [self.kv.k, self.kv.v].iter().any(|ty| ty.block_len() > 1);
+        let max_nmse = if quantised { 1e-5 } else { 1e-6 };
+        Expected::Cells { kv: self.kv, values: rounded, max_nmse }
     }
 }
 
 pub(super) fn cases() -> Vec<Case> {
+    use GgmlType::{BF16, F16, F32};
     let mut out = Vec::new();
     for pairing in [RopePairing::Norm, RopePairing::Neox] {
-        for f16 in [true, false] {
+        for ty in [F16, F32] {
             for n_rot in [32, 20, 64] {
                 for pos in [&[0u32, 1, 2][..], &[31, 32, 33, 95], &[50], &[]] {
-                    out.push(case(pairing, f16, n_rot, pos));
+                    out.push(case(pairing, (ty, ty), (64, 64), n_rot, pos));
                 }
             }
+        }
+        for k in KV_TYPES {
+            out.push(case(pairing, (*k, *k), (64, 128), 64, &[0, 1, 33]));
+            out.push(case(pairing, (*k, F16), (96, 32), 20, &[5]));
+            out.push(case(pairing, (BF16, *k), (32, 64), 32, &[64, 63]));
         }
     }
     out
 }
 
-fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
-    let (d, m_q, m_k) = (64, 192, 128);
-    let kv = KvLayout { n_kv: 2, d, f16, n_page: 4, page: 32, pages_per_seq: 3, pages_at: 16 + 4 * 5 };
+fn case(
+    pairing: RopePairing,
+    (k, v): (GgmlType, GgmlType),
+    (d, d_v): (u32, u32),
+    n_rot: u32,
+    pos: &[u32],
+) -> Case {
+    let (m_q, m_k, m_v) = (3 * d, 2 * d, 2 * d_v);
+    let pages_at = 16 + 4 * 5;
+    let kv = KvLayout { n_kv: 2, d, d_v, k, v, n_page: 4, page: 32, n_seq: 1, pages_per_seq: 3, pages_at };
     let rope = Rope {
         ext_factor: 1.0,
         freq_scale: 0.25,
@@ -109,7 +131,7 @@ fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
         ..Rope::plain(n_rot, pairing, 10_000.0)
     };
     let world = World::new(&rope, kv, pos);
-    let m = (m_q + 2 * m_k) as usize;
+    let m = (m_q + m_k + m_v) as usize;
     let n_col = pos.len() as u32;
     let x = random_values(3, m * pos.len().max(1));
     let (q, cache) = if pos.is_empty() {
@@ -117,22 +139,17 @@ fn case(pairing: RopePairing, f16: bool, n_rot: u32, pos: &[u32]) -> Case {
     } else {
         world.expect(&x, m_q, m_k)
     };
-    let call = RopeKvCols {
-        rows: RopeKv { m_q, m_k, n_rot, pairing, kv },
-        m_v: m_k,
-        ldx: m as u32,
-        ldy: m_q,
-        n_col,
-    };
+    let call =
+        RopeKvCols { rows: RopeKv { m_q, m_k, n_rot, pairing, kv }, m_v, ldx: m as u32, ldy: m_q, n_col };
     Case::new(
-        format!("{pairing:?} f16{f16} n_rot{n_rot} pos{pos:?}"),
+        format!("{pairing:?} {k}/{v} d{d}/{d_v} n_rot{n_rot} pos{pos:?}"),
         move |caps| call.dispatch(caps),
         vec![
             CaseBuffer::input("x", &x),
             CaseBuffer::input("step", &world.step),
             CaseBuffer::input("rope", &world.tables),
             CaseBuffer::output("y", &vec![0.0f32; q.len()], Expected::F32 { values: q, max_nmse: 1e-7 }),
-            CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache, 1e-7)),
+            CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache)),
         ],
     )
 }

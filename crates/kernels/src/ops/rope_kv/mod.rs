@@ -2,17 +2,24 @@
 
 pub(crate) mod cases;
 
+use ggml_format::GgmlType;
+
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::kv::RopeKv;
-use crate::op::{Op, dispatch};
+use crate::kv::{KV_TYPES, RopeKv, is_plain};
+use crate::op::{Op, Value, dispatch};
 use crate::rope::RopePairing;
 
 /// The row of this operation. Its reference is [`crate::rope::Rope::rotate`].
 pub const OP: Op = Op {
     name: "rope_kv",
     template: include_str!("rope_kv.wgsl.jinja"),
-    variants: || vec![vec![]],
+    variants: || {
+        let words =
+            || ["plain"].into_iter().chain(KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name()));
+        let pairs = words().flat_map(|k| words().map(move |v| (k, v)));
+        pairs.map(|(k, v)| vec![("k", Value::Word(k)), ("v", Value::Word(v))]).collect()
+    },
     cases: cases::cases,
     ggml: &["ROPE", "SET_ROWS"],
     grid: None,
@@ -37,10 +44,11 @@ impl RopeKvCols {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn dispatch(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
+    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.rows;
-        let mut constants = r.kv.constants();
+        r.kv.check(OP.name)?;
+        let mut constants = r.kv.writer_constants();
         constants.extend([
             ("M_Q", r.m_q.into()),
             ("M_K", r.m_k.into()),
@@ -50,7 +58,25 @@ impl RopeKvCols {
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
         ]);
-        let grid = [(r.m_q + r.m_k + self.m_v).div_ceil(256), self.n_col, 1];
-        dispatch(OP.name, &[], constants, grid, "four channels a thread".into())
+        let word = |ty: GgmlType| Value::Word(if is_plain(ty) { "plain" } else { ty.name() });
+        let values = [word(r.kv.k), word(r.kv.v)];
+        if r.plain() {
+            let grid = [(r.m_q + r.m_k + self.m_v).div_ceil(256), self.n_col, 1];
+            return dispatch(OP.name, &values, constants, grid, "four channels a thread".into());
+        }
+        let wide = r.kv.d.max(r.kv.d_v);
+        if wide > 4 * caps.max_threads {
+            let (what, expected) = ("channels a head", format!("at most {}", 4 * caps.max_threads));
+            return Err(DispatchError::Shape { op: OP.name, what, expected, found: wide.into() });
+        }
+        constants.push(("WG", (wide / 4).next_multiple_of(32).into()));
+        for (values, names) in [(false, ["K_P0", "K_P1", "K_P2"]), (true, ["V_P0", "V_P1", "V_P2"])] {
+            if !is_plain(if values { r.kv.v } else { r.kv.k }) {
+                let planes = r.kv.plane_words(values);
+                constants.extend(names.into_iter().zip(planes).map(|(n, at)| (n, at as f64)));
+            }
+        }
+        let grid = [r.m_q / r.kv.d + 2 * r.kv.n_kv, self.n_col, 1];
+        dispatch(OP.name, &values, constants, grid, "a head a workgroup, a block a thread".into())
     }
 }

@@ -8,17 +8,25 @@ use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_ca
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: more workgroups than one axis of a device's grid, and nothing at all.
+pub(super) fn by_hand() -> Vec<Case> {
+    let row = |name| Function::find(name).expect("a row of the table");
+    let many = Tensor::new(GgmlType::F32, [4_300_001, 1, 1, 1]);
+    let none = Tensor::new(GgmlType::F16, [5, 0, 3, 1]);
+    vec![
+        case("folded grid".into(), row("fill"), [2.0; 4], many, None),
+        case("empty".into(), row("relu"), [0.0; 4], none, Some(none)),
+    ]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
-    let f = FUNCTIONS.iter().find(|f| f.ggml == p.op).ok_or(GridError::Missing {
-        op: p.op.clone(),
-        key: "a row of FUNCTIONS",
-        text: p.text.clone(),
-    })?;
+    let f = p.row(FUNCTIONS.iter().find(|f| f.ggml == p.op), "a row of FUNCTIONS")?;
     let params = match f.name {
         "clamp" => [p.num("min")?, p.num("max")?, 0.0, 0.0],
         "leaky_relu" => [p.num("negative_slope")?, 0.0, 0.0, 0.0],
         "scale" => [p.num("scale")?, p.num("bias")?, 0.0, 0.0],
         "softcap" => [p.num("softcap")?, 1.0 / p.num::<f32>("softcap")?, 0.0, 0.0],
+        "fill" => [p.num("c")?, 0.0, 0.0, 0.0],
         _ => XIELU,
     };
     let ne = p.list(if p.has("ne_a") { "ne_a" } else { "ne" })?;
@@ -28,7 +36,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     } else {
         Tensor::new(ty, ne)
     };
-    let in_place = p.has("inplace") && p.flag("inplace")?;
+    let in_place = f.name == "fill" || p.has("inplace") && p.flag("inplace")?;
     Ok(case(p.to_string(), f, params, x, (!in_place).then(|| Tensor::new(ty, ne))))
 }
 

@@ -103,6 +103,8 @@ const ROWS: &[Function] = &[
         WIDE,
     ),
     row("scale", "SCALE", "x * P0 + P1", |x, [by, bias, ..]| x * by + bias, (-1.0, 1.0)),
+    // A constant, whatever was there: for work in place.
+    row("fill", "FILL", "P0", |_, p| p[0], (-1.0, 1.0)),
     // What ggml writes as scale, tanh and scale: P0 is the cap, and P1 one by it.
     row("softcap", "SOFTCAP", "P0 * tanh_safe(x * P1)", |x, [cap, by, ..]| cap * (x * by).tanh(), WIDE),
 ];

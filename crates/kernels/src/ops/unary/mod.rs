@@ -5,6 +5,7 @@ mod functions;
 pub mod reference;
 
 pub use functions::{FUNCTIONS, Function};
+pub(crate) use functions::{gelu, gelu_erf};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
@@ -31,7 +32,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &functions::GGML,
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };

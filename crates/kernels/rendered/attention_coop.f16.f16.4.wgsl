@@ -1,0 +1,412 @@
+// attention_coop: k=f16 v=f16 tiles=4
+override N_HEAD: u32 = 1u;
+override HEADS: u32 = 1u;
+override HEAD_GROUPS: u32 = 1u;
+override LDQ: u32 = 64u;
+override LDY: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> k: array<vec4<f16>>;
+@group(0) @binding(2) var<storage, read> v: array<vec4<f16>>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> sinks: array<f32>;
+@group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_SEQ: u32 = 0u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+// The only sequence is not asked for: what its page table says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
+
+fn k_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(k[cell * (D / 4u) + quad]); }
+
+fn v_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(v[cell * (DV / 4u) + quad]); }
+
+override SCALE: f32 = 1.0;
+// 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).
+override SOFTCAP: f32 = 0.0;
+// 0: none. Else a head's slope times the distance is taken off.
+override MAX_BIAS: f32 = 0.0;
+// 0: all. Else only so many keys before a position, itself among them, are seen.
+override WINDOW: u32 = 0u;
+// A score of every head without a value joins the denominator.
+override SINKS: bool = false;
+override UNIT: f32 = SCALE * 1.4426950408889634;
+override CAP: f32 = SOFTCAP * 1.4426950408889634;
+// ALiBi's slope of a query head.
+fn slope_of(head: u32) -> f32 {
+    if (MAX_BIAS == 0.0) {
+        return 0.0;
+    }
+    let n = 1u << firstLeadingBit(N_HEAD);
+    let whole = head < n;
+    let step_ = -MAX_BIAS / f32(n) * select(0.5, 1.0, whole);
+    return 1.4426950408889634 * exp2(step_ * f32(select(2u * (head - n) + 1u, head + 1u, whole)));
+}
+// The score of a product that UNIT has multiplied.
+fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
+    var v = s;
+    if (SOFTCAP != 0.0) {
+        v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
+    }
+    if (MAX_BIAS != 0.0) {
+        v -= slope * f32(pos - key);
+    }
+    return v;
+}
+// The first key that a position sees.
+fn first_key(pos: u32) -> u32 {
+    return select(0u, pos + 1u - min(pos + 1u, WINDOW), WINDOW > 0u);
+}
+fn sink_of(head: u32) -> f32 { return 1.4426950408889634 * sinks[head]; }
+
+// vec4 of a padded head, and of a staged row: 8 values more against bank conflicts.
+const D4: u32 = 16u;
+const ROW: u32 = 18u;
+// So low that no score reaches it, however it is scaled.
+const NO_KEY: f32 = -1.0e38;
+const NO_SEQ: u32 = 0xffffffffu;
+// Queries of 64 rows; then 32 keys and 32 values.
+var<workgroup> staged: array<vec4<f16>, 64u * ROW>;
+// For each subgroup 16 rows of scores, and of their exponentials.
+var<workgroup> scores: array<vec4<f32>, 576>;
+var<workgroup> powers: array<vec4<f16>, 640>;
+var<workgroup> grown: array<u32, 4>;
+
+@compute @workgroup_size(128)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32) {
+    let tid = subgroup * 32u + lane;
+    let gqa = N_HEAD / N_KV;
+    let kv_head = group.x / HEAD_GROUPS;
+    let head0 = kv_head * gqa + (group.x % HEAD_GROUPS) * HEADS;
+    let n_head = min(HEADS, (kv_head + 1u) * gqa - head0);
+    let n_col = step[0];
+    // Later columns see more keys: they go first.
+    let  first_row = (groups.y - 1u - group.y) * 64u;
+    if ( first_row >= n_col * HEADS) {
+        return;
+    }
+    // Half of a row of the subgroup's tile is this thread's.
+    let r = lane % 16u;
+    let half = lane / 16u;
+    let row = first_row + subgroup * 16u + r;
+    let col = min(row / HEADS, n_col - 1u);
+    let live = row < n_col * HEADS && row % HEADS < n_head;
+    let pos = col_pos(col);
+    let slope = slope_of(head0 + row % HEADS);
+    let at_s = subgroup * 144u + r * 9u;
+    let at_p = subgroup * 160u + r * 10u + half * 4u;
+
+    for (var i = tid; i < 64u * D4; i += 128u) {
+        let c = i % D4;
+        let q_row = first_row + i / D4;
+        var v = vec4<f32>();
+        if (4u * c < D && q_row < n_col * HEADS && q_row % HEADS < n_head) {
+            v = q[(q_row / HEADS * LDQ + (head0 + q_row % HEADS) * D) / 4u + c];
+        }
+        staged[i / D4 * ROW + c] = vec4<f16>(v);
+    }
+    workgroupBarrier();
+    let q0 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 0u], ROW);
+    var o0 = coop_mat16x16<f32, C>();
+    let q1 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 4u], ROW);
+    var o1 = coop_mat16x16<f32, C>();
+    let q2 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 8u], ROW);
+    var o2 = coop_mat16x16<f32, C>();
+    let q3 = coopLoadT<coop_mat16x16<f16, A>>(&staged[subgroup * 16u * ROW + 12u], ROW);
+    var o3 = coop_mat16x16<f32, C>();
+    var top = NO_KEY;
+    var den = 0.0;
+    if (SINKS) {
+        top = sink_of(min(head0 + row % HEADS, N_HEAD - 1u));
+        den = select(0.0, 1.0, half == 0u);
+    }
+    var k0 = vec4<f16>();
+    var v0 = vec4<f16>();
+    var k1 = vec4<f16>();
+    var v1 = vec4<f16>();
+    var k2 = vec4<f16>();
+    var v2 = vec4<f16>();
+    var k3 = vec4<f16>();
+    var v3 = vec4<f16>();
+
+    // Each thread remembers two of the tile's columns, of which there are at most 64.
+    let first_col = first_row / HEADS;
+    let last_col = min((first_row + 63u) / HEADS, n_col - 1u);
+    let col0 = min(first_col + lane + 0u, last_col);
+    let seq0 = col_seq(col0);
+    let n_key0 = col_pos(col0) + 1u;
+    let col1 = min(first_col + lane + 32u, last_col);
+    let seq1 = col_seq(col1);
+    let n_key1 = col_pos(col1) + 1u;
+    for (var todo = 0u; ; ) {
+        // The smallest sequence not done yet, and how many of its keys the columns see.
+        let seq = subgroupMin(min(select(NO_SEQ, seq0, seq0 >= todo), select(NO_SEQ, seq1, seq1 >= todo)));
+        if (seq == NO_SEQ) {
+            break;
+        }
+        todo = seq + 1u;
+        let n_key = subgroupMax(max(select(0u, n_key0, seq0 == seq), select(0u, n_key1, seq1 == seq)));
+        let start = subgroupMin(min(select(NO_SEQ, first_key(n_key0 - 1u), seq0 == seq), select(NO_SEQ, first_key(n_key1 - 1u), seq1 == seq))) / 32u * 32u;
+        var page = page_of(seq, start);
+        let seen = select(0u, pos + 1u, live && col_seq(col) == seq);
+        {
+            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
+            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            let cell = kv_cell(page, start % PAGE, kv_head);
+            let last = min(n_key - start, 32u) - 1u;
+            let cell0 = cell + min((tid + 0u) / D4, last);
+            let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
+            k0 = k_quad(cell0, quad0);
+            v0 = v_quad(cell0, quad0);
+            let cell1 = cell + min((tid + 128u) / D4, last);
+            let quad1 = min((tid + 128u) % D4, D / 4u - 1u);
+            k1 = k_quad(cell1, quad1);
+            v1 = v_quad(cell1, quad1);
+            let cell2 = cell + min((tid + 256u) / D4, last);
+            let quad2 = min((tid + 256u) % D4, D / 4u - 1u);
+            k2 = k_quad(cell2, quad2);
+            v2 = v_quad(cell2, quad2);
+            let cell3 = cell + min((tid + 384u) / D4, last);
+            let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
+            k3 = k_quad(cell3, quad3);
+            v3 = v_quad(cell3, quad3);
+            // The page after this one in time; its address must not wait for it.
+            page = page_of(seq, min(start + 32u, n_key - 1u));
+        }
+
+        for (var base = start; base < n_key; base += 32u) {
+            workgroupBarrier();
+            {
+                let at = (tid + 0u) / D4 * ROW + (tid + 0u) % D4;
+                staged[at] = k0;
+                staged[at + 32u * ROW] = v0;
+            }
+            {
+                let at = (tid + 128u) / D4 * ROW + (tid + 128u) % D4;
+                staged[at] = k1;
+                staged[at + 32u * ROW] = v1;
+            }
+            {
+                let at = (tid + 256u) / D4 * ROW + (tid + 256u) % D4;
+                staged[at] = k2;
+                staged[at + 32u * ROW] = v2;
+            }
+            {
+                let at = (tid + 384u) / D4 * ROW + (tid + 384u) % D4;
+                staged[at] = k3;
+                staged[at + 32u * ROW] = v3;
+            }
+            workgroupBarrier();
+            // The next tile is under way while this one is worked on.
+            if (base + 32u < n_key) {
+                let next = base + 32u;
+        {
+            // A page holds whole tiles of keys. What lies beyond the last key or channel is read from there: such keys
+            // get exponentials of 0, such channels of keys meet zeros, of values they are not written.
+            let cell = kv_cell(page, next % PAGE, kv_head);
+            let last = min(n_key - next, 32u) - 1u;
+            let cell0 = cell + min((tid + 0u) / D4, last);
+            let quad0 = min((tid + 0u) % D4, D / 4u - 1u);
+            k0 = k_quad(cell0, quad0);
+            v0 = v_quad(cell0, quad0);
+            let cell1 = cell + min((tid + 128u) / D4, last);
+            let quad1 = min((tid + 128u) % D4, D / 4u - 1u);
+            k1 = k_quad(cell1, quad1);
+            v1 = v_quad(cell1, quad1);
+            let cell2 = cell + min((tid + 256u) / D4, last);
+            let quad2 = min((tid + 256u) % D4, D / 4u - 1u);
+            k2 = k_quad(cell2, quad2);
+            v2 = v_quad(cell2, quad2);
+            let cell3 = cell + min((tid + 384u) / D4, last);
+            let quad3 = min((tid + 384u) % D4, D / 4u - 1u);
+            k3 = k_quad(cell3, quad3);
+            v3 = v_quad(cell3, quad3);
+            // The page after this one in time; its address must not wait for it.
+            page = page_of(seq, min(next + 32u, n_key - 1u));
+        }
+
+            }
+            var s0 = coop_mat16x16<f32, C>();
+            var s1 = coop_mat16x16<f32, C>();
+            s0 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 0u], ROW), s0);
+            s1 = coopMultiplyAdd(q0, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 0u], ROW), s1);
+            s0 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 4u], ROW), s0);
+            s1 = coopMultiplyAdd(q1, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 4u], ROW), s1);
+            s0 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 8u], ROW), s0);
+            s1 = coopMultiplyAdd(q2, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 8u], ROW), s1);
+            s0 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[0u * ROW + 12u], ROW), s0);
+            s1 = coopMultiplyAdd(q3, coopLoad<coop_mat16x16<f16, B>>(&staged[16u * ROW + 12u], ROW), s1);
+            coopStoreT(s0, &scores[subgroup * 144u + 0u], 9u);
+            coopStoreT(s1, &scores[subgroup * 144u + 4u], 9u);
+            workgroupBarrier();
+            // How many of this thread's keys the row sees.
+            let key = base + half * 16u;
+            let left = vec4<u32>(seen - min(seen, key));
+            let early = vec4<u32>(first_key(pos) - min(first_key(pos), key));
+            var x0 = scores[at_s + half * 4u + 0u] * UNIT;
+            let i0 = vec4<u32>(0u, 1u, 2u, 3u);
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+                x0 = vec4<f32>(score_of(x0.x, slope, key + i0.x, pos), score_of(x0.y, slope, key + i0.y, pos), score_of(x0.z, slope, key + i0.z, pos), score_of(x0.w, slope, key + i0.w, pos), );
+            }
+            x0 = select(vec4<f32>(NO_KEY), x0, (i0 < left) & (i0 >= early));
+            var x1 = scores[at_s + half * 4u + 1u] * UNIT;
+            let i1 = vec4<u32>(4u, 5u, 6u, 7u);
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+                x1 = vec4<f32>(score_of(x1.x, slope, key + i1.x, pos), score_of(x1.y, slope, key + i1.y, pos), score_of(x1.z, slope, key + i1.z, pos), score_of(x1.w, slope, key + i1.w, pos), );
+            }
+            x1 = select(vec4<f32>(NO_KEY), x1, (i1 < left) & (i1 >= early));
+            var x2 = scores[at_s + half * 4u + 2u] * UNIT;
+            let i2 = vec4<u32>(8u, 9u, 10u, 11u);
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+                x2 = vec4<f32>(score_of(x2.x, slope, key + i2.x, pos), score_of(x2.y, slope, key + i2.y, pos), score_of(x2.z, slope, key + i2.z, pos), score_of(x2.w, slope, key + i2.w, pos), );
+            }
+            x2 = select(vec4<f32>(NO_KEY), x2, (i2 < left) & (i2 >= early));
+            var x3 = scores[at_s + half * 4u + 3u] * UNIT;
+            let i3 = vec4<u32>(12u, 13u, 14u, 15u);
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+                x3 = vec4<f32>(score_of(x3.x, slope, key + i3.x, pos), score_of(x3.y, slope, key + i3.y, pos), score_of(x3.z, slope, key + i3.z, pos), score_of(x3.w, slope, key + i3.w, pos), );
+            }
+            x3 = select(vec4<f32>(NO_KEY), x3, (i3 < left) & (i3 >= early));
+            let x = max(max(x0, x1), max(x2, x3));
+            var high = max(max(x.x, x.y), max(x.z, x.w));
+            high = max(high, subgroupShuffleXor(high, 16u));
+            let grows = high - top > 10.0;
+            let fade = select(1.0, exp2(top - high), grows);
+            let any_grows = subgroupAny(grows && top > NO_KEY);
+            if (lane == 0u) {
+                grown[subgroup] = u32(any_grows);
+            }
+            top = select(top, high, grows);
+            // A row that has seen no key keeps exponentials of 0.
+            let least = select(0.0, top, top > NO_KEY);
+            let p0 = exp2(x0 - least);
+            powers[at_p + 0u] = vec4<f16>(p0);
+            let p1 = exp2(x1 - least);
+            powers[at_p + 1u] = vec4<f16>(p1);
+            let p2 = exp2(x2 - least);
+            powers[at_p + 2u] = vec4<f16>(p2);
+            let p3 = exp2(x3 - least);
+            powers[at_p + 3u] = vec4<f16>(p3);
+            den = den * fade + dot(p0 + p1 + p2 + p3, vec4<f32>(1.0));
+            workgroupBarrier();
+            if ((grown[0] | grown[1] | grown[2] | grown[3]) != 0u) {
+                // Two places in turn, so that a tile is read before the next but one takes its place.
+                coopStoreT(o0, &scores[subgroup * 144u + 0u], 9u);
+                workgroupBarrier();
+                scores[at_s + 0u + half * 2u] *= fade;
+                scores[at_s + 1u + half * 2u] *= fade;
+                workgroupBarrier();
+                o0 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 0u], 9u);
+                // Two places in turn, so that a tile is read before the next but one takes its place.
+                coopStoreT(o1, &scores[subgroup * 144u + 4u], 9u);
+                workgroupBarrier();
+                scores[at_s + 4u + half * 2u] *= fade;
+                scores[at_s + 5u + half * 2u] *= fade;
+                workgroupBarrier();
+                o1 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 4u], 9u);
+                // Two places in turn, so that a tile is read before the next but one takes its place.
+                coopStoreT(o2, &scores[subgroup * 144u + 0u], 9u);
+                workgroupBarrier();
+                scores[at_s + 0u + half * 2u] *= fade;
+                scores[at_s + 1u + half * 2u] *= fade;
+                workgroupBarrier();
+                o2 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 0u], 9u);
+                // Two places in turn, so that a tile is read before the next but one takes its place.
+                coopStoreT(o3, &scores[subgroup * 144u + 4u], 9u);
+                workgroupBarrier();
+                scores[at_s + 4u + half * 2u] *= fade;
+                scores[at_s + 5u + half * 2u] *= fade;
+                workgroupBarrier();
+                o3 = coopLoadT<coop_mat16x16<f32, C>>(&scores[subgroup * 144u + 4u], 9u);
+            }
+            {
+                let p = coopLoadT<coop_mat16x16<f16, A>>(&powers[subgroup * 160u + 0u], 10u);
+                o0 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[32u * ROW + 0u], ROW), o0);
+                o1 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[32u * ROW + 4u], ROW), o1);
+                o2 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[32u * ROW + 8u], ROW), o2);
+                o3 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[32u * ROW + 12u], ROW), o3);
+            }
+            {
+                let p = coopLoadT<coop_mat16x16<f16, A>>(&powers[subgroup * 160u + 4u], 10u);
+                o0 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 0u], ROW), o0);
+                o1 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 4u], ROW), o1);
+                o2 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 8u], ROW), o2);
+                o3 = coopMultiplyAdd(p, coopLoadT<coop_mat16x16<f16, B>>(&staged[48u * ROW + 12u], ROW), o3);
+            }
+        }
+    }
+    den += subgroupShuffleXor(den, 16u);
+    let at_y = (col * LDY + (head0 + row % HEADS) * D) / 4u;
+    workgroupBarrier();
+    coopStoreT(o0, &scores[subgroup * 144u + 0u], 9u);
+    workgroupBarrier();
+    {
+        let c = 0u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 0u + half * 2u] / den;
+        }
+    }
+    {
+        let c = 1u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 1u + half * 2u] / den;
+        }
+    }
+    coopStoreT(o1, &scores[subgroup * 144u + 4u], 9u);
+    workgroupBarrier();
+    {
+        let c = 4u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 4u + half * 2u] / den;
+        }
+    }
+    {
+        let c = 5u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 5u + half * 2u] / den;
+        }
+    }
+    coopStoreT(o2, &scores[subgroup * 144u + 0u], 9u);
+    workgroupBarrier();
+    {
+        let c = 8u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 0u + half * 2u] / den;
+        }
+    }
+    {
+        let c = 9u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 1u + half * 2u] / den;
+        }
+    }
+    coopStoreT(o3, &scores[subgroup * 144u + 4u], 9u);
+    workgroupBarrier();
+    {
+        let c = 12u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 4u + half * 2u] / den;
+        }
+    }
+    {
+        let c = 13u + half * 2u;
+        if (live && 4u * c < D) {
+            y[at_y + c] = scores[at_s + 5u + half * 2u] / den;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `acc`: a copy of a, with b added to a view of it.
+//!
+//! The form that works in place is a sum in place, over that view of y: [`BinaryNd`](super::binary::BinaryNd).
+
+mod cases;
+pub mod reference;
+
+use super::set::check;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, C, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "acc",
+    template: include_str!("acc.wgsl.jinja"),
+    variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
+    cases: Vec::new,
+    ggml: &["ACC"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Acc {
+    /// What is copied.
+    pub a: Tensor,
+    /// What is added.
+    pub b: Tensor,
+    /// The view: b's sizes, and strides and offset in values of y in ggml's order.
+    pub view: Tensor,
+    /// The result, of the sizes of a; all are of one type.
+    pub y: Tensor,
+}
+
+impl Acc {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(self.y.ty.name())],
+            sources: &[(A, &self.a), (B, &self.b), (C, &self.view)],
+            y: &self.y,
+            constants: vec![],
+        }
+        .values(caps)
+    }
+}

@@ -1,0 +1,47 @@
+//! `arange`: numbers at even distances.
+
+mod cases;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "arange",
+    template: include_str!("arange.wgsl.jinja"),
+    variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
+    cases: Vec::new,
+    ggml: &["ARANGE"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Arange {
+    /// The first number.
+    pub start: f32,
+    /// From one to the next.
+    pub step: f32,
+    /// Where they go.
+    pub y: Tensor,
+}
+
+impl Arange {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if values overlap; [`DispatchError::NoKernel`] for types that are no floats.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(self.y.ty.name())],
+            sources: &[],
+            y: &self.y,
+            constants: vec![("START", self.start.into()), ("STEP", self.step.into())],
+        }
+        .values(caps)
+    }
+}

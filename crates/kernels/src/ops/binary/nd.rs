@@ -1,0 +1,91 @@
+//! `binary_nd`: y = a op b over tensors of any stride and type.
+
+use super::nd_cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, Call, Tensor};
+
+/// One function of two values.
+#[derive(Debug)]
+pub struct NdFunction {
+    /// Name in kernels.
+    pub name: &'static str,
+    /// ggml's name.
+    pub ggml: &'static str,
+    /// The WGSL expression of `va` and `vb`.
+    pub wgsl: &'static str,
+    /// The formula.
+    pub formula: fn(f64, f64) -> f64,
+}
+
+/// All of them.
+pub static FUNCTIONS: &[NdFunction] = &[
+    NdFunction { name: "add", ggml: "ADD", wgsl: "va + vb", formula: |a, b| a + b },
+    NdFunction { name: "sub", ggml: "SUB", wgsl: "va - vb", formula: |a, b| a - b },
+    NdFunction { name: "mul", ggml: "MUL", wgsl: "va * vb", formula: |a, b| a * b },
+    NdFunction { name: "div", ggml: "DIV", wgsl: "va / vb", formula: |a, b| a / b },
+];
+
+pub(super) const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
+
+/// The row of this operation.
+pub const ND: Op = Op {
+    name: "binary_nd",
+    template: include_str!("nd.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for f in FUNCTIONS {
+            for ty in TYPES {
+                for tb in TYPES {
+                    for place in ["new", "in"] {
+                        out.push(vec![
+                            ("f", Value::Text(f.name, f.wgsl)),
+                            ("ty", Value::Word(ty)),
+                            ("tb", Value::Word(tb)),
+                            ("place", Value::Word(place)),
+                        ]);
+                    }
+                }
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["ADD", "SUB", "MUL", "DIV"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct BinaryNd {
+    /// The function.
+    pub f: &'static NdFunction,
+    /// First operand, of y's sizes; `None` to work on y in place.
+    pub a: Option<Tensor>,
+    /// Second operand; it repeats where y is larger.
+    pub b: Tensor,
+    /// What it writes, of a's type.
+    pub y: Tensor,
+}
+
+impl BinaryNd {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit or values overlap; [`DispatchError::NoKernel`] for other types.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let a = self.a.as_ref();
+        if let Some(a) = a {
+            a.check_ne(ND.name, "a", self.y.ne)?;
+            a.check_type(ND.name, "a", self.y.ty)?;
+        }
+        self.b.check_repeats(ND.name, "b", self.y.ne)?;
+        let mut sources = vec![(B, &self.b)];
+        sources.extend(a.map(|a| (A, a)));
+        let words = [self.f.name, self.y.ty.name(), self.b.ty.name(), if a.is_some() { "new" } else { "in" }];
+        let variant = words.map(Value::Word);
+        Call { op: ND.name, variant: &variant, sources: &sources, y: &self.y, constants: vec![] }.values(caps)
+    }
+}

@@ -1,0 +1,57 @@
+//! `concat`: two tensors, one after the other along an axis.
+
+mod cases;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, Call, Tensor, Unit};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "concat",
+    template: include_str!("concat.wgsl.jinja"),
+    variants: Unit::variants,
+    cases: Vec::new,
+    ggml: &["CONCAT"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Concat {
+    /// The first part.
+    pub a: Tensor,
+    /// The second, of the same sizes but along `dim`.
+    pub b: Tensor,
+    /// Both, of the same type.
+    pub y: Tensor,
+    /// The axis.
+    pub dim: usize,
+}
+
+impl Concat {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if the parts do not make up y.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let mut ne = self.a.ne;
+        for (what, t) in [("a", &self.a), ("b", &self.b)] {
+            t.check_type(OP.name, what, self.y.ty)?;
+        }
+        ne[self.dim] = self.b.ne[self.dim];
+        self.b.check_ne(OP.name, "b", ne)?;
+        ne[self.dim] += self.a.ne[self.dim];
+        self.y.check_ne(OP.name, "y", ne)?;
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(Unit::of(self.y.ty).word())],
+            sources: &[(A, &self.a), (B, &self.b)],
+            y: &self.y,
+            constants: vec![("DIM", self.dim as f64)],
+        }
+        .moves(caps)
+    }
+}

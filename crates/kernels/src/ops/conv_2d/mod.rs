@@ -1,0 +1,111 @@
+//! `conv_2d`: convolution in two dimensions, of all channels or of each alone; channels may stand anywhere.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "conv_2d",
+    template: include_str!("conv_2d.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for kind in ["full", "dw"] {
+            for ta in ["f32", "f16", "bf16"] {
+                for tb in ["f32", "f16"] {
+                    out.push(vec![
+                        ("kind", Value::Word(kind)),
+                        ("ta", Value::Word(ta)),
+                        ("tb", Value::Word(tb)),
+                    ]);
+                }
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["CONV_2D", "CONV_2D_DW"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// How a window goes over a picture; two numbers are for axes 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// From one place of the window to the next.
+    pub stride: [u32; 2],
+    /// Zeros around the picture.
+    pub padding: [u32; 2],
+    /// From one value of the window to the next.
+    pub dilation: [u32; 2],
+}
+
+impl Window {
+    /// How many places a window of `k` values has in `n` values along an axis.
+    pub const fn places(&self, axis: usize, n: u32, k: u32) -> u32 {
+        let span = self.dilation[axis] * k.saturating_sub(1) + 1;
+        match (n + 2 * self.padding[axis]).checked_sub(span) {
+            Some(room) => room / self.stride[axis] + 1,
+            None => 0,
+        }
+    }
+
+    /// `S0` to `D1` of kernels.
+    pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
+        let [s, p, d] = [self.stride, self.padding, self.dilation].map(|v| v.map(f64::from));
+        vec![("S0", s[0]), ("S1", s[1]), ("P0", p[0]), ("P1", p[1]), ("D0", d[0]), ("D1", d[1])]
+    }
+
+    /// Where value `k` of a window at `place` stands in `n` values, if it does.
+    pub(crate) fn at(&self, axis: usize, place: u32, k: u32, n: u32) -> Option<u32> {
+        let at = place * self.stride[axis] + k * self.dilation[axis];
+        at.checked_sub(self.padding[axis]).filter(|at| *at < n)
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv2d {
+    /// The window: `[oc][ic][ky][kx]`, or `[c][1][ky][kx]` for channels alone.
+    pub a: Tensor,
+    /// The pictures, `[n][ic][y][x]`.
+    pub b: Tensor,
+    /// `[n][oc][y][x]`, of the type of b.
+    pub y: Tensor,
+    /// How it moves.
+    pub window: Window,
+    /// Each channel alone.
+    pub depthwise: bool,
+}
+
+impl Conv2d {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let Conv2d { a, b, y, window, depthwise } = self;
+        b.check_type(OP.name, "b", y.ty)?;
+        if window.stride.contains(&0) {
+            let expected = "at least 1".into();
+            return Err(DispatchError::Shape { op: OP.name, what: "the stride", expected, found: 0 });
+        }
+        let [ox, oy] = [0, 1].map(|k| window.places(k, b.ne[k], a.ne[k]));
+        y.check_ne(OP.name, "y", [ox, oy, a.ne[3], b.ne[3]])?;
+        let channels = if *depthwise { [1, b.ne[2]] } else { [b.ne[2], a.ne[3]] };
+        a.check_ne(OP.name, "a", [a.ne[0], a.ne[1], channels[0], channels[1]])?;
+        let kind = if *depthwise { "dw" } else { "full" };
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(kind), Value::Word(a.ty.name()), Value::Word(y.ty.name())],
+            sources: &[(A, a), (B, b)],
+            y,
+            constants: window.constants(),
+        }
+        .values(caps)
+    }
+}

@@ -1,0 +1,49 @@
+//! `count_equal`: how many integers of two tensors are the same.
+
+mod cases;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::Op;
+use crate::tensor::{A, B, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "count_equal",
+    template: include_str!("count_equal.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: Vec::new,
+    ggml: &["COUNT_EQUAL"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct CountEqual {
+    /// Integers, i32.
+    pub a: Tensor,
+    /// As many.
+    pub b: Tensor,
+    /// One i64.
+    pub y: Tensor,
+}
+
+impl CountEqual {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let CountEqual { a, b, y } = self;
+        for (what, t) in [("a", a), ("b", b)] {
+            t.check_type(OP.name, what, GgmlType::I32)?;
+            t.check_ne(OP.name, what, a.ne)?;
+        }
+        y.check_type(OP.name, "y", GgmlType::I64)?;
+        y.check_ne(OP.name, "y", [1; 4])?;
+        Call { op: OP.name, variant: &[], sources: &[(A, a), (B, b)], y, constants: vec![] }.threads(1, caps)
+    }
+}

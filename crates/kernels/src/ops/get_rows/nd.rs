@@ -1,0 +1,61 @@
+//! `get_rows_nd`: rows of a batch of tables, of any stride and type.
+
+use ggml_format::GgmlType;
+
+use super::nd_cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::format::FORMATS;
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, Call, IDS, Tensor, Unit};
+
+/// The row of this operation.
+pub const ND: Op = Op {
+    name: "get_rows_nd",
+    template: include_str!("nd.wgsl.jinja"),
+    variants: || {
+        let to_f32 = FORMATS.iter().filter(|f| f.name != "f32").map(|f| (f.name, "word"));
+        let same = Unit::ALL.iter().map(|u| ("same", u.word()));
+        to_f32.chain(same).map(|(a, u)| vec![("a", Value::Word(a)), ("unit", Value::Word(u))]).collect()
+    },
+    cases: Vec::new,
+    ggml: &["GET_ROWS"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct GetRowsNd {
+    /// The tables: rows of values in axis 1, one table for each place in axes 2 and 3.
+    pub a: Tensor,
+    /// Row numbers i32, axis 0; axes 1 and 2 go with axes 2 and 3 of a.
+    pub ids: Tensor,
+    /// The rows, f32 or of the type of a. What a row that does not exist would hold is 0.
+    pub y: Tensor,
+}
+
+impl GetRowsNd {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let GetRowsNd { a, ids, y } = self;
+        ids.check_type(ND.name, "ids", GgmlType::I32)?;
+        y.check_ne(ND.name, "y", [a.ne[0], ids.ne[0], ids.ne[1], ids.ne[2]])?;
+        y.check_ne(ND.name, "y", [a.ne[0], ids.ne[0], a.ne[2], a.ne[3]])?;
+        if a.ne[1] == 0 {
+            let expected = "at least one row".into();
+            return Err(DispatchError::Shape { op: ND.name, what: "a", expected, found: 0 });
+        }
+        let sources = &[(IDS, ids), (A, a)];
+        if a.ty == y.ty {
+            let variant = &[Value::Word("same"), Value::Word(Unit::of(y.ty).word())];
+            return Call { op: ND.name, variant, sources, y, constants: vec![] }.moves(caps);
+        }
+        y.check_type(ND.name, "y", GgmlType::F32)?;
+        let variant = &[Value::Word(a.ty.name()), Value::Word("word")];
+        Call { op: ND.name, variant, sources, y, constants: vec![] }.values(caps)
+    }
+}

@@ -1,0 +1,58 @@
+//! The table of gates: which function of a gate and a value each of ggml's GLU operations is.
+
+use crate::ops::unary::{gelu, gelu_erf};
+
+/// One row.
+#[derive(Debug)]
+pub struct Kind {
+    /// Name in kernels.
+    pub name: &'static str,
+    /// ggml's name in its test program.
+    pub ggml: &'static str,
+    /// The WGSL expression of gate `g`, value `u`, and parameters `ALPHA` and `LIMIT`.
+    pub wgsl: &'static str,
+    /// The formula, of gate, value and `[alpha, limit]`.
+    pub formula: fn(f64, f64, [f64; 2]) -> f64,
+}
+
+/// All of them.
+pub static KINDS: &[Kind] = &[
+    Kind { name: "reglu", ggml: "REGLU", wgsl: "max(g, 0.0) * u", formula: |g, u, _| g.max(0.0) * u },
+    Kind {
+        name: "geglu",
+        ggml: "GEGLU",
+        wgsl: "g * logistic(1.5957691 * g * (1.0 + 0.044715 * g * g)) * u",
+        formula: |g, u, _| gelu(g) * u,
+    },
+    Kind { name: "swiglu", ggml: "SWIGLU", wgsl: "g * logistic(g) * u", formula: |g, u, _| silu(g, 1.0) * u },
+    Kind {
+        name: "geglu_erf",
+        ggml: "GEGLU_ERF",
+        wgsl: "0.5 * g * (1.0 + erf(g * 0.70710677)) * u",
+        formula: |g, u, _| gelu_erf(g) * u,
+    },
+    Kind {
+        name: "geglu_quick",
+        ggml: "GEGLU_QUICK",
+        wgsl: "g * logistic(1.702 * g) * u",
+        formula: |g, u, _| silu(g, 1.702) * u,
+    },
+    // gpt-oss: the gate is cut from above, the value from both sides and one is added to it.
+    Kind {
+        name: "swiglu_oai",
+        ggml: "SWIGLU_OAI",
+        wgsl: "min(g, LIMIT) * logistic(ALPHA * min(g, LIMIT)) * (clamp(u, -LIMIT, LIMIT) + 1.0)",
+        formula: |g, u, [alpha, limit]| silu(g.min(limit), alpha) * (u.clamp(-limit, limit) + 1.0),
+    },
+    // DeepSeek 4: the same without alpha and the one.
+    Kind {
+        name: "swiglu_clamp",
+        ggml: "SWIGLU_CLAMP",
+        wgsl: "min(g, LIMIT) * logistic(min(g, LIMIT)) * clamp(u, -LIMIT, LIMIT)",
+        formula: |g, u, [_, limit]| silu(g.min(limit), 1.0) * u.clamp(-limit, limit),
+    },
+];
+
+fn silu(x: f64, alpha: f64) -> f64 {
+    x / (1.0 + (-alpha * x).exp())
+}

@@ -1,0 +1,65 @@
+//! `glu_nd`: y = act(a) * b over tensors of any stride and type.
+
+use super::kinds::{KINDS, Kind};
+use super::nd_cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, Call, Tensor};
+
+/// The row of this operation.
+pub const ND: Op = Op {
+    name: "glu_nd",
+    template: include_str!("nd.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for k in KINDS {
+            for ty in ["f32", "f16", "bf16"] {
+                out.push(vec![("f", Value::Text(k.name, k.wgsl)), ("ty", Value::Word(ty))]);
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct GluNd {
+    /// The function.
+    pub kind: &'static Kind,
+    /// The gate.
+    pub a: Tensor,
+    /// What it gates.
+    pub b: Tensor,
+    /// What it writes; all three have the same sizes and type.
+    pub y: Tensor,
+    /// Factor within the logistic function, for kinds that have one.
+    pub alpha: f32,
+    /// Largest gate and value, for kinds that have one.
+    pub limit: f32,
+}
+
+impl GluNd {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes differ or values overlap; [`DispatchError::NoKernel`] for other types.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        for (what, t) in [("a", &self.a), ("b", &self.b)] {
+            t.check_ne(ND.name, what, self.y.ne)?;
+            t.check_type(ND.name, what, self.y.ty)?;
+        }
+        Call {
+            op: ND.name,
+            variant: &[Value::Word(self.kind.name), Value::Word(self.y.ty.name())],
+            sources: &[(A, &self.a), (B, &self.b)],
+            y: &self.y,
+            constants: vec![("ALPHA", self.alpha.into()), ("LIMIT", self.limit.into())],
+        }
+        .values(caps)
+    }
+}

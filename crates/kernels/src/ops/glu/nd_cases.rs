@@ -1,0 +1,58 @@
+//! Cases of `glu_nd`.
+
+use ggml_format::GgmlType;
+
+use super::kinds::{KINDS, Kind};
+use super::nd::GluNd;
+use crate::case::{Case, Rng};
+use crate::data::{Data, Output, default_nmse, each, random_ne, random_tensor, value_case};
+use crate::grid::{GridError, Params};
+use crate::tensor::Tensor;
+
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let kind = p.row(KINDS.iter().find(|k| k.ggml == p.op), "a row of KINDS")?;
+    let (ty, ne): (_, [u32; 4]) = (p.ty("type")?, p.list("ne_a")?);
+    let x = if p.flag("v")? {
+        Tensor::new(ty, [ne[0] * 3, ne[1], ne[2], ne[3]]).slice([0; 4], ne)
+    } else {
+        Tensor::new(ty, ne)
+    };
+    let alpha = if p.has("alpha") { p.num("alpha")? } else { 1.0 };
+    let limit = if p.has("limit") { p.num("limit")? } else { 1.0 };
+    // Gate and value side by side, the gate first unless they are swapped; or two tensors.
+    let halves = p.has("swapped").then(|| {
+        let half = [ne[0] / 2, ne[1], ne[2], ne[3]];
+        [x.slice([0; 4], half), x.slice([ne[0] / 2, 0, 0, 0], half)]
+    });
+    let (a, b) = match halves {
+        Some([low, high]) if p.flag("swapped")? => (high, low),
+        Some([low, high]) => (low, high),
+        None => (x, x),
+    };
+    let y = Tensor::new(ty, a.ne);
+    Ok(case(p.to_string(), GluNd { kind, a, b, y, alpha, limit }, halves.is_some()))
+}
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let kind: &'static Kind = &KINDS[rng.below(KINDS.len() as u32) as usize];
+    let ty = rng.pick(&[GgmlType::F32, GgmlType::F16, GgmlType::BF16]);
+    let ne = random_ne(rng);
+    let [a, b, y] = std::array::from_fn(|_| random_tensor(rng, ty, ne));
+    let call = GluNd { kind, a, b, y, alpha: 1.5, limit: 3.0 };
+    case(format!("random {call:?}"), call, false)
+}
+
+fn case(label: String, call: GluNd, one_buffer: bool) -> Case {
+    let a = Data::random(call.a, 1, -150.0, 150.0);
+    let b = Data::random(call.b, if one_buffer { 1 } else { 2 }, -150.0, 150.0);
+    let params = [call.alpha.into(), call.limit.into()];
+    let values: Vec<f64> = each(&call.y).map(|c| (call.kind.formula)(a.at(c), b.at(c), params)).collect();
+    value_case(
+        label,
+        move |caps| call.dispatch(caps),
+        vec![a.input("a"), b.input("b")],
+        Output::New(call.y),
+        &values,
+        default_nmse(call.y.ty),
+    )
+}

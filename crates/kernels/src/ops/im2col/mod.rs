@@ -1,0 +1,74 @@
+//! `im2col`: the windows of a convolution, laid out as rows of a matrix.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::ops::conv_2d::Window;
+use crate::tensor::{B, Call, Tensor};
+
+const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "im2col",
+    template: include_str!("im2col.wgsl.jinja"),
+    variants: || {
+        let pair = |b, y| vec![("tb", Value::Word(b)), ("ty", Value::Word(y))];
+        TYPES.iter().flat_map(|b| TYPES.iter().map(move |y| pair(*b, *y))).collect()
+    },
+    cases: Vec::new,
+    ggml: &["IM2COL"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Im2col {
+    /// The pictures `[n][ic][y][x]`, or in one dimension `[1][n][ic][x]`.
+    pub b: Tensor,
+    /// `[n][oy][ox][ic * ky * kx]`, or in one dimension `[1][n][ox][ic * kx]`.
+    pub y: Tensor,
+    /// Sizes of the window.
+    pub k: [u32; 2],
+    /// How it moves; in one dimension, only axis 0 counts.
+    pub window: Window,
+    /// One dimension.
+    pub line: bool,
+}
+
+impl Im2col {
+    /// The sizes of y.
+    pub fn size(&self) -> [u32; 4] {
+        let Im2col { b, k, window, .. } = self;
+        let x = window.places(0, b.ne[0], k[0]);
+        if self.line {
+            return [b.ne[1] * k[0], x, b.ne[2], 1];
+        }
+        [b.ne[2] * k[0] * k[1], x, window.places(1, b.ne[1], k[1]), b.ne[3]]
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit; [`DispatchError::NoKernel`] for types that are no floats.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let Im2col { b, y, k, window, line } = self;
+        if window.stride.contains(&0) {
+            let expected = "at least 1".into();
+            return Err(DispatchError::Shape { op: OP.name, what: "the stride", expected, found: 0 });
+        }
+        y.check_ne(OP.name, "y", self.size())?;
+        let kh = if *line { 1 } else { k[1] };
+        let mut constants = window.constants();
+        if *line {
+            constants.retain(|(n, _)| !["S1", "P1", "D1"].contains(n));
+        }
+        constants.extend([("KW", k[0].into()), ("KH", kh.into()), ("LINE", f64::from(u8::from(*line)))]);
+        let variant = &[Value::Word(b.ty.name()), Value::Word(y.ty.name())];
+        Call { op: OP.name, variant, sources: &[(B, b)], y, constants }.values(caps)
+    }
+}

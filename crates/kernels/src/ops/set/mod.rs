@@ -1,0 +1,66 @@
+//! `set`: a copy of a, but for a view of it that takes the values of b.
+//!
+//! The form that works in place is a copy of b into that view of y: [`Cpy`](super::cpy::Cpy).
+
+mod cases;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, C, Call, Tensor, Unit};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "set",
+    template: include_str!("set.wgsl.jinja"),
+    variants: Unit::variants,
+    cases: Vec::new,
+    ggml: &["SET"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: None }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Set {
+    /// What is copied.
+    pub a: Tensor,
+    /// What goes into the view.
+    pub b: Tensor,
+    /// The view: b's sizes, and strides and offset in values of y in ggml's order.
+    pub view: Tensor,
+    /// The result, of the sizes of a; all are of one type.
+    pub y: Tensor,
+}
+
+/// Checks what `set` and `acc` have in common.
+pub(crate) fn check(op: &'static str, [a, b, view, y]: [&Tensor; 4]) -> Result<(), DispatchError> {
+    for (what, t) in [("a", a), ("b", b), ("the view", view)] {
+        t.check_type(op, what, y.ty)?;
+    }
+    a.check_ne(op, "a", y.ne)?;
+    b.check_ne(op, "b", view.ne)?;
+    if view.n_alloc != y.n_elem() {
+        let expected = format!("of a buffer of {} values, which y has", y.n_elem());
+        return Err(DispatchError::Shape { op, what: "the view", expected, found: view.n_alloc.into() });
+    }
+    view.check_written(op, "the view")
+}
+
+impl Set {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(Unit::of(self.y.ty).word())],
+            sources: &[(A, &self.a), (B, &self.b), (C, &self.view)],
+            y: &self.y,
+            constants: vec![],
+        }
+        .moves(caps)
+    }
+}

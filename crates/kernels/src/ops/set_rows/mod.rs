@@ -1,0 +1,79 @@
+//! `set_rows`: rows of a tensor into rows of another that ids name, as a cache is written.
+
+mod cases;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::encode;
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, Call, IDS, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "set_rows",
+    template: include_str!("set_rows.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for a in ["f32", "f16", "bf16"] {
+            for y in ["f32", "f16", "bf16"].into_iter().chain(encode::written()) {
+                for i in ["i32", "i64"] {
+                    out.push(vec![("a", Value::Word(a)), ("y", Value::Word(y)), ("i", Value::Word(i))]);
+                }
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["SET_ROWS"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct SetRows {
+    /// The rows.
+    pub a: Tensor,
+    /// Their numbers in y, `[., ., row of a]`; i32 or i64. They repeat along the axes above the rows.
+    pub ids: Tensor,
+    /// What it writes into; rows that no id names stay. An id that it has no row for is left out.
+    pub y: Tensor,
+}
+
+impl SetRows {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Format`] for block formats that the device does
+    /// not write, [`DispatchError::NoKernel`] for other types.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let SetRows { a, ids, y } = self;
+        if !encode::can_write(y.ty) {
+            return Err(DispatchError::Format { op: OP.name, format: y.ty.name() });
+        }
+        a.check_ne(OP.name, "a", [y.ne[0], a.ne[1], y.ne[2], y.ne[3]])?;
+        ids.check_repeats(OP.name, "ids", [a.ne[1], a.ne[2], a.ne[3], 1])?;
+        if ids.ne[0] != a.ne[1] {
+            ids.check_ne(OP.name, "ids", [a.ne[1], ids.ne[1], ids.ne[2], 1])?;
+        }
+        if !matches!(ids.ty, GgmlType::I32 | GgmlType::I64) {
+            ids.check_type(OP.name, "ids", GgmlType::I32)?;
+        }
+        let per = match y.ty.block_bytes() {
+            4 => 1,
+            2 => 2,
+            _ => y.ty.block_len() as u32,
+        };
+        let n = a.ne[0].div_ceil(per) * a.ne[1] * a.ne[2] * a.ne[3];
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(a.ty.name()), Value::Word(y.ty.name()), Value::Word(ids.ty.name())],
+            sources: &[(A, a), (IDS, ids)],
+            y,
+            constants: vec![],
+        }
+        .threads(n, caps)
+    }
+}

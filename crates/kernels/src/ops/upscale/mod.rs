@@ -1,0 +1,86 @@
+//! `upscale`: pictures at another size, larger or smaller.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, Call, Tensor};
+
+/// How values between those of a are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The value whose cell it is.
+    Nearest,
+    /// Lines between four values.
+    Bilinear,
+    /// Lines over all values that one of y covers.
+    Antialias,
+    /// Cubic curves through sixteen values.
+    Bicubic,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Mode; 4] = [Mode::Nearest, Mode::Bilinear, Mode::Antialias, Mode::Bicubic];
+
+    /// The word in kernel names.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Mode::Nearest => "nearest",
+            Mode::Bilinear => "bilinear",
+            Mode::Antialias => "antialias",
+            Mode::Bicubic => "bicubic",
+        }
+    }
+}
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "upscale",
+    template: include_str!("upscale.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for m in Mode::ALL {
+            for ty in ["f32", "f16", "bf16"] {
+                out.push(vec![("mode", Value::Word(m.word())), ("ty", Value::Word(ty))]);
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["UPSCALE"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Upscale {
+    /// Between values.
+    pub mode: Mode,
+    /// The first and last values of a and y stand at the same places.
+    pub align: bool,
+    /// The pictures.
+    pub a: Tensor,
+    /// Where they go, of the same type.
+    pub y: Tensor,
+}
+
+impl Upscale {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Type`] if types differ; [`DispatchError::Shape`] if there is nothing to take values from.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let Upscale { mode, align, a, y } = self;
+        a.check_type(OP.name, "a", y.ty)?;
+        if a.n_elem() == 0 {
+            let expected = "at least one value".into();
+            return Err(DispatchError::Shape { op: OP.name, what: "a", expected, found: 0 });
+        }
+        let variant = &[Value::Word(mode.word()), Value::Word(y.ty.name())];
+        let constants = vec![("ALIGN", f64::from(u8::from(*align)))];
+        Call { op: OP.name, variant, sources: &[(A, a)], y, constants }.values(caps)
+    }
+}

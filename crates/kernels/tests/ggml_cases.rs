@@ -1,0 +1,56 @@
+//! Our grids of cases against the list that ggml's own test program prints.
+#![allow(clippy::print_stdout, reason = "a test says what it leaves out")]
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::process::Command;
+
+use chaski_kernels::OPS;
+use chaski_kernels::grid::expand;
+
+/// Cases that ggml lists, by operation; the file is packed, and `gzip` unpacks it.
+fn ggml_cases() -> Option<BTreeMap<String, Vec<String>>> {
+    let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
+    let base = base.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
+    let file = base.join("op-cases.csv.gz");
+    if !file.is_file() {
+        println!("LEFT OUT: ggml's list of cases: no file {} (set CHASKI_TEST_DATA)", file.display());
+        return None;
+    }
+    let Ok(out) = Command::new("gzip").arg("-dc").arg(&file).output() else {
+        println!("LEFT OUT: ggml's list of cases: no command `gzip`");
+        return None;
+    };
+    assert!(out.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).expect("text");
+    let mut cases: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let fields: Vec<&str> = line.trim_matches('"').split("\",\"").collect();
+        let [_, op, params, ..] = fields[..] else { panic!("a line of at least three fields: {line}") };
+        cases.entry(op.to_owned()).or_default().push(params.to_owned());
+    }
+    Some(cases)
+}
+
+#[test]
+fn grids_hold_every_case_of_ggml() {
+    let Some(theirs) = ggml_cases() else { return };
+    assert!(theirs.values().map(Vec::len).sum::<usize>() > 20_000, "the whole list");
+    let mut missing = Vec::new();
+    for op in OPS {
+        let Some(grid) = op.grid else { continue };
+        let ours: HashSet<(String, String)> =
+            expand(grid.text).expect("a grid").into_iter().map(|p| (p.op, p.text)).collect();
+        let mut n = 0;
+        for name in op.ggml {
+            for params in theirs.get(*name).into_iter().flatten() {
+                n += 1;
+                if !ours.contains(&((*name).to_owned(), params.clone())) {
+                    missing.push(format!("{}: {name} {params}", op.name));
+                }
+            }
+        }
+        println!("{:16} {n} cases of ggml's, {} of ours", op.name, ours.len());
+    }
+    assert!(missing.is_empty(), "{} cases are missing:\n{}", missing.len(), missing.join("\n"));
+}

@@ -1,0 +1,164 @@
+//! `ops-doc`: writes docs/ops.md, which lists ggml's operations and what of them the device does, from the table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+
+use anyhow::{Context as _, bail};
+use chaski_kernels::grid::expand;
+use chaski_kernels::{OPS, Op, Value};
+
+/// Cases of ggml's test program that llama.cpp's backends support: operation, WebGPU and of how many, Vulkan. From the
+/// tables that llama.cpp keeps (docs/ops, autumn of 2026); that of Vulkan is younger and has more cases in all.
+const PEERS: &[(&str, &str, &str)] = &[
+    ("ACC", "0 of 6", ""),
+    ("ARGSORT", "98 of 98", "98"),
+    ("CONCAT", "32 of 192", "192"),
+    ("CONT", "18 of 36", "36"),
+    ("CPY", "138 of 562", "265"),
+    ("DUP", "0 of 10", ""),
+    ("FLASH_ATTN_EXT", "3412 of 5097", "5133 of 5141"),
+    ("GATED_DELTA_NET", "36 of 36", "36"),
+    ("GET_ROWS", "107 of 115", "115"),
+    ("GROUP_NORM", "0 of 2", ""),
+    ("L2_NORM", "20 of 30", "30"),
+    ("MEAN", "0 of 7", ""),
+    ("MUL_MAT", "984 of 1535", "1182 of 1544"),
+    ("MUL_MAT_ID", "787 of 863", "865 of 865"),
+    ("NORM", "20 of 30", "30"),
+    ("ROPE", "448 of 448", "448"),
+    ("SET_ROWS", "67 of 679", "319"),
+    ("SOFT_MAX", "212 of 212", "212"),
+    ("SSM_CONV", "45 of 45", "45"),
+    ("SSM_SCAN", "4 of 4", "6 of 7"),
+    ("TOP_K", "305 of 305", "293"),
+];
+
+/// What one of ggml's operations comes to.
+#[derive(Default)]
+struct Row {
+    kernels: Vec<&'static str>,
+    sets: BTreeSet<&'static str>,
+    types: BTreeSet<String>,
+    fused: Vec<String>,
+    /// Cases of the grid, and those whose formats the device knows.
+    n_case: usize,
+    n_run: usize,
+}
+
+/// Writes the page, or with `check` fails if it would change.
+pub(crate) fn document(check: bool) -> anyhow::Result<()> {
+    let path = crate::root().join("docs/ops.md");
+    let page = page()?;
+    if check {
+        let found =
+            fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        if found != page {
+            bail!("docs/ops.md is stale: run `cargo xtask ops-doc`");
+        }
+        return Ok(());
+    }
+    fs::write(&path, page).with_context(|| format!("could not write {}", path.display()))
+}
+
+fn page() -> anyhow::Result<String> {
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    for op in OPS {
+        for name in op.ggml {
+            let row = rows.entry(name).or_default();
+            row.kernels.push(op.name);
+            row.sets.extend(sets(op));
+            row.fused.extend(fused(op, name));
+        }
+        let Some(grid) = op.grid else { continue };
+        for p in expand(grid.text).with_context(|| format!("the grid of {}", op.name))? {
+            let row =
+                rows.get_mut(p.op.as_str()).with_context(|| format!("{} does not name {}", op.name, p.op))?;
+            row.n_case += 1;
+            if !p.can_run() {
+                continue;
+            }
+            row.n_run += 1;
+            for (key, value) in p.pairs() {
+                if key.starts_with("type") {
+                    row.types.extend(value.map(str::to_owned));
+                }
+            }
+        }
+    }
+    let mut out = String::from(
+        "# Operations\n\nWritten by `cargo xtask ops-doc` from the table of operations (`OPS` in `crates/kernels`); do \
+         not edit.\n\nEvery one of ggml's operations that the device does, by its name in ggml's test program. *Kernels* \
+         are rows of the table; those with a fast form for what models need most come beside one for every stride and \
+         type. *Types* are what cases that can run ask for. *Cases* counts what the operation's grid holds, which is all that \
+         ggml's test program has and some more; `a of b` says that the device does not know the formats of the others \
+         yet, which the test run says, too. Cases of random shapes and those made by hand come on top. llama.cpp's columns count cases that its \
+         backends support, where it lists them.\n\n\
+         | operation | kernels | feature sets | types | fused | cases | llama.cpp WebGPU | Vulkan |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for (name, row) in &rows {
+        let peer = PEERS.iter().find(|p| p.0 == *name);
+        let (web, vulkan) = peer.map_or(("", ""), |p| (p.1, p.2));
+        let types: Vec<&str> = row.types.iter().map(String::as_str).collect();
+        let types = if types.len() > 12 { format!("{} types", types.len()) } else { types.join(" ") };
+        let sets: Vec<&str> = row.sets.iter().copied().collect();
+        let n_case = match (row.n_case, row.n_run) {
+            (0, _) => "by hand".into(),
+            (all, run) if all == run => all.to_string(),
+            (all, run) => format!("{run} of {all}"),
+        };
+        let _ = writeln!(
+            out,
+            "| {name} | {} | {} | {types} | {} | {n_case} | {web} | {vulkan} |",
+            row.kernels.join(", "),
+            sets.join(" "),
+            row.fused.join("; "),
+        );
+    }
+    let all: usize = rows.values().map(|r| r.n_case).sum();
+    let _ = writeln!(out, "\n{} operations, {all} cases in grids.", rows.len());
+    Ok(out)
+}
+
+/// The feature sets that kernels of an operation are rendered for; those without reductions are the same in all.
+fn sets(op: &Op) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    for variant in (op.variants)() {
+        for (name, value) in variant {
+            if let ("set", Value::Word(w)) = (name, value) {
+                out.push(w);
+            }
+        }
+    }
+    match (out.is_empty(), op.name.ends_with("_coop")) {
+        (_, true) => vec!["coop"],
+        (true, false) => vec!["base"],
+        (false, false) => out,
+    }
+}
+
+/// What the head of a template says in lines `fused NAME: ...` of one of ggml's operations.
+fn fused(op: &Op, name: &str) -> Option<String> {
+    let head = op.template.split("#}").next()?;
+    let lines = head.lines().filter_map(|l| l.trim_start().strip_prefix("fused ")?.split_once(':'));
+    lines.into_iter().find(|(of, _)| of.trim() == name).map(|(_, what)| what.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_what_the_table_gives() {
+        document(true).expect("a page that is not stale");
+    }
+
+    #[test]
+    fn grids_and_rows_agree_on_names() {
+        let text = page().expect("a page");
+        for line in ["| CPY | cpy |", "| SWIGLU | glu, glu_nd |", "| ROPE | rope_kv |"] {
+            assert!(text.contains(line), "no {line}");
+        }
+    }
+}
