@@ -22,17 +22,13 @@ pub(crate) type Plan = (Vec<(&'static str, f64)>, u32, String);
 
 impl State {
     /// How to run it.
-    pub(crate) fn plan(
-        &self,
-        op: &'static str,
-        caps: &Caps,
-    ) -> Result<Plan, DispatchError> {
+    pub(crate) fn plan(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
         // Half of what a thread can keep: more threads hide the latency of loads.
         let teams = Teams::new(caps, self.s.div_ceil(KEEP / 2), 64);
         let wide = Teams::new(caps, self.s.div_ceil(KEEP), 256);
         let teams = if teams.team * KEEP >= self.s { teams } else { wide };
-        if teams.team * KEEP < self.s {
-            let expected = format!("at most {}", teams.team * KEEP);
+        if self.s == 0 || teams.team * KEEP < self.s {
+            let expected = format!("from 1 to {} values", teams.team * KEEP);
             return Err(DispatchError::Shape {
                 op,
                 what: "a row of the state",

@@ -167,7 +167,7 @@ impl RopeNd {
         if held * 4 > caps.max_workgroup_bytes {
             return shape("channels", format!("at most {}", caps.max_workgroup_bytes / 4), ne0);
         }
-        let rows = ne1 * ne2 * ne3;
+        let rows = if ne0 == 0 { 0 } else { ne1 * ne2 * ne3 };
         let sections = ["SECT0", "SECT1", "SECT2", "SECT3"].into_iter().zip(self.sections);
         let mut constants = vec![
             ("T", team.into()),

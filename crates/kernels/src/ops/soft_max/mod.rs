@@ -77,7 +77,8 @@ impl SoftMax {
     }
 
     fn rows(&self) -> u32 {
-        self.y.ne[1] * self.y.ne[2] * self.y.ne[3]
+        // Rows without values are none.
+        self.y.n_elem().checked_div(self.y.ne[0]).unwrap_or(0)
     }
 
     /// Bytes of the buffer `parts`; 0 if it needs none.
