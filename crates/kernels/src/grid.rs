@@ -178,19 +178,16 @@ impl Params {
                 .map(|n| n.max(1))
                 .product()
         };
-        // What states and heads hold inside is not counted: it is the same in all cases of an operation, about.
-        let plain = [
-            ["n", "m", "be1", "be2", "n_embd", "n_token"],
-            ["head_dim", "n_head", "n_seq_tokens", "n_seqs", "head_count", "head_size"],
-            ["nh", "kv", "nb", "ns", "", ""],
-        ];
+        let plain =
+            "n m be1 be2 n_embd n_token head_dim n_head n_seq_tokens n_seqs head_count head_size nh kv nb ns";
+        let plain: Vec<&str> = plain.split(' ').collect();
         let (mut lists, mut numbers) = (1, 1);
         for (key, value) in self.pairs() {
             match value {
                 // How often the sizes repeat.
                 Some(v) if key == "nr" => numbers *= product(v),
                 Some(v) if v.starts_with('[') => lists = lists.max(product(v)),
-                Some(v) if plain.concat().contains(&key) => numbers *= product(v),
+                Some(v) if plain.contains(&key) => numbers *= product(v),
                 _ => {}
             }
         }

@@ -25,7 +25,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (q, k, w) = (random(call.q, 1), random(call.k, 2), random(call.w, 3));
     let mask = Data::of(call.mask, &mask, 0);
     let values = reference::lightning_indexer(&q, &k, &w, &mask, &call.y);
-    let buffers = vec![q.input("q"), k.input("k"), w.input("w"), mask.input("mask")];
+    let buffers = vec![q.input("q"), k.input("keys"), w.input("w"), mask.input("mask")];
     Ok(value_case(
         p.to_string(),
         move |caps| call.dispatch(caps),

@@ -23,7 +23,7 @@ pub const OP: Op = Op {
 };
 
 const Q: Names = names!("q");
-const K: Names = names!("k");
+const KEYS: Names = names!("keys");
 const W: Names = names!("w");
 const MASK: Names = names!("mask");
 
@@ -64,7 +64,7 @@ impl LightningIndexer {
         Call {
             op,
             variant: &[Value::Word(self.k.ty.name())],
-            sources: &[(Q, &self.q), (K, &self.k), (W, &self.w), (MASK, &self.mask)],
+            sources: &[(Q, &self.q), (KEYS, &self.k), (W, &self.w), (MASK, &self.mask)],
             y: &self.y,
             constants: vec![],
         }

@@ -44,7 +44,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let mode = p.row(Mode::from_ggml(p.num("mode")?), "one of ggml's modes")?;
     let a = match p.num("v")? {
         0 => Tensor::new(ty, ne),
-        1 => Tensor::new(ty, [ne[0] * 2, ne[1] * 4, ne[2] * 3, ne[3]]).slice([0; 4], ne),
+        1 => Tensor::new(ty, [ne[0] * 2, ne[1] * 4, ne[2] + 1, ne[3]]).slice([0; 4], ne),
         // Heads of a product that computes queries, keys and values at once.
         _ => Tensor::new(ty, [ne[0], ne[1] * 3, ne[2], ne[3]]).slice([0, ne[1], 0, 0], ne),
     };
