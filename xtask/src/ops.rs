@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn grids_and_rows_agree_on_names() {
         let text = page().expect("a page");
-        for line in ["| CPY | cpy |", "| SWIGLU | glu, glu_nd |", "| ROPE | rope_kv |"] {
+        for line in ["| CPY | cpy |", "| SWIGLU | glu, glu_nd |", "| ROPE | rope, rope_kv |"] {
             assert!(text.contains(line), "no {line}");
         }
     }

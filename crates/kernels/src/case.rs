@@ -1,7 +1,7 @@
 //! Test cases as data: inputs, expected outputs and the limit of error.
 
 use crate::caps::Caps;
-use crate::dispatch::{Dispatch, DispatchError};
+use crate::dispatch::{DispatchError, Step};
 use crate::kv::KvLayout;
 use crate::tensor::Tensor;
 
@@ -70,6 +70,11 @@ impl CaseBuffer {
         CaseBuffer { binding, bytes: bytemuck::cast_slice(before).to_vec(), expect: Some(expect) }
     }
 
+    /// A buffer for what one step leaves for the next. It begins as anything but zeros.
+    pub fn scratch(binding: &'static str, n_byte: u64) -> Self {
+        CaseBuffer { binding, bytes: vec![0xCD; n_byte as usize], expect: None }
+    }
+
     /// A buffer of f16 that starts as these values and must end as `values`.
     pub fn half_output(binding: &'static str, before: &[f32], values: Vec<f32>, max_nmse: f64) -> Self {
         let before: Vec<u16> = before.iter().map(|v| half::f16::from_f32(*v).to_bits()).collect();
@@ -77,15 +82,15 @@ impl CaseBuffer {
     }
 }
 
-/// Chooses the kernel of a case for a device.
-pub type CaseDispatch = Box<dyn Fn(&Caps) -> Result<Dispatch, DispatchError> + Send + Sync>;
+/// Chooses the kernels of a case for a device; mostly it is one.
+pub type CaseSteps = Box<dyn Fn(&Caps) -> Result<Vec<Step>, DispatchError> + Send + Sync>;
 
 /// One call of an operation with known inputs and outputs.
 pub struct Case {
     /// Shape and variant, for people and for benchmark ids.
     pub label: String,
-    /// The kernel on a given device.
-    pub dispatch: CaseDispatch,
+    /// What runs on a given device, in order. Steps find their buffers by name, scratch among them.
+    pub steps: CaseSteps,
     /// All buffers.
     pub buffers: Vec<CaseBuffer>,
     /// Bytes that the call must move at least.
@@ -96,13 +101,14 @@ pub struct Case {
 
 impl Case {
     /// A case; traffic is the size of its buffers until [`Self::work`] says otherwise.
-    pub fn new(
+    pub fn new<S: Into<Vec<Step>>>(
         label: impl Into<String>,
-        dispatch: impl Fn(&Caps) -> Result<Dispatch, DispatchError> + Send + Sync + 'static,
+        steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
         buffers: Vec<CaseBuffer>,
     ) -> Self {
         let n_byte = buffers.iter().map(|b| b.bytes.len() as u64).sum();
-        Case { label: label.into(), dispatch: Box::new(dispatch), buffers, n_byte, n_flop: 0 }
+        let steps = move |caps: &Caps| steps(caps).map(S::into);
+        Case { label: label.into(), steps: Box::new(steps), buffers, n_byte, n_flop: 0 }
     }
 
     /// Says how many floating-point operations the call does.

@@ -4,7 +4,7 @@ use ggml_format::GgmlType;
 
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, Rng};
-use crate::dispatch::{Dispatch, DispatchError};
+use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::tensor::Tensor;
 
 /// A tensor and the bytes of its buffer, as a GGUF file has them.
@@ -63,6 +63,11 @@ impl Data {
             }
         }
         Data::new(tensor, bytes)
+    }
+
+    /// Values of the whole buffer.
+    pub fn values(&self) -> &[f64] {
+        &self.values
     }
 
     /// The value at these coordinates.
@@ -135,9 +140,9 @@ pub(crate) fn before(t: &Tensor) -> Vec<u8> {
 }
 
 /// A case whose result is numbers: `values` in ggml's order, compared after rounding to the type of y.
-pub(crate) fn value_case(
+pub(crate) fn value_case<S: Into<Vec<Step>>>(
     label: String,
-    dispatch: impl Fn(&Caps) -> Result<Dispatch, DispatchError> + Send + Sync + 'static,
+    steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
     mut buffers: Vec<CaseBuffer>,
     y: Output,
     values: &[f64],
@@ -150,7 +155,7 @@ pub(crate) fn value_case(
     let values = round(tensor.ty, values);
     let expect = Expected::Tensor { tensor, values, max_nmse };
     buffers.push(CaseBuffer { binding: "y", bytes: to_device(&tensor, &bytes), expect: Some(expect) });
-    Case::new(label, dispatch, buffers)
+    Case::new(label, steps, buffers)
 }
 
 /// What y holds beforehand.

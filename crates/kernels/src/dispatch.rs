@@ -15,6 +15,39 @@ pub struct Dispatch {
     pub why: String,
 }
 
+/// A dispatch of a call that takes several, one after the other.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What to run.
+    pub dispatch: Dispatch,
+    /// Bindings of its kernel whose buffer has another name in the call: (binding, buffer).
+    pub renamed: Vec<(&'static str, &'static str)>,
+}
+
+impl Step {
+    /// A step that binds some buffers by other names.
+    pub(crate) fn renamed(dispatch: Dispatch, renamed: &[(&'static str, &'static str)]) -> Self {
+        Step { dispatch, renamed: renamed.to_vec() }
+    }
+
+    /// The buffer that a binding takes.
+    pub fn buffer(&self, binding: &'static str) -> &'static str {
+        self.renamed.iter().find(|(b, _)| *b == binding).map_or(binding, |(_, buffer)| buffer)
+    }
+}
+
+impl From<Dispatch> for Step {
+    fn from(dispatch: Dispatch) -> Self {
+        Step { dispatch, renamed: Vec::new() }
+    }
+}
+
+impl From<Dispatch> for Vec<Step> {
+    fn from(dispatch: Dispatch) -> Self {
+        vec![dispatch.into()]
+    }
+}
+
 /// Why no kernel fits a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]

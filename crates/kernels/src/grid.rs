@@ -178,7 +178,9 @@ impl Params {
                 .map(|n| n.max(1))
                 .product()
         };
-        let plain = ["n", "m", "be1", "be2", "n_embd", "n_token"];
+        let plain =
+            "n m be1 be2 n_embd n_token head_dim n_head n_seq_tokens n_seqs head_count head_size nh kv nb ns";
+        let plain: Vec<&str> = plain.split(' ').collect();
         let (mut lists, mut numbers) = (1, 1);
         for (key, value) in self.pairs() {
             match value {

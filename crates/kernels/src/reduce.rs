@@ -30,4 +30,16 @@ impl Teams {
         }
         c
     }
+
+    /// Workgroups for `n` rows, a team each.
+    pub(crate) fn groups(&self, n: u32) -> u32 {
+        n.div_ceil(self.wg / self.team)
+    }
+
+    /// [`Self::constants`] and `ROWS`.
+    pub(crate) fn rows(&self, caps: &Caps, n: u32) -> Vec<(&'static str, f64)> {
+        let mut c = self.constants(caps);
+        c.push(("ROWS", n.into()));
+        c
+    }
 }

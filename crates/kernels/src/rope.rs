@@ -57,23 +57,25 @@ impl Rope {
 
     /// Radians a position of every pair.
     pub fn frequencies(&self) -> Vec<f64> {
+        (0..self.n_rot / 2).map(|i| self.frequency(i, i)).collect()
+    }
+
+    /// Radians a position of pair `i`, where the base is raised to `-2 power / n_rot`: the power is `i` itself but where
+    /// frequencies begin anew within a head, as they do for pictures.
+    pub fn frequency(&self, i: u32, power: u32) -> f64 {
         let n = f64::from(self.n_rot);
+        let factor = self.factors.as_ref().map_or(1.0, |f| f64::from(f[i as usize]));
+        let free = self.base.powf(-2.0 * f64::from(power) / n) / factor;
+        let inter = free * self.freq_scale;
+        if self.ext_factor == 0.0 {
+            return inter;
+        }
         let corr =
             |beta: f64| n * (f64::from(self.n_ctx_orig) / (2.0 * PI * beta)).ln() / (2.0 * self.base.ln());
         let (low, high) = (corr(self.beta_fast).floor().max(0.0), corr(self.beta_slow).ceil().min(n - 1.0));
-        (0..self.n_rot / 2)
-            .map(|i| {
-                let factor = self.factors.as_ref().map_or(1.0, |f| f64::from(f[i as usize]));
-                let free = self.base.powf(-2.0 * f64::from(i) / n) / factor;
-                let inter = free * self.freq_scale;
-                if self.ext_factor == 0.0 {
-                    return inter;
-                }
-                let ramp = 1.0 - ((f64::from(i) - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
-                let mix = ramp * self.ext_factor;
-                inter * (1.0 - mix) + free * mix
-            })
-            .collect()
+        let ramp = 1.0 - ((f64::from(i) - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+        let mix = ramp * self.ext_factor;
+        inter * (1.0 - mix) + free * mix
     }
 
     /// Words (`f32`) of [`Self::tables`] for a context of `n_ctx` tokens.
@@ -84,17 +86,7 @@ impl Rope {
     /// The tables of `shared/rope.wgsl.jinja`: (cos, sin) of 256 single positions, then of every 256th position times
     /// the magnitude; the kernels multiply the two as complex numbers.
     pub fn tables(&self, n_ctx: u32) -> Vec<f32> {
-        let freq = self.frequencies();
-        let mut out = Vec::with_capacity(self.table_len(n_ctx));
-        let mut row = |pos: f64, m: f64| {
-            for f in &freq {
-                let a = (pos * f).rem_euclid(2.0 * PI);
-                out.extend([(m * a.cos()) as f32, (m * a.sin()) as f32]);
-            }
-        };
-        (0..256).for_each(|p| row(f64::from(p), 1.0));
-        (0..=n_ctx / 256).for_each(|p| row(f64::from(p) * 256.0, self.magnitude));
-        out
+        tables(&self.frequencies(), self.magnitude, n_ctx)
     }
 
     /// Rotates the heads of one row in place: the formula itself, in f64.
@@ -117,6 +109,21 @@ impl Rope {
             }
         }
     }
+}
+
+/// (cos, sin) of 256 single positions for these frequencies, then of every 256th position up to `n_ctx` times the
+/// magnitude.
+pub fn tables(freq: &[f64], magnitude: f64, n_ctx: u32) -> Vec<f32> {
+    let mut out = Vec::with_capacity((257 + n_ctx as usize / 256) * 2 * freq.len());
+    let mut row = |pos: f64, m: f64| {
+        for f in freq {
+            let a = (pos * f).rem_euclid(2.0 * PI);
+            out.extend([(m * a.cos()) as f32, (m * a.sin()) as f32]);
+        }
+    };
+    (0..256).for_each(|p| row(f64::from(p), 1.0));
+    (0..=n_ctx / 256).for_each(|p| row(f64::from(p) * 256.0, magnitude));
+    out
 }
 
 #[cfg(test)]

@@ -247,17 +247,18 @@ impl Tensor {
 
 /// The names of an operand's constants.
 pub(crate) struct Names {
-    ne: [&'static str; 4],
-    stride: [&'static str; 4],
-    div: [&'static str; 4],
-    modulus: [&'static str; 4],
-    offset: &'static str,
-    planes: [&'static str; 4],
+    pub(crate) ne: [&'static str; 4],
+    pub(crate) stride: [&'static str; 4],
+    pub(crate) div: [&'static str; 4],
+    pub(crate) modulus: [&'static str; 4],
+    pub(crate) offset: &'static str,
+    pub(crate) planes: [&'static str; 4],
 }
 
+/// The names of operand `p`.
 macro_rules! names {
     ($p:literal) => {
-        Names {
+        $crate::tensor::Names {
             ne: [concat!($p, "_ne0"), concat!($p, "_ne1"), concat!($p, "_ne2"), concat!($p, "_ne3")],
             stride: [concat!($p, "_s0"), concat!($p, "_s1"), concat!($p, "_s2"), concat!($p, "_s3")],
             div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
@@ -267,6 +268,8 @@ macro_rules! names {
         }
     };
 }
+
+pub(crate) use names;
 
 /// First source.
 pub(crate) const A: Names = names!("a");
@@ -346,6 +349,15 @@ impl Call<'_> {
             t.check(self.op, "a source")?;
         }
         self.finish(&sources, &y, n, caps)
+    }
+
+    /// `n` workgroups, whatever they do.
+    pub(crate) fn groups(self, n: u32, why: String, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let mut d = self.threads(0, caps)?;
+        let [gx, gy] = fold(n, caps.max_groups);
+        d.grid = [gx, gy, 1];
+        d.why = why;
+        Ok(d)
     }
 
     /// `n` threads, whatever they do.

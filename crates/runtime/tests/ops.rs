@@ -134,10 +134,13 @@ fn check(
     seen: &mut Seen,
     worst: &mut f64,
 ) {
-    if let Ok(d) = (case.dispatch)(gpu.caps()) {
+    if let Ok(steps) = (case.steps)(gpu.caps()) {
         let mut h = DefaultHasher::new();
-        (d.kernel.name, &case.label, d.grid).hash(&mut h);
-        d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
+        case.label.hash(&mut h);
+        for d in steps.iter().map(|s| &s.dispatch) {
+            (d.kernel.name, d.grid).hash(&mut h);
+            d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
+        }
         case.buffers.iter().for_each(|b| b.bytes.hash(&mut h));
         if !done.insert(h.finish()) {
             return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaski_kernels::{Case, Dispatch, Expected, Kernel};
+use chaski_kernels::{Case, Expected, Kernel, Step};
 
 use super::device::Gpu;
 use super::pipeline::Compiled;
@@ -37,9 +37,7 @@ pub async fn run_case(gpu: &Gpu, case: &Case) -> Result<CaseReport, RuntimeError
 pub struct ReadyCase<'a> {
     gpu: &'a Gpu,
     case: &'a Case,
-    dispatch: Dispatch,
-    compiled: Arc<Compiled>,
-    group: wgpu::BindGroup,
+    steps: Vec<(Step, Arc<Compiled>, wgpu::BindGroup)>,
     buffers: Vec<wgpu::Buffer>,
     timer: Timer,
 }
@@ -48,13 +46,11 @@ pub struct ReadyCase<'a> {
 const PASS: u64 = 256;
 
 impl<'a> ReadyCase<'a> {
-    /// Compiles the kernel and fills the buffers.
+    /// Compiles the kernels and fills the buffers.
     ///
     /// # Errors
     /// [`RuntimeError`] if there is no kernel or the device fails.
     pub async fn new(gpu: &'a Gpu, case: &'a Case) -> Result<Self, RuntimeError> {
-        let dispatch = (case.dispatch)(gpu.caps())?;
-        let compiled = gpu.compile(&dispatch)?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let mut buffers = Vec::new();
         for b in &case.buffers {
@@ -65,15 +61,32 @@ impl<'a> ReadyCase<'a> {
             gpu.queue.write_buffer(&buffer, 0, &bytes);
             buffers.push(buffer);
         }
-        let bound: Vec<(&str, wgpu::BindingResource<'_>)> =
-            case.buffers.iter().zip(&buffers).map(|(c, b)| (c.binding, b.as_entire_binding())).collect();
-        let group = gpu.bind_group(dispatch.kernel.name, &compiled.layout, dispatch.kernel, &bound);
-        Ok(ReadyCase { gpu, case, dispatch, compiled, group, buffers, timer: Timer::new(gpu).await? })
+        let mut steps = Vec::new();
+        let mut unused: Vec<&str> = case.buffers.iter().map(|b| b.binding).collect();
+        for step in (case.steps)(gpu.caps())? {
+            let kernel = step.dispatch.kernel;
+            let compiled = gpu.compile(&step.dispatch)?;
+            let mut bound = Vec::new();
+            for b in &kernel.bindings {
+                let name = step.buffer(b.name);
+                unused.retain(|n| *n != name);
+                if let Some(i) = case.buffers.iter().position(|b| b.binding == name) {
+                    bound.push((b.name, buffers[i].as_entire_binding()));
+                }
+            }
+            let group = gpu.bind_group(kernel.name, &compiled.layout, kernel, &bound);
+            steps.push((step, compiled, group));
+        }
+        assert!(unused.is_empty(), "{}: nothing binds {unused:?}", case.label);
+        Ok(ReadyCase { gpu, case, steps, buffers, timer: Timer::new(gpu).await? })
     }
 
-    /// The kernel that runs.
+    /// The kernel that runs last, which writes the result.
+    ///
+    /// # Panics
+    /// If the case has no steps.
     pub fn kernel(&self) -> &'static Kernel {
-        self.dispatch.kernel
+        self.steps.last().expect("a case with at least one step").0.dispatch.kernel
     }
 
     /// Runs it `n` times, one after the other, and says how long the device took. What it writes in place is not
@@ -94,10 +107,12 @@ impl<'a> ReadyCase<'a> {
     }
 
     fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
-        let [x, y, z] = self.dispatch.grid;
-        pass.set_pipeline(&self.compiled.pipeline);
-        pass.set_bind_group(0, &self.group, &[]);
-        pass.dispatch_workgroups(x, y, z);
+        for (step, compiled, group) in &self.steps {
+            let [x, y, z] = step.dispatch.grid;
+            pass.set_pipeline(&compiled.pipeline);
+            pass.set_bind_group(0, group, &[]);
+            pass.dispatch_workgroups(x, y, z);
+        }
     }
 
     /// Runs it once and compares.

@@ -1,8 +1,37 @@
 //! Cases of `argmax`.
 
-use super::{Argmax, CHUNK};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use ggml_format::GgmlType;
+
+use super::{Argmax, ArgmaxRows, CHUNK};
+use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
+use crate::grid::{GridError, Params};
 use crate::step;
+use crate::tensor::Tensor;
+
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let a = Tensor::new(p.ty("type")?, p.list("ne")?);
+    Ok(rows(p.to_string(), a, Tensor::new(GgmlType::I32, [a.ne[1], a.ne[2], a.ne[3], 1])))
+}
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let ne = random_ne(rng);
+    let a = random_tensor(rng, GgmlType::F32, ne);
+    let y = random_tensor(rng, GgmlType::I32, [ne[1], ne[2], ne[3], 1]);
+    rows(format!("random {a:?} {y:?}"), a, y)
+}
+
+fn rows(label: String, a: Tensor, y: Tensor) -> Case {
+    // Whole numbers, so that some are equal, of both signs.
+    let mut values: Vec<f32> =
+        random_values(5, a.n_alloc as usize).iter().map(|v| (v * 50.0).round()).collect();
+    values.iter_mut().step_by(9).for_each(|v| *v = f32::NEG_INFINITY);
+    let data = Data::of(a, &values, 0);
+    let values: Vec<f32> = each(&a).map(|c| data.at(c) as f32).collect();
+    let best: Vec<f64> = values.chunks(a.ne[0] as usize).map(|row| best(row).0 as f64).collect();
+    let call = ArgmaxRows { a, y };
+    value_case(label, move |caps| call.dispatch(caps), vec![data.input("a")], Output::New(y), &best, 0.0)
+}
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

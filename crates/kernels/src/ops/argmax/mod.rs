@@ -1,20 +1,55 @@
-//! `argmax`: greedy choice of the next token, in two dispatches.
+//! `argmax`: greedy choice of the next token, in two dispatches, and the largest value of every row of a tensor.
 
 mod cases;
 
+use ggml_format::GgmlType;
+
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
 use crate::op::{Op, Value, dispatch};
+use crate::tensor::{A, Call, Tensor};
 
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "argmax",
     template: include_str!("argmax.wgsl.jinja"),
-    variants: || ["chunk", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
+    variants: || ["chunk", "final", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::cases,
     ggml: &["ARGMAX"],
-    grid: None,
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
+
+/// The largest value of every row, the first of equals.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgmaxRows {
+    /// What it reads, f32.
+    pub a: Tensor,
+    /// What it writes, i32: the sizes of a without the first.
+    pub y: Tensor,
+}
+
+impl ArgmaxRows {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] for other types.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let [_, ne1, ne2, ne3] = self.a.ne;
+        self.a.check_type(OP.name, "a", GgmlType::F32)?;
+        self.y.check_type(OP.name, "y", GgmlType::I32)?;
+        self.y.check_ne(OP.name, "y", [ne1, ne2, ne3, 1])?;
+        let rows = self.y.n_elem();
+        Call {
+            op: OP.name,
+            variant: &[Value::Word("row")],
+            sources: &[(A, &self.a)],
+            y: &self.y,
+            constants: vec![("ROWS", rows.into())],
+        }
+        .groups(rows, "256 threads a row".into(), caps)
+    }
+}
 
 /// A call: first [`Argmax::chunk`], then [`Argmax::join`].
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,35 @@
-//! y = exp(scale x - max) / sum, sums in f64.
+//! y = exp(v - max) / sum, in f64.
 
-/// Softmax of one row.
-pub fn soft_max(x: &[f32], scale: f32) -> Vec<f32> {
-    let x: Vec<f64> = x.iter().map(|v| f64::from(*v) * f64::from(scale)).collect();
-    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let e: Vec<f64> = x.iter().map(|v| (v - max).exp()).collect();
-    let sum: f64 = e.iter().sum();
-    e.iter().map(|v| (v / sum) as f32).collect()
+/// Slope of a head's mask: `2^(-8 (h + 1) / n)` for `max_bias` 8 and `n` heads, a power of two; the heads beyond the
+/// last power of two take the odd steps of twice as many heads.
+pub fn slope(max_bias: f64, n_head: u32, head: u32) -> f64 {
+    if max_bias <= 0.0 {
+        return 1.0;
+    }
+    let n = 1 << n_head.ilog2();
+    let (h, n) = if head < n { (head + 1, n) } else { (2 * (head - n) + 1, 2 * n) };
+    (-max_bias * f64::from(h) / f64::from(n)).exp2()
+}
+
+/// Softmax of one row and a sink, which takes a share of the sum; zeros if all is masked.
+pub fn soft_max(v: &[f64], sink: Option<f64>) -> Vec<f64> {
+    let max = v.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY {
+        return vec![0.0; v.len()];
+    }
+    let e: Vec<f64> = v.iter().map(|v| (v - max).exp()).collect();
+    let sum = e.iter().sum::<f64>() + sink.map_or(0.0, |s| (s - max).exp());
+    e.iter().map(|v| v / sum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_by_hand() {
+        let all = |n| (0..n).map(|h| slope(8.0, n, h)).collect::<Vec<_>>();
+        assert_eq!(all(4), [0.25, 0.0625, 0.015625, 0.00390625]);
+        assert_eq!(all(3), [0.0625, 0.00390625, 0.25]);
+    }
 }

@@ -1,0 +1,72 @@
+//! `cumsum`: running sums along rows of any length.
+
+mod cases;
+pub mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError, Step};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "cumsum",
+    template: include_str!("cumsum.wgsl.jinja"),
+    variants: || ["sum", "scan", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
+    cases: Vec::new,
+    ggml: &["CUMSUM"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Cumsum {
+    /// What it reads, f32.
+    pub a: Tensor,
+    /// What it writes, f32.
+    pub y: Tensor,
+}
+
+/// Values of a chunk.
+const CHUNK: u32 = 2048;
+
+impl Cumsum {
+    /// Bytes of the buffer `parts`; 0 if it needs none.
+    pub fn scratch_bytes(&self) -> u64 {
+        let n = u64::from(self.a.ne[0].div_ceil(CHUNK));
+        if n > 1 { n * u64::from(self.rows()) * 4 } else { 0 }
+    }
+
+    fn rows(&self) -> u32 {
+        self.a.ne[1] * self.a.ne[2] * self.a.ne[3]
+    }
+
+    /// The kernels, in order.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes differ or values overlap, [`DispatchError::Type`] if they are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
+        self.a.check_type(OP.name, "a", GgmlType::F32)?;
+        self.y.check_type(OP.name, "y", GgmlType::F32)?;
+        self.a.check_ne(OP.name, "a", self.y.ne)?;
+        if self.scratch_bytes() == 0 {
+            return Ok(self.part("row", caps)?.into());
+        }
+        Ok(vec![self.part("sum", caps)?.into(), self.part("scan", caps)?.into()])
+    }
+
+    fn part(&self, part: &'static str, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let n_chunk = self.a.ne[0].div_ceil(CHUNK);
+        Call {
+            op: OP.name,
+            variant: &[Value::Word(part)],
+            sources: &[(A, &self.a)],
+            y: &self.y,
+            constants: vec![("N_CHUNK", n_chunk.into()), ("ROWS", self.rows().into())],
+        }
+        .groups(n_chunk * self.rows(), format!("{CHUNK} values a workgroup"), caps)
+    }
+}

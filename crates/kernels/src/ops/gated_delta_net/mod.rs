@@ -1,0 +1,108 @@
+//! `gated_delta_net`: linear attention by the gated delta rule, with one decay a head or one for each channel (KDA).
+
+mod cases;
+mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::state::State;
+use crate::tensor::{Call, Names, Tensor, names};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "gated_delta_net",
+    template: include_str!("gated_delta_net.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for set in ["base", "sg"] {
+            for gate in ["head", "value"] {
+                out.push(vec![("set", Value::Word(set)), ("gate", Value::Word(gate))]);
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["GATED_DELTA_NET"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+const Q: Names = names!("q");
+const K: Names = names!("k");
+const V: Names = names!("v");
+const G: Names = names!("g");
+const BETA: Names = names!("beta");
+const S: Names = names!("s");
+
+/// A call; all tensors are f32. Sizes are those of a head, heads, tokens, sequences.
+#[derive(Clone, Copy, Debug)]
+pub struct GatedDeltaNet {
+    /// Queries; may have fewer heads than v, of which each serves every so many.
+    pub q: Tensor,
+    /// Keys, as q.
+    pub k: Tensor,
+    /// Values.
+    pub v: Tensor,
+    /// Logarithms of the decay, at most 0: one for each head, or for each channel of k.
+    pub g: Tensor,
+    /// How much of the difference is learnt: one for each head.
+    pub beta: Tensor,
+    /// States: channels of k, channels of v, heads, sequences.
+    pub s: Tensor,
+    /// Copies of the states that are left, after the last so many tokens.
+    pub n_snap: u32,
+    /// The sizes of v, then `n_snap` times those of s (the newest first), in one row without gaps.
+    pub y: Tensor,
+}
+
+impl GatedDeltaNet {
+    fn state(&self) -> State {
+        let [s, heads, n_tok, n_seq] = self.v.ne;
+        State { s, rows: s, heads, n_tok, n_seq, n_snap: self.n_snap }
+    }
+
+    /// Values of y.
+    pub fn n_out(&self) -> u32 {
+        self.v.n_elem() + self.state().n_state()
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let op = OP.name;
+        let State { s, heads, n_tok, n_seq, n_snap, .. } = self.state();
+        let sources =
+            [(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.g), (BETA, &self.beta), (S, &self.s)];
+        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
+            t.check_type(op, "an operand", GgmlType::F32)?;
+        }
+        for (what, t) in [("q", &self.q), ("k", &self.k)] {
+            t.check_ne(op, what, [s, t.ne[1], n_tok, n_seq])?;
+            t.check_repeats(op, what, self.v.ne)?;
+        }
+        let gates = if self.g.ne[0] == 1 { 1 } else { s };
+        self.g.check_ne(op, "g", [gates, heads, n_tok, n_seq])?;
+        self.beta.check_ne(op, "beta", [1, heads, n_tok, n_seq])?;
+        self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
+        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        if n_snap > n_tok {
+            let expected = format!("at most {n_tok} tokens");
+            return Err(DispatchError::Shape { op, what: "n_snap", expected, found: n_snap.into() });
+        }
+        let (constants, groups, why) = self.state().plan(op, caps)?;
+        let gate = if gates == 1 { "head" } else { "value" };
+        Call {
+            op,
+            variant: &[Value::Word(caps.set().word()), Value::Word(gate)],
+            sources: &sources,
+            y: &self.y,
+            constants,
+        }
+        .groups(groups, why, caps)
+    }
+}

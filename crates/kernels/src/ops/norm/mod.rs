@@ -1,0 +1,158 @@
+//! `norm`: layer, RMS, L2 and group norms of tensors with strides, with the product and the sum that mostly follow.
+//!
+//! Rows of a model's activations that lie one after the other have a kernel of their own, `rms_norm`.
+
+mod cases;
+pub mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::reduce::Teams;
+use crate::tensor::{A, B, C, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "norm",
+    template: include_str!("norm.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for set in ["base", "sg"] {
+            for kind in Kind::ALL {
+                for fuse in ["none", "mul", "mul_add"] {
+                    for place in ["new", "in"] {
+                        out.push(vec![
+                            ("set", Value::Word(set)),
+                            ("kind", Value::Word(kind.word())),
+                            ("fuse", Value::Word(fuse)),
+                            ("place", Value::Word(place)),
+                        ]);
+                    }
+                }
+            }
+        }
+        out
+    },
+    cases: cases::cases,
+    ggml: &["NORM", "RMS_NORM", "L2_NORM", "GROUP_NORM"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// What rows are scaled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Mean 0, variance 1.
+    Norm,
+    /// Mean square 1.
+    Rms,
+    /// Sum of squares 1.
+    L2,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Norm, Kind::Rms, Kind::L2];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Kind::Norm => "norm",
+            Kind::Rms => "rms",
+            Kind::L2 => "l2",
+        }
+    }
+}
+
+/// A call; all tensors are f32.
+#[derive(Clone, Copy, Debug)]
+pub struct Norm {
+    /// What rows are scaled to.
+    pub kind: Kind,
+    /// Added to the mean square; the least length for [`Kind::L2`].
+    pub eps: f32,
+    /// Rows are groups of channels (axis 2), so many of them, rather than the first axis.
+    pub groups: Option<u32>,
+    /// Multiplies what came of it, repeated to its sizes.
+    pub mul: Option<Tensor>,
+    /// Added to that, repeated to its sizes; only after `mul`.
+    pub add: Option<Tensor>,
+    /// What it reads; `None` to work on y in place.
+    pub a: Option<Tensor>,
+    /// What it writes.
+    pub y: Tensor,
+}
+
+/// Values of a row, values that some rows share, and how many rows those are.
+struct Rows {
+    len: u32,
+    outer: u32,
+    per: u32,
+}
+
+impl Norm {
+    fn rows(&self) -> Rows {
+        let [ne0, ne1, ne2, _] = self.y.ne;
+        match self.groups {
+            None => Rows { len: ne0, outer: ne0, per: 1 },
+            Some(n) => {
+                // The last group has what is left, and a group may have nothing.
+                let channels = ne2.div_ceil(n.max(1));
+                let per = ne2.div_ceil(channels.max(1));
+                Rows { len: ne0 * ne1 * channels, outer: ne0 * ne1 * ne2, per }
+            }
+        }
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let mut sources = Vec::new();
+        if let Some(a) = &self.a {
+            a.check_ne(OP.name, "a", self.y.ne)?;
+            sources.push((A, a));
+        }
+        for (name, what, t) in [(B, "b", &self.mul), (C, "c", &self.add)] {
+            if let Some(t) = t {
+                t.check_repeats(OP.name, what, self.y.ne)?;
+                sources.push((name, t));
+            }
+        }
+        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
+            t.check_type(OP.name, "an operand", GgmlType::F32)?;
+        }
+        let fuse = match (&self.mul, &self.add) {
+            (None, None) => "none",
+            (Some(_), None) => "mul",
+            (Some(_), Some(_)) => "mul_add",
+            (None, Some(_)) => {
+                return Err(DispatchError::Lacks { op: OP.name, what: "a product before the sum" });
+            }
+        };
+        let Rows { len, outer, per } = self.rows();
+        let n = if self.y.n_elem() == 0 { 0 } else { self.y.n_elem() / outer * per };
+        let teams = Teams::new(caps, (len / 4).clamp(1, 256), 256);
+        let mut constants = teams.rows(caps, n);
+        constants.extend([
+            ("LEN", len.into()),
+            ("OUTER", outer.into()),
+            ("PER", per.into()),
+            ("EPS", self.eps.into()),
+        ]);
+        Call {
+            op: OP.name,
+            variant: &[
+                Value::Word(caps.set().word()),
+                Value::Word(self.kind.word()),
+                Value::Word(fuse),
+                Value::Word(if self.a.is_some() { "new" } else { "in" }),
+            ],
+            sources: &sources,
+            y: &self.y,
+            constants,
+        }
+        .groups(teams.groups(n), format!("{} threads a row", teams.team), caps)
+    }
+}

@@ -1,0 +1,194 @@
+//! `rope`: rotary position embedding of tensors with strides, in all of ggml's modes.
+//!
+//! What models do at every layer, rotation and the write to the cache at once, is `rope_kv`.
+
+mod cases;
+pub mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::rope::{Rope, tables};
+use crate::tensor::{A, Call, Names, Tensor, names};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "rope",
+    template: include_str!("rope.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for mode in Mode::ALL {
+            for ty in ["f32", "f16"] {
+                for place in ["new", "in"] {
+                    out.push(vec![
+                        ("mode", Value::Word(mode.word())),
+                        ("ty", Value::Word(ty)),
+                        ("place", Value::Word(place)),
+                    ]);
+                }
+            }
+        }
+        out
+    },
+    cases: cases::cases,
+    ggml: &["ROPE"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+const POS: Names = names!("pos");
+
+/// Which channels pair up, and which position a pair follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Neighbours.
+    Normal,
+    /// Halves.
+    Neox,
+    /// Halves, sections of pairs with positions of their own.
+    Mrope,
+    /// Halves, sections that take turns.
+    Imrope,
+    /// Halves of twice as many channels; frequencies begin anew with each section.
+    Vision,
+}
+
+impl Mode {
+    const ALL: [Mode; 5] = [Mode::Normal, Mode::Neox, Mode::Mrope, Mode::Imrope, Mode::Vision];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Mode::Normal => "normal",
+            Mode::Neox => "neox",
+            Mode::Mrope => "mrope",
+            Mode::Imrope => "imrope",
+            Mode::Vision => "vision",
+        }
+    }
+
+    /// The mode of ggml's number.
+    pub const fn from_ggml(n: u32) -> Option<Self> {
+        match n {
+            0 => Some(Mode::Normal),
+            2 => Some(Mode::Neox),
+            8 => Some(Mode::Mrope),
+            24 => Some(Mode::Vision),
+            40 => Some(Mode::Imrope),
+            _ => None,
+        }
+    }
+
+    /// Whether a token has four positions.
+    pub const fn has_sections(self) -> bool {
+        matches!(self, Mode::Mrope | Mode::Imrope | Mode::Vision)
+    }
+
+    /// Pairs of a head, if so many dimensions are asked for.
+    pub const fn n_pair(self, n_dims: u32) -> u32 {
+        match self {
+            Mode::Vision => n_dims,
+            _ => n_dims / 2,
+        }
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct RopeNd {
+    /// Pairs and positions.
+    pub mode: Mode,
+    /// Dimensions as ggml counts them: twice the pairs, for [`Mode::Vision`] the pairs.
+    pub n_dims: u32,
+    /// Channel of the first pair.
+    pub first: u32,
+    /// Pairs of each section; of no meaning in modes without.
+    pub sections: [u32; 4],
+    /// What it reads, f32 or f16: channels, heads, tokens, sequences; `None` to work on y in place.
+    pub a: Option<Tensor>,
+    /// Positions, i32, below `n_pos`: one for each token; with sections, one after the other, four for each token.
+    pub pos: Tensor,
+    /// Positions that the buffer `rope` was made for.
+    pub n_pos: u32,
+    /// What it writes, of the type of a.
+    pub y: Tensor,
+}
+
+impl RopeNd {
+    /// The contents of the buffer `rope`: angles by pair, for these parameters, which have `n_dims` as `n_rot`.
+    pub fn tables(&self, params: &Rope) -> Vec<f32> {
+        let freq: Vec<f64> = (0..self.mode.n_pair(self.n_dims))
+            .map(|i| params.frequency(i, reference::stream(self.mode, self.sections, i).1))
+            .collect();
+        tables(&freq, params.magnitude, self.n_pos)
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, values overlap, or heads of f16 do not begin with a word;
+    /// [`DispatchError::Type`] if types differ; [`DispatchError::NoKernel`] for other types.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let (op, [ne0, ne1, ne2, ne3]) = (OP.name, self.y.ne);
+        let shape = |what, expected: String, found: u32| {
+            Err(DispatchError::Shape { op, what, expected, found: found.into() })
+        };
+        let mut sources = vec![(POS, &self.pos)];
+        if let Some(a) = &self.a {
+            a.check_ne(op, "a", self.y.ne)?;
+            a.check_type(op, "a", self.y.ty)?;
+            sources.push((A, a));
+        }
+        let streams = if self.mode.has_sections() { 4 } else { 1 };
+        self.pos.check_type(op, "pos", GgmlType::I32)?;
+        self.pos.check_ne(op, "pos", [ne2 * streams, 1, 1, 1])?;
+        let pairs = self.mode.n_pair(self.n_dims);
+        if self.n_dims % 2 != 0 || self.first + 2 * pairs > ne0 {
+            return shape("n_dims", format!("even, and within {ne0} channels"), self.n_dims);
+        }
+        if self.mode.has_sections() && self.sections.iter().sum::<u32>() == 0 {
+            return shape("sections", "at least one pair".into(), 0);
+        }
+        if self.y.ty == GgmlType::F16 {
+            let y = &self.y;
+            let steps = [(1, ne0), (y.stride[1], ne1), (y.stride[2], ne2), (y.stride[3], ne3)];
+            let odd = steps.iter().find(|(s, n)| *n > 1 && s % 2 != 0 && *s != 1);
+            if y.stride[0] != 1 || y.offset % 2 != 0 || ne0 % 2 != 0 || odd.is_some() {
+                return shape("y", "heads of f16 that are whole words".into(), ne0);
+            }
+        }
+        // Threads of a head: no more than half its channels, as far as a workgroup can hold so many heads.
+        let mut team = (ne0 / 2).clamp(1, 64).next_power_of_two().min(64);
+        while team < 64 && ne0 * (64 / team) * 4 > caps.max_workgroup_bytes {
+            team *= 2;
+        }
+        let held = ne0.max(1) * (64 / team);
+        if held * 4 > caps.max_workgroup_bytes {
+            return shape("channels", format!("at most {}", caps.max_workgroup_bytes / 4), ne0);
+        }
+        let rows = if ne0 == 0 { 0 } else { ne1 * ne2 * ne3 };
+        let sections = ["SECT0", "SECT1", "SECT2", "SECT3"].into_iter().zip(self.sections);
+        let mut constants = vec![
+            ("T", team.into()),
+            ("ROWS", rows.into()),
+            ("HELD", held.into()),
+            ("PAIRS", pairs.into()),
+            ("FIRST", self.first.into()),
+            ("N_COARSE", (self.n_pos / 256 + 1).into()),
+        ];
+        constants.extend(sections.map(|(name, n)| (name, f64::from(n))));
+        Call {
+            op,
+            variant: &[
+                Value::Word(self.mode.word()),
+                Value::Word(self.y.ty.name()),
+                Value::Word(if self.a.is_some() { "new" } else { "in" }),
+            ],
+            sources: &sources,
+            y: &self.y,
+            constants,
+        }
+        .groups(rows.div_ceil(64 / team), format!("{team} threads a head"), caps)
+    }
+}

@@ -1,0 +1,56 @@
+//! `solve_tri`: triangular systems of equations, for the chunked form of the delta rule.
+
+mod cases;
+pub mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::Op;
+use crate::tensor::{A, B, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "solve_tri",
+    template: include_str!("solve_tri.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: Vec::new,
+    ggml: &["SOLVE_TRI"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// A call; all tensors are f32.
+#[derive(Clone, Copy, Debug)]
+pub struct SolveTri {
+    /// Square matrices; what lies above the diagonal is not read.
+    pub a: Tensor,
+    /// Right-hand sides.
+    pub b: Tensor,
+    /// Solutions, of the sizes of b.
+    pub y: Tensor,
+}
+
+impl SolveTri {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let [m, n, ne2, ne3] = self.y.ne;
+        self.a.check_ne(OP.name, "a", [n, n, ne2, ne3])?;
+        self.b.check_ne(OP.name, "b", self.y.ne)?;
+        for t in [&self.a, &self.b, &self.y] {
+            t.check_type(OP.name, "an operand", GgmlType::F32)?;
+        }
+        Call {
+            op: OP.name,
+            variant: &[],
+            sources: &[(A, &self.a), (B, &self.b)],
+            y: &self.y,
+            constants: vec![],
+        }
+        .threads(m * ne2 * ne3, caps)
+    }
+}

@@ -1,0 +1,107 @@
+//! `sum`: sums of rows, their means, and the sum of a whole tensor.
+
+mod cases;
+pub mod reference;
+
+use ggml_format::GgmlType;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError, Step};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::reduce::Teams;
+use crate::tensor::{A, Call, Tensor};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "sum",
+    template: include_str!("sum.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for set in ["base", "sg"] {
+            for ty in ["f32", "f16", "bf16"] {
+                out.push(vec![("set", Value::Word(set)), ("ty", Value::Word(ty))]);
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["SUM", "SUM_ROWS", "MEAN"],
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+};
+
+/// What is added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Each row.
+    Rows,
+    /// Each row, divided by its length.
+    Means,
+    /// Everything.
+    All,
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    /// What is added up.
+    pub what: What,
+    /// What it reads: f32, f16 or bf16.
+    pub a: Tensor,
+    /// What it writes: f32, one value for each row of a, or one.
+    pub y: Tensor,
+}
+
+/// Values of one sum when a whole tensor is added up.
+const CHUNK: u32 = 8192;
+
+impl Sum {
+    /// Bytes of the buffer `scratch`; 0 if it needs none.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.parts().map_or(0, |p| u64::from(p.n_alloc) * 4)
+    }
+
+    /// The sums of chunks, if the call takes two steps.
+    fn parts(&self) -> Option<Tensor> {
+        let n = self.a.n_elem().div_ceil(CHUNK);
+        (self.what == What::All && n > 1).then(|| Tensor::new(GgmlType::F32, [n, 1, 1, 1]))
+    }
+
+    /// The kernels, in order; the buffer `scratch` is bound where the call needs it.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit; [`DispatchError::Type`] if y is not f32;
+    /// [`DispatchError::NoKernel`] for other types of a.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
+        let [ne0, ne1, ne2, ne3] = self.a.ne;
+        self.y.check_type(OP.name, "y", GgmlType::F32)?;
+        let rows = if self.what == What::All { [1; 4] } else { [1, ne1, ne2, ne3] };
+        self.y.check_ne(OP.name, "y", rows)?;
+        let scale = if self.what == What::Means { 1.0 / f64::from(ne0) } else { 1.0 };
+        let sum = |a: &Tensor, y: &Tensor, len: u32| sums(caps, a, y, len, scale);
+        match (self.what, self.parts()) {
+            (_, Some(parts)) => Ok(vec![
+                Step::renamed(sum(&self.a, &parts, CHUNK)?, &[("y", "scratch")]),
+                Step::renamed(sum(&parts, &self.y, parts.n_elem())?, &[("a", "scratch")]),
+            ]),
+            (What::All, None) => Ok(sum(&self.a, &self.y, CHUNK)?.into()),
+            _ => Ok(sum(&self.a, &self.y, ne0)?.into()),
+        }
+    }
+}
+
+/// One sum of `len` values for each value of y.
+fn sums(caps: &Caps, a: &Tensor, y: &Tensor, len: u32, scale: f64) -> Result<Dispatch, DispatchError> {
+    let n = y.n_elem();
+    let teams = Teams::new(caps, (len / 4).clamp(1, 256), 256);
+    let mut constants = teams.rows(caps, n);
+    constants.extend([("LEN", len.into()), ("TOTAL", a.n_elem().into()), ("SCALE", scale)]);
+    Call {
+        op: OP.name,
+        variant: &[Value::Word(caps.set().word()), Value::Word(a.ty.name())],
+        sources: &[(A, a)],
+        y,
+        constants,
+    }
+    .groups(teams.groups(n), format!("{} threads a sum", teams.team), caps)
+}

@@ -1,0 +1,57 @@
+//! Sizes of recurrences whose state is kept in registers (`shared/state.wgsl.jinja`).
+
+use crate::caps::Caps;
+use crate::dispatch::DispatchError;
+use crate::reduce::Teams;
+
+/// Values of a state that a thread keeps, at most; the templates have an array of so many.
+const KEEP: u32 = 16;
+
+/// A recurrence: `heads` of `n_seq` sequences, each with `rows` rows of `s` values.
+pub(crate) struct State {
+    pub(crate) s: u32,
+    pub(crate) rows: u32,
+    pub(crate) heads: u32,
+    pub(crate) n_tok: u32,
+    pub(crate) n_seq: u32,
+    pub(crate) n_snap: u32,
+}
+
+/// Constants, workgroups, and why.
+pub(crate) type Plan = (Vec<(&'static str, f64)>, u32, String);
+
+impl State {
+    /// How to run it.
+    pub(crate) fn plan(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
+        // Half of what a thread can keep: more threads hide the latency of loads.
+        let teams = Teams::new(caps, self.s.div_ceil(KEEP / 2), 64);
+        let wide = Teams::new(caps, self.s.div_ceil(KEEP), 256);
+        let teams = if teams.team * KEEP >= self.s { teams } else { wide };
+        if self.s == 0 || teams.team * KEEP < self.s {
+            let expected = format!("from 1 to {} values", teams.team * KEEP);
+            return Err(DispatchError::Shape {
+                op,
+                what: "a row of the state",
+                expected,
+                found: self.s.into(),
+            });
+        }
+        let n = self.rows * self.heads * self.n_seq;
+        let mut constants = teams.rows(caps, n);
+        constants.extend([
+            ("S", self.s.into()),
+            ("NS", self.s.div_ceil(teams.team).into()),
+            ("HEADS", self.heads.into()),
+            ("N_TOK", self.n_tok.into()),
+            ("N_SEQ", self.n_seq.into()),
+            ("ROWS_HEAD", self.rows.into()),
+            ("N_SNAP", self.n_snap.into()),
+        ]);
+        Ok((constants, teams.groups(n), format!("{} threads a row of the state", teams.team)))
+    }
+
+    /// Values of all copies of the state that are kept.
+    pub(crate) fn n_state(&self) -> u32 {
+        self.s * self.rows * self.heads * self.n_seq * self.n_snap
+    }
+}
