@@ -2,7 +2,7 @@
 //!
 //! Three of ggml's operations are one here: `DUP` and `CONT` are copies to a tensor without gaps. A copy of the same
 //! type moves bits (`cpy_same`), also of blocks; others go through f32. Blocks are read in every format that weights
-//! have, and written in those of [`crate::encode`], both in planes.
+//! have, and written in those of `crate::encode`, both in planes.
 
 mod cases;
 
