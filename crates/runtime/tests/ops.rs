@@ -15,7 +15,7 @@ use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 use chaski_runtime::plan::PlanError;
 
 /// Cases of a grid that run by default, at most, for each of ggml's operations in it.
-const SAMPLE: usize = 100;
+const SAMPLE: usize = 50;
 /// Values of a case beyond which it runs by default only if it is the smallest of such.
 const LARGE: u64 = 1 << 18;
 /// Cases with random shapes, strides and types, for each operation.
