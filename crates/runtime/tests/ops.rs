@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Instant;
 
 use chaski_kernels::grid::{Params, expand};
 use chaski_kernels::{Case, DispatchError, FeatureSet, OPS, Op, Rng};
@@ -69,22 +70,29 @@ fn run(checked: bool) -> Seen {
     for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
         let options =
             GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
-        let gpu = pollster::block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver");
-        seen.lines.push(format!("{}: {:?}, checks {checked}", gpu.summary().name, gpu.caps()));
+        // A device keeps every pipeline that it made, so each operation has a device of its own.
+        let open = || pollster::block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver");
+        let first = open();
+        let caps = first.caps().clone();
+        seen.lines.push(format!("{}: {caps:?}, checks {checked}", first.summary().name));
+        drop(first);
         let coop = set == FeatureSet::Coop;
-        if coop && !gpu.caps().coop {
+        if coop && !caps.coop {
             seen.lines.push("LEFT OUT: cooperative matrices, which this adapter lacks".into());
             continue;
         }
         // Some operations are cooperative matrices; the others do not change with them.
         let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name));
         for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
-            let mut worst = 0.0f64;
+            let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
             for case in (op.cases)().into_iter().filter(|c| c.label.contains(&word)) {
                 check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
             }
+            let line = |worst: f64| {
+                format!("  {:16} worst error {worst:.2e}, {:.1} s", op.name, start.elapsed().as_secs_f64())
+            };
             let Some(grid) = &op.grid else {
-                seen.lines.push(format!("  {:16} worst error {worst:.2e}", op.name));
+                seen.lines.push(line(worst));
                 continue;
             };
             let all = expand(grid.text).expect("a grid that a test of the kernels has read");
@@ -97,7 +105,7 @@ fn run(checked: bool) -> Seen {
             let mut sample = sample(all);
             sample.retain(|p| p.text.contains(&word));
             seen.grids.insert(op.name, (sample.len(), n_all));
-            for params in sample.into_iter().filter(|p| p.to_string().contains(&word)) {
+            for params in sample {
                 if params.size() * 4 > gpu.caps().max_binding_bytes {
                     let why = format!("{}: more bytes than a binding has on this adapter", op.name);
                     *seen.left_out.entry(why).or_default() += 1;
@@ -118,7 +126,7 @@ fn run(checked: bool) -> Seen {
                     check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
                 }
             }
-            seen.lines.push(format!("  {:16} worst error {worst:.2e}", op.name));
+            seen.lines.push(line(worst));
         }
     }
     seen
