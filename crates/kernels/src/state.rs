@@ -7,6 +7,15 @@ use crate::reduce::Teams;
 /// Values of a state that a thread keeps, at most; the templates have an array of so many.
 const KEEP: u32 = 16;
 
+/// Where the state of a recurrence is: it comes from one buffer and goes to another, or it stays where it is while many
+/// columns run, or one.
+pub(crate) const PLACES: [&str; 3] = ["apart", "many", "one"];
+
+/// The word of [`PLACES`] for a state that stays where it is.
+pub(crate) fn here(n_col: u32) -> &'static str {
+    if n_col == 1 { "one" } else { "many" }
+}
+
 /// A recurrence: `heads` of `n_seq` sequences, each with `rows` rows of `s` values.
 pub(crate) struct State {
     pub(crate) s: u32,

@@ -26,6 +26,16 @@ pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize
     pages_at(max_col) + n_seq * pages_per_seq
 }
 
+/// The words of a step of `n_col` columns of one sequence, the first at position `pos`, without page tables.
+pub(crate) fn columns(n_col: u32, pos: u32) -> Vec<u32> {
+    let mut words = vec![0; pages_at(n_col as usize)];
+    words[N_COL] = n_col;
+    for c in 0..n_col {
+        words[HEADER + COLUMN * c as usize + 1] = pos + c;
+    }
+    words
+}
+
 /// What choosing `token` makes of a step: one column, the picked one's next position.
 ///
 /// This is what the kernels `argmax` and `sample` do to the buffer.

@@ -1,7 +1,10 @@
 //! `ssm_scan`: the state space recurrence of Mamba-1 and Mamba-2.
 
 mod cases;
-mod reference;
+mod columns;
+pub mod reference;
+
+pub use columns::ScanColumns;
 
 use ggml_format::GgmlType;
 
@@ -16,8 +19,12 @@ use crate::tensor::{A, B, C, Call, IDS, Names, Tensor, names};
 pub const OP: Op = Op {
     name: "ssm_scan",
     template: include_str!("ssm_scan.wgsl.jinja"),
-    variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: Vec::new,
+    variants: || {
+        let sets = ["base", "sg"].iter();
+        let both = sets.flat_map(|s| crate::state::PLACES.iter().map(move |p| (s, p)));
+        both.map(|(s, p)| vec![("set", Value::Word(s)), ("state", Value::Word(p))]).collect()
+    },
+    cases: columns::cases,
     ggml: &["SSM_SCAN"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -91,7 +98,7 @@ impl SsmScan {
         let (constants, groups, why) = self.state().plan(op, caps)?;
         Call {
             op,
-            variant: &[Value::Word(caps.set().word())],
+            variant: &[Value::Word(caps.set().word()), Value::Word("apart")],
             sources: &[
                 (S, &self.s),
                 (X, &self.x),

@@ -3,6 +3,54 @@
 use super::SsmScan;
 use crate::data::Data;
 
+/// ln(1 + exp(v)).
+pub fn softplus(v: f64) -> f64 {
+    if v > 20.0 { v } else { v.exp().ln_1p() }
+}
+
+/// Advances a row of the state by a token with step `d` and input `x`, and returns what is read of it. `decay`, `b` and
+/// `c` are asked for each value of the row.
+pub fn token(
+    m: &mut [f64],
+    (d, x): (f64, f64),
+    decay: impl Fn(usize) -> f64,
+    b: impl Fn(usize) -> f64,
+    c: impl Fn(usize) -> f64,
+) -> f64 {
+    let mut sum = 0.0;
+    for (i, m) in m.iter_mut().enumerate() {
+        *m = *m * (d * decay(i)).exp() + d * x * b(i);
+        sum += *m * c(i);
+    }
+    sum
+}
+
+/// The recurrence of one head's channel over columns, with its state in place.
+///
+/// `decay` has a value for each of the state, or one for all; `dt`, `x`, `b` and `c` are asked for each column, `b` and
+/// `c` for each value of the state too. `skip` of x is added to each result, `bias` to each step before softplus.
+pub fn columns(
+    state: &mut [f32],
+    decay: &[f32],
+    n_col: usize,
+    (skip, bias): (f32, f32),
+    (dt, x): (impl Fn(usize) -> f32, impl Fn(usize) -> f32),
+    b: impl Fn(usize, usize) -> f32,
+    c: impl Fn(usize, usize) -> f32,
+) -> Vec<f32> {
+    let mut m: Vec<f64> = state.iter().map(|v| f64::from(*v)).collect();
+    let decay = |i: usize| f64::from(decay[i.min(decay.len() - 1)]);
+    let out = (0..n_col)
+        .map(|t| {
+            let (d, x) = (softplus(f64::from(dt(t)) + f64::from(bias)), f64::from(x(t)));
+            let y = token(&mut m, (d, x), decay, |i| b(t, i).into(), |i| c(t, i).into());
+            (y + f64::from(skip) * x) as f32
+        })
+        .collect();
+    state.iter_mut().zip(m).for_each(|(s, m)| *s = m as f32);
+    out
+}
+
 /// The tensors of a call, in its order.
 pub(super) struct Operands {
     pub(super) s: Data,
@@ -27,17 +75,13 @@ pub(super) fn ssm_scan(call: &SsmScan, o: &Operands) -> Vec<f64> {
             for j in 0..dim {
                 let mut m: Vec<f64> = (0..s).map(|i| o.s.at([i, j, head, from])).collect();
                 for t in 0..n_tok {
-                    let raw = o.dt.at([head, t, seq, 0]);
-                    let d = if raw > 20.0 { raw } else { raw.exp().ln_1p() };
+                    let d = softplus(o.dt.at([head, t, seq, 0]));
                     let x = o.x.at([j, head, t, seq]);
-                    let mut sum = 0.0;
-                    let all = (d * o.a.at([0, head, 0, 0])).exp();
-                    for (i, m) in (0..s).zip(&mut m) {
-                        let by = if call.a.ne[0] == 1 { all } else { (d * o.a.at([i, head, 0, 0])).exp() };
-                        *m = *m * by + d * x * o.b.at([i, g, t, seq]);
-                        sum += *m * o.c.at([i, g, t, seq]);
-                    }
-                    out[(((seq * n_tok + t) * heads + head) * dim + j) as usize] = sum;
+                    let decay = |i: usize| o.a.at([(i as u32).min(call.a.ne[0] - 1), head, 0, 0]);
+                    let b = |i: usize| o.b.at([i as u32, g, t, seq]);
+                    let c = |i: usize| o.c.at([i as u32, g, t, seq]);
+                    let at = (((seq * n_tok + t) * heads + head) * dim + j) as usize;
+                    out[at] = token(&mut m, (d, x), decay, b, c);
                     let back = n_tok - 1 - t;
                     if back < call.n_snap {
                         let at = n_y + ((((back * n_seq + seq) * heads + head) * dim + j) * s) as usize;

@@ -1,0 +1,46 @@
+//! Cases of `gated_norm`.
+
+use super::{GateAct, GatedNorm, NormAt, reference};
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for (k, per, n_col) in [(256, 2, 1), (64, 5, 7), (33, 3, 4), (1, 1, 1), (1500, 1, 3), (128, 1, 70_000), (8, 2, 0)]
+    {
+        for act in [GateAct::Silu, GateAct::Sigmoid] {
+            for norm in [NormAt::First, NormAt::Last] {
+                out.push(case(k, per, n_col, act, Some((norm, k % 2 == 0, 1e-5))));
+            }
+            out.push(case(k, per, n_col, act, None));
+        }
+        // The whole grid of columns once is enough.
+        if n_col > 1000 {
+            out.truncate(out.len() - 4);
+        }
+    }
+    out
+}
+
+fn case(k: u32, per: u32, n_col: u32, act: GateAct, norm: Option<(NormAt, bool, f32)>) -> Case {
+    let n = per * k;
+    let call = GatedNorm { k, per, n_col, ld: [n + 1, 2 * n + 3, n + 2], z_at: n + 2, act, norm };
+    let [ldx, ldz, ldy] = call.ld.map(|n| n as usize);
+    let cols = n_col.max(1) as usize;
+    let (x, z, w) =
+        (random_values(1, ldx * cols), random_values(2, ldz * cols), random_values(3, n as usize));
+    let mut y = vec![7.0; ldy * cols];
+    for (c, r) in (0..n_col as usize).flat_map(|c| (0..per as usize).map(move |r| (c, r))) {
+        let k = k as usize;
+        let norm = norm.map(|(at, own, eps)| (at, &w[if own { r * k } else { 0 }..][..k], eps));
+        let z = &z[c * ldz + call.z_at as usize + r * k..][..k];
+        let row = reference::gated_norm(&x[c * ldx + r * k..][..k], z, act, norm);
+        y[c * ldy + r * k..][..k].copy_from_slice(&row);
+    }
+    let mut buffers = vec![CaseBuffer::input("x", &x), CaseBuffer::input("z", &z)];
+    if norm.is_some() {
+        buffers.push(CaseBuffer::input("aux", &w));
+    }
+    let expect = Expected::F32 { values: y, max_nmse: 1e-10 };
+    buffers.push(CaseBuffer::output("y", &vec![7.0f32; ldy * cols], expect));
+    Case::new(format!("{k}x{per}x{n_col} {act:?} {norm:?}"), move |caps| call.dispatch(caps), buffers)
+}

@@ -1,0 +1,96 @@
+//! `gated_norm`: rows that are gated, and normalised before or after that or not at all.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError, fold};
+use crate::op::{Op, Value, dispatch};
+use crate::reduce::Teams;
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "gated_norm",
+    template: include_str!("gated_norm.wgsl.jinja"),
+    variants: || {
+        let both = ["base", "sg"].into_iter().flat_map(|s| ["first", "last", "none"].map(|n| (s, n)));
+        both.map(|(s, n)| vec![("set", Value::Word(s)), ("norm", Value::Word(n))]).collect()
+    },
+    cases: cases::cases,
+    ggml: &["RMS_NORM", "SILU", "SIGMOID"],
+    grid: None,
+};
+
+/// What becomes of a gate before it multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateAct {
+    /// z / (1 + exp(-z)).
+    Silu,
+    /// 1 / (1 + exp(-z)).
+    Sigmoid,
+}
+
+/// Whether a row is normalised before it is gated or after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormAt {
+    /// Before, as Gated DeltaNet does.
+    First,
+    /// After, as Mamba-2 does.
+    Last,
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct GatedNorm {
+    /// Values a row.
+    pub k: u32,
+    /// Rows a column.
+    pub per: u32,
+    /// Columns.
+    pub n_col: u32,
+    /// Values from column to column of x, z, y.
+    pub ld: [u32; 3],
+    /// First value of z in its columns.
+    pub z_at: u32,
+    /// What becomes of z.
+    pub act: GateAct,
+    /// Where the norm is, if there is one, whether each row of a column has weights of its own in `aux`, and what is
+    /// added to the mean square.
+    pub norm: Option<(NormAt, bool, f32)>,
+}
+
+impl GatedNorm {
+    /// The kernel and its grid, and how many rows a workgroup takes.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if there is none.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let teams = Teams::whole(caps, if self.k <= 512 { 64 } else { 256 });
+        let n = self.per * self.n_col;
+        let mut constants = teams.rows(caps, n);
+        let [ldx, ldz, ldy] = self.ld;
+        constants.extend([
+            ("K", self.k.into()),
+            ("PER", self.per.into()),
+            ("LDX", ldx.into()),
+            ("LDZ", ldz.into()),
+            ("LDY", ldy.into()),
+            ("Z_AT", self.z_at.into()),
+            ("SILU", f64::from(u8::from(self.act == GateAct::Silu))),
+        ]);
+        if let Some((_, own, eps)) = self.norm {
+            constants.extend([("W_ROW", f64::from(if own { self.k } else { 0 })), ("EPS", eps.into())]);
+        } else {
+            // Without a sum, devices do not ask how large subgroups are.
+            constants.retain(|(name, _)| *name != "SG_MIN");
+        }
+        let norm = match self.norm {
+            None => "none",
+            Some((NormAt::First, ..)) => "first",
+            Some((NormAt::Last, ..)) => "last",
+        };
+        let [gx, gy] = fold(n, caps.max_groups);
+        let why = format!("{} threads a row", teams.team);
+        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, [gx, gy, 1], why)
+    }
+}
