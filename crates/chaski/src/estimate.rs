@@ -1,7 +1,7 @@
 //! Memory that a model will need on a device, before anything is loaded.
 
 use chaski_models::{KvType, ModelError, RunnerConfig};
-use chaski_runtime::RuntimeError;
+use chaski_runtime::{RuntimeError, STATE_COPIES};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::kernels::ops::adjust;
@@ -44,22 +44,25 @@ pub async fn memory_need(
     let shards = groups.groups.iter().flat_map(|g| g.shards.iter().map(|s| g.layout(s).n_byte));
     let aux = groups.aux.iter().map(|a| a.n_word() as u64 * 4);
     let kv = graph.kv.iter().map(|l| config.kv_layout(l).n_byte());
+    let states: Vec<u64> = graph.states.iter().map(|l| l.n_byte()).collect();
+    let copies = states.repeat(STATE_COPIES);
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;
     let arrived = segments.arrived_words * 4;
     let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
-    Ok(Memory {
-        items: vec![
+    let items = vec![
             item("weights", shards.chain(aux)),
             item("kv cache", kv),
+            item("recurrent state", states),
+            item("copies of the recurrent state", copies),
             item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
             item("logits", [logits]),
             item("rotation tables", [rope]),
             item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
             item("readback", [ring, ring, ring, ring, logits]),
-        ],
-    })
+    ];
+    Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })
 }
 
 /// Buffers are padded to 16 bytes.

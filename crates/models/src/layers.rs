@@ -20,6 +20,36 @@ pub(crate) fn attention(
     layer: usize,
     x: ValueId,
 ) -> Result<ValueId, ModelError> {
+    attention_of(b, block, layer, AttentionKind::plain(b), x)
+}
+
+/// How attention differs between families.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttentionKind {
+    /// What products of queries and keys are multiplied by.
+    pub(crate) scale: f32,
+    /// The output matrix may have a bias.
+    pub(crate) output_bias: bool,
+}
+
+impl AttentionKind {
+    /// What most families do.
+    pub(crate) fn plain(b: &Builder<'_>) -> Self {
+        AttentionKind { scale: 1.0 / (b.config.d_head as f32).sqrt(), output_bias: true }
+    }
+}
+
+/// [`attention`] of another kind.
+///
+/// # Errors
+/// [`ModelError::NoTensor`], [`ModelError::Shape`].
+pub(crate) fn attention_of(
+    b: &mut Builder<'_>,
+    block: &str,
+    layer: usize,
+    kind: AttentionKind,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
     let c = b.config;
     let (n_head, n_kv, d) = (c.n_head[layer], c.n_head_kv[layer], c.d_head);
     if n_kv == 0 || n_head == 0 || c.d_head_v != d {
@@ -33,12 +63,13 @@ pub(crate) fn attention(
     let n_embd = c.n_embd;
     let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
     let output = b.linear(&format!("{block}.attn_output"), n_embd, n_head * d)?;
+    let output = if kind.output_bias { output } else { output.without_bias() };
     let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
     let q = b.push(Op::Rope { x: q, d }, n_head * d);
     let k = b.push(Op::Rope { x: k, d }, n_kv * d);
     let kv = b.kv_layer(n_kv, d, d);
     b.push(Op::KvWrite { k, v, layer: kv }, 0);
-    let score = Score::scaled(1.0 / (d as f32).sqrt());
+    let score = Score::scaled(kind.scale);
     let a = b.push(Op::Attention { q, layer: kv, n_head, score, sinks: None }, n_head * d);
     Ok(b.mul(a, output)) // [n_embd]
 }
@@ -54,10 +85,25 @@ pub(crate) fn feed_forward(
     act: Act,
     x: ValueId,
 ) -> Result<ValueId, ModelError> {
-    let (n_embd, n_ff) = (b.config.n_embd, b.config.n_ff[layer]);
-    let gate = b.linear(&format!("{block}.ffn_gate"), n_ff, n_embd)?;
-    let up = b.linear(&format!("{block}.ffn_up"), n_ff, n_embd)?;
-    let down = b.linear(&format!("{block}.ffn_down"), n_embd, n_ff)?;
+    gated_part(b, block, "", b.config.n_ff[layer], act, x)
+}
+
+/// Gated feed-forward part `n_ff` wide, of the tensors `ffn_gate`, `ffn_up` and `ffn_down` with `suffix`.
+///
+/// # Errors
+/// [`ModelError::NoTensor`], [`ModelError::Shape`].
+pub(crate) fn gated_part(
+    b: &mut Builder<'_>,
+    block: &str,
+    suffix: &str,
+    n_ff: u32,
+    act: Act,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
+    let n_embd = b.config.n_embd;
+    let gate = b.linear(&format!("{block}.ffn_gate{suffix}"), n_ff, n_embd)?;
+    let up = b.linear(&format!("{block}.ffn_up{suffix}"), n_ff, n_embd)?;
+    let down = b.linear(&format!("{block}.ffn_down{suffix}"), n_embd, n_ff)?;
     let (gate, up) = (b.mul(x, gate), b.mul(x, up)); // [n_ff] each
     let h = b.push(Op::Glu { gate, up, act }, n_ff);
     Ok(b.mul(h, down)) // [n_embd]

@@ -9,6 +9,7 @@ pub mod arch;
 mod error;
 mod layers;
 mod model;
+mod recurrent;
 mod run;
 
 mod sampler;

@@ -61,6 +61,17 @@ pub enum RuntimeError {
         /// Index of the first wrong value.
         at: usize,
     },
+    /// Recurrent state that is not where a sequence wants to go on.
+    #[error(
+        "the recurrent state is {}, and cannot go on at position {pos}: bring a copy back or begin at 0",
+        found.map_or("unknown".to_owned(), |n| format!("that of {n} tokens"))
+    )]
+    State {
+        /// Tokens that the state has seen, if that is known.
+        found: Option<u32>,
+        /// Position of the next token.
+        pos: u32,
+    },
     /// The model does not fit the device.
     #[error("the model cannot be planned for this device")]
     Plan(#[from] PlanError),

@@ -3,11 +3,15 @@
 //! Models build it once; it knows no GPU. A value has one column for every token of a batch, so the graph is the same
 //! for one token and for a prompt.
 
+pub mod recurrent;
+
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
+
+use recurrent::{Recurrent, StateLayer};
 
 /// Number of a weight in [`Graph::weights`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,6 +178,8 @@ pub enum Op {
         /// Factor.
         by: f32,
     },
+    /// An operation on recurrent state, or one that goes with them.
+    Recurrent(Recurrent),
 }
 
 impl Op {
@@ -190,6 +196,7 @@ impl Op {
             Op::Add { a, b } => vec![a, b],
             Op::TopkMoe { x, .. } => vec![x],
             Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
+            Op::Recurrent(ref op) => op.inputs(),
         }
     }
 }
@@ -227,6 +234,10 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// Layers of the KV cache.
     pub kv: Vec<KvLayer>,
+    /// Layers of recurrent state.
+    pub states: Vec<StateLayer>,
+    /// Layers of the model.
+    pub n_layer: usize,
     /// Rotation of every [`Op::Rope`].
     pub rope: Option<Rope>,
     /// The result: one logit a vocabulary entry.

@@ -17,3 +17,6 @@ pub use chaski_kernels as kernels;
 pub mod plan;
 
 pub use error::RuntimeError;
+
+/// Copies of the recurrent state that a model has room for, beside the state itself.
+pub const STATE_COPIES: usize = 2;

@@ -8,8 +8,19 @@ use serde_json::Value;
 
 use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
 
-const FIXTURES: &[&str] =
-    &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
+const FIXTURES: &[&str] = &[
+    "llama-plain",
+    "llama-gqa-rope_freqs",
+    "llama-yarn",
+    "llama-linear",
+    "llama-scales",
+    "llama-moe",
+    "mamba2-dense",
+    "mamba-dense",
+    "granitehybrid-dense",
+    "falcon-h1-dense",
+    "nemotron_h-dense",
+];
 
 /// A fixture: how to make its model, what to run, what must come out.
 pub(crate) struct Fixture {
@@ -33,6 +44,11 @@ impl Fixture {
         let logits = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         let n_vocab = number(&spec["n_vocab"]) as usize;
         Fixture { name, spec, tokens, logits, n_vocab }
+    }
+
+    /// The golden logits of tokens from `from` to before `to`.
+    pub(crate) fn logits_of(&self, from: usize, to: usize) -> &[f32] {
+        &self.logits[from * self.n_vocab..to * self.n_vocab]
     }
 
     /// The GGUF file, with matrices in f16 (which loses nothing: all values are exact in it) if `half`.
@@ -91,6 +107,7 @@ fn value(entry: &Value) -> OwnedValue {
         "bool" => v.as_bool().expect("a truth value").into(),
         "string" => str(v).into(),
         "array:string" => list().map(str).collect::<Vec<_>>().into(),
+        "array:uint32" => list().map(|v| number(v) as u32).collect::<Vec<_>>().into(),
         "array:int32" => list().map(int).collect::<Vec<_>>().into(),
         "array:float32" => list().map(float).collect::<Vec<_>>().into(),
         other => panic!("fixtures have no values of type {other} so far"),

@@ -10,4 +10,5 @@ mod imatrix;
 mod memory;
 mod perplexity;
 mod pieces;
+mod recurrent;
 mod sampling;

@@ -3,6 +3,7 @@
 use chaski_kernels::Route;
 use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
 use chaski_runtime::graph::{Graph, KvLayer, Op, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
@@ -71,18 +72,21 @@ impl Config {
         let n_head = layers("attention.head_count", None)?;
         let n_head_kv = layers("attention.head_count_kv", Some(n_head.clone()))?;
         let n_ff = layers("feed_forward_length", Some(vec![0; n_block as usize]))?;
-        let first = n_head.first().copied().unwrap_or(0);
+        // Layers without attention have no heads.
+        let first = n_head.iter().copied().find(|n| *n > 0).unwrap_or(0);
         let even = n_embd.checked_div(first).unwrap_or(0);
         let d_head = m.opt_u32(&key("attention.key_length"))?.unwrap_or(even);
         let d_head_v = m.opt_u32(&key("attention.value_length"))?.unwrap_or(even);
         let n_rot = m.opt_u32(&key("rope.dimension_count"))?.unwrap_or(d_head);
-        for (k, v, limit) in [
-            ("embedding_length", n_embd, 1 << 20),
-            ("attention.key_length", d_head, 1 << 14),
-            ("attention.value_length", d_head_v, 1 << 14),
+        // Models without attention need not say how large a head would be.
+        let least = u32::from(first > 0);
+        for (k, v, limit, least) in [
+            ("embedding_length", n_embd, 1 << 20, 1),
+            ("attention.key_length", d_head, 1 << 14, least),
+            ("attention.value_length", d_head_v, 1 << 14, least),
         ] {
-            if v == 0 || v > limit {
-                return Err(wrong(k, v.into(), &format!("must be 1 to {limit}")));
+            if v < least || v > limit {
+                return Err(wrong(k, v.into(), &format!("must be {least} to {limit}")));
             }
         }
         if n_rot > d_head || n_rot % 2 != 0 {
@@ -182,6 +186,14 @@ pub struct Linear {
     scale: Option<WeightId>,
 }
 
+impl Linear {
+    /// The same without a bias, for families that never add one.
+    #[must_use]
+    pub fn without_bias(self) -> Self {
+        Linear { bias: None, ..self }
+    }
+}
+
 /// Adds tensors and operations to a graph.
 pub struct Builder<'a> {
     /// The metadata.
@@ -207,7 +219,7 @@ impl<'a> Builder<'a> {
 
     /// The finished graph.
     pub fn finish(self) -> Graph {
-        self.graph
+        Graph { n_layer: self.config.n_layer as usize, ..self.graph }
     }
 
     /// Sets the rotation of all layers.
@@ -293,6 +305,27 @@ impl<'a> Builder<'a> {
         }))
     }
 
+    /// Parts of `stem.weight`, which has the rows of all one after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn parts<const N: usize>(
+        &mut self,
+        stem: &str,
+        rows: [u32; N],
+        n_in: u32,
+    ) -> Result<[Linear; N], ModelError> {
+        let name = format!("{stem}.weight");
+        let all: u32 = rows.iter().sum();
+        let t = self.find(&name, &[all.into(), n_in.into()])?;
+        let mut row0 = 0;
+        Ok(rows.map(|n_row| {
+            let part = Weight { row0, ..Weight::new(name.clone(), t.ty, n_row, n_in) };
+            row0 += n_row;
+            Linear { weight: self.graph.weight(part), bias: None, scale: None }
+        }))
+    }
+
     /// The matrices of all experts: `stem.weight` with its optional `stem.bias` and `stem.scale`.
     ///
     /// # Errors
@@ -374,6 +407,23 @@ impl<'a> Builder<'a> {
     pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
         let width = self.graph.width(a);
         self.graph.push(Op::Add { a, b }, width)
+    }
+
+    /// x * by.
+    pub fn scaled(&mut self, x: ValueId, by: f32) -> ValueId {
+        let width = self.graph.width(x);
+        if by == 1.0 { x } else { self.graph.push(Op::Scale { x, by }, width) }
+    }
+
+    /// An operation on recurrent state, or one that goes with them; `width` values a column.
+    pub fn recurrent(&mut self, op: Recurrent, width: u32) -> ValueId {
+        self.graph.push(Op::Recurrent(op), width)
+    }
+
+    /// A new layer of recurrent state of `n` values.
+    pub fn state(&mut self, n: u32) -> usize {
+        self.graph.states.push(StateLayer { n });
+        self.graph.states.len() - 1
     }
 
     /// Any operation; `width` values a column.

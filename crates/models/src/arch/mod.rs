@@ -1,7 +1,12 @@
 //! Model families: one file each, and one row of [`ARCHS`].
 
 mod builder;
+mod falcon_h1;
+mod granitehybrid;
 mod llama;
+mod mamba;
+mod mamba2;
+mod nemotron_h;
 
 pub use builder::{Builder, Config};
 
@@ -18,7 +23,14 @@ pub struct Arch {
 }
 
 /// All families.
-pub static ARCHS: &[Arch] = &[Arch { name: "llama", build: llama::build }];
+pub static ARCHS: &[Arch] = &[
+    Arch { name: "falcon-h1", build: falcon_h1::build },
+    Arch { name: "granitehybrid", build: granitehybrid::build },
+    Arch { name: "llama", build: llama::build },
+    Arch { name: "mamba", build: mamba::build },
+    Arch { name: "mamba2", build: mamba2::build },
+    Arch { name: "nemotron_h", build: nemotron_h::build },
+];
 
 impl Arch {
     /// The family of a file.

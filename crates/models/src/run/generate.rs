@@ -233,6 +233,8 @@ impl<'a> Generation<'a> {
             let pos = (self.n_base + self.n_sent - 1) as u32;
             let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             self.tickets.push_back(gpu.decode(n, pos, choose)?);
+            // Copies of a recurrent state are made in the order of what is sent.
+            self.runner.advanced((pos + n) as usize, 1);
             self.n_sent += n as usize;
             self.stats.n_group += 1;
         }
@@ -356,6 +358,8 @@ impl<'a> Generation<'a> {
         let n = self.accepted.len().saturating_sub(1);
         self.runner.history.truncate(self.n_base);
         self.runner.history.extend_from_slice(&self.accepted[..n]);
+        // Tokens beyond these are not those that a copy of the state has seen.
+        self.runner.truncate(self.n_base + n);
     }
 
     /// Why it ended, once it has.

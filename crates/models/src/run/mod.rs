@@ -5,6 +5,7 @@ mod generate;
 mod imatrix;
 mod perplexity;
 mod runner;
+mod state_copies;
 
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};

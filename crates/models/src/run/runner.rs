@@ -12,6 +12,7 @@ use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::PlanConfig;
 use ggml_format::{ByteSource, GgmlType};
 
+use super::state_copies::StateCopies;
 use crate::error::ModelError;
 use crate::model::Model;
 
@@ -183,6 +184,8 @@ pub struct Runner {
     kv: (GgmlType, GgmlType),
     /// Tokens whose keys and values are in the cache.
     pub(crate) history: Vec<u32>,
+    /// Copies of the recurrent state.
+    copies: StateCopies,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
 }
@@ -223,7 +226,7 @@ impl Runner {
                 Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv, model, report).await?))
             }
         };
-        Ok(Runner { device, n_ctx, n_vocab, kv, history: Vec::new(), cpu_logits: Vec::new() })
+        Ok(Runner { device, n_ctx, n_vocab, kv, history: Vec::new(), copies: StateCopies::default(), cpu_logits: Vec::new() })
     }
 
     /// Tokens that the sequence may have.
@@ -277,8 +280,64 @@ impl Runner {
     }
 
     /// Forgets all tokens from position `n` on.
+    ///
+    /// Models with recurrent state pay for it with the next token: see [`Self::settle`].
     pub fn truncate(&mut self, n: usize) {
         self.history.truncate(n);
+        self.copies.cut(n);
+    }
+
+    /// Brings the recurrent state of the model, if it has one, to where the history ends; else does nothing.
+    ///
+    /// Such a state cannot be cut. If it has seen other tokens than those of the history, the latest copy of it that
+    /// has not is brought back, and the tokens after that are run again: from the end of the last prompt or from every
+    /// 64th token of an answer on, from the start if there is no such copy. Everything that runs tokens does this first.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub fn settle(&mut self) -> Result<(), ModelError> {
+        let (has, at) = match &self.device {
+            Device::Gpu(g) => (g.has_state(), g.state_at()),
+            Device::Cpu(c) => (c.has_state(), c.state_at()),
+        };
+        let end = self.history.len();
+        // The state of a sequence that begins is zeros, whatever there was.
+        if !has || end == 0 || at == Some(end as u32) {
+            return Ok(());
+        }
+        let copy = self.copies.latest(end);
+        let from = copy.map_or(0, |(_, at)| at);
+        match &mut self.device {
+            Device::Gpu(g) => {
+                if let Some((i, at)) = copy {
+                    g.bring_back_state(i, at as u32);
+                }
+                g.prefill(&self.history[from..], from as u32, false)?;
+            }
+            Device::Cpu(c) => {
+                if let Some((i, at)) = copy {
+                    c.bring_back_state(i, at as u32);
+                }
+                if from < end {
+                    c.eval(&self.history[from..], from as u32, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the state has seen `pos` tokens, `n` of them at once, and copies it if that is worth while.
+    pub(crate) fn advanced(&mut self, pos: usize, n: usize) {
+        let has = match &self.device {
+            Device::Gpu(g) => g.has_state(),
+            Device::Cpu(c) => c.has_state(),
+        };
+        if let Some(i) = self.copies.due(pos, n).filter(|_| has) {
+            match &mut self.device {
+                Device::Gpu(g) => g.keep_state(i),
+                Device::Cpu(c) => c.keep_state(i),
+            }
+        }
     }
 
     fn check(&self, tokens: &[u32]) -> Result<(), ModelError> {
@@ -294,6 +353,7 @@ impl Runner {
     /// [`ModelError::Token`]; a full context; device errors.
     pub fn prefill(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
+        self.settle()?;
         let pos = self.history.len() as u32;
         match &mut self.device {
             Device::Gpu(g) => g.prefill(tokens, pos, true)?,
@@ -304,6 +364,7 @@ impl Runner {
             }
         }
         self.history.extend_from_slice(tokens);
+        self.advanced(self.history.len(), tokens.len());
         Ok(())
     }
 
@@ -336,6 +397,7 @@ impl Runner {
     /// [`Self::prefill`] bit by bit: runs some of `tokens`, of which `at` are in the history, and returns how many are
     /// in it then.
     pub(crate) fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
+        self.settle()?;
         let pos = (self.history.len() - at) as u32;
         let end = match &mut self.device {
             Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true)?,
@@ -346,6 +408,10 @@ impl Runner {
             }
         };
         self.history.extend_from_slice(&tokens[at..end]);
+        // Of a prompt only the end is worth a copy.
+        if end == tokens.len() {
+            self.advanced(self.history.len(), tokens.len());
+        }
         Ok(end)
     }
 
@@ -355,12 +421,14 @@ impl Runner {
     /// As [`Self::prefill`].
     pub fn feed(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
+        self.settle()?;
         let pos = self.history.len() as u32;
         match &mut self.device {
             Device::Gpu(g) => g.prefill(tokens, pos, false)?,
             Device::Cpu(c) => drop(c.eval(tokens, pos, false)?),
         }
         self.history.extend_from_slice(tokens);
+        self.advanced(self.history.len(), tokens.len());
         Ok(())
     }
 
@@ -376,12 +444,14 @@ impl Runner {
         watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Result<(), ModelError> {
         self.check(tokens)?;
+        self.settle()?;
         let pos = self.history.len() as u32;
         match &mut self.device {
             Device::Gpu(_) => return Err(ModelError::NeedsProcessor { what: "watching products" }),
             Device::Cpu(c) => drop(c.eval_watched(tokens, pos, all, watch)?),
         }
         self.history.extend_from_slice(tokens);
+        self.advanced(self.history.len(), tokens.len());
         Ok(())
     }
 
@@ -402,6 +472,7 @@ impl Runner {
     /// [`ModelError::Token`]; a full context; device errors.
     pub async fn eval_all(&mut self, tokens: &[u32], chunk: usize) -> Result<Vec<f32>, ModelError> {
         self.check(tokens)?;
+        self.settle()?;
         let mut out = Vec::new();
         let chunk = match &self.device {
             Device::Gpu(g) => chunk.min(g.all_cols() as usize),
@@ -414,6 +485,7 @@ impl Runner {
                 Device::Cpu(c) => c.eval(part, pos, true)?,
             });
             self.history.extend_from_slice(part);
+            self.advanced(self.history.len(), part.len());
         }
         Ok(out)
     }

@@ -1,11 +1,14 @@
 //! The CPU executor: interprets the graph through the operations' references. Slow and obvious; the oracle, and the
 //! way out where there is no GPU.
 
+mod recurrent;
+
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::attention::reference::Query;
 use chaski_kernels::ops::{glu, moe_reduce, mul_mat_vec, rms_norm, topk_moe};
 use ggml_format::GgmlType;
 
+use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::gpu::Tensors;
 use crate::graph::{Graph, KvLayer, Op, Weight, WeightId};
@@ -18,6 +21,11 @@ pub struct CpuModel {
     weights: Vec<Vec<u8>>,
     /// Keys and values of every layer: `[n_ctx, n_kv, d]`.
     kv: Vec<[Cache; 2]>,
+    /// Layers of recurrent state, and copies of all.
+    state: Vec<Vec<f32>>,
+    kept: Vec<Vec<Vec<f32>>>,
+    /// Tokens that the recurrent state has seen.
+    state_at: u32,
     n_ctx: u32,
 }
 
@@ -110,7 +118,30 @@ impl CpuModel {
             [Cache::new(k, n_cell, l.d), Cache::new(v, n_cell, l.d_v)]
         };
         let kv = graph.kv.iter().map(layer).collect();
-        Ok(CpuModel { graph, weights, kv, n_ctx })
+        let state: Vec<Vec<f32>> = graph.states.iter().map(|l| vec![0.0; l.n as usize]).collect();
+        let kept = vec![state.clone(); if state.is_empty() { 0 } else { STATE_COPIES }];
+        Ok(CpuModel { graph, weights, kv, state, kept, state_at: 0, n_ctx })
+    }
+
+    /// Whether the model has recurrent state.
+    pub fn has_state(&self) -> bool {
+        !self.state.is_empty()
+    }
+
+    /// Tokens that the recurrent state has seen.
+    pub fn state_at(&self) -> Option<u32> {
+        Some(self.state_at)
+    }
+
+    /// Copies the recurrent state to copy number `i` of [`STATE_COPIES`].
+    pub fn keep_state(&mut self, i: usize) {
+        self.kept[i].clone_from(&self.state);
+    }
+
+    /// Brings copy number `i` back, which was made after `at` tokens.
+    pub fn bring_back_state(&mut self, i: usize, at: u32) {
+        self.state.clone_from(&self.kept[i]);
+        self.state_at = at;
     }
 
     /// Tokens that a sequence may have.
@@ -121,7 +152,9 @@ impl CpuModel {
     /// Bytes of weights and cache.
     pub fn n_byte(&self) -> u64 {
         let kv = self.kv.iter().flatten().map(|c| c.bytes.len() as u64).sum::<u64>();
-        self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + kv
+        let states = self.kept.iter().flatten().chain(&self.state);
+        let states = states.map(|s| 4 * s.len() as u64).sum::<u64>();
+        self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + kv + states
     }
 
     fn row(&self, w: WeightId, row: usize) -> Vec<f32> {
@@ -157,7 +190,13 @@ impl CpuModel {
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit });
         }
+        if self.has_state() && !tokens.is_empty() && pos > 0 && self.state_at != pos {
+            return Err(RuntimeError::State { found: Some(self.state_at), pos });
+        }
         let n = tokens.len();
+        if n > 0 {
+            self.state_at = pos + n as u32;
+        }
         let last_use = self.graph.last_use();
         let graph = self.graph.clone();
         let mut values: Vec<Vec<f32>> = vec![Vec::new(); graph.widths.len()];
@@ -260,6 +299,7 @@ impl CpuModel {
             }
             Op::Glu { gate, up, act } => glu::reference::glu(*act, &values[gate.0], &values[up.0]),
             Op::Add { a, b } => values[a.0].iter().zip(&values[b.0]).map(|(a, b)| a + b).collect(),
+            Op::Recurrent(op) => self.recurrent(graph, op, values, pos),
             Op::Scale { x, by } => values[x.0].iter().map(|v| v * by).collect(),
         }
     }

@@ -6,6 +6,7 @@ use chaski_kernels::ops::adjust;
 use super::device::Gpu;
 use super::load::{self, Progress, Tensors};
 use super::model::STAGING;
+use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{Groups, PlanConfig, Segments, Slot};
@@ -42,6 +43,9 @@ pub(super) struct Buffers {
     pub(super) no_aux: wgpu::Buffer,
     pub(super) acts: Vec<wgpu::Buffer>,
     pub(super) kv: Vec<(wgpu::Buffer, KvLayout)>,
+    pub(super) states: Vec<wgpu::Buffer>,
+    /// Copies of all states.
+    pub(super) kept: Vec<Vec<wgpu::Buffer>>,
     pub(super) step: wgpu::Buffer,
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
@@ -71,6 +75,7 @@ impl Buffers {
             Slot::Aux(Some(i)) => &self.aux[i],
             Slot::Act(i) => &self.acts[i],
             Slot::Kv(layer) => &self.kv[layer].0,
+            Slot::State(layer) => &self.states[layer],
             Slot::Step => &self.step,
             Slot::Arrived => &self.arrived,
             Slot::Ring => &self.ring,
@@ -102,6 +107,14 @@ pub(super) async fn make_buffers(
         let layout = config.kv_layout(layer);
         kv.push((gpu.buffer(&format!("kv cache of layer {i}"), layout.n_byte(), storage).await?, layout));
     }
+    let mut states = Vec::new();
+    let mut kept = Vec::new();
+    if !graph.states.is_empty() {
+        states = make_states(gpu, graph, "recurrent state", storage).await?;
+        for _ in 0..STATE_COPIES {
+            kept.push(make_states(gpu, graph, "copy of the recurrent state", storage).await?);
+        }
+    }
     let mut acts = Vec::new();
     for (i, words) in segments.act_words.iter().enumerate() {
         acts.push(gpu.buffer(&format!("activations {i}"), words * 4, storage).await?);
@@ -121,6 +134,8 @@ pub(super) async fn make_buffers(
     let logits = segments.logits_words * 4;
     Ok(Buffers {
         kv,
+        states,
+        kept,
         acts,
         aux,
         no_aux: gpu.buffer("placeholder", 16, storage).await?,
@@ -138,16 +153,31 @@ pub(super) async fn make_buffers(
     })
 }
 
+/// A buffer for each layer of state, all zeros.
+async fn make_states(
+    gpu: &Gpu,
+    graph: &Graph,
+    what: &str,
+    usage: wgpu::BufferUsages,
+) -> Result<Vec<wgpu::Buffer>, RuntimeError> {
+    let mut out = Vec::new();
+    for (i, layer) in graph.states.iter().enumerate() {
+        out.push(gpu.buffer(&format!("{what} {i}"), layer.n_byte(), usage).await?);
+    }
+    Ok(out)
+}
+
 /// What the buffers take.
 pub(super) fn memory_of(b: &Buffers) -> Memory {
     let item = |what, buffers: &mut dyn Iterator<Item = &wgpu::Buffer>| {
         let (n_buffer, n_byte) = buffers.fold((0, 0), |(n, s), b| (n + 1, s + b.size()));
         MemoryItem { what, n_buffer, n_byte }
     };
-    Memory {
-        items: vec![
+    let items = vec![
             item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
             item("kv cache", &mut b.kv.iter().map(|b| &b.0)),
+            item("recurrent state", &mut b.states.iter()),
+            item("copies of the recurrent state", &mut b.kept.iter().flatten()),
             item("activations", &mut b.acts.iter().chain([&b.no_aux])),
             item("logits", &mut [&b.logits].into_iter()),
             item("rotation tables", &mut [&b.rope].into_iter()),
@@ -156,6 +186,7 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
                 &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
             ),
             item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
-        ],
-    }
+    ];
+    // Models without a cache, or without recurrent state.
+    Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() }
 }

@@ -146,7 +146,13 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
         let values = small(graph, w, tensors).await?;
         out[..values.len()].copy_from_slice(&values);
     }
-    let mut at = aux.affine_at as usize;
+    let mut at = 0;
+    for (id, n) in &aux.plain {
+        let values = small(graph, *id, tensors).await?;
+        out[at..at + *n as usize].copy_from_slice(&values);
+        at += *n as usize;
+    }
+    at += aux.affine_at as usize;
     // Scales and biases of every run, all experts.
     let mut runs = Vec::new();
     for run in &aux.rows {
@@ -174,7 +180,9 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
 
 /// The rotation tables of a context, sent in pieces.
 pub(crate) async fn rope(gpu: &Gpu, rope: Option<&Rope>, n_ctx: u32) -> Result<wgpu::Buffer, RuntimeError> {
-    let tables = rope.map_or(vec![0.0; 4], |r| r.tables(n_ctx));
+    let mut tables = rope.map_or(vec![], |r| r.tables(n_ctx));
+    // A binding cannot be empty, even if nothing is rotated.
+    tables.resize(tables.len().max(4), 0.0);
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
     let buffer = gpu.buffer("rope tables", tables.len() as u64 * 4, usage).await?;
     gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&tables));

@@ -127,6 +127,8 @@ pub struct GpuModel {
     pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
+    /// Tokens that the recurrent state has seen; `None` if nobody knows.
+    state_at: Option<u32>,
 }
 
 /// Compiling ends early if the model is given up.
@@ -219,6 +221,7 @@ impl GpuModel {
             pace: Pace::new(tile_of(&segments.prefill)),
             times,
             ablation: Ablation::default(),
+            state_at: Some(0),
         })
     }
 
@@ -412,7 +415,7 @@ impl GpuModel {
         pos: u32,
         last: bool,
     ) -> Result<usize, RuntimeError> {
-        self.check_room(tokens.len(), pos)?;
+        self.check_room(tokens.len().saturating_sub(at), pos + at as u32)?;
         let chunk = self.config.max_col as usize;
         let left = (chunk - at % chunk).min(tokens.len().saturating_sub(at));
         let end = at + self.pace.n_col(left);
@@ -439,7 +442,40 @@ impl GpuModel {
         self.pace.set_bound(bound);
     }
 
+    /// Whether the model has recurrent state.
+    pub fn has_state(&self) -> bool {
+        !self.buffers.states.is_empty()
+    }
+
+    /// Tokens that the recurrent state has seen; `None` if that is not known, as after a profile.
+    pub fn state_at(&self) -> Option<u32> {
+        self.state_at
+    }
+
+    /// Copies the recurrent state to copy number `i` of [`crate::STATE_COPIES`].
+    pub fn keep_state(&mut self, i: usize) {
+        self.copy_states(&self.buffers.states, &self.buffers.kept[i]);
+    }
+
+    /// Brings copy number `i` back, which was made after `at` tokens.
+    pub fn bring_back_state(&mut self, i: usize, at: u32) {
+        self.copy_states(&self.buffers.kept[i], &self.buffers.states);
+        self.state_at = Some(at);
+    }
+
+    fn copy_states(&self, from: &[wgpu::Buffer], to: &[wgpu::Buffer]) {
+        let mut encoder = self.encoder();
+        for (a, b) in from.iter().zip(to) {
+            encoder.copy_buffer_to_buffer(a, 0, b, 0, a.size());
+        }
+        self.gpu.submit(Some(encoder));
+    }
+
+    /// Whether `n` tokens from position `pos` on fit, and the recurrent state can go on there.
     fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
+        if self.has_state() && n > 0 && pos > 0 && self.state_at != Some(pos) {
+            return Err(RuntimeError::State { found: self.state_at, pos });
+        }
         let end = u64::from(pos) + n as u64;
         let limit = u64::from(self.config.n_ctx);
         if end > limit {
@@ -464,6 +500,7 @@ impl GpuModel {
     fn run_chunk(&mut self, tokens: &[u32], pos: u32, want: Want) -> Result<(), RuntimeError> {
         self.write_columns(tokens, pos);
         let n = tokens.len() as u32;
+        self.state_at = Some(pos + n);
         let r = &self.ready;
         let single = self.decode_at(pos);
         let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
@@ -566,6 +603,7 @@ impl GpuModel {
         if u64::from(n) > limit {
             return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
         }
+        self.state_at = Some(pos + n);
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -633,6 +671,7 @@ impl GpuModel {
             return self.read_logits(1).await;
         }
         self.write_columns(tokens, pos);
+        self.state_at = Some(pos + n);
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -684,6 +723,8 @@ impl GpuModel {
 
     /// Puts tokens in place without running them, for the profiler.
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
+        // What is timed changes the recurrent state, too.
+        self.state_at = None;
         self.write_columns(tokens, pos);
     }
 }

@@ -51,6 +51,9 @@ pub fn plan(
     caps: &Caps,
     config: &PlanConfig,
 ) -> Result<Segments, PlanError> {
+    if config.n_seq > 1 && !graph.states.is_empty() {
+        return Err(PlanError::Sequences { n_seq: config.n_seq });
+    }
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     let head_at =
         steps.iter().position(|s| s.output() == logits).ok_or(PlanError::Missing { what: "logits" })?;
@@ -84,7 +87,7 @@ pub fn plan(
         ld_logits,
     };
 
-    let mut s = Segments { ld_logits, all_cols, n_layer: graph.kv.len(), ..Segments::default() };
+    let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
     let n_col = config.max_col;
     s.prefill = e.body(body, head, n_col)?;
     let x = head
@@ -168,6 +171,16 @@ pub fn plan(
             limit: caps.max_binding_bytes,
             help: "use a smaller chunk",
         });
+    }
+    for layer in &graph.states {
+        if layer.n_byte() > caps.max_binding_bytes {
+            return Err(PlanError::TooLarge {
+                what: "the recurrent state of a layer",
+                n_byte: layer.n_byte(),
+                limit: caps.max_binding_bytes,
+                help: "the model is too large for this device",
+            });
+        }
     }
     for layer in &graph.kv {
         let n_byte = config.kv_layout(layer).n_byte();
@@ -393,6 +406,7 @@ impl Expander<'_> {
             }
             Fused::ProjectId { x, norm, route, part, y } => self.project_id(*x, *norm, *route, *part, *y),
             Fused::ReduceId { x, route, part, add, y } => self.reduce_id(*x, *route, *part, *add, *y),
+            Fused::Recurrent { op, y } => self.recurrent(op, *y),
             Fused::Add { x, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
                 let (k, l) = (self.graph.width(*y), self.ld_of(*y));

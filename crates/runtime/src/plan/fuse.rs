@@ -7,6 +7,7 @@ use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::topk_moe::Routing;
 
+use crate::graph::recurrent::Recurrent;
 use crate::graph::{Graph, Op, ValueId, WeightId};
 
 /// An RMS norm in front of a product.
@@ -62,6 +63,8 @@ pub enum Fused {
     Add { x: ValueId, y: ValueId },
     /// `y *= by` in place.
     Scale { by: f32, y: ValueId },
+    /// An operation on recurrent state, or one that goes with them.
+    Recurrent { op: Recurrent, y: ValueId },
 }
 
 impl Fused {
@@ -89,6 +92,7 @@ impl Fused {
             }
             Fused::Add { x, y } => vec![x, y],
             Fused::Scale { y, .. } => vec![y],
+            Fused::Recurrent { ref op, .. } => op.inputs(),
         }
     }
 
@@ -136,7 +140,8 @@ impl Fused {
             | Fused::ProjectId { y, .. }
             | Fused::ReduceId { y, .. }
             | Fused::Add { y, .. }
-            | Fused::Scale { y, .. } => y,
+            | Fused::Scale { y, .. }
+            | Fused::Recurrent { y, .. } => y,
         }
     }
 }
@@ -261,6 +266,9 @@ impl<'a> Fuser<'a> {
                 }
                 self.put(y, x);
                 steps.push(Fused::Scale { by, y: self.place(y) });
+            }
+            Op::Recurrent(op) => {
+                steps.push(Fused::Recurrent { op: op.moved(|v| self.place(v)), y });
             }
             Op::Rope { .. } | Op::KvWrite { .. } | Op::Glu { .. } | Op::MoeReduce { .. } => {
                 return Err(self.stuck(i));

@@ -75,13 +75,16 @@ pub struct Aux {
     pub affine_at: u32,
     /// Experts that have all these rows, one after the other.
     pub n_expert: u32,
+    /// Instead of all that: whole tensors, one after the other.
+    pub plain: Vec<(WeightId, u32)>,
 }
 
 impl Aux {
     /// Words of the buffer.
     pub fn n_word(&self) -> usize {
         let rows: usize = self.rows.iter().map(|r| r.n_row as usize).sum();
-        self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
+        let plain: usize = self.plain.iter().map(|(_, n)| *n as usize).sum();
+        plain + self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
     }
 }
 
@@ -195,6 +198,13 @@ impl Groups {
         self.keep(Aux { norm: Some(weight), n_expert: 1, ..Aux::default() })
     }
 
+    /// The aux buffer of whole small tensors, one after the other.
+    pub fn vectors(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
+        let size = |id: &WeightId| graph.weights[id.0].n_row * graph.weights[id.0].n_col;
+        let plain = weights.iter().map(|id| (*id, size(id))).collect();
+        self.keep(Aux { plain, n_expert: 1, ..Aux::default() })
+    }
+
     fn keep(&mut self, aux: Aux) -> usize {
         let at = self.aux.iter().position(|a| *a == aux);
         at.unwrap_or_else(|| {
@@ -218,6 +228,7 @@ impl Groups {
             norm: norm.map(|n| n.weight),
             rows: if any { parts.iter().map(rows).collect() } else { vec![] },
             affine_at: norm.map_or(0, |n| graph.weights[n.weight.0].n_col.next_multiple_of(8)),
+            plain: vec![],
             n_expert: parts.first().map_or(1, |p| graph.weights[p.weight.0].n_expert),
         };
         Some(self.keep(aux))

@@ -4,6 +4,7 @@ mod expand;
 mod experts;
 mod fuse;
 mod group;
+mod recurrent;
 mod segments;
 
 pub use expand::plan;

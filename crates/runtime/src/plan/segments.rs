@@ -46,6 +46,12 @@ pub enum PlanError {
         /// What it lacks.
         what: &'static str,
     },
+    /// Recurrent state of several sequences.
+    #[error("recurrent state is kept for one sequence, not for {n_seq}")]
+    Sequences {
+        /// Sequences asked for.
+        n_seq: u32,
+    },
     /// A node that no step can express.
     #[error(transparent)]
     Fuse(#[from] super::fuse::FuseError),
@@ -125,6 +131,8 @@ pub enum Slot {
     Keys(usize),
     /// The values in it.
     Values(usize),
+    /// A layer of recurrent state.
+    State(usize),
     /// Counters of workgroups that have ended, all 0 between dispatches.
     Arrived,
     /// What changes from token to token.
@@ -188,6 +196,8 @@ pub struct Work {
     pub col_byte: u64,
     /// Operations of a column.
     pub col_flop: u64,
+    /// Bytes of recurrent state, read and written once for all columns.
+    pub state: u64,
     /// Bytes of the KV cache for each token of the sequence, read once for all columns.
     pub key_byte: u64,
     /// Operations for each pair of a column and a token that it looks back on.
@@ -212,7 +222,7 @@ impl Work {
     /// Bytes of `n_col` columns of which the first is at `pos`.
     pub fn n_byte(&self, n_col: u32, pos: u32) -> u64 {
         let (n, pos) = (u64::from(n_col), u64::from(pos));
-        self.weights + n * self.col_byte + (pos + n) * self.key_byte
+        self.weights + self.state + n * self.col_byte + (pos + n) * self.key_byte
     }
 
     /// Operations of `n_col` columns of which the first is at `pos`.

@@ -1,7 +1,10 @@
 //! `gated_delta_net`: linear attention by the gated delta rule, with one decay a head or one for each channel (KDA).
 
 mod cases;
-mod reference;
+mod columns;
+pub mod reference;
+
+pub use columns::DeltaColumns;
 
 use ggml_format::GgmlType;
 
@@ -19,13 +22,19 @@ pub const OP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {
-            for gate in ["head", "value"] {
-                out.push(vec![("set", Value::Word(set)), ("gate", Value::Word(gate))]);
+            for (gate, state) in
+                [("head", "apart"), ("value", "apart"), ("head", "many"), ("head", "one")]
+            {
+                out.push(vec![
+                    ("set", Value::Word(set)),
+                    ("gate", Value::Word(gate)),
+                    ("state", Value::Word(state)),
+                ]);
             }
         }
         out
     },
-    cases: Vec::new,
+    cases: columns::cases,
     ggml: &["GATED_DELTA_NET"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -98,7 +107,7 @@ impl GatedDeltaNet {
         let gate = if gates == 1 { "head" } else { "value" };
         Call {
             op,
-            variant: &[Value::Word(caps.set().word()), Value::Word(gate)],
+            variant: &[Value::Word(caps.set().word()), Value::Word(gate), Value::Word("apart")],
             sources: &sources,
             y: &self.y,
             constants,

@@ -2,6 +2,7 @@
 
 use super::GatedDeltaNet;
 use crate::data::Data;
+use crate::ops::ssm_scan::reference::softplus;
 
 /// The tensors of a call, in its order.
 pub(super) struct Operands {
@@ -38,6 +39,56 @@ fn step(m: &mut [Vec<f64>], t: &Token) -> Vec<f64> {
             dot(row, &t.q) * scale
         })
         .collect()
+}
+
+/// What a head adds to its inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// Negative; times softplus(alpha + bias) it is the logarithm of the decay.
+    pub a: f32,
+    /// Added to alpha.
+    pub bias: f32,
+    /// Added to the sums of squares by which q and k are normalised.
+    pub eps: f32,
+}
+
+/// Inputs of a head for one column.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// Query, not normalised.
+    pub q: &'a [f32],
+    /// Key, not normalised.
+    pub k: &'a [f32],
+    /// Value.
+    pub v: &'a [f32],
+    /// Before bias and softplus.
+    pub alpha: f32,
+    /// Before the logistic function.
+    pub beta: f32,
+}
+
+impl Head {
+    /// The rule over columns, with the head's state `[S, S]` in place: `[n_col, S]`.
+    pub fn columns<'a>(&self, state: &mut [f32], inputs: impl Iterator<Item = Inputs<'a>>) -> Vec<f32> {
+        let s = state.len().isqrt();
+        let mut m: Vec<Vec<f64>> =
+            state.chunks_exact(s).map(|r| r.iter().map(|v| f64::from(*v)).collect()).collect();
+        let wide = |x: &[f32]| x.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
+        let unit = |x: &[f32]| {
+            let x = wide(x);
+            let by = 1.0 / (dot(&x, &x) + f64::from(self.eps)).sqrt();
+            x.into_iter().map(|v| v * by).collect::<Vec<f64>>()
+        };
+        let mut out = Vec::new();
+        for i in inputs {
+            let g = f64::from(self.a) * softplus(f64::from(i.alpha) + f64::from(self.bias));
+            let beta = 1.0 / (1.0 + (-f64::from(i.beta)).exp());
+            let token = Token { q: unit(i.q), k: unit(i.k), v: wide(i.v), g: vec![g; s], beta };
+            out.extend(step(&mut m, &token).into_iter().map(|v| v as f32));
+        }
+        state.iter_mut().zip(m.concat()).for_each(|(s, m)| *s = m as f32);
+        out
+    }
 }
 
 /// All values of y: outputs, then states.

@@ -4,7 +4,7 @@ mod cases;
 pub mod reference;
 
 use crate::caps::Caps;
-use crate::dispatch::{Dispatch, DispatchError, fold};
+use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
 use crate::reduce::Teams;
 
@@ -28,6 +28,8 @@ pub enum GateAct {
     Silu,
     /// 1 / (1 + exp(-z)).
     Sigmoid,
+    /// max(z, 0); a value that gates itself so is squared if it is positive.
+    Relu,
 }
 
 /// Whether a row is normalised before it is gated or after.
@@ -60,7 +62,7 @@ pub struct GatedNorm {
 }
 
 impl GatedNorm {
-    /// The kernel and its grid, and how many rows a workgroup takes.
+    /// The kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if there is none.
@@ -76,7 +78,7 @@ impl GatedNorm {
             ("LDZ", ldz.into()),
             ("LDY", ldy.into()),
             ("Z_AT", self.z_at.into()),
-            ("SILU", f64::from(u8::from(self.act == GateAct::Silu))),
+            ("ACT", f64::from(self.act as u8)),
         ]);
         if let Some((_, own, eps)) = self.norm {
             constants.extend([("W_ROW", f64::from(if own { self.k } else { 0 })), ("EPS", eps.into())]);
@@ -89,8 +91,9 @@ impl GatedNorm {
             Some((NormAt::First, ..)) => "first",
             Some((NormAt::Last, ..)) => "last",
         };
-        let [gx, gy] = fold(n, caps.max_groups);
+        // A row for each workgroup, columns along y.
+        let grid = [self.per, self.n_col, 1];
         let why = format!("{} threads a row", teams.team);
-        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, [gx, gy, 1], why)
+        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, grid, why)
     }
 }

@@ -1,0 +1,160 @@
+//! The gated delta rule over the columns of a batch, with the state of the one sequence in place.
+
+use ggml_format::GgmlType;
+
+use super::reference::{Head, Inputs};
+use super::{BETA, G, K, OP, Q, V};
+use crate::caps::Caps;
+use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::Value;
+use crate::state::{State, here};
+use crate::step;
+use crate::tensor::{Call, Tensor};
+
+/// A call. The state is `[heads, S, S]` f32 and stays where it is; a column at position 0 begins with zeros. How many
+/// columns there are, at most those of `q`, says the step buffer. `a` has the rates of all heads, then their biases.
+#[derive(Clone, Copy, Debug)]
+pub struct DeltaColumns {
+    /// Queries: S channels, heads of queries and keys, columns.
+    pub q: Tensor,
+    /// Keys, parts of the same columns.
+    pub k: Tensor,
+    /// Values, parts of the same columns: S channels, heads, columns.
+    pub v: Tensor,
+    /// Before bias and softplus: heads, columns.
+    pub alpha: Tensor,
+    /// Before the logistic function: heads, columns.
+    pub beta: Tensor,
+    /// Heads that share q and k follow one another; else they are as far apart as q has heads.
+    pub neighbours: bool,
+    /// Added to the sums of squares by which q and k are normalised.
+    pub eps: f32,
+    /// As `v`.
+    pub y: Tensor,
+}
+
+impl DeltaColumns {
+    /// Values of the state.
+    pub fn n_state(&self) -> u32 {
+        self.v.ne[0] * self.v.ne[0] * self.v.ne[1]
+    }
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let op = OP.name;
+        let [s, heads, n_tok, _] = self.v.ne;
+        let parts = [&self.q, &self.k, &self.v];
+        for t in parts.into_iter().chain([&self.alpha, &self.beta, &self.y]) {
+            t.check_type(op, "an operand", GgmlType::F32)?;
+            t.check(op, "an operand")?;
+        }
+        let k_heads = self.q.ne[1].max(1);
+        for (what, t) in [("q", &self.q), ("k", &self.k)] {
+            t.check_ne(op, what, [s, k_heads, n_tok, 1])?;
+        }
+        self.y.check_ne(op, "y", self.v.ne)?;
+        for (what, t) in [("alpha", &self.alpha), ("beta", &self.beta)] {
+            t.check_ne(op, what, [heads, n_tok, 1, 1])?;
+        }
+        if heads % k_heads != 0 {
+            let expected = format!("a multiple of {k_heads} heads of q");
+            return Err(DispatchError::Shape { op, what: "heads", expected, found: heads.into() });
+        }
+        let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
+        let (mut constants, n_group, why) = state.plan(op, caps)?;
+        constants.extend([
+            ("NEIGHBOURS", f64::from(u8::from(self.neighbours))),
+            ("EPS", self.eps.into()),
+        ]);
+        Call {
+            op,
+            variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],
+            sources: &[(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.alpha), (BETA, &self.beta)],
+            y: &self.y,
+            constants,
+        }
+        .groups(n_group, why, caps)
+    }
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for (s, heads, k_heads) in [(128, 4, 2), (16, 6, 3), (33, 2, 2), (1, 1, 1), (64, 3, 1)] {
+        for (n_col, pos) in [((1, 1), 0), ((1, 1), 9), ((8, 8), 0), ((20, 5), 3)] {
+            for neighbours in [false, true] {
+                out.push(case(s, heads, k_heads, n_col, pos, neighbours));
+            }
+        }
+    }
+    out
+}
+
+/// `n_col`: columns that the call is planned for, and those that there are.
+fn case(s: u32, heads: u32, k_heads: u32, n_col: (u32, u32), pos: u32, neighbours: bool) -> Case {
+    let (n_k, n_v, cols) = (s * k_heads, s * heads, n_col.0);
+    let tensor = |at, ne: [u32; 2], stride: [u32; 2]| Tensor {
+        ty: GgmlType::F32,
+        ne: [ne[0], ne[1], cols, 1],
+        stride: [1, stride[0], stride[1], stride[1] * cols],
+        offset: at,
+        n_alloc: stride[1] * cols,
+    };
+    let (ld, ldy, ldh) = (2 * n_k + n_v + 1, n_v + 2, 2 * heads + 1);
+    let per_head = |at| Tensor {
+        ty: GgmlType::F32,
+        ne: [heads, cols, 1, 1],
+        stride: [1, ldh, ldh * cols, ldh * cols],
+        offset: at,
+        n_alloc: ldh * cols,
+    };
+    let eps = 1e-3;
+    let call = DeltaColumns {
+        q: tensor(0, [s, k_heads], [s, ld]),
+        k: tensor(n_k, [s, k_heads], [s, ld]),
+        v: tensor(2 * n_k, [s, heads], [s, ld]),
+        alpha: per_head(0),
+        beta: per_head(heads),
+        neighbours,
+        eps,
+        y: tensor(0, [s, heads], [s, ldy]),
+    };
+    let x = random_values(1, (ld * cols) as usize);
+    let gates = random_values(2, (ldh * cols) as usize);
+    let before = random_values(3, call.n_state() as usize);
+    let mut a: Vec<f32> = random_values(4, heads as usize).iter().map(|v| -0.05 - v.abs()).collect();
+    a.extend(random_values(5, heads as usize));
+    let mut state = if pos == 0 { vec![0.0; before.len()] } else { before.clone() };
+    let mut y = vec![7.0; (ldy * cols) as usize];
+    for (h, state) in (0..heads).zip(state.chunks_exact_mut((s * s) as usize)) {
+        let of_k = if neighbours { h / (heads / k_heads) } else { h % k_heads };
+        let row = |t: &Tensor, head, col| &x[t.index([0, head, col, 0])..][..s as usize];
+        let inputs = (0..n_col.1).map(|t| Inputs {
+            q: row(&call.q, of_k, t),
+            k: row(&call.k, of_k, t),
+            v: row(&call.v, h, t),
+            alpha: gates[call.alpha.index([h, t, 0, 0])],
+            beta: gates[call.beta.index([h, t, 0, 0])],
+        });
+        let head = Head { a: a[h as usize], bias: a[(heads + h) as usize], eps };
+        for (t, made) in (0..).zip(head.columns(state, inputs).chunks_exact(s as usize)) {
+            y[call.y.index([0, h, t, 0])..][..s as usize].copy_from_slice(made);
+        }
+    }
+    Case::new(
+        format!("columns {s}x{heads}/{k_heads} {n_col:?} at {pos} neighbours {neighbours}"),
+        move |caps| call.dispatch(caps),
+        vec![
+            CaseBuffer::input("q", &x),
+            CaseBuffer::input("a", &a),
+            CaseBuffer::input("step", &step::columns(n_col.1, pos)),
+            CaseBuffer::input("g", &gates),
+            CaseBuffer::input("beta", &gates),
+            CaseBuffer::output("s", &before, Expected::F32 { values: state, max_nmse: 1e-9 }),
+            CaseBuffer::output("y", &vec![7.0f32; y.len()], Expected::F32 { values: y, max_nmse: 1e-9 }),
+        ],
+    )
+}

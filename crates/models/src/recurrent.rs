@@ -1,0 +1,167 @@
+//! Layers with recurrent state that families share: Mamba-1, Mamba-2.
+
+use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
+use chaski_runtime::graph::ValueId;
+use chaski_runtime::graph::recurrent::{GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
+
+use crate::arch::Builder;
+use crate::error::ModelError;
+
+/// The sizes of state space layers, `ssm.*` of the metadata.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ssm {
+    /// Taps of the convolution.
+    pub(crate) taps: u32,
+    /// Channels.
+    pub(crate) d_inner: u32,
+    /// Values of the state for each channel.
+    pub(crate) n_state: u32,
+    /// Rank of the steps: heads in Mamba-2.
+    pub(crate) rank: u32,
+}
+
+impl Ssm {
+    /// Reads the sizes.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
+    pub(crate) fn new(b: &Builder<'_>) -> Result<Ssm, ModelError> {
+        let size = |key: &str, least: u32, most: u32| size(b, key, least, most);
+        Ok(Ssm {
+            taps: size("ssm.conv_kernel", 2, 64)?,
+            d_inner: size("ssm.inner_size", 1, 1 << 20)?,
+            n_state: size("ssm.state_size", 1, 1 << 12)?,
+            rank: size("ssm.time_step_rank", 1, 1 << 16)?,
+        })
+    }
+}
+
+/// A size of the family's metadata, from `least` to `most`.
+///
+/// # Errors
+/// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for other sizes.
+pub(crate) fn size(b: &Builder<'_>, key: &str, least: u32, most: u32) -> Result<u32, ModelError> {
+    let key = format!("{}.{key}", b.config.arch);
+    let found = b.metadata.u32(&key)?;
+    if (least..=most).contains(&found) {
+        return Ok(found);
+    }
+    Err(ModelError::Config { key, found: found.to_string(), expected: format!("must be {least} to {most}") })
+}
+
+/// A size that must be a multiple of another one: `(key, value)` of both.
+fn multiple(b: &Builder<'_>, (key, n): (&str, u32), (of_key, of): (&str, u32)) -> Result<(), ModelError> {
+    if n % of == 0 {
+        return Ok(());
+    }
+    let expected = format!("must be a multiple of {of} ({of_key})");
+    Err(ModelError::Config { key: format!("{}.{key}", b.config.arch), found: n.to_string(), expected })
+}
+
+/// The convolution `ssm_conv1d` over `n` channels of x, with its bias if the file has one, and SiLU.
+pub(crate) fn silu_conv(
+    b: &mut Builder<'_>,
+    block: &str,
+    x: View,
+    n: u32,
+    taps: u32,
+) -> Result<ValueId, ModelError> {
+    let weight = b.matrix(&format!("{block}.ssm_conv1d.weight"), n, taps)?;
+    let bias = format!("{block}.ssm_conv1d.bias");
+    let bias = if b.has(&bias) { Some(b.vector(&bias, n)?) } else { None };
+    let state = b.state(n * (taps - 1));
+    let conv = ShortConv { x, n, taps, weight, bias, silu: true, gates: None, state };
+    Ok(b.recurrent(Recurrent::ShortConv(conv), n))
+}
+
+/// Mamba-2: projection, convolution, recurrence of heads, gated group norm, projection.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    let Ssm { taps, d_inner, n_state, rank: heads } = Ssm::new(b)?;
+    let groups = size(b, "ssm.group_count", 1, 1 << 16)?;
+    multiple(b, ("ssm.inner_size", d_inner), ("ssm.time_step_rank", heads))?;
+    multiple(b, ("ssm.time_step_rank", heads), ("ssm.group_count", groups))?;
+    let n_embd = b.config.n_embd;
+    let n_conv = d_inner + 2 * groups * n_state;
+    let input = b.linear(&format!("{block}.ssm_in"), d_inner + n_conv + heads, n_embd)?;
+    let a = b.matrix(&format!("{block}.ssm_a"), heads, 1)?;
+    let skip = b.matrix(&format!("{block}.ssm_d"), heads, 1)?;
+    let dt_bias = b.vector(&format!("{block}.ssm_dt.bias"), heads)?;
+    let norm = format!("{block}.ssm_norm.weight");
+    let norm = if b.has(&norm) { Some(b.matrix(&norm, groups, d_inner / groups)?) } else { None };
+    let output = b.linear(&format!("{block}.ssm_out"), n_embd, d_inner)?;
+
+    let p = b.mul(x, input); // z [d_inner], then what is convolved [n_conv], then steps [heads]
+    let c = silu_conv(b, block, View { of: p, at: d_inner }, n_conv, taps)?; // x, b, c
+    let scan = Scan {
+        x: c.into(),
+        b: View { of: c, at: d_inner },
+        c: View { of: c, at: d_inner + groups * n_state },
+        dt: View { of: p, at: d_inner + n_conv },
+        dt_bias: Some(dt_bias),
+        a,
+        fine: false,
+        skip: Some(skip),
+        heads,
+        dim: d_inner / heads,
+        n_state,
+        groups,
+        state: b.state(d_inner * n_state),
+    };
+    let y = b.recurrent(Recurrent::Scan(scan), d_inner); // [heads, dim]
+    let eps = b.config.eps;
+    let norm = norm.map(|weight| GroupNorm { at: NormAt::Last, weight, own: true, eps });
+    let gate = GatedNorm { x: y, z: p.into(), act: GateAct::Silu, norm, k: d_inner / groups };
+    let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
+
+/// Mamba-1: projection, convolution, steps and what depends on them, recurrence of channels, gate, projection.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    let Ssm { taps, d_inner, n_state, rank } = Ssm::new(b)?;
+    let norms = format!("{}.ssm.dt_b_c_rms", b.config.arch);
+    if b.metadata.opt_bool(&norms)?.unwrap_or(false) {
+        return Err(ModelError::Unsupported { what: format!("`{norms}`: norms of steps and of what they read") });
+    }
+    let n_embd = b.config.n_embd;
+    let input = b.linear(&format!("{block}.ssm_in"), 2 * d_inner, n_embd)?;
+    let [to_rank, to_bc] = b.parts(&format!("{block}.ssm_x"), [rank, 2 * n_state], d_inner)?;
+    let to_steps = b.linear(&format!("{block}.ssm_dt"), d_inner, rank)?;
+    let a = b.matrix(&format!("{block}.ssm_a"), d_inner, n_state)?;
+    let skip = b.vector(&format!("{block}.ssm_d"), d_inner)?;
+    let output = b.linear(&format!("{block}.ssm_out"), n_embd, d_inner)?;
+
+    let p = b.mul(x, input); // x [d_inner], then z [d_inner]
+    let c = silu_conv(b, block, p.into(), d_inner, taps)?;
+    let (steps, bc) = (b.mul(c, to_rank), b.mul(c, to_bc)); // [rank], [2, n_state]
+    let dt = b.mul(steps, to_steps); // [d_inner], bias included
+    let scan = Scan {
+        x: c.into(),
+        b: bc.into(),
+        c: View { of: bc, at: n_state },
+        dt: dt.into(),
+        dt_bias: None,
+        a,
+        fine: true,
+        skip: Some(skip),
+        heads: d_inner,
+        dim: 1,
+        n_state,
+        groups: 1,
+        state: b.state(d_inner * n_state),
+    };
+    let y = b.recurrent(Recurrent::Scan(scan), d_inner);
+    let z = View { of: p, at: d_inner };
+    let gate = GatedNorm { x: y, z, act: GateAct::Silu, norm: None, k: d_inner };
+    let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
