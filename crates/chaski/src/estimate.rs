@@ -1,11 +1,11 @@
 //! Memory that a model will need on a device, before anything is loaded.
 
 use chaski_models::{KvType, ModelError, RunnerConfig};
-use chaski_runtime::{RuntimeError, STATE_COPIES};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::kernels::ops::adjust;
 use chaski_runtime::plan::{Groups, PlanConfig, PlanError, fuse, plan};
+use chaski_runtime::{RuntimeError, STATE_COPIES};
 
 use crate::error::Error;
 use crate::source::OpenModel;
@@ -52,15 +52,15 @@ pub async fn memory_need(
     let arrived = segments.arrived_words * 4;
     let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
     let items = vec![
-            item("weights", shards.chain(aux)),
-            item("kv cache", kv),
-            item("recurrent state", states),
-            item("copies of the recurrent state", copies),
-            item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
-            item("logits", [logits]),
-            item("rotation tables", [rope]),
-            item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
-            item("readback", [ring, ring, ring, ring, logits]),
+        item("weights", shards.chain(aux)),
+        item("kv cache", kv),
+        item("recurrent state", states),
+        item("copies of the recurrent state", copies),
+        item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
+        item("logits", [logits]),
+        item("rotation tables", [rope]),
+        item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
+        item("readback", [ring, ring, ring, ring, logits]),
     ];
     Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })
 }

@@ -130,7 +130,9 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
     let Ssm { taps, d_inner, n_state, rank } = Ssm::new(b)?;
     let norms = format!("{}.ssm.dt_b_c_rms", b.config.arch);
     if b.metadata.opt_bool(&norms)?.unwrap_or(false) {
-        return Err(ModelError::Unsupported { what: format!("`{norms}`: norms of steps and of what they read") });
+        return Err(ModelError::Unsupported {
+            what: format!("`{norms}`: norms of steps and of what they read"),
+        });
     }
     let n_embd = b.config.n_embd;
     let input = b.linear(&format!("{block}.ssm_in"), 2 * d_inner, n_embd)?;

@@ -281,6 +281,7 @@ fn kind(s: &Fused) -> &'static str {
         Fused::ReduceId { add: true, .. } => "project+sum of experts+add",
         Fused::Add { .. } => "add",
         Fused::Scale { .. } => "scale",
+        Fused::Recurrent { .. } => "recurrent",
     }
 }
 

@@ -8,19 +8,8 @@ use serde_json::Value;
 
 use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
 
-const FIXTURES: &[&str] = &[
-    "llama-plain",
-    "llama-gqa-rope_freqs",
-    "llama-yarn",
-    "llama-linear",
-    "llama-scales",
-    "llama-moe",
-    "mamba2-dense",
-    "mamba-dense",
-    "granitehybrid-dense",
-    "falcon-h1-dense",
-    "nemotron_h-dense",
-];
+const FIXTURES: &[&str] =
+    &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
 
 /// A fixture: how to make its model, what to run, what must come out.
 pub(crate) struct Fixture {

@@ -226,7 +226,15 @@ impl Runner {
                 Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv, model, report).await?))
             }
         };
-        Ok(Runner { device, n_ctx, n_vocab, kv, history: Vec::new(), copies: StateCopies::default(), cpu_logits: Vec::new() })
+        Ok(Runner {
+            device,
+            n_ctx,
+            n_vocab,
+            kv,
+            history: Vec::new(),
+            copies: StateCopies::default(),
+            cpu_logits: Vec::new(),
+        })
     }
 
     /// Tokens that the sequence may have.

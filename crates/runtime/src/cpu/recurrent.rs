@@ -74,7 +74,8 @@ impl CpuModel {
             let u: Vec<f32> = (0..x.n_col()).map(|t| x.at(t, c) * before(t)).collect();
             let mut line: Vec<f32> = (0..taps - 1).map(|j| state[j * n + c]).collect();
             let bias = bias.as_ref().map_or(0.0, |b| b[c]);
-            let made = short_conv::reference::channel(&mut line, &weight[c * taps..][..taps], bias, o.silu, &u);
+            let made =
+                short_conv::reference::channel(&mut line, &weight[c * taps..][..taps], bias, o.silu, &u);
             for (t, v) in made.into_iter().enumerate() {
                 out[t * n + c] = v * gates.as_ref().map_or(1.0, |(_, g)| g.at(t, c));
             }
@@ -139,9 +140,10 @@ impl CpuModel {
         let mut out = Vec::new();
         for t in 0..x.n_col() {
             for row in 0..x.width / k {
-                let norm = o.norm.zip(weight.as_ref()).map(|(n, w)| {
-                    (n.at, if n.own { &w[row * k..][..k] } else { &w[..k] }, n.eps)
-                });
+                let norm = o
+                    .norm
+                    .zip(weight.as_ref())
+                    .map(|(n, w)| (n.at, if n.own { &w[row * k..][..k] } else { &w[..k] }, n.eps));
                 let (x, z) = (x.row(t, row * k, k), z.row(t, row * k, k));
                 out.extend(gated_norm::reference::gated_norm(x, z, o.act, norm));
             }

@@ -174,18 +174,18 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
         MemoryItem { what, n_buffer, n_byte }
     };
     let items = vec![
-            item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
-            item("kv cache", &mut b.kv.iter().map(|b| &b.0)),
-            item("recurrent state", &mut b.states.iter()),
-            item("copies of the recurrent state", &mut b.kept.iter().flatten()),
-            item("activations", &mut b.acts.iter().chain([&b.no_aux])),
-            item("logits", &mut [&b.logits].into_iter()),
-            item("rotation tables", &mut [&b.rope].into_iter()),
-            item(
-                "step, ring and sampler",
-                &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
-            ),
-            item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
+        item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
+        item("kv cache", &mut b.kv.iter().map(|b| &b.0)),
+        item("recurrent state", &mut b.states.iter()),
+        item("copies of the recurrent state", &mut b.kept.iter().flatten()),
+        item("activations", &mut b.acts.iter().chain([&b.no_aux])),
+        item("logits", &mut [&b.logits].into_iter()),
+        item("rotation tables", &mut [&b.rope].into_iter()),
+        item(
+            "step, ring and sampler",
+            &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
+        ),
+        item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
     ];
     // Models without a cache, or without recurrent state.
     Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() }

@@ -1,10 +1,10 @@
 //! Expansion of operations on recurrent state, and of the gates behind them.
 
+use chaski_kernels::Tensor;
 use chaski_kernels::ops::gated_delta_net::DeltaColumns;
 use chaski_kernels::ops::gated_norm;
 use chaski_kernels::ops::short_conv;
 use chaski_kernels::ops::ssm_scan::ScanColumns;
-use chaski_kernels::Tensor;
 use ggml_format::GgmlType;
 
 use super::expand::{Expander, f32s};
@@ -67,7 +67,13 @@ impl Expander<'_> {
             let state = f32s(o.n * (o.taps - 1));
             let weights = f32s(o.n * (o.taps + u32::from(o.bias.is_some())));
             let n_read = o.n * if gates.is_some() { 3 } else { 1 };
-            let work = self.push(dispatch, bind, columns, "conv", if call.n_col == 1 || grows { weights } else { 0 });
+            let work = self.push(
+                dispatch,
+                bind,
+                columns,
+                "conv",
+                if call.n_col == 1 || grows { weights } else { 0 },
+            );
             if call.n_col == 1 || grows {
                 work.col(f32s(n_read + o.n), 2 * u64::from(o.n * o.taps));
             }

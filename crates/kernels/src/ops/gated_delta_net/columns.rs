@@ -66,10 +66,7 @@ impl DeltaColumns {
         }
         let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
         let (mut constants, n_group, why) = state.plan(op, caps)?;
-        constants.extend([
-            ("NEIGHBOURS", f64::from(u8::from(self.neighbours))),
-            ("EPS", self.eps.into()),
-        ]);
+        constants.extend([("NEIGHBOURS", f64::from(u8::from(self.neighbours))), ("EPS", self.eps.into())]);
         Call {
             op,
             variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],

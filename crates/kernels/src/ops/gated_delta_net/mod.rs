@@ -22,9 +22,7 @@ pub const OP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {
-            for (gate, state) in
-                [("head", "apart"), ("value", "apart"), ("head", "many"), ("head", "one")]
-            {
+            for (gate, state) in [("head", "apart"), ("value", "apart"), ("head", "many"), ("head", "one")] {
                 out.push(vec![
                     ("set", Value::Word(set)),
                     ("gate", Value::Word(gate)),

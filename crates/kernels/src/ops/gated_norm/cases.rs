@@ -5,7 +5,8 @@ use crate::case::{Case, CaseBuffer, Expected, random_values};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for (k, per, n_col) in [(256, 2, 1), (64, 5, 7), (33, 3, 4), (1, 1, 1), (1500, 1, 3), (128, 1, 300), (8, 2, 0)]
+    for (k, per, n_col) in
+        [(256, 2, 1), (64, 5, 7), (33, 3, 4), (1, 1, 1), (1500, 1, 3), (128, 1, 300), (8, 2, 0)]
     {
         for act in [GateAct::Silu, GateAct::Sigmoid, GateAct::Relu] {
             for norm in [NormAt::First, NormAt::Last] {

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
         both.map(|(s, n)| vec![("set", Value::Word(s)), ("norm", Value::Word(n))]).collect()
     },
     cases: cases::cases,
-    ggml: &["RMS_NORM", "SILU", "SIGMOID"],
+    ggml: &[],
     grid: None,
 };
 

@@ -8,7 +8,8 @@ use crate::step;
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for (n, taps) in [(70, 4), (64, 3), (5, 2), (1, 9)] {
-        for (n_col, pos) in [((1, 1), 0), ((1, 1), 1), ((1, 1), 40), ((20, 20), 0), ((32, 2), 0), ((9, 1), 3)] {
+        for (n_col, pos) in [((1, 1), 0), ((1, 1), 1), ((1, 1), 40), ((20, 20), 0), ((32, 2), 0), ((9, 1), 3)]
+        {
             for (gated, bias, silu) in
                 [(false, true, true), (false, false, true), (true, false, false), (true, true, true)]
             {
@@ -31,9 +32,8 @@ fn case(n: u32, taps: u32, n_col: (u32, u32), pos: u32, gated: bool, bias: bool,
     let mut y = vec![7.0; (ldy * n_col.0) as usize];
     for c in 0..n {
         let at = |t: u32, first: u32| x[(t * ldx + first + c) as usize];
-        let u: Vec<f32> = (0..n_col.1)
-            .map(|t| at(t, call.at) * gates.map_or(1.0, |g| at(t, g.before)))
-            .collect();
+        let u: Vec<f32> =
+            (0..n_col.1).map(|t| at(t, call.at) * gates.map_or(1.0, |g| at(t, g.before))).collect();
         // Inputs before the sequence are zeros, whatever the state holds.
         let place = |back: u32| ((taps - 1 - back) * n + c) as usize;
         let mut line: Vec<f32> =

@@ -60,7 +60,12 @@ impl ShortConv {
     pub fn dispatch(&self) -> Result<Vec<(Dispatch, bool)>, DispatchError> {
         if self.taps < 2 {
             let expected = "at least 2".into();
-            return Err(DispatchError::Shape { op: OP.name, what: "taps", expected, found: self.taps.into() });
+            return Err(DispatchError::Shape {
+                op: OP.name,
+                what: "taps",
+                expected,
+                found: self.taps.into(),
+            });
         }
         if self.n_col == 1 {
             return Ok(vec![(self.pass(1, true, "one channel a thread")?, false)]);

@@ -113,7 +113,9 @@ struct Sizes {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for (s, dim, heads, groups) in [(128, 64, 2, 1), (16, 1, 70, 1), (33, 3, 6, 3), (256, 5, 4, 2), (1, 1, 1, 1)] {
+    for (s, dim, heads, groups) in
+        [(128, 64, 2, 1), (16, 1, 70, 1), (33, 3, 6, 3), (256, 5, 4, 2), (1, 1, 1, 1)]
+    {
         for (n_col, pos) in [((1, 1), 0), ((1, 1), 5), ((9, 9), 0), ((16, 6), 3), ((4, 1), 0), ((5, 2), 7)] {
             let fine = dim == 1;
             out.push(case(&Sizes { s, dim, heads, groups, n_col, pos, fine, skip: true, bias: !fine }));
