@@ -54,15 +54,17 @@ impl Fixture {
         for (key, value) in metadata {
             writer.set(&key, value).expect("metadata of a fixture");
         }
-        let ty = |ne: &[u64]| if half && ne.len() > 1 { GgmlType::F16 } else { GgmlType::F32 };
+        // Weights of norms stay as they are, as in files of real models.
+        let is_half = |name: &str, ne: &[u64]| half && ne.len() > 1 && !is_norm(name);
+        let ty = |name: &str, ne: &[u64]| if is_half(name, ne) { GgmlType::F16 } else { GgmlType::F32 };
         for (name, ne) in &tensors {
-            writer.tensor(name, ne, ty(ne)).expect("a tensor of a fixture");
+            writer.tensor(name, ne, ty(name, ne)).expect("a tensor of a fixture");
         }
         let mut data = writer.begin(Vec::new()).expect("a head in memory");
         for (name, ne) in &tensors {
             let values = weights(name, ne.iter().product(), seed);
-            let mut bytes = vec![0; values.len() * if ty(ne) == GgmlType::F16 { 2 } else { 4 }];
-            chaski::gguf::quantize(ty(ne), &values, ne[0] as usize, None, &mut bytes)
+            let mut bytes = vec![0; values.len() * if is_half(name, ne) { 2 } else { 4 }];
+            chaski::gguf::quantize(ty(name, ne), &values, ne[0] as usize, None, &mut bytes)
                 .expect("values of a fixture");
             data.write(name, &bytes).expect("data in memory");
         }

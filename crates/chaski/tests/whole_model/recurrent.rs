@@ -21,8 +21,8 @@ const FIXTURES: &[&str] = &[
 ];
 /// State alone, and beside a cache of keys and values.
 const SET_BACK: &[&str] = &["mamba2-dense", "mamba-dense", "falcon-h1-dense"];
-/// Three times what sums in another order cost. Leaving out a skip or the bias of the steps costs more than 1e-4.
-const LIMIT: f64 = 1e-11;
+/// What sums in another order cost, which is up to 2e-11 where what layers add is scaled up (granitehybrid).
+const LIMIT: f64 = 4e-11;
 
 fn runner_of(f: &Fixture, target: &Target, half: bool, (n_ctx, chunk): (u32, u32)) -> Runner {
     let model = open(f.gguf(half, &|_, _| {})).expect("a fixture is a model");
@@ -47,19 +47,19 @@ fn targets() -> Vec<(&'static str, Target)> {
 fn logits_match_the_golden_ones() {
     let _t = Timed::new("recurrent, logits");
     let mut failures = Failures::default();
-    let checked = [FeatureSet::Sg, FeatureSet::Base].map(|set| gpu(set, true));
-    let [sg, base] = checked;
-    // Matrices in f16 hold these weights exactly, small vectors and all.
-    let mut ways: Vec<_> = targets().into_iter().map(|(name, t)| (name, t, false)).collect();
-    ways.extend([("sg checked, f16", sg, true), ("base checked, f16", base, true)]);
+    /// A chunk that takes all tokens at once, and one that has to be filled again.
+    const CHUNKS: [(u32, &[usize]); 2] = [(64, &[48, 1]), (16, &[16, 7])];
+    // Matrices in f16 hold these weights exactly.
+    let mut ways: Vec<_> = targets().into_iter().map(|(name, t)| (name, t, false, &CHUNKS[..])).collect();
+    ways[0].3 = &CHUNKS[..1];
+    ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), true, &CHUNKS[1..]));
     for name in FIXTURES {
         let f = Fixture::load(name);
-        for (device, target, half) in &ways {
-            // A chunk that takes all tokens at once, and one that has to be refilled.
-            for (chunk, pieces) in [(64, &[48, 1][..]), (16, &[48, 16, 7])] {
-                let mut r = runner_of(&f, target, *half, (64, chunk));
+        for (device, target, half, chunks) in &ways {
+            for (chunk, pieces) in *chunks {
+                let mut r = runner_of(&f, target, *half, (64, *chunk));
                 let mut errors = Vec::new();
-                for n in pieces {
+                for n in *pieces {
                     r.truncate(0);
                     let all = block_on(r.eval_all(&f.tokens, *n)).expect("48 tokens run");
                     r.truncate(0);
