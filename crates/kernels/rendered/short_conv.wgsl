@@ -1,0 +1,101 @@
+// short_conv: 
+override C: u32 = 1u;
+override TAPS: u32 = 4u;
+override TILE: u32 = 1u;
+override LDX: u32 = 1u;
+override LDY: u32 = 1u;
+override X_AT: u32 = 0u;
+override GATED: bool = false;
+override BEFORE_AT: u32 = 0u;
+override AFTER_AT: u32 = 0u;
+override BIAS: bool = false;
+override SILU: bool = false;
+override KEEP: bool = true;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read> aux: array<f32>;
+@group(0) @binding(2) var<storage, read_write> s: array<f32>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read_write> y: array<f32>;
+const COLS: u32 = 16u;
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+
+// 1 / (1 + exp(-v)), without an infinity on the way.
+fn logistic(v: f32) -> f32 {
+    return 1.0 / (1.0 + exp(min(-v, 80.0)));
+}
+fn tanh_safe(v: f32) -> f32 {
+    return tanh(clamp(v, -15.0, 15.0));
+}
+// exp(v) - 1: by its series where the difference would cancel.
+fn expm1(v: f32) -> f32 {
+    let s = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * (0.008333334 + v * (0.0013888889 + v * 0.0001984127))))));
+    return select(exp(v) - 1.0, s, abs(v) < 0.5);
+}
+// log(1 + exp(v)); what is lost of 1 + t for small t is put back by dividing by what arrived (Kahan).
+fn softplus(v: f32) -> f32 {
+    let t = exp(min(v, 20.0));
+    let u = 1.0 + t;
+    let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
+    return select(l, v, v > 20.0);
+}
+// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+fn erf(v: f32) -> f32 {
+    let t = 1.0 / (1.0 + 0.3275911 * abs(v));
+    let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+    return sign(v) * (1.0 - p * exp(-min(v * v, 80.0)));
+}
+// An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
+fn turn(v: f32) -> f32 {
+    let n = round(v * 0.15915494);
+    return (v - n * 6.28125) - n * 0.0019353072;
+}
+
+// The input of channel c, which is `back` columns before the batch if that is more than 0, else column t.
+fn input(c: u32, back: u32, t: u32, pos: u32) -> f32 {
+    if (back > 0u) {
+        // Before the sequence there are zeros.
+        return select(0.0, s[(TAPS - 1u - back) * C + c], back <= pos);
+    }
+    var u = x[t * LDX + X_AT + c];
+    if (GATED) {
+        u *= x[t * LDX + BEFORE_AT + c];
+    }
+    return u;
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let c = id.x;
+    if (c >= C) {
+        return;
+    }
+    let n_col = step[0];
+    let pos = col_pos(0u);
+    for (var t = id.y * TILE; t < min((id.y + 1u) * TILE, n_col); t++) {
+        var sum = 0.0;
+        for (var j = 0u; j < TAPS; j++) {
+            let at = t + j;
+            let before = TAPS - 1u;
+            sum += aux[c * TAPS + j] * input(c, before - min(at, before), at - min(at, before), pos);
+        }
+        if (BIAS) {
+            sum += aux[C * TAPS + c];
+        }
+        if (SILU) {
+            sum *= logistic(sum);
+        }
+        if (GATED) {
+            sum *= x[t * LDX + AFTER_AT + c];
+        }
+        y[t * LDY + c] = sum;
+    }
+    if (KEEP) {
+        // What goes to place j comes from a later place or from the batch, so nothing is lost on the way.
+        for (var j = 0u; j < TAPS - 1u; j++) {
+            let at = n_col + j;
+            let before = TAPS - 1u;
+            s[j * C + c] = input(c, before - min(at, before), at - min(at, before), pos);
+        }
+    }
+}
