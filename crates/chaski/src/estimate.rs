@@ -5,7 +5,7 @@ use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::kernels::ops::adjust;
-use chaski_runtime::plan::{Groups, PlanConfig, PlanError, fuse, plan};
+use chaski_runtime::plan::{Groups, PlanError, fuse, plan};
 
 use crate::error::Error;
 use crate::source::OpenModel;
@@ -23,19 +23,9 @@ pub async fn memory_need(
     chunk: u32,
     caps: &Caps,
 ) -> Result<Memory, Error> {
-    let n_ctx = RunnerConfig { n_ctx, ..RunnerConfig::default() }.n_ctx_for(model);
+    let config = RunnerConfig { n_ctx, kv, chunk, ..RunnerConfig::default() }.plan_for(model, caps);
+    let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
-    let config = PlanConfig {
-        n_ctx,
-        n_seq: 1,
-        max_col: chunk.clamp(1, n_ctx),
-        page: 64,
-        kv: kv.types(model, n_ctx),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Default::default(),
-        ring: 128,
-    };
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
     let steps = fuse(&graph).map_err(|e| wrong(e.into()))?;
     let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;

@@ -62,12 +62,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     };
     let model = engine.runner().gpu_mut().context("a model on a GPU is tuned there")?;
     let mut steps = Vec::new();
-    let found = model.tune(Duration::from_secs(args.budget), |step| {
+    let found = pollster::block_on(model.tune(Duration::from_secs(args.budget), |step| {
         if !args.json {
             print(step);
         }
         steps.push(step.clone());
-    })?;
+    }))?;
     let summary = gpu.summary();
     let mut out = std::io::stdout().lock();
     if args.json {

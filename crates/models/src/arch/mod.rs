@@ -40,7 +40,7 @@ pub(crate) fn rope_factor_tensor<'a>(
     config: &Config,
     n_ctx: u32,
 ) -> Option<&'a TensorInfo> {
-    let long = n_ctx.next_multiple_of(256) > config.n_ctx_orig;
+    let long = n_ctx.div_ceil(256) > config.n_ctx_orig / 256;
     let by_length = if long { "rope_factors_long.weight" } else { "rope_factors_short.weight" };
     tensor("rope_freqs.weight").or_else(|| tensor(by_length))
 }

@@ -95,8 +95,7 @@ pub(crate) async fn groups(
                 in_flight += bytes.len();
                 // wgpu holds a copy of every write until the device has taken it.
                 if in_flight >= 4 * CHUNK {
-                    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
-                    gpu.check()?;
+                    gpu.finish().await?;
                     in_flight = 0;
                 }
                 progress(Progress { stage: Stage::Upload, done, total });
@@ -106,8 +105,7 @@ pub(crate) async fn groups(
         }
         out.push(buffers);
     }
-    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
-    gpu.check()?;
+    gpu.finish().await?;
     Ok(out)
 }
 
@@ -172,7 +170,7 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
     Ok(out)
 }
 
-/// The rotation tables of a context, sent in pieces.
+/// The rotation tables of a context.
 pub(crate) async fn rope(gpu: &Gpu, rope: Option<&Rope>, n_ctx: u32) -> Result<wgpu::Buffer, RuntimeError> {
     let tables = rope.map_or(vec![0.0; 4], |r| r.tables(n_ctx));
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;

@@ -51,6 +51,7 @@ pub fn plan(
     caps: &Caps,
     config: &PlanConfig,
 ) -> Result<Segments, PlanError> {
+    check_cache(graph, caps, config)?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     let head_at =
         steps.iter().position(|s| s.output() == logits).ok_or(PlanError::Missing { what: "logits" })?;
@@ -169,19 +170,27 @@ pub fn plan(
             help: "use a smaller chunk",
         });
     }
+    Ok(s)
+}
+
+/// Whether the cache of every layer can be bound; kernels count its cells in 32 bits.
+fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), PlanError> {
+    let tokens = u64::from(config.n_ctx).next_multiple_of(config.page.into()) * u64::from(config.n_seq);
     for layer in &graph.kv {
-        let n_byte = config.kv_layout(layer).n_byte();
-        if n_byte > caps.max_binding_bytes {
-            let help = "use a smaller context or a smaller type for the KV cache";
+        let n_cell = tokens * u64::from(layer.n_kv);
+        let countable = u32::try_from(n_cell).is_ok();
+        // So many cells have at least a block of 18 bytes each.
+        let n_byte = if countable { config.kv_layout(layer).n_byte() } else { 18 * n_cell };
+        if n_byte > caps.max_binding_bytes || !countable {
             return Err(PlanError::TooLarge {
                 what: "the KV cache of a layer",
                 n_byte,
                 limit: caps.max_binding_bytes,
-                help,
+                help: "use a smaller context or a smaller type for the KV cache",
             });
         }
     }
-    Ok(s)
+    Ok(())
 }
 
 /// Activation buffers, given out and taken back in order of execution.
