@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ggml_format::{
-    DataWriter, FILE_TYPES, FileType, GgmlType, GgufWriter, Metadata, MixCounters, MmapSource, ModelFacts,
-    mix_order, needs_importance, quantize, read_header, tensor_type,
+    DataWriter, FileType, GgmlType, GgufWriter, Metadata, MixCounters, MmapSource, ModelFacts, mix_order,
+    needs_importance, quantize, read_header, tensor_type,
 };
 use indicatif::{HumanBytes, ProgressBar};
 use rayon::prelude::*;
 
-use crate::output::{progress_bar, write_file};
+use crate::options;
+use crate::output::write_file;
+use crate::ui::{BYTES_BAR, Ui};
 
 /// Write a model of random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_parser = preset_parser())]
     preset: &'static Preset,
     /// The file type, such as q4_k_m; each tensor gets the type that it has in such files
-    #[arg(long, value_parser = parse_file_type)]
+    #[arg(long, value_parser = options::file_type)]
     mix: FileType,
     /// The file to write
     #[arg(long)]
@@ -153,19 +155,11 @@ fn preset_parser() -> impl TypedValueParser<Value = &'static Preset> {
     PossibleValuesParser::new(PRESETS.iter().map(|p| p.name)).map(find)
 }
 
-/// A file type by name, in any mix of upper and lower case.
-fn parse_file_type(name: &str) -> Result<FileType, String> {
-    FileType::from_name(name).ok_or_else(|| {
-        let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
-        format!("no such file type (known: {})", known.join(", "))
-    })
-}
-
 /// Writes the model.
 ///
 /// # Errors
 /// If the vocabulary cannot be read, or the file not be written.
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let start = Instant::now();
     let preset = args.preset;
     let vocab = args.vocab.as_deref().map(read_metadata).transpose()?;
@@ -176,7 +170,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     ensure!(n_vocab > 0, "expected a vocabulary, found one without tokens");
     if n_vocab != preset.n_vocab {
         let usual = preset.n_vocab;
-        writeln!(io::stderr(), "note: the vocabulary has {n_vocab} tokens, {} has {usual}", preset.name)?;
+        ui.note(&format!("the vocabulary has {n_vocab} tokens, {} has {usual}", preset.name));
     }
     let tensors = typed(preset.tensors(n_vocab), preset, args.mix)?;
 
@@ -193,9 +187,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
 
     let n_byte = tensors.iter().map(Tensor::n_byte).sum();
-    let bar = progress_bar(n_byte);
+    let bar = ui.bar(n_byte, BYTES_BAR);
     let mut weights = Weights::new(args.seed, tensors.iter().map(|t| t.ty))?;
-    write_file(&args.out, |out| {
+    let inputs: Vec<PathBuf> = args.vocab.into_iter().collect();
+    write_file(&args.out, &inputs, |out| {
         let mut data = head.begin(out)?;
         for t in &tensors {
             bar.set_message(t.name.clone());
@@ -205,8 +200,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     })?;
     bar.finish_and_clear();
     let n_param: u64 = tensors.iter().map(|t| t.ne.iter().product::<u64>()).sum();
-    writeln!(
-        io::stderr(),
+    ui.say(&format!(
         "{}: {} {}, {:.2} G parameters, {}, in {:.1} s",
         args.out.display(),
         preset.name,
@@ -214,7 +208,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         n_param as f64 / 1e9,
         HumanBytes(n_byte),
         start.elapsed().as_secs_f64()
-    )?;
+    ));
     Ok(())
 }
 
@@ -528,6 +522,10 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    fn run(args: Args) -> Result<()> {
+        super::run(args, &Ui::silent())
+    }
+
     use chaski::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
     use std::fs;
 

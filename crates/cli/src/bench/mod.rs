@@ -17,7 +17,8 @@ use self::profile::Named;
 use self::range::{List, Pair};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Features, Ignored, InputType, device};
+use crate::options::{self, EngineArgs, Features, Ignored, InputType, device, kv_pair};
+use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     /// Tokens of a prompt that run at once (also -ub) [default: 512]
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
-    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ... (also -ctk)
+    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ...; by default auto, beside -ctv f16 (also -ctk)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_k: Vec<KvType>,
     /// Type of the values in the cache; by default that of the keys (also -ctv)
@@ -149,6 +150,10 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
     let tests = tests(&args)?;
     let setups = setups(&args, n_ctx(&args, &tests))?;
+    let inputs: Vec<PathBuf> = setups.iter().flat_map(|s| files_of_model(s.model.as_deref())).collect();
+    if let Some(trace) = &args.trace {
+        refuse_to_overwrite(trace, &inputs)?;
+    }
     let columns = Columns::new(&setups);
     let mut out = Writer::new(std::io::stdout().lock(), args.output);
     let mut err = args.output_err.map(|f| Writer::new(std::io::stderr().lock(), f));
@@ -223,7 +228,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             }
         }
     }
-    args.trace.as_ref().map_or(Ok(()), |path| profile::write_trace(path, &profiles))
+    args.trace.as_ref().map_or(Ok(()), |path| profile::write_trace(path, &inputs, &profiles))
 }
 
 fn values(lists: &[List], default: u32) -> Vec<u32> {
@@ -256,25 +261,21 @@ fn n_ctx(args: &Args, tests: &[Test]) -> u32 {
     tests.iter().map(Test::n_ctx).chain(wanted.then_some(profile)).max().unwrap_or(1)
 }
 
-/// One type for the keys and one for the values.
-fn pair(k: KvType, v: KvType) -> Result<KvType, Usage> {
-    match (k, v) {
-        (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
-        (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
-        _ => Err(Usage("-ctk and -ctv must both be auto, or both name a type".into())),
-    }
+/// The values of an option, or `None` alone if it was not given.
+fn given<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
 /// Every combination of models and options.
 fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     let kv = match (&args.cache_type_k[..], &args.cache_type_v[..]) {
         ([], []) => vec![KvType::Auto],
-        (k, []) => k.to_vec(),
-        ([], v) => v.to_vec(),
-        (k, v) => k.iter().flat_map(|k| v.iter().map(|v| pair(*k, *v))).collect::<Result<_, Usage>>()?,
+        (k, v) => {
+            let (k, v) = (given(k), given(v));
+            k.iter().flat_map(|k| v.iter().map(|v| kv_pair(*k, *v))).collect::<Result<_, Usage>>()?
+        }
     };
-    let features: Vec<Option<Features>> =
-        if args.features.is_empty() { vec![None] } else { args.features.iter().copied().map(Some).collect() };
+    let features = given(&args.features);
     let chunks = values(&args.ubatch_size, 512);
     if chunks.contains(&0) || values(&args.batch_size, 2048).contains(&0) {
         return Err(Usage("-b and -ub must be at least 1".into()).into());
@@ -292,6 +293,8 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                 let engine = EngineArgs {
                                     ctx_size: n_ctx,
                                     kv,
+                                    cache_type_k: None,
+                                    cache_type_v: None,
                                     device: device.clone(),
                                     features,
                                     chunk: chunk.min(n_batch),
