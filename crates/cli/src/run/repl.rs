@@ -69,15 +69,15 @@ pub(super) fn run(
     let mut session =
         Session { engine, settings, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
     while let Some(input) = read(&mut editor)? {
-        if input.trim().is_empty() {
+        if input.text().trim().is_empty() {
             continue;
         }
         // A line that is not remembered is no reason to stop.
-        let _ = editor.add_history_entry(input.as_str());
-        let goes_on = match input.trim().strip_prefix('/') {
+        let _ = editor.add_history_entry(input.text());
+        let goes_on = match input.command() {
             Some(command) => session.command(command)?,
             None => {
-                session.answer(&input)?;
+                session.answer(input.text())?;
                 true
             }
         };
@@ -98,8 +98,33 @@ fn history_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "chaski").map(|d| d.data_dir().join("history.txt"))
 }
 
+/// What the user wrote.
+#[derive(Debug, PartialEq, Eq)]
+enum Input {
+    /// One line, which may be a command.
+    Line(String),
+    /// A text between `"""`, which is a message whatever it begins with.
+    Quoted(String),
+}
+
+impl Input {
+    fn text(&self) -> &str {
+        match self {
+            Input::Line(text) | Input::Quoted(text) => text,
+        }
+    }
+
+    /// The command, without its slash.
+    fn command(&self) -> Option<&str> {
+        match self {
+            Input::Line(line) => line.trim().strip_prefix('/'),
+            Input::Quoted(_) => None,
+        }
+    }
+}
+
 /// One line, or several between `"""`; `None` at the end of the input.
-fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
+fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
     const QUOTES: &str = "\"\"\"";
     let mut text: Option<String> = None;
     loop {
@@ -118,9 +143,9 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
         };
         match &mut text {
             None => match line.trim_start().strip_prefix(QUOTES) {
-                None => return Ok(Some(line)),
+                None => return Ok(Some(Input::Line(line))),
                 Some(rest) => match rest.strip_suffix(QUOTES) {
-                    Some(all) => return Ok(Some(all.to_owned())),
+                    Some(all) => return Ok(Some(Input::Quoted(all.to_owned()))),
                     None if rest.is_empty() => text = Some(String::new()),
                     None => text = Some(format!("{rest}\n")),
                 },
@@ -128,7 +153,7 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
             Some(so_far) => match line.trim_end().strip_suffix(QUOTES) {
                 Some(last) => {
                     so_far.push_str(last);
-                    return Ok(text.map(|t| t.strip_suffix('\n').unwrap_or(&t).to_owned()));
+                    return Ok(text.map(|t| Input::Quoted(t.strip_suffix('\n').unwrap_or(&t).to_owned())));
                 }
                 None => {
                     so_far.push_str(&line);
@@ -248,5 +273,18 @@ impl Session<'_> {
             self.messages.push(Message::new("assistant", answer.text));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_are_commands() {
+        assert_eq!(Input::Line(" /set temp 1".into()).command(), Some("set temp 1"));
+        assert_eq!(Input::Line("hello /bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/etc/passwd\nis a file".into()).text(), "/etc/passwd\nis a file");
     }
 }
