@@ -273,6 +273,9 @@ pub(crate) struct SamplingArgs {
     /// The samplers and their order, such as `top_k;top_p;temperature`
     #[arg(long, value_name = "NAMES", value_parser = sequence)]
     samplers: Option<Sequence>,
+    /// The same by a letter each, such as `kpt`
+    #[arg(long, alias = "sampler-seq", value_name = "LETTERS", value_parser = letters, conflicts_with = "samplers")]
+    sampling_seq: Option<Sequence>,
     /// Start of the random numbers; the same seed gives the same text [default: another one each time]
     #[arg(short, long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<Seed>,
@@ -302,6 +305,17 @@ fn sequence(text: &str) -> Result<Sequence, String> {
         (kinds, unknown) if unknown.is_empty() => Ok(Sequence(kinds)),
         (_, unknown) => Err(format!("no such sampler: {}", unknown.join(", "))),
     }
+}
+
+fn letters(text: &str) -> Result<Sequence, String> {
+    let kind = |letter: char| {
+        SamplerKind::from_letter(letter).ok_or_else(|| {
+            let known: Vec<String> =
+                SamplerKind::all().map(|kind| format!("{} {}", kind.letter(), kind.name())).collect();
+            format!("no sampler has the letter `{letter}` (known: {})", known.join(", "))
+        })
+    };
+    text.chars().map(kind).collect::<Result<_, _>>().map(Sequence)
 }
 
 fn finite(text: &str) -> Result<f32, String> {
@@ -347,7 +361,8 @@ impl SamplingArgs {
         set(&mut p.mirostat, &self.mirostat.map(Mirostat::from_version));
         set(&mut p.mirostat_tau, &self.mirostat_tau);
         set(&mut p.mirostat_eta, &self.mirostat_eta);
-        set(&mut p.samplers, &self.samplers.clone().map(|s| s.0));
+        let samplers = self.samplers.as_ref().or(self.sampling_seq.as_ref());
+        set(&mut p.samplers, &samplers.map(|s| s.0.clone()));
         set(&mut p.seed, &self.seed.map(|s| s.0));
         p.ignore_eos |= self.ignore_eos;
     }
@@ -393,6 +408,14 @@ mod tests {
         assert_eq!((p.dynatemp_range, p.dynatemp_exponent), (0.5, 2.0));
         assert_eq!(p.dry_sequence_breakers, ["a", "b"]);
         assert_eq!((p.adaptive_target, p.adaptive_decay), (0.3, 0.7));
+        let by_letters = Line::try_parse_from(["--sampling-seq", "kpt"]).unwrap().sampling;
+        by_letters.apply(&mut p);
+        assert_eq!(p.samplers, [SamplerKind::TopK, SamplerKind::TopP, SamplerKind::Temperature]);
+        let error = letters("kq").unwrap_err();
+        assert!(
+            error.starts_with("no sampler has the letter `q` (known: ") && error.contains("k top_k"),
+            "{error}"
+        );
         let none = Line::try_parse_from(["--dry-sequence-breaker", "none"]).unwrap().sampling;
         none.apply(&mut p);
         assert!(p.dry_sequence_breakers.is_empty());

@@ -72,6 +72,41 @@ fn memory_does_not_grow_with_the_model() {
     assert!(large < small + (16 << 20), "{small} bytes for 64 MiB, {large} for 640 MiB");
 }
 
+/// Names of the files in a folder.
+#[cfg(target_os = "linux")]
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_leaves_an_older_set_and_nothing_half_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = sparse_model(dir.path(), 40);
+    let old = ["out-00001-of-00002.gguf", "out-00002-of-00002.gguf"];
+    for name in old {
+        fs::write(dir.path().join(name), name).unwrap();
+    }
+    let output = path(dir.path(), "out.gguf");
+    let args = ["quantize", &input, &output, "q6_k", "--threads", "1", "--split-max-tensors", "20"];
+    let mut child = chaski(&args).stderr(Stdio::null()).spawn().unwrap();
+    // The second file says that the first is complete, and has not its name yet.
+    while !names(dir.path()).iter().any(|name| name.starts_with("out-00002") && name.ends_with(".part")) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too soon for this test");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names(dir.path()), ["40.gguf", old[0], old[1]]);
+    for name in old {
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), name);
+    }
+}
+
 /// What the `gguf` Python package finds in a file: a line for each tensor.
 fn python_reads(path: &str) -> Option<Vec<String>> {
     const SCRIPT: &str = "

@@ -161,22 +161,6 @@ impl ChatTemplate {
             .map_err(TemplateError::from_render)?;
         Ok(String::from_utf8(text.0).expect("the engine writes whole strings"))
     }
-
-    /// What the template writes to open the assistant's answer: the text that `add_generation_prompt` adds.
-    ///
-    /// # Errors
-    ///
-    /// As [`ChatTemplate::render`].
-    pub fn generation_prompt(
-        &self,
-        messages: &[Message],
-        options: &TemplateOptions,
-    ) -> Result<String, TemplateError> {
-        let with = TemplateOptions { add_generation_prompt: true, ..options.clone() };
-        let without = TemplateOptions { add_generation_prompt: false, ..options.clone() };
-        let (with, without) = (self.render(messages, &with)?, self.render(messages, &without)?);
-        Ok(with.strip_prefix(&without).unwrap_or_default().to_owned())
-    }
 }
 
 /// Memory that takes so many bytes and no more.
@@ -285,12 +269,5 @@ mod tests {
     fn generation_tags_are_blocks_that_print_nothing() {
         let source = "a\n{% generation %}\nb\n{%- endgeneration -%}\n c";
         assert_eq!(render(source).unwrap(), "a\nbc");
-    }
-
-    #[test]
-    fn generation_prompt_is_what_the_flag_adds() {
-        let template = ChatTemplate::new(CHATML).unwrap();
-        let prompt = template.generation_prompt(&[Message::new("user", "x")], &TemplateOptions::default());
-        assert_eq!(prompt.unwrap(), "<|im_start|>assistant\n");
     }
 }
