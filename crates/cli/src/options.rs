@@ -327,6 +327,13 @@ fn finite(text: &str) -> Result<f32, String> {
 }
 
 impl SamplingArgs {
+    /// Forgets what a new value of this option would contradict.
+    pub(crate) fn make_room_for(&mut self, option: &str) {
+        if ["samplers", "sampling-seq", "sampler-seq"].contains(&option) {
+            (self.samplers, self.sampling_seq) = (None, None);
+        }
+    }
+
     /// Writes what was given over `p`, which holds the defaults and the model's recommendation.
     pub(crate) fn apply(&self, p: &mut SamplerParams) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {

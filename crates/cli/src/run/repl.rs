@@ -31,6 +31,17 @@ pub(super) struct Settings {
     pub(super) sampling: SamplingArgs,
 }
 
+impl Settings {
+    /// These with another value of an option, which has no dashes.
+    fn with(&self, name: &str, value: &str) -> Result<Settings, clap::Error> {
+        let word = if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") };
+        let mut settings = self.clone();
+        settings.sampling.make_room_for(name);
+        settings.try_update_from([word])?;
+        Ok(settings)
+    }
+}
+
 struct Session<'a> {
     engine: &'a mut Engine,
     settings: Settings,
@@ -207,13 +218,11 @@ impl Session<'_> {
             eprintln!("Say which option: /set temp 0.5");
             return;
         }
-        let mut words = vec![format!("--{name}")];
-        let value = value.trim();
-        if !value.is_empty() {
-            words[0] = format!("--{name}={value}");
-        }
-        match self.settings.try_update_from(&words) {
-            Ok(()) => self.changes.push(rest.to_owned()),
+        match self.settings.with(name, value.trim()) {
+            Ok(settings) => {
+                self.settings = settings;
+                self.changes.push(rest.to_owned());
+            }
             Err(e) => eprintln!("{}", e.to_string().lines().next().unwrap_or_default()),
         }
     }
@@ -279,6 +288,22 @@ impl Session<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_sequence_of_samplers_counts_whichever_way_it_is_written() {
+        use chaski::{SamplerKind, SamplerParams};
+        let samplers = |settings: &Settings| {
+            let mut p = SamplerParams::default();
+            settings.sampling.apply(&mut p);
+            p.samplers
+        };
+        let by_name = Settings::default().with("samplers", "top_k;temperature").unwrap();
+        assert_eq!(samplers(&by_name), [SamplerKind::TopK, SamplerKind::Temperature]);
+        let by_letter = by_name.with("sampling-seq", "p").unwrap();
+        assert_eq!(samplers(&by_letter), [SamplerKind::TopP]);
+        assert_eq!(samplers(&by_letter.with("samplers", "min_p").unwrap()), [SamplerKind::MinP]);
+        assert!(by_letter.with("samplers", "nothing").is_err());
+    }
 
     #[test]
     fn only_lines_are_commands() {
