@@ -3,7 +3,7 @@
 mod answer;
 mod repl;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -174,8 +174,10 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
         std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as UTF-8 text")?;
         return Ok(text);
     }
-    std::fs::read_to_string(path)
-        .with_context(|| format!("`{}` cannot be read as UTF-8 text", path.display()))
+    std::fs::read_to_string(path).map_err(|e| {
+        let what = if e.kind() == ErrorKind::InvalidData { "is no UTF-8 text" } else { "cannot be read" };
+        anyhow::Error::from(e).context(format!("`{}` {what}", path.display()))
+    })
 }
 
 fn tokens(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow::Result<Vec<u32>> {

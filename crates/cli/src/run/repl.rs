@@ -31,6 +31,17 @@ pub(super) struct Settings {
     pub(super) sampling: SamplingArgs,
 }
 
+impl Settings {
+    /// These with another value of an option, which has no dashes.
+    fn with(&self, name: &str, value: &str) -> Result<Settings, clap::Error> {
+        let word = if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") };
+        let mut settings = self.clone();
+        settings.sampling.make_room_for(name);
+        settings.try_update_from([word])?;
+        Ok(settings)
+    }
+}
+
 struct Session<'a> {
     engine: &'a mut Engine,
     settings: Settings,
@@ -69,15 +80,15 @@ pub(super) fn run(
     let mut session =
         Session { engine, settings, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
     while let Some(input) = read(&mut editor)? {
-        if input.trim().is_empty() {
+        if input.text().trim().is_empty() {
             continue;
         }
         // A line that is not remembered is no reason to stop.
-        let _ = editor.add_history_entry(input.as_str());
-        let goes_on = match input.trim().strip_prefix('/') {
+        let _ = editor.add_history_entry(input.text());
+        let goes_on = match input.command() {
             Some(command) => session.command(command)?,
             None => {
-                session.answer(&input)?;
+                session.answer(input.text())?;
                 true
             }
         };
@@ -98,8 +109,33 @@ fn history_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "chaski").map(|d| d.data_dir().join("history.txt"))
 }
 
+/// What the user wrote.
+#[derive(Debug, PartialEq, Eq)]
+enum Input {
+    /// One line, which may be a command.
+    Line(String),
+    /// A text between `"""`, which is a message whatever it begins with.
+    Quoted(String),
+}
+
+impl Input {
+    fn text(&self) -> &str {
+        match self {
+            Input::Line(text) | Input::Quoted(text) => text,
+        }
+    }
+
+    /// The command, without its slash.
+    fn command(&self) -> Option<&str> {
+        match self {
+            Input::Line(line) => line.trim().strip_prefix('/'),
+            Input::Quoted(_) => None,
+        }
+    }
+}
+
 /// One line, or several between `"""`; `None` at the end of the input.
-fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
+fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
     const QUOTES: &str = "\"\"\"";
     let mut text: Option<String> = None;
     loop {
@@ -118,9 +154,9 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
         };
         match &mut text {
             None => match line.trim_start().strip_prefix(QUOTES) {
-                None => return Ok(Some(line)),
+                None => return Ok(Some(Input::Line(line))),
                 Some(rest) => match rest.strip_suffix(QUOTES) {
-                    Some(all) => return Ok(Some(all.to_owned())),
+                    Some(all) => return Ok(Some(Input::Quoted(all.to_owned()))),
                     None if rest.is_empty() => text = Some(String::new()),
                     None => text = Some(format!("{rest}\n")),
                 },
@@ -128,7 +164,7 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
             Some(so_far) => match line.trim_end().strip_suffix(QUOTES) {
                 Some(last) => {
                     so_far.push_str(last);
-                    return Ok(text.map(|t| t.strip_suffix('\n').unwrap_or(&t).to_owned()));
+                    return Ok(text.map(|t| Input::Quoted(t.strip_suffix('\n').unwrap_or(&t).to_owned())));
                 }
                 None => {
                     so_far.push_str(&line);
@@ -182,13 +218,11 @@ impl Session<'_> {
             eprintln!("Say which option: /set temp 0.5");
             return;
         }
-        let mut words = vec![format!("--{name}")];
-        let value = value.trim();
-        if !value.is_empty() {
-            words[0] = format!("--{name}={value}");
-        }
-        match self.settings.try_update_from(&words) {
-            Ok(()) => self.changes.push(rest.to_owned()),
+        match self.settings.with(name, value.trim()) {
+            Ok(settings) => {
+                self.settings = settings;
+                self.changes.push(rest.to_owned());
+            }
             Err(e) => eprintln!("{}", e.to_string().lines().next().unwrap_or_default()),
         }
     }
@@ -248,5 +282,34 @@ impl Session<'_> {
             self.messages.push(Message::new("assistant", answer.text));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sequence_of_samplers_counts_whichever_way_it_is_written() {
+        use chaski::{SamplerKind, SamplerParams};
+        let samplers = |settings: &Settings| {
+            let mut p = SamplerParams::default();
+            settings.sampling.apply(&mut p);
+            p.samplers
+        };
+        let by_name = Settings::default().with("samplers", "top_k;temperature").unwrap();
+        assert_eq!(samplers(&by_name), [SamplerKind::TopK, SamplerKind::Temperature]);
+        let by_letter = by_name.with("sampling-seq", "p").unwrap();
+        assert_eq!(samplers(&by_letter), [SamplerKind::TopP]);
+        assert_eq!(samplers(&by_letter.with("samplers", "min_p").unwrap()), [SamplerKind::MinP]);
+        assert!(by_letter.with("samplers", "nothing").is_err());
+    }
+
+    #[test]
+    fn only_lines_are_commands() {
+        assert_eq!(Input::Line(" /set temp 1".into()).command(), Some("set temp 1"));
+        assert_eq!(Input::Line("hello /bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/etc/passwd\nis a file".into()).text(), "/etc/passwd\nis a file");
     }
 }
