@@ -61,10 +61,14 @@ fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
 
 override N_ROT: u32 = 64u;
 override ROPE_NEOX: bool = false;
-fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
-    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
-    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+fn table_cs(fine: u32, coarse: u32, pair: u32, n_pair: u32) -> vec2<f32> {
+    let f = rope[fine * n_pair + pair];
+    let c = rope[(256u + coarse) * n_pair + pair];
     return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    return table_cs(pos & 255u, pos >> 8u, pair, N_ROT / 2u);
 }
 fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
@@ -102,10 +106,58 @@ fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
 // The channels of a head, zeros up to a multiple of 64; what is less than a word of each block.
 var<workgroup> vals: array<f32, 4u * WG + 64u>;
 var<workgroup> halves: array<u32, WG>;
-// Nearest integers, halves away from zero.
-fn round_away(v: vec4<f32>) -> vec4<f32> {
-    let t = trunc(v);
-    return t + select(vec4<f32>(), sign(v), abs(v - t) >= vec4<f32>(0.5));
+// Rounds halves away from zero.
+fn nearest(v: f32) -> i32 {
+    return i32(v + select(-0.5, 0.5, v >= 0.0));
+}
+
+alias k_Bytes = array<u32, 9>;
+// Puts bits into a block at a byte; they do not cross a word.
+fn k_put(bytes: ptr<function, k_Bytes>, at: u32, v: u32) {
+    (*bytes)[at >> 2u] |= v << (8u * (at & 3u));
+}
+fn k_put_half(bytes: ptr<function, k_Bytes>, at: u32, v: f32) {
+    k_put(bytes, at, pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu);
+}
+
+fn k_encode(v: ptr<function, array<f32, 32>>) -> k_Bytes {
+    var out: k_Bytes;
+    var top = 0.0;
+    for (var i = 0u; i < 32u; i++) {
+        top = max(top, abs((*v)[i]));
+    }
+    let d = top / 127.0;
+    let inverse = select(0.0, 1.0 / d, d != 0.0);
+    k_put_half(&out, 0u, d);
+    for (var i = 0u; i < 32u; i++) {
+        k_put(&out, 2u + i, u32(nearest((*v)[i] * inverse)) & 0xffu);
+    }
+    return out;
+}
+
+alias v_Bytes = array<u32, 5>;
+// Puts bits into a block at a byte; they do not cross a word.
+fn v_put(bytes: ptr<function, v_Bytes>, at: u32, v: u32) {
+    (*bytes)[at >> 2u] |= v << (8u * (at & 3u));
+}
+fn v_put_half(bytes: ptr<function, v_Bytes>, at: u32, v: f32) {
+    v_put(bytes, at, pack2x16float(vec2<f32>(v, 0.0)) & 0xffffu);
+}
+
+fn v_encode(v: ptr<function, array<f32, 32>>) -> v_Bytes {
+    var out: v_Bytes;
+    var top = 0.0;
+    for (var i = 0u; i < 32u; i++) {
+        top = select(top, (*v)[i], abs((*v)[i]) > abs(top));
+    }
+    let d = top / -8.0;
+    let inverse = select(0.0, 1.0 / d, d != 0.0);
+    v_put_half(&out, 0u, d);
+    for (var i = 0u; i < 32u; i++) {
+        let q = min(15u, u32(max((*v)[i] * inverse + 8.5, 0.0)));
+        v_put(&out, 2u + (i & 15u), q << (4u * (i >> 4u)));
+    }
+    return out;
 }
 
 @compute @workgroup_size(WG)
@@ -159,55 +211,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let n_block = (DV + 63u) / 64u * 2u;
         let first_block = cell * n_block;
         if (tid < n_block) {
-var btop = 0.0;
-for (var i = 0u; i < 32u; i++) {
-    let x = vals[32u * tid + i];
-    btop = select(btop, x, abs(x) > abs(btop));
-}
-let bd = btop / -8.0;
-let binverse = select(0.0, 1.0 / bd, bd != 0.0);
-var b0: array<u32, 4>;
-for (var i = 0u; i < 32u; i++) {
-    let q = min(u32(vals[32u * tid + i] * binverse + 8.5), 15u);
-    b0[(i % 16u) / 4u] |= q << (8u * (i % 4u) + 4u * (i / 16u));
-}
-let b1 = pack2x16float(vec2<f32>(bd, 0.0));
-
-            for (var i = 0u; i < 4u; i++) {
-                kv[V_P0 + (first_block + tid) * 4u + i] = b0[i];
+            var block: array<f32, 32>;
+            for (var i = 0u; i < 32u; i++) {
+                block[i] = vals[32u * tid + i];
             }
-            halves[tid] = b1;
+            var bytes = v_encode(&block);
+            for (var i = 0u; i < 4u; i++) {
+                kv[V_P0 + (first_block + tid) * 4u + i] = ((bytes[0u + i] >> 16u) | (bytes[0u + i + 1u] << 16u));
+            }
+            halves[tid] = ((bytes[0u] >> 0u) & 0xffffu);
         }
         workgroupBarrier();
         if (tid < n_block / 2u) {
-            kv[V_P1 + first_block / 2u + tid] = (halves[2u * tid] & 0xffffu) | (halves[2u * tid + 1u] << 16u);
+            kv[V_P1 + first_block / 2u + tid] = halves[2u * tid] | (halves[2u * tid + 1u] << 16u);
         }
 
     } else {
         let n_block = (D + 63u) / 64u * 2u;
         let first_block = cell * n_block;
         if (tid < n_block) {
-var btop = 0.0;
-for (var i = 0u; i < 32u; i++) {
-    btop = max(btop, abs(vals[32u * tid + i]));
-}
-let bd = btop / 127.0;
-let binverse = select(0.0, 1.0 / bd, bd != 0.0);
-var b0: array<u32, 8>;
-for (var i = 0u; i < 8u; i++) {
-    let q = vec4<f32>(vals[32u * tid + 4u * i], vals[32u * tid + 4u * i + 1u], vals[32u * tid + 4u * i + 2u], vals[32u * tid + 4u * i + 3u]);
-    b0[i] = pack4xI8(vec4<i32>(round_away(q * binverse)));
-}
-let b1 = pack2x16float(vec2<f32>(bd, 0.0));
-
-            for (var i = 0u; i < 8u; i++) {
-                kv[K_P0 + (first_block + tid) * 8u + i] = b0[i];
+            var block: array<f32, 32>;
+            for (var i = 0u; i < 32u; i++) {
+                block[i] = vals[32u * tid + i];
             }
-            halves[tid] = b1;
+            var bytes = k_encode(&block);
+            for (var i = 0u; i < 8u; i++) {
+                kv[K_P0 + (first_block + tid) * 8u + i] = ((bytes[0u + i] >> 16u) | (bytes[0u + i + 1u] << 16u));
+            }
+            halves[tid] = ((bytes[0u] >> 0u) & 0xffffu);
         }
         workgroupBarrier();
         if (tid < n_block / 2u) {
-            kv[K_P1 + first_block / 2u + tid] = (halves[2u * tid] & 0xffffu) | (halves[2u * tid + 1u] << 16u);
+            kv[K_P1 + first_block / 2u + tid] = halves[2u * tid] | (halves[2u * tid + 1u] << 16u);
         }
 
     }

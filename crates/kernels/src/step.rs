@@ -5,7 +5,7 @@
 
 /// Words before the columns.
 pub const HEADER: usize = 16;
-/// Words a column: token, position, sequence, row of logits.
+/// Words a column: token, position, sequence, and one that is reserved.
 pub const COLUMN: usize = 4;
 /// Header word: how many columns this step has.
 pub const N_COL: usize = 0;

@@ -152,7 +152,8 @@ impl Attention {
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 (32 in a quantised cache) or more than
-    /// 1024, or columns begin between four values.
+    /// four for each thread of the device's largest workgroup, or columns begin between four values;
+    /// [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
         if self.n_col == 1 || self.splits > 1 || self.kv.d_v > 64 * RUNS[RUNS.len() - 1] {
             self.one_by_one(caps)

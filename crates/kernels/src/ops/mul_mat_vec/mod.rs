@@ -423,13 +423,7 @@ impl MulMatVec {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
         if let Epilogue::RopeKv(r) = &self.epilogue {
-            for (what, n) in [("channels a head", r.kv.d), ("rotated channels", r.n_rot)] {
-                let whole = if r.pairing == RopePairing::Neox || what == "channels a head" { 4 } else { 2 };
-                if n % whole != 0 {
-                    let expected = format!("a multiple of {whole}");
-                    return Err(DispatchError::Shape { op: OP.name, what, expected, found: n.into() });
-                }
-            }
+            r.check(OP.name)?;
             if !r.plain() {
                 return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
             }

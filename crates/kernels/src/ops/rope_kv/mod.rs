@@ -44,10 +44,12 @@ impl RopeKvCols {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them.
+    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them, or if the
+    /// rotated ones are not whole fours (in the pairing of halves) or twos.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.rows;
         r.kv.check(OP.name)?;
+        r.check(OP.name)?;
         let mut constants = r.kv.writer_constants();
         constants.extend([
             ("M_Q", r.m_q.into()),
