@@ -5,6 +5,7 @@
 //! loaded model with one sequence; [`Generation`] makes text of it. Tokenizers, chat templates and samplers are built
 //! from the file's metadata.
 
+mod answer;
 pub mod arch;
 mod error;
 mod layers;
@@ -16,6 +17,7 @@ mod template;
 mod text;
 mod tokenizer;
 
+pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use arch::ARCHS;
 pub use error::ModelError;
 pub use model::Model;
