@@ -1,6 +1,7 @@
 //! `chaski run`: answers a prompt, or talks.
 
 mod answer;
+mod constraint;
 mod repl;
 
 use std::io::{IsTerminal as _, Read as _};
@@ -86,6 +87,11 @@ pub(crate) struct AnswerArgs {
     /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
+    /// With --json or --jsonl: the logarithm of each token's probability, and of the N most probable ones
+    #[arg(long, value_name = "N")]
+    logprobs: Option<usize>,
+    #[command(flatten)]
+    constraint: constraint::ConstraintArgs,
 }
 
 /// What to answer.
@@ -107,7 +113,10 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         return repl::run(&mut engine, settings, args.raw, &times, ui);
     };
     let tokens = tokens(&engine, prompt, &args, ui)?;
-    let options = generate_options(&engine, &args.answer, &args.sampling, ui);
+    if args.answer.logprobs.is_some() && !args.json && !args.jsonl {
+        return Err(Usage("--logprobs needs --json or --jsonl".into()).into());
+    }
+    let options = generate_options(&engine, &args.answer, &args.sampling, ui)?;
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
@@ -221,17 +230,19 @@ fn generate_options(
     answer: &AnswerArgs,
     sampling: &SamplingArgs,
     ui: &Ui,
-) -> GenerateOptions {
+) -> anyhow::Result<GenerateOptions> {
     let mut sampler = SamplerParams::default();
     for unknown in sampler.apply_metadata(engine.model().metadata()) {
         ui.detail(&format!("the model recommends a sampler that is not known: {unknown}"));
     }
     sampling.apply(&mut sampler);
-    GenerateOptions {
+    Ok(GenerateOptions {
         max_tokens: answer.n_predict.and_then(|n| usize::try_from(n).ok()),
         sampler,
         stop: answer.stop.clone(),
         interval: answer.interval.unwrap_or(0),
         special: if answer.special { RenderSpecial::Yes } else { RenderSpecial::No },
-    }
+        grammar: answer.constraint.grammar()?,
+        logprobs: answer.logprobs,
+    })
 }

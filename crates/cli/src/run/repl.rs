@@ -236,7 +236,7 @@ impl Session<'_> {
             input.to_owned()
         };
         let tokens = encode(self.engine, &text)?;
-        let options = generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui);
+        let options = generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui)?;
         let answer = answer::print(self.engine, &tokens, options, Format::Text, self.times)?;
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {

@@ -15,11 +15,13 @@ mod word_piece;
 mod words;
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 pub use error::TokenizerError;
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 
+use crate::constraint::ConstraintVocab;
 use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
@@ -81,6 +83,8 @@ pub struct Tokenizer {
     /// What stands behind a text: EOS, or the separator of BERT's vocabularies.
     end: Option<u32>,
     suppress: Vec<u32>,
+    /// The vocabulary in the form that constrained output needs, once that was asked for.
+    pub(crate) constraint_vocab: OnceLock<ConstraintVocab>,
 }
 
 #[derive(Debug)]
@@ -179,6 +183,7 @@ impl Tokenizer {
             model,
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
+            constraint_vocab: OnceLock::new(),
         })
     }
 
