@@ -188,6 +188,21 @@ fn run_prints_json() {
 }
 
 #[test]
+fn an_answer_to_a_message_is_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path().join("tools.json");
+    std::fs::write(&tools, r#"[{"type": "function", "function": {"name": "f", "parameters": {}}}]"#).unwrap();
+    let model = fixture();
+    let args = [model.to_str().unwrap(), "Tell me a story.", "--json", "--no-think", "--tools"];
+    let o = json(&chaski(&GREEDY).args(args).arg(&tools).output().unwrap());
+    assert_eq!(o["message"]["role"], "assistant", "{o}");
+    assert_eq!(o["message"]["content"], o["text"], "{o}");
+    std::fs::write(&tools, "{}").unwrap();
+    let o = chaski(&GREEDY).args(args).arg(&tools).output().unwrap();
+    assert!(!o.status.success() && err(&o).contains("is no JSON list of tools"), "{}", err(&o));
+}
+
+#[test]
 fn run_streams_json_lines() {
     let text = out(&chaski(&GREEDY).args(["--jsonl", "-p", "Once upon a time"]).output().unwrap());
     let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();

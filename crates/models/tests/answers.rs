@@ -5,7 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use chaski_models::{
-    Answer, AnswerParser, AnswerSyntax, ChatTemplate, LocalTime, Message, TemplateOptions, ToolCall,
+    Answer, AnswerParser, AnswerSyntax, ChatTemplate, LocalTime, Message, TemplateOptions, Tokenizer,
+    TokenizerSpec, ToolCall,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -166,6 +167,10 @@ fn families_without_calls_in_their_template_are_read_too() {
             "minimax-m2",
             "<minimax:tool_call>\n<invoke name=\"get_weather\">\n<parameter name=\"city\">Paris</parameter>\n</invoke>\n</minimax:tool_call>",
         ),
+        (
+            "phi4-mini",
+            "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]<|/tool_call|>",
+        ),
         ("granite3", "<|tool_call|>[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}]"),
         (
             "mistral-v3",
@@ -271,6 +276,33 @@ fn schemas_say_which_arguments_are_strings() {
     let text = "<tool_call><function=f><parameter=zip>\n01234\n</parameter><parameter=n>7</parameter></function></tool_call>";
     let answer = parse(by_name("qwen3-coder"), "", &tools, text, 4);
     assert_eq!(calls(&answer.calls), [call("f", json!({"zip": "01234", "n": 7}))]);
+}
+
+#[test]
+fn answers_become_messages_that_templates_take() {
+    let text = "<think>Hm.</think>Let me see.<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1}}</tool_call>\
+        <tool_call>{\"name\": \"g\", \"arguments\": {\"x\": 1</tool_call>";
+    let message = AnswerParser::new(by_name("hermes"), "", &[]).parse(text).into_message();
+    assert_eq!(
+        serde_json::to_value(&message).unwrap(),
+        json!({"role": "assistant", "content": "Let me see.</tool_call>", "reasoning_content": "Hm.",
+            "tool_calls": [{"id": "call00000", "type": "function",
+                "function": {"name": "f", "arguments": "{\"x\": 1}"}}]})
+    );
+}
+
+#[test]
+fn marks_that_are_control_tokens_are_found() {
+    let tokens = ["<unk>", "<s>", "</s>", "[TOOL_CALLS]", "[ARGS]", "[THINK]", "[INST]", "a"];
+    let tokenizer = Tokenizer::from_spec(TokenizerSpec {
+        model: "llama".into(),
+        tokens: tokens.map(String::from).to_vec(),
+        token_types: vec![2, 3, 3, 3, 3, 3, 3, 1],
+        ..TokenizerSpec::default()
+    });
+    let tokenizer = tokenizer.unwrap();
+    assert_eq!(by_name("mistral").marker_tokens(&tokenizer), [3, 4, 5]);
+    assert_eq!(by_name("hermes").marker_tokens(&tokenizer), [5]);
 }
 
 #[test]

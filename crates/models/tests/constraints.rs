@@ -208,6 +208,25 @@ fn grammars_that_cannot_be_used_are_refused_with_the_reason() {
 }
 
 #[test]
+fn huge_grammars_are_errors_or_small() {
+    for text in [
+        "root ::= (((\"a\"{9999}){9999}){9999}){9999}",
+        "root ::= ((((\"a\"?){0,9999})?){0,9999} \"b\"?){0,9999}",
+        "root ::= root root | \"a\" | \"\"",
+    ] {
+        // Whatever it says of them, it says it soon, and never panics.
+        let begun = std::time::Instant::now();
+        let constraint = Constraint::new(&STORYTELLER, &Grammar::from_text(text));
+        if let Ok(mut constraint) = constraint {
+            let mut logits = vec![0.0; STORYTELLER.n_vocab()];
+            let is_masked = constraint.mask(&mut logits);
+            assert!(is_masked.is_err() || logits.contains(&0.0), "{text}");
+        }
+        assert!(begun.elapsed().as_secs() < 20, "{text}");
+    }
+}
+
+#[test]
 fn constraints_can_be_sent_to_other_threads() {
     fn is_send<T: Send>() {}
     is_send::<Constraint>();

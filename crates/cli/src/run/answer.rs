@@ -5,6 +5,7 @@ use std::io::Write as _;
 use chaski::{Engine, Finish, GenerateOptions, Piece, RenderSpecial, Stats, Tokenizer};
 use serde_json::{Value, json};
 
+use super::parts::Parts;
 use crate::interrupt::Answering;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui};
@@ -67,6 +68,7 @@ pub(super) fn print(
     prompt: &[u32],
     options: GenerateOptions,
     format: Format,
+    parts: Option<&Parts>,
     times: &LoadTimes,
 ) -> anyhow::Result<Answer> {
     let mut out = std::io::stdout().lock();
@@ -88,8 +90,8 @@ pub(super) fn print(
     match format {
         Format::Text if answer.text.ends_with('\n') => {}
         Format::Text => writeln!(out)?,
-        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, times, true))?,
-        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, times, false))?,
+        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, parts, times, true))?,
+        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, parts, times, false))?,
     }
     out.flush()?;
     Ok(answer)
@@ -109,7 +111,13 @@ fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     Some(object)
 }
 
-fn summary(engine: &mut Engine, answer: &Answer, times: &LoadTimes, whole: bool) -> Value {
+fn summary(
+    engine: &mut Engine,
+    answer: &Answer,
+    parts: Option<&Parts>,
+    times: &LoadTimes,
+    whole: bool,
+) -> Value {
     let info = engine.info();
     let device = engine.device().clone();
     let mut object = serde_json::Map::new();
@@ -121,6 +129,9 @@ fn summary(engine: &mut Engine, answer: &Answer, times: &LoadTimes, whole: bool)
         }
     } else {
         object.insert("type".into(), "end".into());
+    }
+    if let Some(parts) = parts {
+        object.insert("message".into(), json!(parts.message(&answer.text)));
     }
     object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
     object.insert("model".into(), json!({ "file": info.file, "description": info.description }));

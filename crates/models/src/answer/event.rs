@@ -1,5 +1,9 @@
 //! The parts of an answer, as they come and as a whole.
 
+use serde_json::{Value, json};
+
+use crate::template::Message;
+
 /// What has become certain of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerEvent {
@@ -55,6 +59,32 @@ pub struct Answer {
     pub content: String,
     /// What it calls, in order.
     pub calls: Vec<ToolCall>,
+}
+
+impl Answer {
+    /// The message that a conversation goes on with, in OpenAI's form: the content, `reasoning_content` and
+    /// `tool_calls` if there are any. Calls that are not valid are left out.
+    pub fn into_message(self) -> Message {
+        let mut message = Message::new("assistant", self.content);
+        if !self.reasoning.is_empty() {
+            message.fields.insert("reasoning_content".into(), self.reasoning.into());
+        }
+        let calls: Vec<Value> = self
+            .calls
+            .into_iter()
+            .filter(|call| call.is_valid)
+            .enumerate()
+            .map(|(index, call)| {
+                // Mistral's templates want nine characters.
+                json!({"id": format!("call{index:05}"), "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments}})
+            })
+            .collect();
+        if !calls.is_empty() {
+            message.fields.insert("tool_calls".into(), calls.into());
+        }
+        message
+    }
 }
 
 impl Extend<AnswerEvent> for Answer {

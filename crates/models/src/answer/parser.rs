@@ -2,13 +2,12 @@
 
 use serde_json::Value;
 
-use super::AnswerEvent;
-use super::AnswerSyntax;
 use super::call::{CallHead, Rest, call_head, is_object};
 use super::harmony::{self, Header, Target};
 use super::scan::{Found, Head, JsonExtent, expect, find_marker};
 use super::syntax::{Arguments, FRAMES, Form, REASONINGS, Reasoning};
 use super::value::{self, Tagged};
+use super::{Answer, AnswerEvent, AnswerSyntax};
 
 /// Tells the parts of an answer apart while its text comes.
 ///
@@ -67,6 +66,14 @@ impl AnswerParser {
             is_start: true,
             skip_space,
         }
+    }
+
+    /// The parts of a whole text.
+    pub fn parse(mut self, text: &str) -> Answer {
+        let mut answer = Answer::default();
+        answer.extend(self.push(text));
+        answer.extend(self.finish());
+        answer
     }
 
     /// Takes the next piece of text; gives what is certain now.

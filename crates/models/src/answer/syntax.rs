@@ -1,5 +1,8 @@
 //! How model families write reasoning and tool calls: one row each, recognised by what their chat template says.
 
+use super::harmony;
+use crate::tokenizer::{TokenKind, Tokenizer};
+
 /// How a family writes the parts of an answer.
 #[derive(Debug)]
 pub struct AnswerSyntax {
@@ -317,6 +320,11 @@ static SYNTAXES: &[AnswerSyntax] = &[
         },
     },
     AnswerSyntax { name: "mistral-v3", signs: &["[TOOL_CALLS]"], calls: object("[TOOL_CALLS]", "") },
+    AnswerSyntax {
+        name: "phi4-mini",
+        signs: &["<|/tool_call|>"],
+        calls: object("<|tool_call|>", "<|/tool_call|>"),
+    },
     AnswerSyntax { name: "granite3", signs: &["<|tool_call|>"], calls: object("<|tool_call|>", "") },
     AnswerSyntax { name: "apriel", signs: &["<tool_calls>"], calls: object("<tool_calls>", "</tool_calls>") },
     AnswerSyntax { name: "hermes", signs: &["<tool_call>"], calls: object("<tool_call>", "</tool_call>") },
@@ -435,6 +443,42 @@ impl AnswerSyntax {
         let mut names: Vec<_> = SYNTAXES.iter().map(|syntax| syntax.name).collect();
         names.dedup();
         names.into_iter()
+    }
+
+    /// Control tokens whose texts make up the marks of this syntax. They print nothing by themselves, so a generation
+    /// whose text goes to an [`super::AnswerParser`] must show them (`GenerateOptions::shown`).
+    pub fn marker_tokens(&self, tokenizer: &Tokenizer) -> Vec<u32> {
+        let marks = self.marks();
+        let is_marker = |id: &u32| {
+            let text = tokenizer.token_text(*id).unwrap_or_default();
+            tokenizer.kind(*id) == Some(TokenKind::Control) && marks.iter().any(|mark| mark.contains(text))
+        };
+        (0..tokenizer.n_vocab() as u32).filter(is_marker).collect()
+    }
+
+    /// Every fixed text of the syntax.
+    fn marks(&self) -> Vec<&'static str> {
+        let mut marks = vec![self.calls.open, self.calls.close];
+        match self.calls.form {
+            Form::Named { open, name_end, head_end, arguments, close } => {
+                marks.extend([open, name_end, head_end, close]);
+                match arguments {
+                    Arguments::Tagged(tags) => {
+                        marks.extend([tags.open, tags.key_end, tags.value, tags.close])
+                    }
+                    Arguments::Gemma => marks.push("<|\"|>"),
+                    Arguments::Json => {}
+                }
+            }
+            Form::Harmony => {
+                marks.extend([harmony::CHANNEL, harmony::MESSAGE, "<|constrain|>"]);
+                marks.extend(harmony::ENDS);
+            }
+            Form::None | Form::Object { .. } | Form::NameIsKey | Form::Python => {}
+        }
+        marks.extend(REASONINGS.iter().flat_map(|reasoning| [reasoning.open, reasoning.close]));
+        marks.extend(FRAMES);
+        marks
     }
 
     /// Its name.

@@ -33,6 +33,8 @@ pub struct GenerateOptions {
     pub logprobs: Option<usize>,
     /// Show special tokens in the text.
     pub special: RenderSpecial,
+    /// Special tokens that are shown in any case, such as the marks of tool calls.
+    pub shown: Vec<u32>,
 }
 
 impl Default for GenerateOptions {
@@ -45,6 +47,7 @@ impl Default for GenerateOptions {
             grammar: None,
             logprobs: None,
             special: RenderSpecial::No,
+            shown: Vec::new(),
         }
     }
 }
@@ -298,7 +301,9 @@ impl<'a> Generation<'a> {
             return Ok(Some(self.end(Finish::Stop)));
         }
         self.accepted.push(token);
-        let bytes = self.tokenizer.token_bytes(token, self.options.special);
+        let is_shown = self.options.shown.contains(&token);
+        let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
+        let bytes = self.tokenizer.token_bytes(token, special);
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
         let (text, stopped) = self.stop.push(&text);
         let text = text.to_owned();
