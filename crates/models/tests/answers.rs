@@ -285,7 +285,7 @@ fn answers_become_messages_that_templates_take() {
     let message = AnswerParser::new(by_name("hermes"), "", &[]).parse(text).into_message();
     assert_eq!(
         serde_json::to_value(&message).unwrap(),
-        json!({"role": "assistant", "content": "Let me see.</tool_call>", "reasoning_content": "Hm.",
+        json!({"role": "assistant", "content": "Let me see.", "reasoning_content": "Hm.",
             "tool_calls": [{"id": "call00000", "type": "function",
                 "function": {"name": "f", "arguments": "{\"x\": 1}"}}]})
     );

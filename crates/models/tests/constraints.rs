@@ -208,6 +208,26 @@ fn grammars_that_cannot_be_used_are_refused_with_the_reason() {
 }
 
 #[test]
+fn empty_parts_and_recursion_of_gbnf_are_taken() {
+    let takes = |grammar: &str, text: &str| takes(&STORYTELLER, &Grammar::from_text(grammar), text);
+    let empty = "root ::= \"\" | \"a\" root | ( \"b\" | ) \"c\"{0} \"d\"";
+    for (text, is_taken) in
+        [("", true), ("aa", true), ("aabd", true), ("d", true), ("b", false), ("cd", false)]
+    {
+        assert_eq!(takes(empty, text), is_taken, "{text:?}");
+    }
+    let left = "root ::= root \"+\" [0-9] | [0-9]";
+    for (text, is_taken) in [("1+2+3", true), ("1", true), ("1+", false), ("+1", false)] {
+        assert_eq!(takes(left, text), is_taken, "{text:?}");
+    }
+    let any = "root ::= .{2,3} [^\\x61-z\\u00e9]+";
+    for (text, is_taken) in [("é\nA", true), ("abcXY", true), ("abcx", false), ("aé", false), ("abé", false)]
+    {
+        assert_eq!(takes(any, text), is_taken, "{text:?}");
+    }
+}
+
+#[test]
 fn huge_grammars_are_errors_or_small() {
     for text in [
         "root ::= (((\"a\"{9999}){9999}){9999}){9999}",
