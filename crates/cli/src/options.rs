@@ -279,6 +279,9 @@ pub(crate) struct SamplingArgs {
     /// Start of the random numbers; the same seed gives the same text [default: another one each time]
     #[arg(short, long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<Seed>,
+    /// Add to the logit of a token, such as `15043+1` or `15043-1.5`; `-inf` excludes it; may be given several times
+    #[arg(short = 'l', long, value_name = "TOKEN+BIAS", value_parser = logit_bias)]
+    logit_bias: Vec<(u32, f32)>,
     /// Never end by the model's own will
     #[arg(long)]
     ignore_eos: bool,
@@ -323,6 +326,18 @@ fn finite(text: &str) -> Result<f32, String> {
         Ok(x) if x.is_finite() => Ok(x),
         Ok(_) => Err("expected a finite number".into()),
         Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Reads `TOKEN+BIAS` or `TOKEN-BIAS`.
+fn logit_bias(text: &str) -> Result<(u32, f32), String> {
+    let expected = || "expected a token's id, + or -, and a number: 15043+1".to_owned();
+    let sign = text.find(['+', '-']).ok_or_else(expected)?;
+    let id = text[..sign].parse().map_err(|_| expected())?;
+    match text[sign..].parse::<f32>() {
+        Ok(bias) if bias < f32::INFINITY => Ok((id, bias)),
+        Ok(_) => Err("a bias is a number, or -inf".into()),
+        Err(_) => Err(expected()),
     }
 }
 
@@ -371,6 +386,7 @@ impl SamplingArgs {
         let samplers = self.samplers.as_ref().or(self.sampling_seq.as_ref());
         set(&mut p.samplers, &samplers.map(|s| s.0.clone()));
         set(&mut p.seed, &self.seed.map(|s| s.0));
+        p.logit_bias.extend_from_slice(&self.logit_bias);
         p.ignore_eos |= self.ignore_eos;
     }
 }
@@ -426,6 +442,16 @@ mod tests {
         let none = Line::try_parse_from(["--dry-sequence-breaker", "none"]).unwrap().sampling;
         none.apply(&mut p);
         assert!(p.dry_sequence_breakers.is_empty());
+    }
+
+    #[test]
+    fn biases_have_a_token_and_a_sign() {
+        assert_eq!(logit_bias("15043+1"), Ok((15043, 1.0)));
+        assert_eq!(logit_bias("7-0.5"), Ok((7, -0.5)));
+        assert_eq!(logit_bias("7-inf"), Ok((7, f32::NEG_INFINITY)));
+        for wrong in ["7", "x+1", "7+", "7+inf", "7+nan", "-1"] {
+            assert!(logit_bias(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -61,6 +61,8 @@ fn wrong_usage_exits_with_2() {
         &["bench", "-ctk", "f16", "-ctv", "auto"],
         &["bench", "-ctk", "q7_0"],
         &["run", "--kv", "q8_0/i32", "a"],
+        &["run", "a", "--regex", "a", "--grammar", "root ::= \"a\""],
+        &["run", "a", "-l", "7"],
         &["run"],
         &["logits"],
         &["logits", "--tokens", "x", "--text"],
@@ -277,6 +279,21 @@ fn run_prints_json() {
 }
 
 #[test]
+fn an_answer_to_a_message_is_a_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path().join("tools.json");
+    std::fs::write(&tools, r#"[{"type": "function", "function": {"name": "f", "parameters": {}}}]"#).unwrap();
+    let model = fixture();
+    let args = [model.to_str().unwrap(), "Tell me a story.", "--json", "--no-think", "--tools"];
+    let o = json(&chaski(&GREEDY).args(args).arg(&tools).output().unwrap());
+    assert_eq!(o["message"]["role"], "assistant", "{o}");
+    assert_eq!(o["message"]["content"], o["text"], "{o}");
+    std::fs::write(&tools, "{}").unwrap();
+    let o = chaski(&GREEDY).args(args).arg(&tools).output().unwrap();
+    assert!(!o.status.success() && err(&o).contains("is no JSON list of tools"), "{}", err(&o));
+}
+
+#[test]
 fn run_streams_json_lines() {
     let text = out(&chaski(&GREEDY).args(["--jsonl", "-p", "Once upon a time"]).output().unwrap());
     let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -284,6 +301,70 @@ fn run_streams_json_lines() {
     let joined: String = pieces.iter().map(|p| p["text"].as_str().unwrap()).collect();
     assert!(joined.starts_with(GOLDEN), "{joined}");
     assert_eq!((&last["type"], &last["finish_reason"]), (&"end".into(), &"length".into()));
+}
+
+#[test]
+fn answers_fit_what_they_must() {
+    let run_with = |option: &str, value: &str| {
+        run(&[
+            "run",
+            "--device",
+            "cpu",
+            "-n",
+            "24",
+            "--temp",
+            "0",
+            "-q",
+            "-p",
+            "Once upon a time",
+            option,
+            value,
+        ])
+    };
+    assert_eq!(out(&run_with("--regex", "[0-9]{4}!")).trim_end().len(), 5);
+    let text = out(&run_with("--grammar", "root ::= \"a\" [0-9] (\"b\" | \"c\")"));
+    assert!(text.starts_with('a') && text.trim_end().len() == 3, "{text}");
+    assert_eq!(out(&run_with("--grammar", "start: \"only\" \" this\"")), "only this\n");
+    let value = json(&run_with("--json-schema", "{\"type\": \"integer\", \"minimum\": 3, \"maximum\": 5}"));
+    assert!((3..=5).contains(&value.as_u64().unwrap()), "{value}");
+    for (option, value, says) in [
+        ("--grammar", "root ::= x", "GBNF grammar, line 1, column 10: rule `x` is used but not defined"),
+        ("--regex", "[a", "the regular expression cannot be used"),
+        ("--json-schema", "{", "the schema of --json-schema is no JSON"),
+        ("--grammar-file", "no/such.gbnf", "no/such.gbnf"),
+    ] {
+        let o = run_with(option, value);
+        assert!(!o.status.success() && err(&o).contains(says), "{option}: {}", err(&o));
+    }
+}
+
+#[test]
+fn logprobs_come_with_json() {
+    let args = [&GREEDY[..], &["-p", "Once upon a time", "--logprobs", "2"]].concat();
+    let value = json(&run(&[&args[..], &["--json"]].concat()));
+    let (tokens, logprobs) = (value["tokens"].as_array().unwrap(), value["logprobs"].as_array().unwrap());
+    assert_eq!((tokens.len(), logprobs.len()), (8, 8));
+    for (token, found) in tokens.iter().zip(logprobs) {
+        assert_eq!(&found["token"], token);
+        assert_eq!(found["top"].as_array().unwrap().len(), 2);
+        assert_eq!(found["top"][0]["logprob"], found["logprob"]);
+        assert!(found["logprob"].as_f64().unwrap() <= 0.0);
+    }
+    let o = run(&args);
+    assert_eq!(o.status.code(), Some(2), "{}", err(&o));
+}
+
+#[test]
+fn biases_exclude_and_prefer_tokens() {
+    let args = |bias: &'static str| [&GREEDY[..], &["-p", "Once upon a time", "--json", "-l", bias]].concat();
+    assert_eq!(
+        json(&run(&args("300+100")))["tokens"],
+        serde_json::json!([300, 300, 300, 300, 300, 300, 300, 300])
+    );
+    let first = json(&run(&args("300-0")))["tokens"][0].as_u64().unwrap();
+    let excluded = format!("{first}-inf");
+    let other = json(&run(&[&GREEDY[..], &["-p", "Once upon a time", "--json", "-l", &excluded]].concat()));
+    assert!(other["tokens"].as_array().unwrap().iter().all(|token| *token != first));
 }
 
 #[test]

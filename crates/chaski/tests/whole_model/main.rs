@@ -4,6 +4,7 @@
 
 mod archs;
 mod common;
+mod constrained;
 mod errors;
 mod golden_text;
 mod imatrix;

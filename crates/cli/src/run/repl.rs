@@ -8,7 +8,8 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::answer::{self, Format};
-use super::{AnswerArgs, encode, generate_options, template_options};
+use super::parts::Parts;
+use super::{AnswerArgs, encode, generate_options};
 use crate::options::SamplingArgs;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -265,13 +266,17 @@ impl Session<'_> {
             messages.extend(self.settings.answer.system.as_ref().map(|s| Message::new("system", s)));
             messages.extend(self.messages.iter().cloned());
             messages.push(Message::new("user", input));
-            self.engine.chat_prompt(&messages, &template_options())?
+            self.engine.chat_prompt(&messages, &self.settings.answer.template_options()?)?
         } else {
             input.to_owned()
         };
         let tokens = encode(self.engine, &text)?;
-        let options = generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui);
-        let answer = answer::print(self.engine, &tokens, options, Format::Text, self.times)?;
+        let mut options =
+            generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui)?;
+        let tools = self.settings.answer.tools()?;
+        let parts = if self.chat { Parts::new(self.engine, &text, &tools) } else { None };
+        options.shown = parts.as_ref().map(|parts| parts.marker_tokens(self.engine)).unwrap_or_default();
+        let answer = answer::print(self.engine, &tokens, options, Format::Text, None, self.times)?;
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, self.engine, self.times, &answer.stats);
@@ -279,7 +284,11 @@ impl Session<'_> {
         }
         if self.chat {
             self.messages.push(Message::new("user", input));
-            self.messages.push(Message::new("assistant", answer.text));
+            // Reasoning is no part of what was said.
+            self.messages.push(match parts {
+                Some(parts) => parts.message(&answer.text),
+                None => Message::new("assistant", answer.text),
+            });
         }
         Ok(())
     }
