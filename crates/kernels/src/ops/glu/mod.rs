@@ -74,9 +74,21 @@ impl Act {
         }
     }
 
+    /// Factor within the logistic function, and largest gate and value; of no meaning for kinds without.
+    pub fn parameters(self) -> (f32, f32) {
+        let (_, alpha, limit) = self.row();
+        (alpha, limit)
+    }
+
     /// Constants of `shared/glu.wgsl.jinja`.
     pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
-        let (number, alpha, limit) = match self {
+        let (number, alpha, limit) = self.row();
+        vec![("GLU", number), ("GLU_ALPHA", alpha.into()), ("GLU_LIMIT", limit.into())]
+    }
+
+    /// Its number in that template, and its parameters.
+    fn row(self) -> (f64, f32, f32) {
+        match self {
             Act::Swiglu => (0.0, 1.0, 0.0),
             Act::Geglu => (1.0, 1.0, 0.0),
             Act::Reglu => (2.0, 1.0, 0.0),
@@ -84,8 +96,7 @@ impl Act {
             Act::GegluQuick => (4.0, 1.0, 0.0),
             Act::SwigluOai { alpha, limit } => (5.0, alpha, limit),
             Act::SwigluClamp { limit } => (6.0, 1.0, limit),
-        };
-        vec![("GLU", number), ("GLU_ALPHA", alpha.into()), ("GLU_LIMIT", limit.into())]
+        }
     }
 }
 
