@@ -5,6 +5,7 @@
 mod archs;
 mod common;
 mod errors;
+mod families;
 mod golden_text;
 mod imatrix;
 mod memory;
