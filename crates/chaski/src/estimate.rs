@@ -27,7 +27,7 @@ pub async fn memory_need(
     let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
-    let steps = fuse(&graph).map_err(|e| wrong(e.into()))?;
+    let steps = fuse(&graph);
     let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;
     let segments = plan(&graph, &steps, &mut groups, caps, &config).map_err(wrong)?;
 
@@ -38,14 +38,17 @@ pub async fn memory_need(
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;
     let arrived = segments.arrived_words * 4;
-    let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
+    let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| r.table_len(n_ctx) as u64 * 4).collect();
+    if ropes.is_empty() {
+        ropes.push(16);
+    }
     Ok(Memory {
         items: vec![
             item("weights", shards.chain(aux)),
             item("kv cache", kv),
             item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
             item("logits", [logits]),
-            item("rotation tables", [rope]),
+            item("rotation tables", ropes),
             item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
             item("readback", [ring, ring, ring, ring, logits]),
         ],

@@ -407,7 +407,7 @@ impl Call<'_> {
         caps: &Caps,
     ) -> Result<Dispatch, DispatchError> {
         if n_group > 0 && y.n_elem() > 0 {
-            let needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
+            let mut needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
             needed.try_for_each(|(_, t)| t.check_filled(self.op, "a source"))?;
         }
         let mut all = y.constants(&Y);

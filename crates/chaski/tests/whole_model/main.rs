@@ -6,6 +6,7 @@ mod archs;
 mod common;
 mod constrained;
 mod errors;
+mod families;
 mod golden_text;
 mod imatrix;
 mod memory;

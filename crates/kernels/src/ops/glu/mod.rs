@@ -75,12 +75,12 @@ impl Act {
     }
 
     /// The row of [`KINDS`] with its formula.
-    pub(crate) fn kind(self) -> &'static Kind {
+    pub fn kind(self) -> &'static Kind {
         KINDS.iter().find(|k| k.name == self.word()).expect("a row for every activation")
     }
 
     /// Alpha and limit, for those that have them.
-    pub(crate) fn params(self) -> [f32; 2] {
+    pub fn params(self) -> [f32; 2] {
         match self {
             Act::SwigluOai { alpha, limit } => [alpha, limit],
             Act::SwigluClamp { limit } => [1.0, limit],

@@ -1,4 +1,4 @@
-// rope_kv: k=plain v=plain
+// rope_kv: k=plain v=plain norm=none
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;

@@ -1,4 +1,4 @@
-// rope_kv: k=q8_0 v=q4_0
+// rope_kv: k=q8_0 v=q4_0 norm=heads
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;
@@ -15,6 +15,11 @@ override V_P1: u32 = 0u;
 @group(0) @binding(2) var<storage, read_write> kv: array<u32>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> rope: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read> aux: array<f32>;
+override EPS: f32 = 0.0;
+override NORM_LAST: bool = false;
+// Sums of squares of a head by thread.
+var<workgroup> squares: array<f32, WG>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
@@ -160,13 +165,27 @@ fn v_encode(v: ptr<function, array<f32, 32>>) -> v_Bytes {
     return out;
 }
 
+// Four channels of a head of q or k, those at `rows`, normalised; values are left alone. All threads of the head take part.
+fn normed(v: vec4<f32>, rows: vec4<u32>, live: bool, tid: u32) -> vec4<f32> {
+    squares[tid] = select(0.0, dot(v, v), live);
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var i = 0u; i < D / 4u; i++) {
+        sum += squares[i];
+    }
+    let at = rows % D + select(0u, D, rows.x >= M_Q);
+    let w = vec4<f32>(aux[at.x], aux[at.y], aux[at.z], aux[at.w]);
+    return select(v, v * w / sqrt(sum / f32(D) + EPS), rows.x < M_Q + M_K);
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     let col = group.y;
     // The head is one of q, of the keys or of the values.
     let n_q = M_Q / D;
-    let values = group.x >= n_q + N_KV;
-    let h = group.x - select(select(n_q, 0u, group.x < n_q), n_q + N_KV, values);
+    let n_k = M_K / D;
+    let values = group.x >= n_q + n_k;
+    let h = group.x - select(select(n_q, 0u, group.x < n_q), n_q + n_k, values);
     let start = select(select(M_Q, 0u, group.x < n_q) + h * D, M_Q + M_K + h * DV, values);
     let d = select(D, DV, values);
     let live = 4u * tid < d;
@@ -180,8 +199,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let at = col * LDX;
     var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
+    if (!NORM_LAST) {
+        v = normed(v, rows, live, tid);
+    }
     if (turns) {
         v = quad_rotate(quad_turn(quad, pos), v);
+    }
+    if (NORM_LAST) {
+        v = normed(v, rows, live, tid);
     }
 
     if (group.x < n_q) {

@@ -1,0 +1,170 @@
+// rope_kv: k=plain v=plain norm=heads
+override M_Q: u32 = 0u;
+override M_K: u32 = 0u;
+override M_V: u32 = 0u;
+override LDX: u32 = 0u;
+override LDY: u32 = 0u;
+override WG: u32 = 64u;
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> kv: array<u32>;
+@group(0) @binding(3) var<storage, read> step: array<u32>;
+@group(0) @binding(4) var<storage, read> rope: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read> aux: array<f32>;
+override EPS: f32 = 0.0;
+override NORM_LAST: bool = false;
+// Sums of squares of a head by thread.
+var<workgroup> squares: array<f32, WG>;
+const COLS: u32 = 16u;
+override PAGE: u32 = 64u;
+override N_SEQ: u32 = 0u;
+override N_PAGE: u32 = 1u;
+override PAGES: u32 = 16u;
+fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
+fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+// The only sequence is not asked for: what its page table says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
+fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+
+override N_KV: u32 = 1u;
+override D: u32 = 64u;
+override DV: u32 = 64u;
+fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
+
+// 0: f32, 1: f16, 2: bf16.
+override K_KIND: u32 = 1u;
+override V_KIND: u32 = 1u;
+// Word at which the values begin.
+override V0: u32 = 0u;
+fn bf16_bits(v: f32) -> u32 {
+    let b = bitcast<u32>(v);
+    let rounded = (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
+    return select(rounded, (b >> 16u) | 0x40u, (b & 0x7fffffffu) > 0x7f800000u);
+}
+// Writes channels i and i + 1 (i even) of a cell of the keys, or of the values.
+fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
+    let kind = select(K_KIND, V_KIND, values);
+    let at = cell * select(D, DV, values) + i;
+    let start = select(0u, V0, values);
+    if (kind == 0u) {
+        kv[start + at] = bitcast<u32>(a);
+        kv[start + at + 1u] = bitcast<u32>(b);
+    } else {
+        kv[start + at / 2u] = select(bf16_bits(a) | (bf16_bits(b) << 16u), pack2x16float(vec2<f32>(a, b)), kind == 1u);
+    }
+}
+
+override N_ROT: u32 = 64u;
+override ROPE_NEOX: bool = false;
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
+    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+    return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
+    return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
+}
+
+// Four channels of a head that one thread rotates: (a, b) and (c, d) are stored side by side.
+fn quad_channels(j: u32) -> vec4<u32> {
+    if (ROPE_NEOX && 4u * j < N_ROT) {
+        let p = 2u * j;
+        return vec4<u32>(p, p + 1u, p + N_ROT / 2u, p + N_ROT / 2u + 1u);
+    }
+    let p = 4u * j;
+    return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
+}
+// Cosine and sine of their two pairs; (1, 0) where nothing is rotated.
+fn quad_turn(j: u32, pos: u32) -> vec4<f32> {
+    var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
+    if (4u * j < N_ROT) {
+        turn = vec4<f32>(rope_cs(pos, 2u * j), turn.zw);
+        if (4u * j + 2u < N_ROT) {
+            turn = vec4<f32>(turn.xy, rope_cs(pos, 2u * j + 1u));
+        }
+    }
+    return turn;
+}
+fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
+    if (ROPE_NEOX) {
+        let a = rotate(v.xz, turn.xy);
+        let b = rotate(v.yw, turn.zw);
+        return vec4<f32>(a.x, b.x, a.y, b.y);
+    }
+    return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
+}
+
+// Four channels of a head of q or k, those at `rows`, normalised; values are left alone. All threads of the head take part.
+fn normed(v: vec4<f32>, rows: vec4<u32>, live: bool, tid: u32) -> vec4<f32> {
+    squares[tid] = select(0.0, dot(v, v), live);
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var i = 0u; i < D / 4u; i++) {
+        sum += squares[i];
+    }
+    let at = rows % D + select(0u, D, rows.x >= M_Q);
+    let w = vec4<f32>(aux[at.x], aux[at.y], aux[at.z], aux[at.w]);
+    return select(v, v * w / sqrt(sum / f32(D) + EPS), rows.x < M_Q + M_K);
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
+    let col = group.y;
+    // The head is one of q, of the keys or of the values.
+    let n_q = M_Q / D;
+    let n_k = M_K / D;
+    let values = group.x >= n_q + n_k;
+    let h = group.x - select(select(n_q, 0u, group.x < n_q), n_q + n_k, values);
+    let start = select(select(M_Q, 0u, group.x < n_q) + h * D, M_Q + M_K + h * DV, values);
+    let d = select(D, DV, values);
+    let live = 4u * tid < d;
+    let first = start + min(4u * tid, d - 4u);
+    let pos = col_pos(col);
+    var rows = vec4<u32>(first, first + 1u, first + 2u, first + 3u);
+    let turns = first < M_Q + M_K;
+    let quad = (first % D) / 4u;
+    if (turns) {
+        rows = vec4<u32>(first / D * D) + quad_channels(quad);
+    }
+    let at = col * LDX;
+    var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
+    if (!NORM_LAST) {
+        v = normed(v, rows, live, tid);
+    }
+    if (turns) {
+        v = quad_rotate(quad_turn(quad, pos), v);
+    }
+    if (NORM_LAST) {
+        v = normed(v, rows, live, tid);
+    }
+
+    if (group.x < n_q) {
+        if (live) {
+        y[col * LDY + rows.x] = v.x;
+        y[col * LDY + rows.y] = v.y;
+        y[col * LDY + rows.z] = v.z;
+        y[col * LDY + rows.w] = v.w;
+
+        }
+        return;
+    }
+    let cell = kv_cell(page_of(col_seq(col), pos), pos % PAGE, h);
+    let channel = rows - vec4<u32>(start);
+    if (values) {
+        if (live) {
+            kv_put2(true, cell, channel.x, v.x, v.y);
+            kv_put2(true, cell, channel.z, v.z, v.w);
+        }
+    } else {
+        if (live) {
+            kv_put2(false, cell, channel.x, v.x, v.y);
+            kv_put2(false, cell, channel.z, v.z, v.w);
+        }
+    }
+}
