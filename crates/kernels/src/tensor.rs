@@ -407,8 +407,8 @@ impl Call<'_> {
         caps: &Caps,
     ) -> Result<Dispatch, DispatchError> {
         if n_group > 0 && y.n_elem() > 0 {
-            let needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
-            needed.map(|(_, t)| t.check_filled(self.op, "a source")).collect::<Result<(), _>>()?;
+            let mut needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
+            needed.try_for_each(|(_, t)| t.check_filled(self.op, "a source"))?;
         }
         let mut all = y.constants(&Y);
         for ((names, _), t) in self.sources.iter().zip(sources) {
