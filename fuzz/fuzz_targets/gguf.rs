@@ -1,4 +1,4 @@
-//! Any bytes are read as a GGUF file, or refused; never a panic.
+//! Any bytes are read as a GGUF file and as an importance matrix, or refused; never a panic.
 
 #![no_main]
 

@@ -197,7 +197,7 @@ impl Engine {
     }
 
     /// Opens the device anew and loads the model again, after the device was lost. The conversation is kept: what was
-    /// in the cache is run again by the next call.
+    /// in the cache is run again.
     ///
     /// # Errors
     /// As [`EngineBuilder::build`].

@@ -4,7 +4,7 @@ use chaski_models::{KvType, ModelError, RunnerConfig};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::kernels::ops::adjust;
-use chaski_runtime::plan::{Groups, PlanConfig, PlanError, fuse, plan};
+use chaski_runtime::plan::{Groups, PlanError, fuse, plan};
 use chaski_runtime::{RuntimeError, STATE_COPIES};
 
 use crate::error::Error;
@@ -23,21 +23,11 @@ pub async fn memory_need(
     chunk: u32,
     caps: &Caps,
 ) -> Result<Memory, Error> {
-    let n_ctx = RunnerConfig { n_ctx, ..RunnerConfig::default() }.n_ctx_for(model);
+    let config = RunnerConfig { n_ctx, kv, chunk, ..RunnerConfig::default() }.plan_for(model, caps);
+    let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
-    let config = PlanConfig {
-        n_ctx,
-        n_seq: 1,
-        max_col: chunk.clamp(1, n_ctx),
-        page: 64,
-        kv: kv.types(model, n_ctx),
-        f16_tiles: false,
-        inputs: None,
-        tuning: Default::default(),
-        ring: 128,
-    };
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
-    let steps = fuse(&graph).map_err(|e| wrong(e.into()))?;
+    let steps = fuse(&graph);
     let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;
     let segments = plan(&graph, &steps, &mut groups, caps, &config).map_err(wrong)?;
 
@@ -50,7 +40,10 @@ pub async fn memory_need(
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;
     let arrived = segments.arrived_words * 4;
-    let rope = graph.rope.as_ref().map_or(4, |r| r.table_len(n_ctx)) as u64 * 4;
+    let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| r.table_len(n_ctx) as u64 * 4).collect();
+    if ropes.is_empty() {
+        ropes.push(16);
+    }
     let items = vec![
         item("weights", shards.chain(aux)),
         item("kv cache", kv),
@@ -58,7 +51,7 @@ pub async fn memory_need(
         item("copies of the recurrent state", copies),
         item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
         item("logits", [logits]),
-        item("rotation tables", [rope]),
+        item("rotation tables", ropes),
         item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
         item("readback", [ring, ring, ring, ring, logits]),
     ];

@@ -22,9 +22,10 @@ mod estimate;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, ChatTemplate, Content, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress,
-    Inputs, KvType, KvTypeError, LocalTime, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
-    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, imatrix,
+    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, Constraint, ConstraintError,
+    Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType,
+    KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
+    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, ToolCall, imatrix,
     perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;

@@ -5,10 +5,11 @@
 //! and then it is too late: so a second, tiny file remembers for each `--device` where it led the last time. A wrong
 //! guess does no harm, wgpu checks for whom the data was made. Nothing here can fail a command.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use chaski::{AdapterSummary, DeviceChoice, Engine};
+
+use crate::output::write_bytes;
 
 /// The files for one choice of device.
 pub(crate) struct WarmCache {
@@ -46,8 +47,9 @@ impl WarmCache {
             return;
         }
         let saved = std::fs::create_dir_all(&self.folder)
-            .and_then(|()| write(&self.folder.join(&now.0), &now.1))
-            .and_then(|()| write(&self.last, now.0.as_bytes()));
+            .map_err(anyhow::Error::from)
+            .and_then(|()| write_bytes(&self.folder.join(&now.0), &[], &now.1))
+            .and_then(|()| write_bytes(&self.last, &[], now.0.as_bytes()));
         if let Err(e) = saved {
             tracing::debug!(folder = %self.folder.display(), %e, "the pipeline cache is not written");
         }
@@ -83,19 +85,6 @@ fn plain(text: &str) -> String {
     name.trim_matches(['-', '.']).to_owned()
 }
 
-/// Writes beside the file and renames, so that no other process reads half of it.
-pub(crate) fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = std::fs::File::create(&temporary)
-        .and_then(|mut f| f.write_all(data))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // It may not exist at all; there is nothing more to do about it.
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,15 +93,5 @@ mod tests {
     fn names_of_adapters_become_names_of_files() {
         assert_eq!(plain("Vulkan NVIDIA H200 (535.1)/x"), "Vulkan-NVIDIA-H200-535.1-x");
         assert_eq!(plain("../../etc"), "etc");
-    }
-
-    #[test]
-    fn files_are_written_whole_and_leave_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.bin");
-        write(&path, b"one").unwrap();
-        write(&path, b"two").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"two");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -99,6 +99,7 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
         .or_else(|| e.downcast_ref().and_then(runtime))
         .or_else(|| e.downcast_ref().map(source))
         .or_else(|| e.downcast_ref().map(open))
+        .or_else(|| e.downcast_ref().and_then(file))
 }
 
 fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
@@ -115,6 +116,11 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
         }
         _ => None,
     }
+}
+
+/// Any file that a command names may be missing, such as a text.
+fn file(e: &std::io::Error) -> Option<(u8, Option<&'static str>)> {
+    (e.kind() == ErrorKind::NotFound).then_some((NO_MODEL, Some("check the path")))
 }
 
 fn open(e: &chaski::gguf::OpenError) -> (u8, Option<&'static str>) {

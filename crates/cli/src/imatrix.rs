@@ -1,7 +1,6 @@
 //! `chaski imatrix`: how much the columns of a model's matrices count, measured on a text.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -9,7 +8,7 @@ use chaski::gguf::{GgmlType, Imatrix};
 use chaski::{DeviceChoice, Engine, ImatrixOptions, KvType};
 
 use crate::options;
-use crate::output::write_file;
+use crate::output::{files_of_model, refuse_to_overwrite, write_file};
 use crate::run::read_text;
 use crate::ui::Ui;
 
@@ -59,8 +58,12 @@ pub(crate) struct Args {
 /// # Errors
 /// If the model or the text cannot be read, the text is too short, or the file cannot be written.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
+    let model = args.first.as_ref().or(args.model.as_ref());
+    let mut inputs = files_of_model(model.map(PathBuf::as_path));
+    inputs.push(args.file.clone());
+    refuse_to_overwrite(&args.output, &inputs)?;
     let text = read_text(&args.file)?;
-    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let source = options::source(model);
     let builder = Engine::builder(source)
         .context(args.ctx_size)
         .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     };
     let save = |mut imatrix: Imatrix| {
         imatrix.datasets = vec![args.file.to_string_lossy().into_owned()];
-        write(&args.output, &imatrix).map(|()| imatrix)
+        write(&args.output, &inputs, &imatrix).map(|()| imatrix)
     };
     let bar = ui.bar(0, "[{bar:30}] {pos}/{len} chunks, {eta} left");
     let (tokenizer, runner) = engine.parts();
@@ -100,10 +103,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
         }
     }
     let (n, n_chunk, path) = (imatrix.entries.len(), imatrix.n_chunk, args.output.display());
-    writeln!(std::io::stderr(), "{path}: {n} tensors, {n_chunk} chunks of {} tokens", imatrix.chunk_len)?;
+    ui.say(&format!("{path}: {n} tensors, {n_chunk} chunks of {} tokens", imatrix.chunk_len));
     Ok(())
 }
 
-fn write(path: &Path, imatrix: &Imatrix) -> Result<()> {
-    write_file(path, |out| imatrix.write(out).context("the importance matrix cannot be written"))
+fn write(path: &Path, inputs: &[PathBuf], imatrix: &Imatrix) -> Result<()> {
+    write_file(path, inputs, |out| imatrix.write(out).context("the importance matrix cannot be written"))
 }

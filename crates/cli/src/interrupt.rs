@@ -4,13 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static ANSWERING: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Takes over Ctrl-C. Pressed twice during an answer, or while there is none, it ends the program.
+/// Takes over Ctrl-C. Pressed twice during an answer, or while there is none, it ends the program; files that are not
+/// complete are removed.
+///
+/// May be called again.
 pub(crate) fn install() -> anyhow::Result<()> {
+    if INSTALLED.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
     ctrlc::set_handler(|| {
         let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
         if !(first && ANSWERING.load(Ordering::SeqCst)) {
-            std::process::exit(crate::failure::INTERRUPTED.into());
+            crate::output::abandon_and_exit(crate::failure::INTERRUPTED);
         }
     })?;
     Ok(())

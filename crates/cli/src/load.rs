@@ -27,7 +27,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let no_tuning = args.no_tuning;
     let mut builder = Engine::builder(source)
         .context(args.ctx_size)
-        .kv(args.kv)
+        .kv(args.kv()?)
         .chunk(args.chunk)
         .f16_tiles(args.f16_tiles)
         .inputs(args.inputs.into())

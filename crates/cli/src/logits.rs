@@ -1,14 +1,15 @@
 //! `chaski logits`: what a model thinks after every token, to compare engines.
 
-use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
 
+use chaski::Engine;
 use serde_json::json;
 
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs};
+use crate::output::{files_of_model, refuse_to_overwrite, write_file};
 use crate::run::read_text;
 use crate::ui::Ui;
 
@@ -53,7 +54,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
             Usage("raw floats are not for a terminal: give --out FILE, --text or --json".into()).into()
         );
     }
-    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let model = args.first.as_ref().or(args.model.as_ref());
+    let mut inputs = files_of_model(model.map(PathBuf::as_path));
+    inputs.extend(args.tokens_file.clone());
+    if let Some(path) = &args.out {
+        refuse_to_overwrite(path, &inputs)?;
+    }
+    let source = options::source(model);
     let mut engine_args = args.engine.clone();
     if engine_args.ctx_size == 0 {
         let n = u32::try_from(tokens.len())?;
@@ -61,12 +68,22 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
         engine_args.ctx_size = trained.max(n);
     }
     let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;
+    let Some(path) = &args.out else {
+        return write_all(&mut engine, &tokens, args, ui, BufWriter::new(std::io::stdout().lock())).map(drop);
+    };
+    write_file(path, &inputs, |out| write_all(&mut engine, &tokens, args, ui, out))
+}
+
+/// Runs the tokens and writes a row for each; gives the output back.
+fn write_all<W: Write>(
+    engine: &mut Engine,
+    tokens: &[u32],
+    args: &Args,
+    ui: &Ui,
+    mut out: W,
+) -> anyhow::Result<W> {
     let runner = engine.runner();
     let n_vocab = runner.n_vocab() as usize;
-    let mut out: Box<dyn Write> = match &args.out {
-        Some(path) => Box::new(BufWriter::new(File::create(path)?)),
-        None => Box::new(BufWriter::new(std::io::stdout().lock())),
-    };
     let bar = ui.bar(tokens.len() as u64, "[{bar:30}] {pos}/{len} tokens");
     let mut n_row = 0;
     for part in tokens.chunks(args.engine.chunk as usize) {
@@ -80,7 +97,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     out.flush()?;
     bar.finish_and_clear();
     ui.detail(&format!("{n_row} rows of {n_vocab} logits"));
-    Ok(())
+    Ok(out)
 }
 
 fn write_row(out: &mut impl Write, row: &[f32], args: &Args) -> std::io::Result<()> {

@@ -123,9 +123,9 @@ fn main() -> ExitCode {
         Command::Tokenize(a) => tokenize::run(&a),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
-        Command::Quantize(a) => quantize::run(*a),
+        Command::Quantize(a) => quantize::run(*a, &ui),
         Command::Imatrix(a) => imatrix::run(&a, &ui),
-        Command::Synth(a) => synth::run(a),
+        Command::Synth(a) => synth::run(a, &ui),
         Command::Completions(a) => completions::run(&a, Cli::command()),
         Command::Man => completions::man(Cli::command()),
     };

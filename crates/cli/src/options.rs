@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 
+use chaski::gguf::GgmlType;
 use chaski::kernels::{Caps, FeatureSet};
 use chaski::{DeviceChoice, Inputs, KvType, Mirostat, SamplerKind, SamplerParams, Source};
+use ggml_format::{FILE_TYPES, FileType};
+
+use crate::failure::Usage;
 
 /// The source of a model named on the command line; the built-in one if none is.
 pub(crate) fn source(model: Option<&PathBuf>) -> Source {
@@ -61,6 +65,15 @@ pub(crate) fn feature_word(caps: &Caps) -> &'static str {
     if caps.coop { FeatureSet::Coop.word() } else { caps.set().word() }
 }
 
+/// Reads a file type's name, in any mix of upper and lower case, or its number.
+pub(crate) fn file_type(text: &str) -> Result<FileType, String> {
+    let by_number = || text.parse().ok().and_then(FileType::from_id);
+    FileType::from_name(text).or_else(by_number).ok_or_else(|| {
+        let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
+        format!("no such file type (known: {})", known.join(", "))
+    })
+}
+
 /// Reads `auto`, `gpu`, `cpu`, or a GPU's name or number.
 pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     Ok(match text {
@@ -83,6 +96,12 @@ pub(crate) struct EngineArgs {
     /// ...
     #[arg(long, value_name = "TYPE", default_value = "auto")]
     pub(crate) kv: KvType,
+    /// Type of the keys alone, as llama.cpp's tools take it (-ctk)
+    #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
+    pub(crate) cache_type_k: Option<KvType>,
+    /// Type of the values alone (-ctv)
+    #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
+    pub(crate) cache_type_v: Option<KvType>,
     /// auto (the fastest GPU, else the processor), gpu, cpu, or a GPU's name or number
     #[arg(long, value_parser = device, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
     pub(crate) device: DeviceChoice,
@@ -90,7 +109,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
     /// Tokens of a prompt that run at once
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) chunk: u32,
     /// Check bounds in shaders: slower
     #[arg(long)]
@@ -112,6 +132,33 @@ pub(crate) struct EngineArgs {
     pub(crate) no_warm_cache: bool,
 }
 
+impl EngineArgs {
+    /// The type of the KV cache, however it was given.
+    ///
+    /// # Errors
+    /// [`Usage`] if one of keys and values is `auto` and the other is not.
+    pub(crate) fn kv(&self) -> Result<KvType, Usage> {
+        match (self.cache_type_k, self.cache_type_v) {
+            (None, None) => Ok(self.kv),
+            (k, v) => kv_pair(k, v),
+        }
+    }
+}
+
+/// The types of keys and values: values are by default as keys are, keys beside values f16.
+///
+/// # Errors
+/// [`Usage`] if one of them is `auto` and the other is not.
+pub(crate) fn kv_pair(k: Option<KvType>, v: Option<KvType>) -> Result<KvType, Usage> {
+    const F16: KvType = KvType::Of { k: GgmlType::F16, v: GgmlType::F16 };
+    let k = k.unwrap_or(if v == Some(KvType::Auto) { KvType::Auto } else { F16 });
+    match (k, v.unwrap_or(k)) {
+        (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
+        (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
+        _ => Err(Usage("-ctk and -ctv must both be auto, or both name a type".into())),
+    }
+}
+
 /// llama-style options that change nothing here.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
@@ -122,6 +169,10 @@ pub(crate) struct Ignored {
     threads: Option<String>,
     #[arg(long, hide = true, num_args = 0..=1, default_missing_value = "on", value_name = "ON")]
     flash_attn: Option<String>,
+    #[arg(long, hide = true, value_name = "N")]
+    main_gpu: Option<String>,
+    #[arg(long, hide = true, value_name = "MODE")]
+    split_mode: Option<String>,
 }
 
 impl Ignored {
@@ -133,6 +184,8 @@ impl Ignored {
                 "`-ngl` changes nothing: all layers run on the device that `--device` names",
             ),
             (&self.threads, "`-t` changes nothing: the processor's threads are taken as they are"),
+            (&self.main_gpu, "`-mg` changes nothing: `--device` names the GPU"),
+            (&self.split_mode, "`-sm` changes nothing: all layers run on the device that `--device` names"),
             (&self.flash_attn, "`-fa` changes nothing: attention never stores its scores"),
         ]
         .into_iter()
@@ -148,6 +201,12 @@ pub(crate) struct SamplingArgs {
     /// Temperature; 0 always takes the most probable token [default: 0.8]
     #[arg(long, value_name = "T", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) temp: Option<f32>,
+    /// Let the temperature follow the entropy, up and down by this much; 0: off [default: 0]
+    #[arg(long, value_name = "X", value_parser = finite)]
+    dynatemp_range: Option<f32>,
+    /// How the temperature follows the entropy: its exponent [default: 1]
+    #[arg(long, value_name = "X", value_parser = finite)]
+    dynatemp_exp: Option<f32>,
     /// Keep so many tokens; 0: off [default: 40]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top_k: Option<i32>,
@@ -184,6 +243,9 @@ pub(crate) struct SamplingArgs {
     /// DRY: length that is free of it [default: 2]
     #[arg(long, value_name = "N")]
     dry_allowed_length: Option<i32>,
+    /// DRY: a text at which sequences begin anew, in place of the usual ones; may be given several times; none: no text
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    dry_sequence_breaker: Vec<String>,
     /// DRY: tokens that are searched; -1: all [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     dry_penalty_last_n: Option<i32>,
@@ -193,6 +255,12 @@ pub(crate) struct SamplingArgs {
     /// XTC: what counts as a top choice; above 0.5: off [default: 0.1]
     #[arg(long, value_name = "P", value_parser = finite)]
     xtc_threshold: Option<f32>,
+    /// Adaptive-p: probability to aim at, if the sampler is among --samplers; below 0: off [default: -1]
+    #[arg(long, value_name = "P", value_parser = finite, allow_negative_numbers = true)]
+    adaptive_target: Option<f32>,
+    /// Adaptive-p: how much of the past counts, 0 to 0.99 [default: 0.9]
+    #[arg(long, value_name = "X", value_parser = finite)]
+    adaptive_decay: Option<f32>,
     /// Mirostat 1 or 2, in place of the others; 0: off [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=2))]
     mirostat: Option<i64>,
@@ -205,9 +273,15 @@ pub(crate) struct SamplingArgs {
     /// The samplers and their order, such as `top_k;top_p;temperature`
     #[arg(long, value_name = "NAMES", value_parser = sequence)]
     samplers: Option<Sequence>,
+    /// The same by a letter each, such as `kpt`
+    #[arg(long, alias = "sampler-seq", value_name = "LETTERS", value_parser = letters, conflicts_with = "samplers")]
+    sampling_seq: Option<Sequence>,
     /// Start of the random numbers; the same seed gives the same text [default: another one each time]
     #[arg(short, long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<Seed>,
+    /// Add to the logit of a token, such as `15043+1` or `15043-1.5`; `-inf` excludes it; may be given several times
+    #[arg(short = 'l', long, value_name = "TOKEN+BIAS", value_parser = logit_bias)]
+    logit_bias: Vec<(u32, f32)>,
     /// Never end by the model's own will
     #[arg(long)]
     ignore_eos: bool,
@@ -236,6 +310,17 @@ fn sequence(text: &str) -> Result<Sequence, String> {
     }
 }
 
+fn letters(text: &str) -> Result<Sequence, String> {
+    let kind = |letter: char| {
+        SamplerKind::from_letter(letter).ok_or_else(|| {
+            let known: Vec<String> =
+                SamplerKind::all().map(|kind| format!("{} {}", kind.letter(), kind.name())).collect();
+            format!("no sampler has the letter `{letter}` (known: {})", known.join(", "))
+        })
+    };
+    text.chars().map(kind).collect::<Result<_, _>>().map(Sequence)
+}
+
 fn finite(text: &str) -> Result<f32, String> {
     match text.parse::<f32>() {
         Ok(x) if x.is_finite() => Ok(x),
@@ -244,7 +329,26 @@ fn finite(text: &str) -> Result<f32, String> {
     }
 }
 
+/// Reads `TOKEN+BIAS` or `TOKEN-BIAS`.
+fn logit_bias(text: &str) -> Result<(u32, f32), String> {
+    let expected = || "expected a token's id, + or -, and a number: 15043+1".to_owned();
+    let sign = text.find(['+', '-']).ok_or_else(expected)?;
+    let id = text[..sign].parse().map_err(|_| expected())?;
+    match text[sign..].parse::<f32>() {
+        Ok(bias) if bias < f32::INFINITY => Ok((id, bias)),
+        Ok(_) => Err("a bias is a number, or -inf".into()),
+        Err(_) => Err(expected()),
+    }
+}
+
 impl SamplingArgs {
+    /// Forgets what a new value of this option would contradict.
+    pub(crate) fn make_room_for(&mut self, option: &str) {
+        if ["samplers", "sampling-seq", "sampler-seq"].contains(&option) {
+            (self.samplers, self.sampling_seq) = (None, None);
+        }
+    }
+
     /// Writes what was given over `p`, which holds the defaults and the model's recommendation.
     pub(crate) fn apply(&self, p: &mut SamplerParams) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
@@ -253,6 +357,8 @@ impl SamplingArgs {
             }
         }
         set(&mut p.temp, &self.temp);
+        set(&mut p.dynatemp_range, &self.dynatemp_range);
+        set(&mut p.dynatemp_exponent, &self.dynatemp_exp);
         set(&mut p.top_k, &self.top_k);
         set(&mut p.top_p, &self.top_p);
         set(&mut p.min_p, &self.min_p);
@@ -265,14 +371,22 @@ impl SamplingArgs {
         set(&mut p.dry_multiplier, &self.dry_multiplier);
         set(&mut p.dry_base, &self.dry_base);
         set(&mut p.dry_allowed_length, &self.dry_allowed_length);
+        if !self.dry_sequence_breaker.is_empty() {
+            let is_text = |text: &&String| *text != "none";
+            p.dry_sequence_breakers = self.dry_sequence_breaker.iter().filter(is_text).cloned().collect();
+        }
         set(&mut p.dry_penalty_last_n, &self.dry_penalty_last_n);
         set(&mut p.xtc_probability, &self.xtc_probability);
         set(&mut p.xtc_threshold, &self.xtc_threshold);
+        set(&mut p.adaptive_target, &self.adaptive_target);
+        set(&mut p.adaptive_decay, &self.adaptive_decay);
         set(&mut p.mirostat, &self.mirostat.map(Mirostat::from_version));
         set(&mut p.mirostat_tau, &self.mirostat_tau);
         set(&mut p.mirostat_eta, &self.mirostat_eta);
-        set(&mut p.samplers, &self.samplers.clone().map(|s| s.0));
+        let samplers = self.samplers.as_ref().or(self.sampling_seq.as_ref());
+        set(&mut p.samplers, &samplers.map(|s| s.0.clone()));
         set(&mut p.seed, &self.seed.map(|s| s.0));
+        p.logit_bias.extend_from_slice(&self.logit_bias);
         p.ignore_eos |= self.ignore_eos;
     }
 }
@@ -287,6 +401,57 @@ mod tests {
         assert_eq!(device("gpu"), Ok(DeviceChoice::Gpu(None)));
         assert_eq!(device("RTX"), Ok(DeviceChoice::Gpu(Some("RTX".into()))));
         assert!(device("").is_err());
+    }
+
+    #[test]
+    fn types_of_keys_and_values_have_defaults() {
+        let of = |k, v| KvType::Of { k, v };
+        let (f16, q8) = (GgmlType::F16, GgmlType::Q8_0);
+        assert_eq!(kv_pair(None, Some(of(q8, q8))).unwrap(), of(f16, q8));
+        assert_eq!(kv_pair(Some(of(q8, q8)), None).unwrap(), of(q8, q8));
+        assert_eq!(kv_pair(Some(of(q8, q8)), Some(of(f16, f16))).unwrap(), of(q8, f16));
+        assert_eq!(kv_pair(None, Some(KvType::Auto)).unwrap(), KvType::Auto);
+        assert!(kv_pair(Some(of(q8, q8)), Some(KvType::Auto)).is_err());
+    }
+
+    #[test]
+    fn every_option_of_sampling_reaches_its_field() {
+        use clap::Parser as _;
+        #[derive(clap::Parser)]
+        #[command(no_binary_name = true)]
+        struct Line {
+            #[command(flatten)]
+            sampling: SamplingArgs,
+        }
+        let line = "--dynatemp-range 0.5 --dynatemp-exp 2 --dry-sequence-breaker a --dry-sequence-breaker b \
+                    --adaptive-target 0.3 --adaptive-decay 0.7";
+        let args = Line::try_parse_from(line.split_whitespace()).unwrap().sampling;
+        let mut p = SamplerParams::default();
+        args.apply(&mut p);
+        assert_eq!((p.dynatemp_range, p.dynatemp_exponent), (0.5, 2.0));
+        assert_eq!(p.dry_sequence_breakers, ["a", "b"]);
+        assert_eq!((p.adaptive_target, p.adaptive_decay), (0.3, 0.7));
+        let by_letters = Line::try_parse_from(["--sampling-seq", "kpt"]).unwrap().sampling;
+        by_letters.apply(&mut p);
+        assert_eq!(p.samplers, [SamplerKind::TopK, SamplerKind::TopP, SamplerKind::Temperature]);
+        let error = letters("kq").unwrap_err();
+        assert!(
+            error.starts_with("no sampler has the letter `q` (known: ") && error.contains("k top_k"),
+            "{error}"
+        );
+        let none = Line::try_parse_from(["--dry-sequence-breaker", "none"]).unwrap().sampling;
+        none.apply(&mut p);
+        assert!(p.dry_sequence_breakers.is_empty());
+    }
+
+    #[test]
+    fn biases_have_a_token_and_a_sign() {
+        assert_eq!(logit_bias("15043+1"), Ok((15043, 1.0)));
+        assert_eq!(logit_bias("7-0.5"), Ok((7, -0.5)));
+        assert_eq!(logit_bias("7-inf"), Ok((7, f32::NEG_INFINITY)));
+        for wrong in ["7", "x+1", "7+", "7+inf", "7+nan", "-1"] {
+            assert!(logit_bias(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,56 +1,219 @@
-//! Writing files of models: a progress bar, and files that appear only when they are complete.
+//! Writing files: they appear under their names only when they are complete, and never in place of what was read.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
-use std::path::Path;
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::{Context, Result, bail};
+use ggml_format::SplitName;
 
-/// A bar of bytes on standard error, if that is a terminal.
-pub(crate) fn progress_bar(n_byte: u64) -> ProgressBar {
-    const TEMPLATE: &str = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
-    let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well formed");
-    ProgressBar::new(n_byte).with_style(style)
+use crate::interrupt;
+
+/// Temporary files that are not complete yet; Ctrl-C removes them.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_file(
-    path: &Path,
-    write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
-) -> Result<()> {
-    // Devices and pipes are written as they are.
-    let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file());
-    let mut name =
-        path.file_name().with_context(|| format!("`{}` names no file", path.display()))?.to_owned();
-    if !is_special {
-        name.push(".part");
+/// Removes what is half written and ends the program; nothing is written after it.
+pub(crate) fn abandon_and_exit(code: u8) -> ! {
+    // The lock stays held: files are begun and renamed under it, so that none is while the process ends.
+    let paths = unfinished();
+    for path in paths.iter() {
+        // There is nobody left to tell.
+        let _ = fs::remove_file(path);
     }
-    let part = path.with_file_name(name);
-    let file = File::create(&part).with_context(|| format!("`{}` cannot be written", part.display()))?;
-    let written = write(BufWriter::with_capacity(1 << 20, file));
-    if is_special {
-        return written.map(drop);
+    std::process::exit(code.into())
+}
+
+/// All files of a model, of which the path names the first; none for the built-in one.
+pub(crate) fn files_of_model(path: Option<&Path>) -> Vec<PathBuf> {
+    let Some(path) = path else { return Vec::new() };
+    match path.to_str().and_then(SplitName::parse) {
+        Some(name) => (0..name.count).map(|i| name.sibling(i).into()).collect(),
+        None => vec![path.to_owned()],
     }
-    match written {
-        Ok(_) => fs::rename(&part, path).with_context(|| format!("`{}` cannot be replaced", path.display())),
-        Err(e) => {
-            // What matters is the first error.
-            let _ = fs::remove_file(&part);
-            Err(e.context(format!("`{}` was not written", path.display())))
+}
+
+/// Refuses to write a file that is also read.
+///
+/// # Errors
+/// If `path` is one of `inputs`, under whatever name.
+pub(crate) fn refuse_to_overwrite(path: &Path, inputs: &[PathBuf]) -> Result<()> {
+    // What is not there yet is no input.
+    let Ok(output) = fs::canonicalize(path) else { return Ok(()) };
+    if inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == output)) {
+        bail!("`{}`: expected another file than the input", path.display());
+    }
+    Ok(())
+}
+
+/// A file that is being written: under a temporary name beside the final one, or, if it is a device or a pipe, as it is.
+///
+/// It is removed when this is dropped, unless [`publish`] gave it its name.
+#[derive(Debug)]
+pub(crate) struct Part {
+    path: PathBuf,
+    temporary: Option<PathBuf>,
+}
+
+impl Part {
+    /// Begins a file that is none of `inputs`.
+    ///
+    /// # Errors
+    /// If it is one of them, or cannot be made.
+    pub(crate) fn create(path: &Path, inputs: &[PathBuf]) -> Result<(Part, File)> {
+        refuse_to_overwrite(path, inputs)?;
+        interrupt::install()?;
+        let failed = || format!("`{}` cannot be written", path.display());
+        if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+            let file = File::options().write(true).open(path).with_context(failed)?;
+            return Ok((Part { path: path.to_owned(), temporary: None }, file));
+        }
+        let name = path.file_name().with_context(|| format!("`{}` names no file", path.display()))?;
+        for n in 0u32.. {
+            let mut name = name.to_owned();
+            name.push(format!(".{}-{n}.part", std::process::id()));
+            let temporary = path.with_file_name(name);
+            let mut unfinished = unfinished();
+            match File::options().write(true).create_new(true).open(&temporary) {
+                Ok(file) => {
+                    unfinished.push(temporary.clone());
+                    return Ok((Part { path: path.to_owned(), temporary: Some(temporary) }, file));
+                }
+                // Some other file has this name; it is not ours to write.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e).with_context(failed),
+            }
+        }
+        bail!("`{}` cannot be written: all temporary names beside it are taken", path.display())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            let mut unfinished = unfinished();
+            // What matters is the error that led here.
+            let _ = fs::remove_file(temporary);
+            unfinished.retain(|path| path != temporary);
         }
     }
+}
+
+/// Gives complete files their names, replacing older ones.
+///
+/// # Errors
+/// If a name cannot be given; files after it are removed.
+pub(crate) fn publish(parts: Vec<Part>) -> Result<()> {
+    let mut unfinished = unfinished();
+    let mut result = Ok(());
+    for mut part in parts {
+        let Some(temporary) = part.temporary.take() else { continue };
+        if result.is_ok() {
+            result = fs::rename(&temporary, &part.path)
+                .with_context(|| format!("`{}` cannot be replaced", part.path.display()));
+        }
+        if result.is_err() {
+            // What matters is the first error.
+            let _ = fs::remove_file(&temporary);
+        }
+        unfinished.retain(|path| *path != temporary);
+    }
+    result
+}
+
+/// Writes a file that is none of `inputs`; it appears under its name only when it is complete.
+///
+/// # Errors
+/// If it is one of them or cannot be written, and the errors of `write`.
+pub(crate) fn write_file(
+    path: &Path,
+    inputs: &[PathBuf],
+    write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
+) -> Result<()> {
+    publish(vec![write_part(path, inputs, write)?])
+}
+
+/// Writes a file that is none of `inputs` and gets its name by [`publish`].
+///
+/// # Errors
+/// As [`write_file`].
+pub(crate) fn write_part(
+    path: &Path,
+    inputs: &[PathBuf],
+    write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
+) -> Result<Part> {
+    let (part, file) = Part::create(path, inputs)?;
+    let written = write(BufWriter::with_capacity(1 << 20, file))
+        .and_then(|mut out| out.flush().context("the end cannot be written"));
+    written.with_context(|| format!("`{}` was not written", path.display()))?;
+    Ok(part)
+}
+
+/// Writes a file of a few bytes.
+///
+/// # Errors
+/// As [`write_file`].
+pub(crate) fn write_bytes(path: &Path, inputs: &[PathBuf], bytes: &[u8]) -> Result<()> {
+    write_file(path, inputs, |mut out| {
+        out.write_all(bytes)?;
+        Ok(out)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     #[test]
     fn a_file_that_could_not_be_completed_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("model.gguf");
-        assert!(write_file(&path, |_| anyhow::bail!("no more")).is_err());
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(write_file(&path, &[], |_| bail!("no more")).is_err());
+        assert_eq!(names(dir.path()), [""; 0]);
+        write_bytes(&path, &[], b"old").unwrap();
+        assert!(write_file(&path, &[], |_| bail!("no more")).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(dir.path()), ["model.gguf"]);
+        assert!(unfinished().iter().all(|path| !path.starts_with(dir.path())));
+    }
+
+    #[test]
+    fn files_of_others_are_no_place_to_write_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.gguf");
+        let theirs = dir.path().join(format!("model.gguf.{}-0.part", std::process::id()));
+        fs::write(&theirs, "theirs").unwrap();
+        write_bytes(&path, &[], b"ours").unwrap();
+        assert_eq!(
+            (fs::read(&theirs).unwrap(), fs::read(&path).unwrap()),
+            (b"theirs".into(), b"ours".into())
+        );
+    }
+
+    #[test]
+    fn what_is_read_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model.gguf");
+        fs::write(&path, "input").unwrap();
+        let by_another_name = dir.path().join(".").join("model.gguf");
+        let error = write_bytes(&by_another_name, std::slice::from_ref(&path), b"x").unwrap_err().to_string();
+        assert!(error.ends_with("expected another file than the input"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"input");
+        let files = files_of_model(Some(Path::new("d/a-00002-of-00003.gguf")));
+        assert_eq!(
+            files,
+            (1..=3).map(|i| format!("d/a-0000{i}-of-00003.gguf").into()).collect::<Vec<PathBuf>>()
+        );
     }
 }

@@ -8,6 +8,7 @@ use chaski::{AdapterSummary, Gpu, GpuOptions, Peaks};
 use serde_json::{Map, Value, json};
 
 use crate::cache;
+use crate::output::write_bytes;
 use crate::ui::Ui;
 
 /// Of what is measured and how; files of another version are not read.
@@ -27,7 +28,9 @@ pub(crate) fn measure(adapter: Option<String>) -> anyhow::Result<(AdapterSummary
     if let Some(folder) = cache::folder("peaks") {
         let text = format!("{:#}\n", to_json(&summary, &peaks));
         let path = folder.join(cache::file_of(&summary, "json"));
-        let saved = std::fs::create_dir_all(&folder).and_then(|()| cache::write(&path, text.as_bytes()));
+        let saved = std::fs::create_dir_all(&folder)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| write_bytes(&path, &[], text.as_bytes()));
         if let Err(e) = saved {
             tracing::debug!(path = %path.display(), %e, "what was measured is not kept");
         }

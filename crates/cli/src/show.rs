@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
-use chaski::gguf::{GgmlType, TensorInfo, Value};
+use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
 use chaski::{KvType, OpenModel, Source};
 use serde_json::{Value as Json, json};
 
-use crate::options;
 use crate::ui::bytes;
+use crate::{options, quantize};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -48,22 +48,56 @@ const HEAD: usize = 4;
 const TEXT: usize = 72;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
-    let model = pollster::block_on(source.open())?;
-    let need = need(&model, args)?;
+    let path = args.first.as_ref().or(args.model.as_ref());
+    let source = options::source(path);
+    let opened = pollster::block_on(source.open());
+    let contents;
+    let file = match &opened {
+        Ok(model) => File {
+            name: name(&source),
+            metadata: model.metadata(),
+            tensors: model.tensors(),
+            model: Ok((model, need(model, args))),
+        },
+        // A file of a model that we cannot run has contents, too.
+        Err(error) => match path.map(|path| quantize::open(path)) {
+            Some(Ok(found)) => {
+                contents = found;
+                let (metadata, tensors) = (contents.metadata(), contents.tensors());
+                File { name: name(&source), metadata, tensors, model: Err(chain(error)) }
+            }
+            _ => return Err(opened.err().expect("it was matched").into()),
+        },
+    };
     let mut out = std::io::stdout().lock();
     if args.template {
-        let template = model.template().ok_or_else(|| anyhow::anyhow!("the model has no chat template"))?;
-        writeln!(out, "{}", template.source())?;
+        let template = file.metadata.opt_str("tokenizer.chat_template")?;
+        writeln!(out, "{}", template.ok_or_else(|| anyhow::anyhow!("the model has no chat template"))?)?;
         return Ok(());
     }
     if args.json {
-        let object = as_json(&model, &source, &need, args);
-        writeln!(out, "{object:#}")?;
+        writeln!(out, "{:#}", as_json(&file, args))?;
         return Ok(());
     }
-    print(&mut out, &model, &source, &need, args)?;
-    Ok(())
+    print(&mut out, &file, args)
+}
+
+/// What a file holds, and the model that it is to us, or why it is none.
+struct File<'a> {
+    name: String,
+    metadata: &'a Metadata,
+    tensors: &'a [TensorInfo],
+    model: Result<(&'a OpenModel, Need), String>,
+}
+
+impl File<'_> {
+    fn n_param(&self) -> u64 {
+        self.tensors.iter().map(TensorInfo::n_elem).sum()
+    }
+
+    fn n_byte(&self) -> u64 {
+        self.tensors.iter().map(|t| t.n_byte).sum()
+    }
 }
 
 /// Memory for the wanted context, on the first GPU or on the least that WebGPU promises.
@@ -74,7 +108,7 @@ struct Need {
     memory: Result<chaski::Memory, chaski::Error>,
 }
 
-fn need(model: &OpenModel, args: &Args) -> anyhow::Result<Need> {
+fn need(model: &OpenModel, args: &Args) -> Need {
     let adapters = pollster::block_on(chaski::adapters());
     let (device, caps) = match adapters.first() {
         Some(a) => (a.name.clone(), a.caps.clone()),
@@ -83,7 +117,7 @@ fn need(model: &OpenModel, args: &Args) -> anyhow::Result<Need> {
     let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
     let memory = pollster::block_on(chaski::memory_need(model, n_ctx, args.kv, args.chunk, &caps));
     let (k, v) = args.kv.types(model, n_ctx);
-    Ok(Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory })
+    Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }
 
 /// Formats with their tensors, values and bytes, largest first.
@@ -98,57 +132,47 @@ fn formats(tensors: &[TensorInfo]) -> Vec<(GgmlType, usize, u64, u64)> {
     rows
 }
 
-fn file(source: &Source) -> String {
+fn name(source: &Source) -> String {
     match source {
         Source::Path(p) => p.display().to_string(),
         _ => "built-in model".to_owned(),
     }
 }
 
-fn print(
-    out: &mut impl Write,
-    model: &OpenModel,
-    source: &Source,
-    need: &Need,
-    args: &Args,
-) -> anyhow::Result<()> {
-    let c = model.config();
-    let per_layer = |v: &[u32]| match v {
-        [first, rest @ ..] if rest.iter().all(|x| x == first) => first.to_string(),
-        v => v.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
-    };
-    let (n_param, n_byte) = (model.n_param(), model.n_byte());
+fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<()> {
+    let (n_param, n_byte) = (file.n_param(), file.n_byte());
     let bits = n_byte as f64 * 8.0 / n_param.max(1) as f64;
-    writeln!(out, "{}", file(source))?;
-    writeln!(out, "  {}", model.describe())?;
+    writeln!(out, "{}", file.name)?;
+    if let Ok((model, _)) = &file.model {
+        writeln!(out, "  {}", model.describe())?;
+    }
     writeln!(out, "  {n_param} parameters in {} ({bits:.2} bits each)", bytes(n_byte))?;
-    writeln!(out, "  context {}, vocabulary {}", c.n_ctx_train, c.n_vocab)?;
-    let (heads, kv_heads) = (per_layer(&c.n_head), per_layer(&c.n_head_kv));
-    writeln!(out, "  {} layers of width {}, feed-forward {}", c.n_layer, c.n_embd, per_layer(&c.n_ff))?;
-    writeln!(out, "  {heads} heads of {}, {kv_heads} for keys and values", c.d_head)?;
-    let template = if model.template().is_some() { "has a chat template" } else { "has no chat template" };
-    writeln!(out, "  {template}")?;
+    match &file.model {
+        Ok((model, _)) => print_config(out, model)?,
+        Err(why) => writeln!(out, "  cannot be run: {why}")?,
+    }
 
     writeln!(out, "\nMetadata")?;
-    let width = model.metadata().iter().map(|(k, _)| k.len()).max().unwrap_or(0).min(48);
-    for (key, value) in model.metadata().iter() {
+    let width = file.metadata.iter().map(|(k, _)| k.len()).max().unwrap_or(0).min(48);
+    for (key, value) in file.metadata.iter() {
         writeln!(out, "  {key:<width$}  {}", shown(value, args.full))?;
     }
 
     writeln!(out, "\nFormats")?;
-    for (ty, n, n_elem, n_byte) in formats(model.tensors()) {
+    for (ty, n, n_elem, n_byte) in formats(file.tensors) {
         writeln!(out, "  {:<8} {n:>5} tensors {n_elem:>14} values {:>12}", ty.name(), bytes(n_byte))?;
     }
     if args.tensors {
         writeln!(out, "\nTensors (shape outermost first)")?;
-        let width = model.tensors().iter().map(|t| t.name.len()).max().unwrap_or(0);
-        for t in model.tensors() {
+        let width = file.tensors.iter().map(|t| t.name.len()).max().unwrap_or(0);
+        for t in file.tensors {
             let shape: Vec<String> = t.shape().iter().map(u64::to_string).collect();
             let (shape, size) = (shape.join(" x "), bytes(t.n_byte));
             writeln!(out, "  {:<width$}  {:<8} {shape:<20} {size:>12}", t.name, t.ty.name())?;
         }
     }
 
+    let Ok((_, need)) = &file.model else { return Ok(()) };
     writeln!(
         out,
         "\nMemory on {} for a context of {} tokens ({} KV cache)",
@@ -163,6 +187,22 @@ fn print(
         }
         Err(e) => writeln!(out, "  cannot be told: {}", chain(e))?,
     }
+    Ok(())
+}
+
+/// The sizes of the model.
+fn print_config(out: &mut impl Write, model: &OpenModel) -> anyhow::Result<()> {
+    let c = model.config();
+    let per_layer = |v: &[u32]| match v {
+        [first, rest @ ..] if rest.iter().all(|x| x == first) => first.to_string(),
+        v => v.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    };
+    writeln!(out, "  context {}, vocabulary {}", c.n_ctx_train, c.n_vocab)?;
+    let (heads, kv_heads) = (per_layer(&c.n_head), per_layer(&c.n_head_kv));
+    writeln!(out, "  {} layers of width {}, feed-forward {}", c.n_layer, c.n_embd, per_layer(&c.n_ff))?;
+    writeln!(out, "  {heads} heads of {}, {kv_heads} for keys and values", c.d_head)?;
+    let template = if model.template().is_some() { "has a chat template" } else { "has no chat template" };
+    writeln!(out, "  {template}")?;
     Ok(())
 }
 
@@ -253,39 +293,46 @@ fn value_json(value: Value<'_>, full: bool) -> Json {
     }
 }
 
-fn as_json(model: &OpenModel, source: &Source, need: &Need, args: &Args) -> Json {
-    let c = model.config();
+fn as_json(file: &File<'_>, args: &Args) -> Json {
     let metadata: serde_json::Map<String, Json> =
-        model.metadata().iter().map(|(k, v)| (k.to_owned(), value_json(v, args.full))).collect();
-    let formats: Vec<Json> = formats(model.tensors())
+        file.metadata.iter().map(|(k, v)| (k.to_owned(), value_json(v, args.full))).collect();
+    let formats: Vec<Json> = formats(file.tensors)
         .into_iter()
         .map(|(ty, n, n_elem, n_byte)| {
             json!({ "format": ty.name(), "tensors": n, "values": n_elem, "bytes": n_byte })
         })
         .collect();
-    let memory = match &need.memory {
-        Ok(m) => crate::stats::memory_json(m),
-        Err(e) => json!({ "error": chain(e) }),
-    };
-    let mut object = json!({
-        "file": file(source),
-        "description": model.describe(),
-        "architecture": model.arch().name,
-        "file_type": model.file_type(),
-        "parameters": model.n_param(),
-        "bytes": model.n_byte(),
-        "context": c.n_ctx_train,
-        "vocabulary": c.n_vocab,
-        "layers": c.n_layer,
-        "width": c.n_embd,
-        "chat_template": model.template().is_some(),
-        "formats": formats,
-        "memory": { "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory },
-        "metadata": metadata,
-    });
+    let mut object = json!({ "file": file.name });
+    match &file.model {
+        Ok((model, need)) => {
+            let c = model.config();
+            let memory = match &need.memory {
+                Ok(m) => crate::stats::memory_json(m),
+                Err(e) => json!({ "error": chain(e) }),
+            };
+            object["description"] = model.describe().into();
+            object["architecture"] = model.arch().name.into();
+            object["file_type"] = model.file_type().into();
+            object["context"] = c.n_ctx_train.into();
+            object["vocabulary"] = c.n_vocab.into();
+            object["layers"] = c.n_layer.into();
+            object["width"] = c.n_embd.into();
+            object["chat_template"] = model.template().is_some().into();
+            object["memory"] =
+                json!({ "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory });
+        }
+        Err(why) => {
+            object["architecture"] = file.metadata.str("general.architecture").ok().into();
+            object["error"] = why.as_str().into();
+        }
+    }
+    object["parameters"] = file.n_param().into();
+    object["bytes"] = file.n_byte().into();
+    object["formats"] = formats.into();
+    object["metadata"] = metadata.into();
     if args.tensors {
-        let tensors = model
-            .tensors()
+        let tensors = file
+            .tensors
             .iter()
             .map(|t| json!({ "name": t.name, "format": t.ty.name(), "shape": t.shape(), "bytes": t.n_byte }));
         object["tensors"] = tensors.collect();

@@ -16,6 +16,7 @@ use crate::cache;
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs};
+use crate::output::write_bytes;
 use crate::ui::Ui;
 
 /// Of what is tuned and how; files of another version are not read.
@@ -62,12 +63,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     };
     let model = engine.runner().gpu_mut().context("a model on a GPU is tuned there")?;
     let mut steps = Vec::new();
-    let found = model.tune(Duration::from_secs(args.budget), |step| {
+    let found = pollster::block_on(model.tune(Duration::from_secs(args.budget), |step| {
         if !args.json {
             print(step);
         }
         steps.push(step.clone());
-    })?;
+    }))?;
     let summary = gpu.summary();
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -88,11 +89,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     }
     let folder = cache::folder("tuning").context("there is no cache directory to keep it in")?;
     let path = folder.join(cache::file_of(summary, "json"));
-    std::fs::create_dir_all(&folder)
-        .and_then(|()| {
-            cache::write(&path, format!("{:#}\n", to_json(&summary.name, &summary.driver, &all)).as_bytes())
-        })
-        .with_context(|| format!("{} cannot be written", path.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("`{}` cannot be made", folder.display()))?;
+    write_bytes(&path, &[], format!("{:#}\n", to_json(&summary.name, &summary.driver, &all)).as_bytes())?;
     ui.note(&format!("kept in {}", path.display()));
     Ok(())
 }

@@ -41,6 +41,9 @@ pub(crate) struct UiArgs {
     quiet: bool,
 }
 
+/// A bar of bytes that are written.
+pub(crate) const BYTES_BAR: &str = "[{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
+
 /// How to speak on stderr.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
@@ -61,6 +64,12 @@ impl Ui {
         Ui { color, verbose: args.verbose, quiet: args.quiet }
     }
 
+    /// One that says nothing.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Ui {
+        Ui { color: false, verbose: false, quiet: true }
+    }
+
     pub(crate) fn verbose(&self) -> bool {
         self.verbose
     }
@@ -78,6 +87,13 @@ impl Ui {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             eprintln!("{} {text}", self.paint("1;33", "note:"));
+        }
+    }
+
+    /// A line that says what was done.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
         }
     }
 

@@ -106,6 +106,10 @@ const fn row(file_type: FileType, id: u32, name: &'static str, base: GgmlType) -
     FileTypeInfo { file_type, id, name, base }
 }
 
+/// Short names of `_M` mixes.
+const MEDIUM: [(&str, FileType); 3] =
+    [("Q3_K", FileType::Q3_K_M), ("Q4_K", FileType::Q4_K_M), ("Q5_K", FileType::Q5_K_M)];
+
 /// Added to an id by loaders that guessed it from the tensors.
 const GUESSED: u32 = 1024;
 
@@ -120,8 +124,9 @@ impl FileType {
     ///
     /// As in llama.cpp, `Q3_K`, `Q4_K` and `Q5_K` stand for the `_M` mixes.
     pub fn from_name(name: &str) -> Option<FileType> {
-        let find = |name: &str| FILE_TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name));
-        find(name).or_else(|| find(&format!("{name}_M"))).map(|t| t.file_type)
+        let of_alias = MEDIUM.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|row| row.1);
+        let named = || FILE_TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name)).map(|t| t.file_type);
+        of_alias.or_else(named)
     }
 
     /// The file type's row of [`FILE_TYPES`].
@@ -164,7 +169,12 @@ mod tests {
             assert_eq!(FileType::from_id(row.id + GUESSED), Some(row.file_type));
             assert_eq!(FileType::from_name(&row.name.to_lowercase()), Some(row.file_type));
         }
+        assert_eq!(FileType::from_name("q3_k"), Some(FileType::Q3_K_M));
         assert_eq!(FileType::from_name("q4_k"), Some(FileType::Q4_K_M));
+        assert_eq!(FileType::from_name("Q5_K"), Some(FileType::Q5_K_M));
+        for no_alias in ["iq1", "iq2", "iq3", "q4", ""] {
+            assert_eq!(FileType::from_name(no_alias), None, "{no_alias}");
+        }
         assert_eq!(FileType::from_id(4), None);
         assert_eq!(FileType::from_name("q9"), None);
     }

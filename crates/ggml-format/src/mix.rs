@@ -1,7 +1,8 @@
 //! Which type each tensor of a quantised model gets: the mixes of llama.cpp's `llama-quantize`.
 //!
 //! A file type names a base type, and rules give some tensors more bits, or fewer. The rules are tables:
-//! for a part of the model the first row that holds decides.
+//! for a part of the model the first row that holds decides. The rules that `llama-quantize` has for models of the
+//! Falcon family alone are left out: such models get the types that others get.
 
 use crate::file_type::FileType;
 use crate::types::GgmlType;
@@ -22,7 +23,8 @@ pub struct ModelFacts {
     pub n_expert: u32,
     /// Whether there is an `output.weight`; without it the token embedding is the output matrix too.
     pub has_output: bool,
-    /// Whether llama.cpp counts the model as a 70B Llama (80 layers and 8 key-value heads).
+    /// Whether llama.cpp counts the model as a 70B Llama: 80 layers, and another number of key-value heads than of
+    /// query heads.
     pub is_70b: bool,
     /// Whether importance weights are used.
     pub has_importance: bool,
@@ -77,11 +79,14 @@ const PARTS: [(Part, &[&str]); 7] = [
 const KEPT: &[&str] = &[
     "_norm.weight",
     "ffn_gate_inp.weight",
+    "ffn_gate_tid2eid.weight",
     "altup",
     "laurel",
     "per_layer_model_proj",
     "ssm_conv1d",
     "shortconv.conv.weight",
+    "indexer.k_proj.weight",
+    "indexer.q_proj.weight",
     "time_mix_first.weight",
     "time_mix_w0.weight",
     "time_mix_w1.weight",
@@ -98,7 +103,15 @@ const KEPT: &[&str] = &[
     "time_mix_decay_w2.weight",
     "time_mix_lerp_fused.weight",
     "attn_rel_b.weight",
-    ".position_embd.",
+    ".position_embd",
+    "sam.pos_embd",
+    "sam.neck.",
+    "sam.net_",
+    ".rel_pos",
+    ".patch_embd",
+    ".patch_merger",
+    "a.rvq.codebook",
+    "mm.a.code_embd",
 ];
 
 /// Names of matrices that stay as they are.
@@ -358,8 +371,8 @@ fn wanted_type(
     else {
         return base;
     };
-    let place = place(part, name, *facts, counters);
     let is_tiny = TINY.contains(&file_type);
+    let place = place(part, name, is_tiny, *facts, counters);
     let rules = if is_tiny { TINY_RULES } else { RULES };
     let ty = rules
         .iter()
@@ -391,7 +404,7 @@ fn output_type(file_type: FileType, n_per_row: u64) -> GgmlType {
 }
 
 /// Counts the tensor, and says where it stands.
-fn place(part: Part, name: &str, facts: ModelFacts, counters: &mut MixCounters) -> Place {
+fn place(part: Part, name: &str, is_tiny: bool, facts: ModelFacts, counters: &mut MixCounters) -> Place {
     let (counter, n) = match part {
         Part::AttnV => (&mut counters.n_attn_v, facts.n_attn_v),
         Part::FfnDown => (&mut counters.n_ffn_down, facts.n_layer),
@@ -401,8 +414,9 @@ fn place(part: Part, name: &str, facts: ModelFacts, counters: &mut MixCounters) 
     };
     let counted = *counter;
     *counter += 1;
-    // With experts a layer may have several such tensors, so that counting them does not count layers.
-    let by_name = if facts.n_expert > 1 && part != Part::AttnV { layer_of(name) } else { None };
+    // With experts a layer may have several such tensors, so that counting them does not count layers. llama.cpp counts
+    // nevertheless in files of about two bits a weight.
+    let by_name = if facts.n_expert > 1 && part != Part::AttnV && !is_tiny { layer_of(name) } else { None };
     Place { layer: by_name.unwrap_or(counted), n, facts }
 }
 

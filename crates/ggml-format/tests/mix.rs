@@ -216,6 +216,24 @@ fn experts_count_by_the_names_of_their_layers() {
     assert_eq!(one(FileType::MXFP4_MOE, "blk.0.attn_q.weight", &[256, 256], &facts), Some(T::Q8_0));
 }
 
+/// A layer with shared experts has two such tensors, and llama.cpp counts both in files of about two bits.
+#[test]
+fn tiny_files_count_tensors_with_experts_too() {
+    let facts = ModelFacts { n_expert: 8, ..Dense::new(16, 256, 512, true, 4).facts };
+    let mut counters = MixCounters::default();
+    let mut names = Vec::new();
+    for layer in 0..16 {
+        names.extend(["exps", "shexp"].map(|kind| format!("blk.{layer}.ffn_down_{kind}.weight")));
+    }
+    let ty = |name: &String| {
+        tensor_type(FileType::IQ2_XS, name, &[512, 256, 8], &facts, &mut counters).unwrap().unwrap()
+    };
+    let found: Vec<GgmlType> = names.iter().map(ty).collect();
+    // An eighth of 16 is two, which the first layer uses up.
+    assert_eq!(found[..2], [T::Q2_K; 2]);
+    assert_eq!(found[2..], [T::IQ2_XS; 30]);
+}
+
 #[test]
 fn large_llama_gets_better_values() {
     let facts = ModelFacts { is_70b: true, ..Dense::new(80, 256, 512, true, 8).facts };
@@ -262,6 +280,19 @@ fn small_and_delicate_tensors_stay_as_they_are() {
         ("blk.0.attn_q_norm.weight", &[256, 2]),
         ("blk.0.attn_q.weight", &[256, 1, 1, 1]),
         ("rope_freqs.weight", &[32]),
+        ("blk.0.ffn_gate_tid2eid.weight", &[256, 8]),
+        ("blk.0.indexer.k_proj.weight", &[256, 64]),
+        ("blk.0.indexer.q_proj.weight", &[256, 64]),
+        ("v.position_embd.weight", &[256, 64]),
+        ("v.position_embd_w.weight", &[256, 64]),
+        ("v.sam.pos_embd.weight", &[256, 64]),
+        ("v.sam.neck.0.weight", &[256, 64]),
+        ("v.sam.net_2.weight", &[256, 64]),
+        ("v.blk.0.attn.rel_pos_h.weight", &[256, 64]),
+        ("v.patch_embd.weight", &[256, 64]),
+        ("mm.patch_merger.weight", &[256, 64]),
+        ("a.rvq.codebook.0.weight", &[256, 64]),
+        ("mm.a.code_embd.weight", &[256, 64]),
     ] {
         for file_type in [FileType::Q4_K_M, FileType::F16] {
             assert_eq!(one(file_type, name, ne, &facts), None, "{name}");

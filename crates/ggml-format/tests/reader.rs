@@ -67,6 +67,10 @@ fn getters_say_what_they_expected_and_found() {
         (gguf.vec::<u32>("a.types").unwrap_err(), "element 1 of key `a.types`"),
         (gguf.vec::<f32>("a.tokens").unwrap_err(), "expected a number, found string \"<s>\""),
         (gguf.per_layer::<u32>("a.types", 4).unwrap_err(), "expected one value or 4, found 3"),
+        (
+            gguf.per_layer::<u32>("a.u8", u32::MAX as usize).unwrap_err(),
+            "expected at most 65536 layers that share one value, found 4294967295",
+        ),
     ];
     for (error, expected) in errors {
         let text = error.to_string();

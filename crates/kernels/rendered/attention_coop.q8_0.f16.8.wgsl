@@ -64,6 +64,10 @@ override SCALE: f32 = 1.0;
 override SOFTCAP: f32 = 0.0;
 // 0: none. Else a head's slope times the distance is taken off.
 override MAX_BIAS: f32 = 0.0;
+// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
+// it, itself among them.
+override WARM: f32 = 0.0;
+override WARM_RUN: u32 = 1u;
 // 0: all. Else only so many keys before a position, itself among them, are seen.
 override WINDOW: u32 = 0u;
 // A score of every head without a value joins the denominator.
@@ -83,6 +87,9 @@ fn slope_of(head: u32) -> f32 {
 // The score of a product that UNIT has multiplied.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
+    if (WARM != 0.0) {
+        v *= 1.0 + WARM * log(f32(pos / WARM_RUN + 1u));
+    }
     if (SOFTCAP != 0.0) {
         v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
     }
@@ -359,25 +366,25 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let early = vec4<u32>(first_key(pos) - min(first_key(pos), key));
             var x0 = scores[at_s + half * 4u + 0u] * UNIT;
             let i0 = vec4<u32>(0u, 1u, 2u, 3u);
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 x0 = vec4<f32>(score_of(x0.x, slope, key + i0.x, pos), score_of(x0.y, slope, key + i0.y, pos), score_of(x0.z, slope, key + i0.z, pos), score_of(x0.w, slope, key + i0.w, pos), );
             }
             x0 = select(vec4<f32>(NO_KEY), x0, (i0 < left) & (i0 >= early));
             var x1 = scores[at_s + half * 4u + 1u] * UNIT;
             let i1 = vec4<u32>(4u, 5u, 6u, 7u);
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 x1 = vec4<f32>(score_of(x1.x, slope, key + i1.x, pos), score_of(x1.y, slope, key + i1.y, pos), score_of(x1.z, slope, key + i1.z, pos), score_of(x1.w, slope, key + i1.w, pos), );
             }
             x1 = select(vec4<f32>(NO_KEY), x1, (i1 < left) & (i1 >= early));
             var x2 = scores[at_s + half * 4u + 2u] * UNIT;
             let i2 = vec4<u32>(8u, 9u, 10u, 11u);
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 x2 = vec4<f32>(score_of(x2.x, slope, key + i2.x, pos), score_of(x2.y, slope, key + i2.y, pos), score_of(x2.z, slope, key + i2.z, pos), score_of(x2.w, slope, key + i2.w, pos), );
             }
             x2 = select(vec4<f32>(NO_KEY), x2, (i2 < left) & (i2 >= early));
             var x3 = scores[at_s + half * 4u + 3u] * UNIT;
             let i3 = vec4<u32>(12u, 13u, 14u, 15u);
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 x3 = vec4<f32>(score_of(x3.x, slope, key + i3.x, pos), score_of(x3.y, slope, key + i3.y, pos), score_of(x3.z, slope, key + i3.z, pos), score_of(x3.w, slope, key + i3.w, pos), );
             }
             x3 = select(vec4<f32>(NO_KEY), x3, (i3 < left) & (i3 >= early));

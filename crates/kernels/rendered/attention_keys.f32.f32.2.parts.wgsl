@@ -69,6 +69,10 @@ override SCALE: f32 = 1.0;
 override SOFTCAP: f32 = 0.0;
 // 0: none. Else a head's slope times the distance is taken off.
 override MAX_BIAS: f32 = 0.0;
+// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
+// it, itself among them.
+override WARM: f32 = 0.0;
+override WARM_RUN: u32 = 1u;
 // 0: all. Else only so many keys before a position, itself among them, are seen.
 override WINDOW: u32 = 0u;
 // A score of every head without a value joins the denominator.
@@ -88,6 +92,9 @@ fn slope_of(head: u32) -> f32 {
 // The score of a product that UNIT has multiplied.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
+    if (WARM != 0.0) {
+        v *= 1.0 + WARM * log(f32(pos / WARM_RUN + 1u));
+    }
     if (SOFTCAP != 0.0) {
         v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
     }

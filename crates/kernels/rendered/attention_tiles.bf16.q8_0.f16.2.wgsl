@@ -81,6 +81,10 @@ override SCALE: f32 = 1.0;
 override SOFTCAP: f32 = 0.0;
 // 0: none. Else a head's slope times the distance is taken off.
 override MAX_BIAS: f32 = 0.0;
+// 0: none. Else the scores of a position grow by WARM times the logarithm of how many runs of WARM_RUN keys lie before
+// it, itself among them.
+override WARM: f32 = 0.0;
+override WARM_RUN: u32 = 1u;
 // 0: all. Else only so many keys before a position, itself among them, are seen.
 override WINDOW: u32 = 0u;
 // A score of every head without a value joins the denominator.
@@ -100,6 +104,9 @@ fn slope_of(head: u32) -> f32 {
 // The score of a product that UNIT has multiplied.
 fn score_of(s: f32, slope: f32, key: u32, pos: u32) -> f32 {
     var v = s;
+    if (WARM != 0.0) {
+        v *= 1.0 + WARM * log(f32(pos / WARM_RUN + 1u));
+    }
     if (SOFTCAP != 0.0) {
         v = CAP * tanh(clamp(v / CAP, -15.0, 15.0));
     }
@@ -254,22 +261,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             }
             let key = base + tc + vec4<u32>(0u, 16u, 32u, 48u);
             s0 *= UNIT;
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 s0 = vec4<f32>(score_of(s0.x, slope0, key.x, pos0), score_of(s0.y, slope0, key.y, pos0), score_of(s0.z, slope0, key.z, pos0), score_of(s0.w, slope0, key.w, pos0), );
             }
             s0 = select(vec4<f32>(NO_KEY), s0, (key < vec4<u32>(seen0)) & (key >= vec4<u32>(from0)));
             s1 *= UNIT;
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 s1 = vec4<f32>(score_of(s1.x, slope1, key.x, pos1), score_of(s1.y, slope1, key.y, pos1), score_of(s1.z, slope1, key.z, pos1), score_of(s1.w, slope1, key.w, pos1), );
             }
             s1 = select(vec4<f32>(NO_KEY), s1, (key < vec4<u32>(seen1)) & (key >= vec4<u32>(from1)));
             s2 *= UNIT;
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 s2 = vec4<f32>(score_of(s2.x, slope2, key.x, pos2), score_of(s2.y, slope2, key.y, pos2), score_of(s2.z, slope2, key.z, pos2), score_of(s2.w, slope2, key.w, pos2), );
             }
             s2 = select(vec4<f32>(NO_KEY), s2, (key < vec4<u32>(seen2)) & (key >= vec4<u32>(from2)));
             s3 *= UNIT;
-            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0) {
+            if (SOFTCAP != 0.0 || MAX_BIAS != 0.0 || WARM != 0.0) {
                 s3 = vec4<f32>(score_of(s3.x, slope3, key.x, pos3), score_of(s3.y, slope3, key.y, pos3), score_of(s3.z, slope3, key.z, pos3), score_of(s3.w, slope3, key.w, pos3), );
             }
             s3 = select(vec4<f32>(NO_KEY), s3, (key < vec4<u32>(seen3)) & (key >= vec4<u32>(from3)));

@@ -3,7 +3,7 @@
 /// Which optional shader features a kernel may use; every kernel is rendered for one of these.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureSet {
-    /// f32 only, no subgroups, default WebGPU limits: runs everywhere.
+    /// Neither subgroups nor cooperative matrices: runs everywhere.
     Base,
     /// Subgroup operations.
     Sg,

@@ -118,26 +118,6 @@ impl Case {
     }
 }
 
-impl Expected {
-    /// Compares bytes or a tensor with what a buffer held before and after; `None` for the other kinds.
-    ///
-    /// Returns the error and what is wrong, if anything.
-    pub fn compare_tensor(&self, before: &[u8], found: &[u8]) -> Option<(f64, Option<String>)> {
-        match self {
-            Expected::Bytes(want) => Some((
-                0.0,
-                (0..want.len())
-                    .find(|i| want[*i] != found[*i])
-                    .map(|i| format!("byte {i} is {:#x}, must be {:#x}", found[i], want[i])),
-            )),
-            Expected::Tensor { tensor, values, max_nmse } => {
-                Some(crate::data::compare(tensor, values, *max_nmse, before, found))
-            }
-            _ => None,
-        }
-    }
-}
-
 /// A generator of numbers that depend on its seed alone (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);

@@ -129,7 +129,7 @@ pub(crate) fn decode(ty: GgmlType, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
+pub(crate) fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
     bytes.chunks_exact(N).map(|w| w.try_into().expect("a chunk of N bytes"))
 }
 
@@ -198,53 +198,6 @@ fn round(ty: GgmlType, values: &[f64]) -> Vec<f64> {
         GgmlType::I32 | GgmlType::I64 => values.to_vec(),
         _ => values.iter().map(|v| f64::from(*v as f32)).collect(),
     }
-}
-
-/// Compares a buffer that a device wrote with the values that it should hold, and the rest with what was there.
-///
-/// Returns the error and what is wrong, if anything.
-pub(crate) fn compare(
-    tensor: &Tensor,
-    values: &[f64],
-    max_nmse: f64,
-    before: &[u8],
-    found: &[u8],
-) -> (f64, Option<String>) {
-    let (before, found) = (from_device(tensor, before), from_device(tensor, found));
-    let (cells, n) = (tensor.cells(), tensor.ty.block_bytes());
-    let mut rest = found.clone();
-    for i in 0..cells.n_elem() {
-        let at = cells.index(cells.coords(i)) * n;
-        rest[at..at + n].copy_from_slice(&before[at..at + n]);
-    }
-    if let Some(i) = (0..rest.len()).find(|i| rest[*i] != before[*i]) {
-        return (0.0, Some(format!("byte {i}, outside the tensor, is {:#x}, was {:#x}", rest[i], before[i])));
-    }
-    let decoded = decode(tensor.ty, &found);
-    let (mut error, mut size, mut worst) = (0.0f64, 0.0f64, (0.0, String::new()));
-    for (i, want) in values.iter().enumerate() {
-        let c = tensor.coords(i as u32);
-        let v = decoded[tensor.index(c)];
-        if !v.is_finite() || !want.is_finite() {
-            if v != *want && !(v.is_nan() && want.is_nan()) {
-                return (f64::INFINITY, Some(format!("value {c:?} is {v}, must be {want}")));
-            }
-            continue;
-        }
-        if max_nmse == 0.0 && v != *want {
-            return (f64::INFINITY, Some(format!("value {c:?} is {v:e}, must be {want:e} exactly")));
-        }
-        let d = v - want;
-        error += d * d;
-        size += want * want;
-        if d.abs() > worst.0 {
-            worst = (d.abs(), format!("; worst at {c:?}: {v} for {want}"));
-        }
-    }
-    let nmse = if error == 0.0 { 0.0 } else { error / size.max(1e-30) };
-    let failure = (nmse > max_nmse)
-        .then(|| format!("the error is {nmse:.3e}, at most {max_nmse:.1e} is allowed{}", worst.1));
-    (nmse, failure)
 }
 
 /// All coordinates of a tensor in ggml's order.

@@ -16,7 +16,7 @@ pub(crate) fn can_write(ty: GgmlType) -> bool {
 }
 
 /// How far codes may be from the reference's: as ggml's own test has it, the error that one code off by one makes in
-/// `n_elem` uniform values.
+/// `n_elem` uniform values, but never so much that wrong codes would pass.
 pub(crate) fn nmse(ty: GgmlType, n_elem: u32) -> f64 {
     let step: f64 = match ty {
         GgmlType::Q8_0 => 2.0 / 256.0,
@@ -27,5 +27,18 @@ pub(crate) fn nmse(ty: GgmlType, n_elem: u32) -> f64 {
         _ => 2.0 / 16.0,
     };
     // Outliers make steps larger, and there is room for two.
-    2.0 * 9.0 * step * step / (0.25 * f64::from(n_elem.max(1)))
+    (2.0 * 9.0 * step * step / (0.25 * f64::from(n_elem.max(1)))).min(0.02)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_are_compared_as_strictly_as_many() {
+        for name in written() {
+            let ty = GgmlType::from_name(name).expect("a format's name");
+            assert!(nmse(ty, ty.block_len() as u32) <= 0.02, "{name}");
+        }
+    }
 }

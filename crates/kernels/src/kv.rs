@@ -32,7 +32,7 @@ pub struct KvLayout {
     pub pages_at: u32,
 }
 
-/// Types that a cache can have: plain ones, and those whose template can quantise.
+/// Types that a cache can have: plain ones, and those with a template under `encode/` whose blocks have 32 values.
 pub static KV_TYPES: &[GgmlType] = &[
     GgmlType::F32,
     GgmlType::F16,
@@ -99,7 +99,7 @@ impl KvLayout {
     /// Channels are whole eights, and whole blocks of quantised types.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if they are not, [`DispatchError::Lacks`] if no kernel reads or writes such a cache.
+    /// [`DispatchError::Shape`] if they are not, [`DispatchError::NoKernel`] if no kernel reads or writes such a cache.
     pub fn check(&self, op: &'static str) -> Result<(), DispatchError> {
         for (what, ty, d) in
             [("channels of a key", self.k, self.d), ("channels of a value", self.v, self.d_v)]
@@ -218,8 +218,61 @@ pub struct RopeKv {
 }
 
 impl RopeKv {
+    /// Checks what every kernel asks for that rotates four channels a thread: these are in one head, and in the halves'
+    /// pairing all of them are rotated or none.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if a head or its rotated part is no multiple of that.
+    pub(crate) fn check(&self, op: &'static str) -> Result<(), DispatchError> {
+        let pair = if self.pairing == RopePairing::Neox { 4 } else { 2 };
+        for (what, n, whole) in [("channels a head", self.kv.d, 4), ("rotated channels", self.n_rot, pair)] {
+            if n % whole != 0 {
+                let expected = format!("a multiple of {whole}");
+                return Err(DispatchError::Shape { op, what, expected, found: n.into() });
+            }
+        }
+        if self.n_rot > self.kv.d {
+            let expected = format!("at most {} channels a head", self.kv.d);
+            return Err(DispatchError::Shape {
+                op,
+                what: "rotated channels",
+                expected,
+                found: self.n_rot.into(),
+            });
+        }
+        Ok(())
+    }
+
     /// Whether keys and values are written value by value; else blocks are made of them.
     pub fn plain(&self) -> bool {
         is_plain(self.kv.k) && is_plain(self.kv.v)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotations_that_would_tear_four_channels_apart_are_refused() {
+        let (k, v) = (GgmlType::F16, GgmlType::F16);
+        let kv = KvLayout {
+            n_kv: 1,
+            d: 64,
+            d_v: 64,
+            k,
+            v,
+            n_page: 1,
+            page: 32,
+            n_seq: 1,
+            pages_per_seq: 1,
+            pages_at: 0,
+        };
+        let rope = |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, kv }.check("rope_kv");
+        assert!(rope(62, RopePairing::Norm).is_ok() && rope(60, RopePairing::Neox).is_ok());
+        let e = rope(62, RopePairing::Neox).expect_err("a pair short of four");
+        assert_eq!(e.to_string(), "rope_kv: rotated channels is 62, but must be a multiple of 4");
+        let e = rope(68, RopePairing::Norm).expect_err("more than a head");
+        assert_eq!(e.to_string(), "rope_kv: rotated channels is 68, but must be at most 64 channels a head");
     }
 }

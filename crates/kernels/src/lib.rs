@@ -13,6 +13,7 @@
 mod caps;
 mod case;
 mod codebook;
+mod compare;
 mod data;
 mod dispatch;
 mod encode;
@@ -36,6 +37,7 @@ pub mod check;
 
 pub use caps::{Caps, FeatureSet};
 pub use case::{Case, CaseBuffer, CaseSteps, Expected, Rng, random_values};
+pub use compare::Comparison;
 pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError, Step};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};

@@ -123,12 +123,11 @@ fn reflect(name: &'static str, source: String) -> Kernel {
         }
     }
     bindings.sort_unstable_by_key(|b| b.index);
-    let f16 = source.contains("f16>") || source.contains("f16(");
     Kernel {
         name,
         source,
         needs_subgroup: source.contains("@builtin(subgroup"),
-        needs_f16: f16 && source.replace("unpack2x16float", "").replace("pack2x16float", "").contains("f16"),
+        needs_f16: source.contains("f16>") || source.contains("f16("),
         needs_coop: source.contains("coop_mat"),
         needs_coherent: source.contains("@coherent"),
         bindings,

@@ -95,20 +95,22 @@ impl Rope {
     pub fn rotate(&self, x: &mut [f32], d: usize, pos: u32) {
         let half = self.n_rot as usize / 2;
         for (i, f) in self.frequencies().into_iter().enumerate() {
-            let angle = f64::from(pos) * f;
-            let (s, c) = angle.sin_cos();
-            let (s, c) = (s * self.magnitude, c * self.magnitude);
             let (a, b) = match self.pairing {
                 RopePairing::Norm => (2 * i, 2 * i + 1),
                 RopePairing::Neox => (i, i + half),
             };
             for head in x.chunks_exact_mut(d) {
-                let (u, v) = (f64::from(head[a]), f64::from(head[b]));
-                head[a] = (u * c - v * s) as f32;
-                head[b] = (u * s + v * c) as f32;
+                let (u, v) = turn([head[a], head[b]].map(f64::from), f64::from(pos) * f, self.magnitude);
+                (head[a], head[b]) = (u as f32, v as f32);
             }
         }
     }
+}
+
+/// A pair of channels turned by an angle, and scaled.
+pub(crate) fn turn([u, v]: [f64; 2], angle: f64, magnitude: f64) -> (f64, f64) {
+    let (s, c) = angle.sin_cos();
+    ((u * c - v * s) * magnitude, (u * s + v * c) * magnitude)
 }
 
 /// (cos, sin) of 256 single positions for these frequencies, then of every 256th position up to `n_ctx` times the

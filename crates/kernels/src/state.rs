@@ -3,6 +3,7 @@
 use crate::caps::Caps;
 use crate::dispatch::DispatchError;
 use crate::reduce::Teams;
+use crate::tensor::Tensor;
 
 /// Values of a state that a thread keeps, at most; the templates have an array of so many.
 const KEEP: u32 = 16;
@@ -30,8 +31,19 @@ pub(crate) struct State {
 pub(crate) type Plan = (Vec<(&'static str, f64)>, u32, String);
 
 impl State {
-    /// How to run it.
+    /// How to run it with the state apart.
     pub(crate) fn plan(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
+        let (mut constants, n_group, why) = self.plan_here(op, caps)?;
+        constants.extend([
+            ("N_TOK", self.n_tok.into()),
+            ("N_SEQ", self.n_seq.into()),
+            ("N_SNAP", self.n_snap.into()),
+        ]);
+        Ok((constants, n_group, why))
+    }
+
+    /// How to run it with the state where it is: the step buffer says how many tokens there are.
+    pub(crate) fn plan_here(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
         // Half of what a thread can keep: more threads hide the latency of loads.
         let teams = Teams::new(caps, self.s.div_ceil(KEEP / 2), 64);
         let wide = Teams::new(caps, self.s.div_ceil(KEEP), 256);
@@ -50,17 +62,40 @@ impl State {
         constants.extend([
             ("S", self.s.into()),
             ("NS", self.s.div_ceil(teams.team).into()),
-            ("HEADS", self.heads.into()),
-            ("N_TOK", self.n_tok.into()),
-            ("N_SEQ", self.n_seq.into()),
-            ("ROWS_HEAD", self.rows.into()),
-            ("N_SNAP", self.n_snap.into()),
+            // Without heads nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            ("HEADS", self.heads.max(1).into()),
+            ("ROWS_HEAD", self.rows.max(1).into()),
         ]);
         Ok((constants, teams.groups(n), format!("{} threads a row of the state", teams.team)))
+    }
+
+    /// Checks that y is one row of the outputs and the states, which are written one after the other.
+    pub(crate) fn check_y(op: &'static str, y: &Tensor, n_out: u32) -> Result<(), DispatchError> {
+        y.check_ne(op, "y", [n_out, 1, 1, 1])?;
+        if y.is_contiguous() {
+            return Ok(());
+        }
+        let expected = "1: a row without gaps".into();
+        Err(DispatchError::Shape { op, what: "the stride of y", expected, found: y.stride[0].into() })
     }
 
     /// Values of all copies of the state that are kept.
     pub(crate) fn n_state(&self) -> u32 {
         self.s * self.rows * self.heads * self.n_seq * self.n_snap
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggml_format::GgmlType;
+
+    #[test]
+    fn outputs_with_gaps_are_refused() {
+        let row = Tensor::new(GgmlType::F32, [6, 1, 1, 1]);
+        assert!(State::check_y("ssm_scan", &row, 6).is_ok());
+        let apart = Tensor { stride: [2, 12, 12, 12], n_alloc: 12, ..row };
+        let e = State::check_y("ssm_scan", &apart, 6).expect_err("every second value");
+        assert_eq!(e.to_string(), "ssm_scan: the stride of y is 2, but must be 1: a row without gaps");
     }
 }

@@ -147,16 +147,28 @@ impl Tensor {
     /// Checks what [`Self::check`] does, and that no two values share a place: the next larger stride holds an axis.
     pub(crate) fn check_written(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
         self.check(op, what)?;
+        if self.ne.contains(&0) {
+            return Ok(());
+        }
         let mut axes = self.long_axes();
         axes.sort_unstable();
-        for w in axes.windows(2) {
-            let span = u64::from(w[0].0) * u64::from(w[0].1);
-            if u64::from(w[1].0) < span {
+        let mut span = 1;
+        for (stride, n) in axes {
+            if u64::from(stride) < span {
                 let expected = format!("strides of at least {span} for values that do not overlap");
-                return Err(DispatchError::Shape { op, what, expected, found: w[1].0.into() });
+                return Err(DispatchError::Shape { op, what, expected, found: stride.into() });
             }
+            span = u64::from(stride) * u64::from(n);
         }
         Ok(())
+    }
+
+    /// Checks that it holds a value.
+    pub(crate) fn check_filled(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
+        match self.ne.contains(&0) {
+            false => Ok(()),
+            true => Err(DispatchError::Shape { op, what, expected: "at least one value".into(), found: 0 }),
+        }
     }
 
     /// Checks that it has these sizes.
@@ -235,8 +247,9 @@ impl Tensor {
         let mut out = vec![(p.offset, f64::from(self.offset))];
         let (div, modulus) = self.moduli();
         for k in 0..4 {
-            // Of an empty tensor nothing runs, but a driver may refuse a division by 0 that it can foresee.
-            out.push((p.ne[k], self.ne[k].max(1).into()));
+            // For an empty y nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            let ne = if p.may_be_empty { self.ne[k] } else { self.ne[k].max(1) };
+            out.push((p.ne[k], ne.into()));
             out.push((p.stride[k], self.stride[k].into()));
             out.push((p.div[k], div[k].into()));
             out.push((p.modulus[k], modulus[k].into()));
@@ -253,6 +266,15 @@ pub(crate) struct Names {
     pub(crate) modulus: [&'static str; 4],
     pub(crate) offset: &'static str,
     pub(crate) planes: [&'static str; 4],
+    /// Whether the kernel can do without its values: it asks for the sizes first, and divides by none of them.
+    pub(crate) may_be_empty: bool,
+}
+
+impl Names {
+    /// The names of an operand that the kernel can do without.
+    pub(crate) const fn or_empty(self) -> Self {
+        Names { may_be_empty: true, ..self }
+    }
 }
 
 /// The names of operand `p`.
@@ -265,6 +287,7 @@ macro_rules! names {
             modulus: [concat!($p, "_m0"), concat!($p, "_m1"), concat!($p, "_m2"), concat!($p, "_m3")],
             offset: concat!($p, "_o"),
             planes: [concat!($p, "_p1"), concat!($p, "_p2"), concat!($p, "_p3"), concat!($p, "_table")],
+            may_be_empty: false,
         }
     };
 }
@@ -302,6 +325,7 @@ const WG: u32 = 64;
 impl Call<'_> {
     /// A thread for every value of y, or for every word where values are smaller than a word.
     pub(crate) fn values(self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        self.check()?;
         let n = match self.y.ty.block_bytes() {
             2 => self.y.span().map_or(0, |(first, last)| last / 2 - first / 2 + 1),
             _ => self.y.n_elem(),
@@ -311,11 +335,17 @@ impl Call<'_> {
 
     /// A thread for every word of y that moves bytes: see `moves` in `shared/tensor.wgsl.jinja`.
     pub(crate) fn moves(mut self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        self.check()?;
         let y = self.y.cells();
         self.constants.push(("cells", y.n_alloc.into()));
         let n = match Unit::of(self.y.ty) {
             Unit::Word => {
                 let words = (self.y.ty.block_bytes() / 4) as u32;
+                if y.n_alloc.checked_mul(words).is_none() {
+                    let expected = format!("of at most {} values of {words} words", u32::MAX / words);
+                    let found = y.n_alloc.into();
+                    return Err(DispatchError::Shape { op: self.op, what: "y's buffer", expected, found });
+                }
                 self.constants.push(("n0", words.into()));
                 y.n_elem() * words
             }
@@ -343,35 +373,43 @@ impl Call<'_> {
             }
         };
         let n = if y.n_elem() == 0 { 0 } else { n };
-        self.y.check_written(self.op, "y")?;
         let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| t.cells()).collect();
-        for (_, t) in self.sources {
-            t.check(self.op, "a source")?;
-        }
-        self.finish(&sources, &y, n, caps)
+        let why = "one thread a word".to_owned();
+        self.finish(&sources, &y, n.div_ceil(WG), why, caps)
     }
 
     /// `n` workgroups, whatever they do.
     pub(crate) fn groups(self, n: u32, why: String, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let mut d = self.threads(0, caps)?;
-        let [gx, gy] = fold(n, caps.max_groups);
-        d.grid = [gx, gy, 1];
-        d.why = why;
-        Ok(d)
+        self.check()?;
+        let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| **t).collect();
+        let y = *self.y;
+        self.finish(&sources, &y, n, why, caps)
     }
 
     /// `n` threads, whatever they do.
     pub(crate) fn threads(self, n: u32, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        for (_, t) in self.sources {
-            t.check(self.op, "a source")?;
-        }
-        self.y.check_written(self.op, "y")?;
-        let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| **t).collect();
-        let y = *self.y;
-        self.finish(&sources, &y, n, caps)
+        self.groups(n.div_ceil(WG), "one thread a value or word".to_owned(), caps)
     }
 
-    fn finish(self, sources: &[Tensor], y: &Tensor, n: u32, caps: &Caps) -> Result<Dispatch, DispatchError> {
+    /// Checks that all operands lie within their buffers; sizes may be multiplied only then.
+    fn check(&self) -> Result<(), DispatchError> {
+        self.sources.iter().try_for_each(|(_, t)| t.check(self.op, "a source"))?;
+        self.y.check_written(self.op, "y")
+    }
+
+    /// `n_group` workgroups over these operands, counted in values or cells.
+    fn finish(
+        self,
+        sources: &[Tensor],
+        y: &Tensor,
+        n_group: u32,
+        why: String,
+        caps: &Caps,
+    ) -> Result<Dispatch, DispatchError> {
+        if n_group > 0 && y.n_elem() > 0 {
+            let mut needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
+            needed.try_for_each(|(_, t)| t.check_filled(self.op, "a source"))?;
+        }
         let mut all = y.constants(&Y);
         for ((names, _), t) in self.sources.iter().zip(sources) {
             all.extend(t.constants(names));
@@ -381,11 +419,10 @@ impl Call<'_> {
                 all.extend(layout.plane_constants(names.planes));
             }
         }
-        let [gx, gy] = fold(n.div_ceil(WG), caps.max_groups);
-        let why = "one thread a value or word".to_owned();
-        let mut d = dispatch(self.op, self.variant, vec![], [gx, gy, 1], why)?;
-        d.constants
-            .extend(self.constants.into_iter().chain(all).filter(|(name, _)| d.kernel.has_override(name)));
+        let [gx, gy] = fold(n_group, caps.max_groups);
+        // Kernels take what they need of the operands, and all of the operation's own.
+        let mut d = dispatch(self.op, self.variant, self.constants, [gx, gy, 1], why)?;
+        d.constants.extend(all.into_iter().filter(|(name, _)| d.kernel.has_override(name)));
         Ok(d)
     }
 }
@@ -462,10 +499,53 @@ mod tests {
             e.to_string(),
             "cpy: y is 3, but must be strides of at least 4 for values that do not overlap"
         );
+        let e =
+            Tensor { stride: [1, 0, 4, 8], ..t }.check_written("cpy", "y").expect_err("rows on each other");
+        assert_eq!(
+            e.to_string(),
+            "cpy: y is 0, but must be strides of at least 1 for values that do not overlap"
+        );
         let e = Tensor { offset: 1, ..t }.check("cpy", "y").expect_err("one too far");
         assert_eq!(e.to_string(), "cpy: y is 24, but must be within a buffer of 24 values");
         let e = Tensor::new(GgmlType::Q8_0, [40, 1, 1, 1]).check("cpy", "y").expect_err("a part of a block");
         assert_eq!(e.to_string(), "cpy: y is 40, but must be made of whole blocks of 32");
+    }
+
+    #[test]
+    fn operands_without_values_are_refused_where_a_kernel_reads_them() {
+        use crate::ops::{add_id::AddId, conv_2d, count_equal::CountEqual, set_rows::SetRows};
+        let t = |ty, ne| Tensor::new(ty, ne);
+        let f = |ne| t(GgmlType::F32, ne);
+        let caps = Caps::base();
+        let none = t(GgmlType::I32, [4, 0, 1, 1]);
+        let count = CountEqual { a: none, b: none, y: t(GgmlType::I64, [1; 4]) }.dispatch(&caps);
+        let (rows, ids) = (f([8, 2, 3, 1]), t(GgmlType::I32, [2, 3, 1, 1]));
+        let add = AddId { a: rows, b: f([8, 0, 1, 1]), ids, y: rows }.dispatch(&caps);
+        let window = conv_2d::Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2] };
+        let (a, b, y) = (f([2, 2, 0, 3]), f([5, 5, 0, 1]), f([4, 4, 3, 1]));
+        let conv = conv_2d::Conv2d { a, b, y, window, depthwise: false }.dispatch(&caps);
+        for (op, found) in [("count_equal", count), ("add_id", add), ("conv_2d", conv)] {
+            let found = found.expect_err(op).to_string();
+            assert_eq!(found, format!("{op}: a source is 0, but must be at least one value"));
+        }
+        // No rows leave all others as they are.
+        let (a, ids, y) = (f([8, 0, 1, 1]), t(GgmlType::I32, [0, 1, 1, 1]), f([8, 5, 1, 1]));
+        let set = SetRows { a, ids, y }.dispatch(&caps).expect("nothing to write");
+        assert_eq!(set.grid, [0, 1, 1]);
+    }
+
+    #[test]
+    fn sizes_whose_products_overflow_are_refused() {
+        use crate::ops::{cpy::Cpy, unary};
+        let long = Tensor { ne: [1 << 16, 1 << 16, 1, 1], ..Tensor::new(GgmlType::F16, [8, 1, 1, 1]) };
+        let f = unary::Function::find("relu").expect("a row of the table");
+        let call = unary::Unary { f, params: [0.0; 4], a: Some(long), y: long };
+        let e = call.dispatch(&Caps::base()).expect_err("more values than can be counted");
+        assert!(e.to_string().ends_with("but must be within a buffer of 8 values"), "{e}");
+        let wide = Tensor::new(GgmlType::I64, [1 << 31, 1, 1, 1]);
+        let e = Cpy { a: wide, y: wide }.dispatch(&Caps::base()).expect_err("more words than can be counted");
+        let want = "y's buffer is 2147483648, but must be of at most 2147483647 values of 2 words";
+        assert_eq!(e.to_string(), format!("cpy_same: {want}"));
     }
 
     proptest! {

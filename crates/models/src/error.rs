@@ -3,6 +3,7 @@
 use chaski_runtime::RuntimeError;
 use ggml_format::{GgufError, OpenError, SourceError};
 
+use crate::constraint::ConstraintError;
 use crate::sampler::SampleError;
 use crate::template::TemplateError;
 use crate::tokenizer::TokenizerError;
@@ -69,6 +70,9 @@ pub enum ModelError {
     /// The choice of a token.
     #[error(transparent)]
     Sample(#[from] SampleError),
+    /// The constraint of the output.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
     /// The device.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),

@@ -5,7 +5,9 @@
 //! loaded model with one sequence; [`Generation`] makes text of it. Tokenizers, chat templates and samplers are built
 //! from the file's metadata.
 
+mod answer;
 pub mod arch;
+mod constraint;
 mod error;
 mod layers;
 mod model;
@@ -17,14 +19,16 @@ mod template;
 mod text;
 mod tokenizer;
 
+pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use arch::ARCHS;
+pub use constraint::{Constraint, ConstraintError, Grammar};
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
     Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
     Perplexity, Piece, Runner, RunnerConfig, Stats, Target, imatrix, perplexity,
 };
-pub use sampler::{Candidate, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
+pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{
     CHATML, ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions, strip_added_special,
 };

@@ -105,7 +105,7 @@ impl<S: ByteSource> Model<S> {
             Some(t) => Some(self.rope_factors(t).await?),
             None => None,
         };
-        let mut builder = Builder::new(self.metadata(), &self.config, factors, &find);
+        let mut builder = Builder::new(self.metadata(), &self.config, n_ctx, factors, &find);
         (self.arch.build)(&mut builder)?;
         Ok(builder.finish())
     }

@@ -136,7 +136,7 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
     }
     let n_embd = b.config.n_embd;
     let input = b.linear(&format!("{block}.ssm_in"), 2 * d_inner, n_embd)?;
-    let [to_rank, to_bc] = b.parts(&format!("{block}.ssm_x"), [rank, 2 * n_state], d_inner)?;
+    let [to_rank, to_bc] = b.joined(&format!("{block}.ssm_x"), [rank, 2 * n_state], d_inner)?;
     let to_steps = b.linear(&format!("{block}.ssm_dt"), d_inner, rank)?;
     let a = b.matrix(&format!("{block}.ssm_a"), d_inner, n_state)?;
     let skip = b.vector(&format!("{block}.ssm_d"), d_inner)?;

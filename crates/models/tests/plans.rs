@@ -253,7 +253,7 @@ fn make(shape: &Shape, caps: &Caps, config: &PlanConfig) -> Made {
 
 fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &PlanConfig) -> Made {
     let graph = shape.graph_of(config.n_ctx, experts);
-    let steps = fuse(&graph).expect("steps");
+    let steps = fuse(&graph);
     let mut groups = Groups::new(&graph, &steps, caps).expect("groups");
     let segments =
         plan(&graph, &steps, &mut groups, caps, config).unwrap_or_else(|e| panic!("{}: {e}", shape.name));
@@ -282,6 +282,14 @@ fn kind(s: &Fused) -> &'static str {
         Fused::Add { .. } => "add",
         Fused::Scale { .. } => "scale",
         Fused::Recurrent { .. } => "recurrent",
+        Fused::RowNorm { add: None, .. } => "norm of rows",
+        Fused::RowNorm { add: Some(_), .. } => "norm of rows+add",
+        Fused::Unary { f, .. } => f.name,
+        Fused::Binary { f, .. } => f.name,
+        Fused::Glu { .. } => "glu",
+        Fused::Rope { .. } => "rope",
+        Fused::KvWrite { .. } => "write",
+        Fused::Reduce { .. } => "sum of experts",
     }
 }
 
@@ -634,7 +642,7 @@ fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
     let shape = &SHAPES[3];
     let caps = Caps { max_binding_bytes: 4096, ..Caps::base() };
     let graph = shape.graph(64);
-    let steps = fuse(&graph).expect("steps");
+    let steps = fuse(&graph);
     let e = Groups::new(&graph, &steps, &caps).expect_err("rows of 8192 bytes in bindings of 4096");
     assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
 }

@@ -7,7 +7,9 @@ pub mod recurrent;
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind as NormKind;
 use chaski_kernels::ops::topk_moe::Routing;
+use chaski_kernels::ops::unary::Function;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
 
@@ -18,7 +20,7 @@ use recurrent::{Recurrent, StateLayer};
 pub struct WeightId(pub usize);
 
 /// Number of a value in [`Graph::widths`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub usize);
 
 /// A tensor of the model file that the graph uses.
@@ -77,6 +79,11 @@ pub enum Op {
         /// `[n_vocab, n]`
         table: WeightId,
     },
+    /// Rows of a table, chosen by the tokens' positions.
+    EmbedPosition {
+        /// `[n_ctx, n]`
+        table: WeightId,
+    },
     /// x / rms(x) * weight.
     RmsNorm {
         /// Input.
@@ -85,6 +92,13 @@ pub enum Op {
         weight: WeightId,
         /// Added to the mean square.
         eps: f32,
+    },
+    /// Norms of another kind, of single heads, or without weights: norm(x) * weight + bias.
+    Norm {
+        /// Input, rows of `d` values.
+        x: ValueId,
+        /// What each row is scaled to.
+        norm: RowNorm,
     },
     /// W x * scale + bias.
     MulMat {
@@ -97,12 +111,14 @@ pub enum Op {
         /// `[1]`
         scale: Option<WeightId>,
     },
-    /// Rotates every head by the token's position with [`Graph::rope`].
+    /// Rotates every head by the token's position.
     Rope {
         /// Input, heads of `d` channels.
         x: ValueId,
         /// Channels a head.
         d: u32,
+        /// Which of [`Graph::ropes`].
+        rope: usize,
     },
     /// Puts keys and values of the batch into the cache; has no result of its own.
     KvWrite {
@@ -180,21 +196,55 @@ pub enum Op {
     },
     /// An operation on recurrent state, or one that goes with them.
     Recurrent(Recurrent),
+    /// f(x), value by value.
+    Unary {
+        /// Input.
+        x: ValueId,
+        /// The function.
+        f: &'static Function,
+        /// Its parameters, those that it has.
+        params: [f32; 4],
+    },
+    /// a * b, value by value.
+    Mul {
+        /// One input.
+        a: ValueId,
+        /// The other: as wide, or one value a column.
+        b: ValueId,
+    },
+}
+
+/// A norm of rows that are the whole column or its heads.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct RowNorm {
+    /// What rows are scaled to.
+    pub kind: NormKind,
+    /// Values a row: a divisor of the column.
+    pub d: u32,
+    /// Added to the mean square; the least length for [`NormKind::L2`].
+    pub eps: f32,
+    /// Multiplies what came of it: `[d]`, or a value for each of the column.
+    pub weight: Option<WeightId>,
+    /// Added to that, likewise; only after a weight.
+    pub bias: Option<WeightId>,
 }
 
 impl Op {
     /// Values that the operation reads.
     pub fn inputs(&self) -> Vec<ValueId> {
         match *self {
-            Op::Embed { .. } => vec![],
-            Op::RmsNorm { x, .. } | Op::MulMat { x, .. } | Op::Rope { x, .. } | Op::Scale { x, .. } => {
-                vec![x]
-            }
+            Op::Embed { .. } | Op::EmbedPosition { .. } => vec![],
+            Op::RmsNorm { x, .. }
+            | Op::Norm { x, .. }
+            | Op::MulMat { x, .. }
+            | Op::Rope { x, .. }
+            | Op::Scale { x, .. }
+            | Op::Unary { x, .. }
+            | Op::TopkMoe { x, .. } => vec![x],
             Op::KvWrite { k, v, .. } => vec![k, v],
             Op::Attention { q, .. } => vec![q],
             Op::Glu { gate, up, .. } => vec![gate, up],
-            Op::Add { a, b } => vec![a, b],
-            Op::TopkMoe { x, .. } => vec![x],
+            Op::Add { a, b } | Op::Mul { a, b } => vec![a, b],
             Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
             Op::Recurrent(ref op) => op.inputs(),
         }
@@ -238,8 +288,8 @@ pub struct Graph {
     pub states: Vec<StateLayer>,
     /// Layers of the model.
     pub n_layer: usize,
-    /// Rotation of every [`Op::Rope`].
-    pub rope: Option<Rope>,
+    /// Rotations, which [`Op::Rope`] names by number.
+    pub ropes: Vec<Rope>,
     /// The result: one logit a vocabulary entry.
     pub logits: Option<ValueId>,
 }
@@ -257,7 +307,12 @@ impl Graph {
         let slots = match op {
             Op::TopkMoe { routing, .. } => routing.n_used,
             Op::MulMatId { route, .. } => self.slots(route),
-            Op::Glu { gate: x, .. } | Op::Add { a: x, .. } | Op::Scale { x, .. } => self.slots(x),
+            Op::Glu { gate: x, .. }
+            | Op::Add { a: x, .. }
+            | Op::Mul { a: x, .. }
+            | Op::Scale { x, .. }
+            | Op::Unary { x, .. }
+            | Op::Norm { x, .. } => self.slots(x),
             _ => 0,
         };
         self.widths.push(width);

@@ -1,16 +1,17 @@
-//! Every case of every operation, on a device: with bounds checks and without, in every feature set it has.
+//! Cases of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
-//! `CHASKI_OP` names operations to run alone, separated by commas, `CHASKI_CASE` a word in the labels of their cases. Grids
-//! of many cases are sampled, the same ones each time, unless `CHASKI_TEST_FULL` is set; `CHASKI_TEST_SEED` chooses other
-//! random shapes.
-#![allow(clippy::print_stdout, reason = "a test reports what it covered")]
+//! By default a fixed sample of each grid runs, and of operations with very many cases each runs in every feature set, but
+//! either with bounds checks or without; `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` names operations to run alone,
+//! separated by commas, `CHASKI_CASE` a word in the labels of their cases, which then all run; `CHASKI_TEST_SEED` chooses
+//! other random shapes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
 use std::time::Instant;
 
-use chaski_kernels::grid::{Params, expand};
-use chaski_kernels::{Case, DispatchError, FeatureSet, OPS, Op, Rng};
+use chaski_kernels::grid::{Grid, Params, expand};
+use chaski_kernels::{Caps, Case, DispatchError, FeatureSet, OPS, Op, Rng};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 use chaski_runtime::plan::PlanError;
@@ -21,6 +22,41 @@ const SAMPLE: usize = 50;
 const LARGE: u64 = 1 << 18;
 /// Cases with random shapes, strides and types, for each operation.
 const RANDOM: u64 = 40;
+/// Of an operation with more cases than these each runs with bounds checks or without, but not both, by default.
+const MANY: usize = 200;
+
+/// What the environment asks for.
+struct Wish {
+    /// Some operations alone while working on them.
+    only: Option<String>,
+    /// A word in the labels of cases, and in the text of grids.
+    word: String,
+    /// No sampling.
+    full: bool,
+    seed: u64,
+}
+
+impl Wish {
+    fn new() -> Wish {
+        let var = |name| std::env::var(name).ok();
+        let word = var("CHASKI_CASE").unwrap_or_default();
+        Wish {
+            only: var("CHASKI_OP"),
+            full: !word.is_empty() || var("CHASKI_TEST_FULL").is_some_and(|v| v != "0"),
+            word,
+            seed: var("CHASKI_TEST_SEED").and_then(|s| s.parse().ok()).unwrap_or(1),
+        }
+    }
+
+    fn op(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name))
+    }
+}
+
+/// Says a line that is seen although the test passes.
+fn say(line: &str) {
+    writeln!(std::io::stderr(), "{line}").expect("standard error");
+}
 
 /// What one device saw.
 #[derive(Default)]
@@ -35,36 +71,37 @@ struct Seen {
 
 #[test]
 fn every_operation_matches_its_reference() {
+    let wish = Wish::new();
     // One device with bounds checks and one without, each on a thread of its own.
     let seen: Vec<Seen> = std::thread::scope(|s| {
-        let threads: Vec<_> =
-            [false, true].map(|checked| s.spawn(move || run(checked))).into_iter().collect();
+        let threads = [false, true].map(|checked| {
+            let wish = &wish;
+            s.spawn(move || run(wish, checked))
+        });
         threads.into_iter().map(|t| t.join().expect("a thread that ends")).collect()
     });
-    let mut failures = Vec::new();
-    for s in &seen {
-        s.lines.iter().for_each(|l| println!("{l}"));
+    let n: usize = seen.iter().map(|s| s.n).sum();
+    let [seen, others @ ..] = &seen[..] else { unreachable!("two threads") };
+    let mut failures = seen.failures.clone();
+    seen.lines.iter().for_each(|l| say(l));
+    for s in others {
+        s.lines.iter().for_each(|l| say(l));
         failures.extend_from_slice(&s.failures);
     }
-    let n: usize = seen.iter().map(|s| s.n).sum();
-    let [grids, ..] = &seen[..] else { unreachable!("two threads") };
-    for (op, (ran, all)) in &grids.grids {
-        println!("  {op:16} {ran} of {all} cases of its grid");
+    for (op, (ran, all)) in &seen.grids {
+        say(&format!("  {op:16} {ran} of {all} cases of its grid"));
     }
-    for (why, n) in &grids.left_out {
-        println!("LEFT OUT: {n} cases: {why}");
+    for (why, n) in &seen.left_out {
+        say(&format!("LEFT OUT: {n} cases: {why}"));
     }
-    println!("{n} cases");
+    say(&format!("{n} cases"));
     assert!(n > 0, "no case has this name");
     assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// Everything on devices with or without bounds checks.
-fn run(checked: bool) -> Seen {
+fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
-    // Some operations alone while working on them.
-    let only = std::env::var("CHASKI_OP").ok();
-    let word = std::env::var("CHASKI_CASE").unwrap_or_default();
     // What ran already: kernels without team reductions are the same in each feature set.
     let mut done = HashSet::new();
     for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
@@ -77,59 +114,67 @@ fn run(checked: bool) -> Seen {
         seen.lines.push(format!("{}: {caps:?}, checks {checked}", first.summary().name));
         drop(first);
         let coop = set == FeatureSet::Coop;
-        if coop && !caps.coop {
-            seen.lines.push("LEFT OUT: cooperative matrices, which this adapter lacks".into());
+        let lacks = match set {
+            FeatureSet::Coop if !caps.coop => "cooperative matrices",
+            FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
+            _ => "",
+        };
+        if !lacks.is_empty() {
+            seen.lines.push(format!("LEFT OUT: {lacks}, which this adapter lacks"));
             continue;
         }
         // Some operations are cooperative matrices; the others do not change with them.
-        let wanted = |name: &str| only.as_ref().is_none_or(|o| o.split(',').any(|o| o == name));
-        for op in OPS.iter().filter(|op| wanted(op.name) && coop == op.name.ends_with("_coop")) {
+        for op in OPS.iter().filter(|op| wish.op(op.name) && coop == op.name.ends_with("_coop")) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
-            for case in (op.cases)().into_iter().filter(|c| c.label.contains(&word)) {
-                check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
-            }
-            let line = |worst: f64| {
-                format!("  {:16} worst error {worst:.2e}, {:.1} s", op.name, start.elapsed().as_secs_f64())
-            };
-            let Some(grid) = &op.grid else {
-                seen.lines.push(line(worst));
-                continue;
-            };
-            let all = expand(grid.text).expect("a grid that a test of the kernels has read");
-            let n_all = all.len();
-            let (all, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(Params::can_run);
-            if !unknown.is_empty() {
-                let why = format!("{}: types that the device does not read, or not write", op.name);
-                seen.left_out.insert(why, unknown.len());
-            }
-            let mut sample = sample(all);
-            sample.retain(|p| p.text.contains(&word));
-            seen.grids.insert(op.name, (sample.len(), n_all));
-            for params in sample {
-                if params.size() * 4 > gpu.caps().max_binding_bytes {
-                    let why = format!("{}: more bytes than a binding has on this adapter", op.name);
-                    *seen.left_out.entry(why).or_default() += 1;
-                    continue;
-                }
-                match (grid.case)(&params) {
-                    Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
-                    Err(e) => seen.failures.push(format!("{params}: {e}")),
+            let mut cases = (op.cases)();
+            cases.retain(|c| c.label.contains(&wish.word));
+            let turns = cases.len() > MANY && !wish.full;
+            for (i, case) in cases.iter().enumerate() {
+                if !turns || (i + usize::from(checked) + usize::from(set == FeatureSet::Base)) % 2 == 0 {
+                    check(&gpu, op, set, case, &mut done, &mut seen, &mut worst);
                 }
             }
-            if let Some(random) = grid.random {
-                let seed = std::env::var("CHASKI_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-                for i in 0..RANDOM {
-                    let case = random(&mut Rng::new(seed * 1000 + i));
-                    if !case.label.contains(&word) {
-                        continue;
+            if let Some(grid) = &op.grid {
+                for params in chosen(wish, op, grid, &caps, &mut seen) {
+                    match (grid.case)(&params) {
+                        Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
+                        Err(e) => seen.failures.push(format!("{params}: {e}")),
                     }
-                    check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
+                }
+                let seeds = (0..RANDOM).map(|i| wish.seed * 1000 + i);
+                for (seed, random) in seeds.filter_map(|seed| Some((seed, grid.random?))) {
+                    let case = random(&mut Rng::new(seed));
+                    if case.label.contains(&wish.word) {
+                        check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
+                    }
                 }
             }
-            seen.lines.push(line(worst));
+            let seconds = start.elapsed().as_secs_f64();
+            seen.lines.push(format!("  {:16} worst error {worst:.2e}, {seconds:.1} s", op.name));
         }
     }
     seen
+}
+
+/// The cases of an operation's grid that run now.
+fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Vec<Params> {
+    let all = expand(grid.text).expect("a grid that a test of the kernels has read");
+    let n_all = all.len();
+    let (mut all, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(Params::can_run);
+    if !unknown.is_empty() {
+        let why = format!("{}: types that the device does not read, or not write", op.name);
+        seen.left_out.insert(why, unknown.len());
+    }
+    all.retain(|p| p.text.contains(&wish.word));
+    let mut chosen = if wish.full { all } else { sample(all) };
+    seen.grids.insert(op.name, (chosen.len(), n_all));
+    let n = chosen.len();
+    chosen.retain(|p| p.size() * 4 <= caps.max_binding_bytes);
+    if chosen.len() < n {
+        let why = format!("{}: more bytes than a binding has on this adapter", op.name);
+        *seen.left_out.entry(why).or_default() += n - chosen.len();
+    }
+    chosen
 }
 
 /// Runs a case, unless the same kernel with the same constants has run it.
@@ -172,11 +217,8 @@ fn check(
     }
 }
 
-/// The cases of a grid that run now: all, or of each of ggml's operations some that are chosen by their text alone.
+/// Of each of ggml's operations some cases that are chosen by their text alone.
 fn sample(all: Vec<Params>) -> Vec<Params> {
-    if std::env::var_os("CHASKI_TEST_FULL").is_some() {
-        return all;
-    }
     let mut by_op: BTreeMap<String, Vec<Params>> = BTreeMap::new();
     all.into_iter().for_each(|p| by_op.entry(p.op.clone()).or_default().push(p));
     let rank = |p: &Params| {

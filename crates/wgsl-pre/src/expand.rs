@@ -45,8 +45,35 @@ fn fail<T>(kind: ErrorKind, at: usize) -> Result<T, Failure> {
 
 /// Replaces the macros among `tokens` until none is left.
 pub(crate) fn expand(tokens: Vec<Token>, table: &Table) -> Result<Vec<Token>, Failure> {
-    let mut expander = Expander { table, n_byte: 0, active: HashSet::new() };
-    expander.expand(tokens, 0)
+    expand_within(tokens, table, &mut Budget::new())
+}
+
+/// [`expand`] as one of several expansions in a line, which share a budget.
+pub(crate) fn expand_within(
+    tokens: Vec<Token>,
+    table: &Table,
+    budget: &mut Budget,
+) -> Result<Vec<Token>, Failure> {
+    Expander { table, budget, active: HashSet::new() }.expand(tokens, 0)
+}
+
+/// How much text macros may still become in a line.
+pub(crate) struct Budget {
+    n_byte_left: usize,
+}
+
+impl Budget {
+    pub(crate) fn new() -> Budget {
+        Budget { n_byte_left: MAX_BYTES }
+    }
+
+    /// Takes what the macro `name` became.
+    pub(crate) fn spend(&mut self, replaced: &[Token], name: &str) -> Result<(), ErrorKind> {
+        let n_byte = replaced.iter().map(|token| token.text.len() + 1).sum::<usize>();
+        let left = self.n_byte_left.checked_sub(n_byte);
+        self.n_byte_left = left.ok_or_else(|| ErrorKind::ExpansionTooLarge { name: name.to_owned() })?;
+        Ok(())
+    }
 }
 
 /// The text of tokens, with a blank where two of them would be read as one.
@@ -85,7 +112,7 @@ enum Item {
 
 struct Expander<'a> {
     table: &'a Table,
-    n_byte: usize,
+    budget: &'a mut Budget,
     /// The macros whose text is being read; one that comes up again would never end.
     active: HashSet<Rc<str>>,
 }
@@ -127,9 +154,8 @@ impl Expander<'_> {
                     substitute(definition, &args, &expanded)
                 }
             };
-            self.n_byte += replaced.iter().map(|token| token.text.len() + 1).sum::<usize>();
-            if self.n_byte > MAX_BYTES {
-                return fail(ErrorKind::ExpansionTooLarge { name: token.text.to_string() }, token.at);
+            if let Err(kind) = self.budget.spend(&replaced, &token.text) {
+                return fail(kind, token.at);
             }
             input.push(Item::End(token.text));
             input.extend(replaced.into_iter().rev().map(|new| Item::Token(Token { at: token.at, ..new })));

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::error::ErrorKind;
-use crate::expand::{self, Failure};
+use crate::expand::{self, Budget, Failure};
 use crate::lex::{self, Kind, Token};
 use crate::macros::Table;
 
@@ -16,7 +16,8 @@ pub(crate) type Result<T> = std::result::Result<T, (ErrorKind, usize)>;
 /// The value of the expression `tokens`, which are a line's from some point on and have no comments; `end` is the
 /// offset where they end.
 pub(crate) fn evaluate(tokens: &[Token], end: usize, table: &Table) -> Result<i64> {
-    Evaluator { tokens, at: 0, end, table, active: &mut Vec::new(), depth: 0, dead: 0 }.whole()
+    let (active, budget) = (&mut Vec::new(), &mut Budget::new());
+    Evaluator { tokens, at: 0, end, table, active, budget, depth: 0, dead: 0 }.whole()
 }
 
 struct Evaluator<'a> {
@@ -26,6 +27,8 @@ struct Evaluator<'a> {
     table: &'a Table,
     /// The macros whose values are being evaluated.
     active: &'a mut Vec<Rc<str>>,
+    /// What the values of macros may add up to: each use of a macro evaluates its value anew.
+    budget: &'a mut Budget,
     depth: u32,
     /// Greater than zero in an operand that cannot matter, as the right one in `0 && x`.
     dead: u32,
@@ -198,11 +201,12 @@ impl Evaluator<'_> {
             if self.dead > 0 {
                 return Ok(0);
             }
-            expand::expand(call, table).map_err(Failure::into_error)?
+            expand::expand_within(call, table, self.budget).map_err(Failure::into_error)?
         } else {
             if self.dead > 0 {
                 return Ok(0);
             }
+            self.budget.spend(&definition.body, &name.text).map_err(|kind| (kind, name.at))?;
             definition.body.clone()
         };
         if value.is_empty() {
@@ -219,6 +223,7 @@ impl Evaluator<'_> {
                 end: 0,
                 table,
                 active: this.active,
+                budget: this.budget,
                 depth: this.depth,
                 dead: 0,
             };
@@ -227,6 +232,7 @@ impl Evaluator<'_> {
             result.map_err(|(kind, _)| match kind {
                 ErrorKind::RecursiveMacro { .. }
                 | ErrorKind::ExpressionTooDeep { .. }
+                | ErrorKind::ExpansionTooLarge { .. }
                 | ErrorKind::MacroValue { .. } => (kind, name.at),
                 _ => {
                     let kind =
@@ -354,6 +360,25 @@ mod tests {
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn macros_that_double_in_each_step_are_refused() {
+        let mut table = Table::default();
+        table.define("A0", Definition::new(None, "1"));
+        for i in 1..60 {
+            let value = format!("A{} + A{}", i - 1, i - 1);
+            table.define(&format!("A{i}"), Definition::new(None, &value));
+        }
+        let value = |text: &str| {
+            evaluate(&tokens(text, 0), text.len(), &table).map_err(|(kind, at)| format!("{at}: {kind}"))
+        };
+        assert_eq!(value("A10"), Ok(1024));
+        let error = value("2 + A59").unwrap_err();
+        assert!(
+            error.starts_with("4: macro `A") && error.ends_with("` makes this line too large"),
+            "{error}"
+        );
     }
 
     #[test]

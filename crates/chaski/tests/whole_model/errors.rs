@@ -123,8 +123,12 @@ fn devices_that_are_not_there_and_contexts_that_do_not_fit_are_errors() {
     let found = block_on(found);
     assert!(chain(&e).contains("no such device") && chain(&e).contains(&found[0].name), "{}", chain(&e));
 
-    let e = error(block_on(default_engine().context(1 << 24).build()), "a context of 16 million tokens");
-    assert!(chain(&e).contains("KV cache") && chain(&e).contains("smaller context"), "{}", chain(&e));
+    // More than a binding holds, and as many cells as 32 bits cannot count.
+    for n_ctx in [1 << 24, 1 << 29, u32::MAX - 3, u32::MAX] {
+        let e = error(block_on(default_engine().context(n_ctx).build()), "a context of many millions");
+        let chain = chain(&e);
+        assert!(chain.contains("KV cache") && chain.contains("smaller context"), "{n_ctx}: {chain}");
+    }
 
     let small = default_engine().max_binding_bytes(64 << 10).context(64).chunk(64);
     let e = error(block_on(small.build()), "chunks larger than a binding");

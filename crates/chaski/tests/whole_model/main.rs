@@ -4,7 +4,9 @@
 
 mod archs;
 mod common;
+mod constrained;
 mod errors;
+mod families;
 mod golden_text;
 mod imatrix;
 mod memory;

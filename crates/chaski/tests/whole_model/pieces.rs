@@ -76,7 +76,7 @@ fn pieces_follow_the_time_they_take() {
         let (before, start) = (submits(&engine), Instant::now());
         engine.runner().prefill(&prompt).expect("a prompt");
         let sent = submits(&engine) - before;
-        engine.runner().gpu().expect("a model on a GPU").finish().expect("the device is well");
+        block_on(engine.runner().gpu().expect("a model on a GPU").finish()).expect("the device is well");
         (sent, start.elapsed())
     };
     run(HOUR);
@@ -87,6 +87,21 @@ fn pieces_follow_the_time_they_take() {
     crate::common::say(format!("{whole:?} in one submission, or {many} of a sixteenth"));
     assert_eq!((one, again), (1, 1), "submissions of a chunk within its bound");
     assert!((4..200).contains(&many), "{many} submissions");
+}
+
+#[test]
+fn a_profile_leaves_no_trace_in_what_follows() {
+    let _t = Timed::new("pieces, after a profile");
+    let mut engine = build(default_engine());
+    let gpu = engine.runner().gpu_mut().expect("a model on a GPU");
+    for n_col in [1, 5] {
+        let profile =
+            block_on(gpu.profile(n_col, 0, 3)).expect("a profile").expect("a device with timestamps");
+        let made: u32 = profile.rows.iter().map(|r| r.count).sum();
+        assert!(made as usize == profile.events.len() && made > 5, "{made} dispatches");
+    }
+    let found = text(&mut engine, PROMPT, greedy(32)).expect("a text");
+    assert!(ANSWER.starts_with(&found) && found.len() > 100, "{found:?}");
 }
 
 #[test]

@@ -169,7 +169,9 @@ impl<'a> Bench<'a> {
     }
 
     fn wait(&self) -> anyhow::Result<()> {
-        self.runner.gpu().map_or(Ok(()), |g| g.finish())?;
+        if let Some(gpu) = self.runner.gpu() {
+            pollster::block_on(gpu.finish())?;
+        }
         Ok(())
     }
 

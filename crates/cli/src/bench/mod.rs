@@ -4,20 +4,23 @@ mod measure;
 mod output;
 mod profile;
 mod range;
+mod record;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use chaski::{Ablation, DeviceChoice, Engine, KvType, LocalTime};
-use serde_json::{Map, Value, json};
+use chaski::{Ablation, DeviceChoice, Engine, KvType};
+use serde_json::Value;
 
-use self::measure::{Bench, Samples, Test, deviation, mean};
-use self::output::{Format, Record, Writer};
+use self::measure::{Bench, Test};
+use self::output::{Format, Writer};
 use self::profile::Named;
 use self::range::{List, Pair};
+use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Features, Ignored, InputType, device};
+use crate::options::{self, EngineArgs, Features, Ignored, InputType, device, kv_pair};
+use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
@@ -57,7 +60,7 @@ pub(crate) struct Args {
     /// Tokens of a prompt that run at once (also -ub) [default: 512]
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
-    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ... (also -ctk)
+    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ...; by default auto, beside -ctv f16 (also -ctk)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_k: Vec<KvType>,
     /// Type of the values in the cache; by default that of the keys (also -ctv)
@@ -149,6 +152,10 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
     let tests = tests(&args)?;
     let setups = setups(&args, n_ctx(&args, &tests))?;
+    let inputs: Vec<PathBuf> = setups.iter().flat_map(|s| files_of_model(s.model.as_deref())).collect();
+    if let Some(trace) = &args.trace {
+        refuse_to_overwrite(trace, &inputs)?;
+    }
     let columns = Columns::new(&setups);
     let mut out = Writer::new(std::io::stdout().lock(), args.output);
     let mut err = args.output_err.map(|f| Writer::new(std::io::stderr().lock(), f));
@@ -223,7 +230,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             }
         }
     }
-    args.trace.as_ref().map_or(Ok(()), |path| profile::write_trace(path, &profiles))
+    args.trace.as_ref().map_or(Ok(()), |path| profile::write_trace(path, &inputs, &profiles))
 }
 
 fn values(lists: &[List], default: u32) -> Vec<u32> {
@@ -256,25 +263,21 @@ fn n_ctx(args: &Args, tests: &[Test]) -> u32 {
     tests.iter().map(Test::n_ctx).chain(wanted.then_some(profile)).max().unwrap_or(1)
 }
 
-/// One type for the keys and one for the values.
-fn pair(k: KvType, v: KvType) -> Result<KvType, Usage> {
-    match (k, v) {
-        (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
-        (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
-        _ => Err(Usage("-ctk and -ctv must both be auto, or both name a type".into())),
-    }
+/// The values of an option, or `None` alone if it was not given.
+fn given<T: Copy>(values: &[T]) -> Vec<Option<T>> {
+    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
 }
 
 /// Every combination of models and options.
 fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     let kv = match (&args.cache_type_k[..], &args.cache_type_v[..]) {
         ([], []) => vec![KvType::Auto],
-        (k, []) => k.to_vec(),
-        ([], v) => v.to_vec(),
-        (k, v) => k.iter().flat_map(|k| v.iter().map(|v| pair(*k, *v))).collect::<Result<_, Usage>>()?,
+        (k, v) => {
+            let (k, v) = (given(k), given(v));
+            k.iter().flat_map(|k| v.iter().map(|v| kv_pair(*k, *v))).collect::<Result<_, Usage>>()?
+        }
     };
-    let features: Vec<Option<Features>> =
-        if args.features.is_empty() { vec![None] } else { args.features.iter().copied().map(Some).collect() };
+    let features = given(&args.features);
     let chunks = values(&args.ubatch_size, 512);
     if chunks.contains(&0) || values(&args.batch_size, 2048).contains(&0) {
         return Err(Usage("-b and -ub must be at least 1".into()).into());
@@ -292,6 +295,8 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                 let engine = EngineArgs {
                                     ctx_size: n_ctx,
                                     kv,
+                                    cache_type_k: None,
+                                    cache_type_v: None,
                                     device: device.clone(),
                                     features,
                                     chunk: chunk.min(n_batch),
@@ -328,31 +333,6 @@ fn models(args: &Args) -> Vec<Option<PathBuf>> {
     models
 }
 
-/// Which columns differ from row to row, or from the defaults.
-struct Columns {
-    device: bool,
-    features: bool,
-    tiles: bool,
-    inputs: bool,
-    chunk: bool,
-    kv: bool,
-}
-
-impl Columns {
-    fn new(setups: &[Setup]) -> Self {
-        let any = |f: &dyn Fn(&EngineArgs) -> bool| setups.iter().any(|s| f(&s.engine));
-        let first = setups.first().map(|s| s.engine.device.clone());
-        Columns {
-            device: any(&|e| Some(&e.device) != first.as_ref()),
-            features: any(&|e| e.features.is_some()),
-            tiles: any(&|e| e.f16_tiles),
-            inputs: any(&|e| e.inputs != InputType::Auto),
-            chunk: any(&|e| e.chunk != 512),
-            kv: any(&|e| e.kv != KvType::Auto),
-        }
-    }
-}
-
 /// What is the same for all tests of a setup, for people.
 fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
     if ui.quiet() {
@@ -374,12 +354,6 @@ fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
         ms(times.upload),
         bytes(memory)
     );
-}
-
-/// The words of a list of options.
-fn words<T: clap::ValueEnum>(values: &[T]) -> String {
-    let names = values.iter().filter_map(T::to_possible_value);
-    names.map(|v| v.get_name().to_owned()).collect::<Vec<_>>().join(",")
 }
 
 /// What a test is made of, as columns and the position of the first: a token, and as much of a prompt as runs at once.
@@ -417,124 +391,4 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
         }
     }
     Ok(profiles)
-}
-
-fn record(
-    engine: &mut Engine,
-    args: &Args,
-    setup: &Setup,
-    columns: &Columns,
-    test: &Test,
-    samples: &Samples,
-    times: &LoadTimes,
-) -> Record {
-    let info = engine.info();
-    let device = engine.device().clone();
-    let summary = engine.gpu().map(|g| g.summary().clone());
-    let memory = engine.memory().n_byte();
-    let kv = engine.runner().kv_type();
-    let (type_k, type_v) = match kv {
-        KvType::Of { k, v } => (k.name(), v.name()),
-        KvType::Auto => ("auto", "auto"),
-    };
-    let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
-    let backend = summary.as_ref().map_or("CPU".to_owned(), |s| capitalised(&s.backend));
-    let set = device.caps.as_ref().map(options::feature_word);
-    let (ns, rates) = (samples.ns(), samples.rates());
-    let round = |x: f64| (x * 1e6).round() / 1e6;
-    let e = &setup.engine;
-    let inputs = clap::ValueEnum::to_possible_value(&setup.engine.inputs)
-        .map_or(String::new(), |v| v.get_name().to_owned());
-    let fields = json!({
-        "build_commit": env!("CHASKI_COMMIT"),
-        "build_number": env!("CHASKI_BUILD_NUMBER").parse::<u64>().unwrap_or(0),
-        "cpu_info": cpu_info(),
-        "gpu_info": summary.as_ref().map_or("", |s| s.name.as_str()),
-        "backends": backend,
-        "model_filename": info.file,
-        "model_type": info.description,
-        "model_size": info.n_byte,
-        "model_n_params": info.n_param,
-        "n_batch": setup.n_batch,
-        "n_ubatch": e.chunk,
-        "n_threads": std::thread::available_parallelism().map_or(1, usize::from),
-        "type_k": type_k,
-        "type_v": type_v,
-        "n_gpu_layers": if summary.is_some() { 99 } else { 0 },
-        "flash_attn": true,
-        "n_prompt": test.n_prompt,
-        "n_gen": test.n_gen,
-        "n_depth": test.n_depth,
-        "test_time": now(),
-        "avg_ns": mean(&ns).round() as u64,
-        "stddev_ns": deviation(&ns).round() as u64,
-        "avg_ts": round(mean(&rates)),
-        "stddev_ts": round(deviation(&rates)),
-        "ttft_ms": samples.first_ms().map(round),
-        "load_ms": round(times.total.as_secs_f64() * 1e3),
-        "compile_ms": round(times.compile.as_secs_f64() * 1e3),
-        "peak_gpu_bytes": summary.is_some().then_some(memory),
-        "dispatches_per_token": dispatches.map(|(_, all)| all),
-        "dispatches_per_layer": dispatches.map(|(per_layer, _)| per_layer),
-        "feature_set": set,
-        "f16_tiles": e.f16_tiles,
-        "inputs": inputs,
-        "checked": e.checked,
-        "driver": device.driver,
-        "wgpu": env!("CHASKI_WGPU_VERSION"),
-        "max_binding_bytes": device.caps.as_ref().map(|c| c.max_binding_bytes),
-        "max_buffer_bytes": summary.as_ref().map(|s| s.max_buffer_bytes),
-        "samples_ns": ns.iter().map(|n| *n as u64).collect::<Vec<_>>(),
-        "samples_ts": rates.iter().copied().map(round).collect::<Vec<_>>(),
-    });
-    let mut extra = Vec::new();
-    let mut add = |wanted: bool, title, value: String| {
-        if wanted {
-            extra.push((title, value));
-        }
-    };
-    add(columns.chunk, "n_ubatch", e.chunk.to_string());
-    add(columns.kv, "type_kv", kv.to_string());
-    add(columns.features, "features", set.unwrap_or("-").to_owned());
-    add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
-    add(columns.inputs, "inputs", inputs.clone());
-    add(columns.device, "device", device.name);
-    // Beside what llama-bench has too, in an object of its own: the macro has a limit.
-    let more = json!({
-        "upload_ms": round(times.upload.as_secs_f64() * 1e3),
-        "host_us_per_token": samples.host_us(test).map(round),
-        "peak_process_bytes": peak_process_bytes(),
-        "interval": args.interval,
-        "ablate": words(&args.ablate),
-    });
-    let objects =
-        [fields, more].into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None });
-    let fields: Map<String, Value> = objects.flatten().collect();
-    Record { fields, test: *test, extra }
-}
-
-fn capitalised(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map_or(String::new(), |c| c.to_uppercase().chain(letters).collect())
-}
-
-/// Now in UTC, as `2026-01-02T03:04:05Z`.
-fn now() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs() as i64);
-    LocalTime::from_unix(seconds, 0).strftime("%Y-%m-%dT%H:%M:%SZ")
-}
-
-/// Most bytes of memory that this process held at once, where the system tells it in a file.
-fn peak_process_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-/// The processor's name, where the system tells it in a file.
-fn cpu_info() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = text.lines().find(|l| l.starts_with("model name"));
-    line.and_then(|l| l.split_once(':'))
-        .map_or(std::env::consts::ARCH.to_owned(), |(_, v)| v.trim().to_owned())
 }

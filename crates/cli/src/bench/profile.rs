@@ -2,11 +2,12 @@
 //! Perfetto.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use chaski::{Peaks, Profile, ProfileRow};
 use serde_json::{Value, json};
+
+use crate::output::write_bytes;
 
 /// A profile and what it is of.
 pub(super) struct Named {
@@ -130,7 +131,7 @@ pub(super) fn as_json(p: &Named) -> Value {
 }
 
 /// Writes every dispatch in Chrome's trace format; each profile is a row of its own.
-pub(super) fn write_trace(path: &Path, profiles: &[Named]) -> anyhow::Result<()> {
+pub(super) fn write_trace(path: &Path, inputs: &[PathBuf], profiles: &[Named]) -> anyhow::Result<()> {
     let mut events: Vec<Value> = Vec::new();
     for (i, p) in profiles.iter().enumerate() {
         let named =
@@ -141,7 +142,7 @@ pub(super) fn write_trace(path: &Path, profiles: &[Named]) -> anyhow::Result<()>
         }
     }
     let text = json!({ "traceEvents": events }).to_string();
-    std::fs::write(path, text).with_context(|| format!("`{}` cannot be written", path.display()))
+    write_bytes(path, inputs, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ggml_format::{ByteSource, ModelFile, SourceError};
 
 /// A file that is read piece by piece: unlike a mapped one, it does not count as memory of this process.
 #[derive(Debug)]
-pub(super) struct FileSource {
+pub(crate) struct FileSource {
     name: String,
     len: u64,
     file: Mutex<File>,
@@ -44,10 +44,10 @@ impl ByteSource for FileSource {
 }
 
 /// A model in files of this kind.
-pub(super) type Model = ModelFile<FileSource>;
+pub(crate) type Model = ModelFile<FileSource>;
 
 /// Opens the model that a file begins.
-pub(super) fn open(path: &Path) -> Result<Model> {
+pub(crate) fn open(path: &Path) -> Result<Model> {
     let name = path.to_str().with_context(|| format!("`{}`: expected a name in UTF-8", path.display()))?;
     let first = FileSource::open(name)?;
     Ok(pollster::block_on(ModelFile::open(first, async |name: &str| FileSource::open(name)))?)

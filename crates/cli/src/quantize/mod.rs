@@ -10,17 +10,21 @@ mod table;
 mod tests;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use ggml_format::{ByteSource, FILE_TYPES, FileType, GgmlType, GgufWriter, Imatrix};
+use anyhow::{Context, Result, ensure};
+use ggml_format::{ByteSource, GgmlType, GgufWriter, Imatrix};
 
-use crate::output::{progress_bar, write_file};
+use crate::options;
+use crate::output::{publish, refuse_to_overwrite, write_part};
+use crate::ui::{BYTES_BAR, Ui};
 
 use convert::convert_all;
-use input::{Model, open};
+pub(crate) use input::open;
+
+use input::Model;
 use layout::{Output, Split, layout, parse_size};
 use overrides::{Override, parse_override, parse_type, read_overrides};
 use plan::{Step, Target, Wishes, find_obstacle, plan};
@@ -62,7 +66,7 @@ pub(crate) struct Args {
     /// A file with more of these, with spaces or new lines between them
     #[arg(long, value_name = "FILE")]
     tensor_type_file: Option<PathBuf>,
-    /// The type of output.weight
+    /// The type of output.weight, or of the token embeddings where they are the output matrix too
     #[arg(long, value_name = "TYPE", value_parser = parse_type, conflicts_with = "leave_output_tensor")]
     output_tensor_type: Option<GgmlType>,
     /// The type of the token embeddings
@@ -151,18 +155,14 @@ fn parse_target(name: &str) -> Result<Target, String> {
     if name.eq_ignore_ascii_case("copy") {
         return Ok(Target::Copy);
     }
-    let by_number = || name.parse().ok().and_then(FileType::from_id);
-    FileType::from_name(name).or_else(by_number).map(Target::Mix).ok_or_else(|| {
-        let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
-        format!("no such file type (known: {}, copy)", known.join(", "))
-    })
+    options::file_type(name).map(Target::Mix).map_err(|e| format!("{e}, and it is not `copy`"))
 }
 
 /// Writes the model, or prints what would be written.
 ///
 /// # Errors
 /// If the model cannot be read or converted, or the file not be written.
-pub(crate) fn run(args: Args) -> Result<()> {
+pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let start = Instant::now();
     let wishes = args.wishes()?;
     let model = open(&args.input)?;
@@ -172,36 +172,36 @@ pub(crate) fn run(args: Args) -> Result<()> {
     if args.dry_run {
         print_table(&steps, &files, &mut io::stdout().lock())?;
     }
-    let mut notes = io::stderr().lock();
-    note_missing_importance(&steps, &wishes, &mut notes)?;
+    if let Some(note) = missing_importance(&steps, &wishes) {
+        ui.note(&note);
+    }
     match obstacle {
-        Some(obstacle) if args.dry_run => writeln!(notes, "note: {obstacle}")?,
+        Some(obstacle) if args.dry_run => ui.note(&obstacle.to_string()),
         Some(obstacle) => return Err(obstacle),
         None => {}
     }
     if args.dry_run {
         return Ok(());
     }
-    drop(notes);
-    refuse_to_overwrite(&model, &files)?;
+    let mut inputs: Vec<PathBuf> = model.shards().iter().map(|shard| shard.name().into()).collect();
+    inputs.extend([&args.imatrix, &args.tensor_type_file].into_iter().flatten().cloned());
+    for file in &files {
+        refuse_to_overwrite(&file.path, &inputs)?;
+    }
 
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
-    let bar = progress_bar(sum(&steps));
-    for (i, file) in files.iter().enumerate() {
-        let written = write_file(&file.path, |out| {
+    let bar = ui.bar(sum(&steps), BYTES_BAR);
+    // Half a set is of no use: all files get their names after the last is complete.
+    let mut parts = Vec::with_capacity(files.len());
+    for file in &files {
+        parts.push(write_part(&file.path, &inputs, |out| {
             let head = head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(out)?;
             let (steps, imatrix) = (&steps[file.steps.clone()], wishes.imatrix.as_ref());
             let data = threads.install(|| convert_all(&model, steps, imatrix, head, &bar))?;
             Ok(data.finish()?)
-        });
-        if let Err(e) = written {
-            // Half a set is of no use; what matters is the first error.
-            for file in &files[..i] {
-                let _ = fs::remove_file(&file.path);
-            }
-            return Err(e);
-        }
+        })?);
     }
+    publish(parts)?;
     bar.finish_and_clear();
     let what = match wishes.target {
         Target::Mix(file_type) => file_type.name(),
@@ -209,37 +209,20 @@ pub(crate) fn run(args: Args) -> Result<()> {
     };
     let n_file = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
     let (path, seconds) = (files[0].path.display(), start.elapsed().as_secs_f64());
-    writeln!(io::stderr(), "{path}{n_file}: {what}, {}, in {seconds:.1} s", total(&steps))?;
+    ui.say(&format!("{path}{n_file}: {what}, {}, in {seconds:.1} s", total(&steps)));
     Ok(())
 }
 
-/// Says for how many tensors of the layers an importance matrix that was given has nothing; for others it seldom has.
-fn note_missing_importance(steps: &[Step<'_>], wishes: &Wishes, notes: &mut impl Write) -> Result<()> {
-    if wishes.imatrix.is_none() {
-        return Ok(());
-    }
+/// For how many tensors of the layers an importance matrix that was given has nothing; for others it seldom has.
+fn missing_importance(steps: &[Step<'_>], wishes: &Wishes) -> Option<String> {
+    wishes.imatrix.as_ref()?;
     let is_float = |ty: GgmlType| matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16);
     let is_layer = |s: &Step<'_>| s.tensor.name.starts_with("blk.");
     let converted = || steps.iter().filter(|s| s.changes() && !is_float(s.ty) && is_layer(s));
     let missing: Vec<&str> =
         converted().filter(|s| !s.has_importance).map(|s| s.tensor.name.as_str()).collect();
-    if let Some(first) = missing.first() {
-        let (n, n_all) = (missing.len(), converted().count());
-        writeln!(notes, "note: no importance for {n} of {n_all} tensors, the first is `{first}`")?;
-    }
-    Ok(())
-}
-
-fn refuse_to_overwrite(model: &Model, files: &[Output]) -> Result<()> {
-    for file in files {
-        let Ok(output) = fs::canonicalize(&file.path) else { continue };
-        for shard in model.shards() {
-            if fs::canonicalize(shard.name()).is_ok_and(|input| input == output) {
-                bail!("`{}`: expected another file than the input", file.path.display());
-            }
-        }
-    }
-    Ok(())
+    let (n, n_all) = (missing.len(), converted().count());
+    missing.first().map(|first| format!("no importance for {n} of {n_all} tensors, the first is `{first}`"))
 }
 
 /// Metadata and directory of a file. All metadata is in the first of a set.

@@ -106,38 +106,87 @@ fn types(
 ) -> Result<Vec<GgmlType>> {
     let facts = facts(model, wishes.imatrix.is_some())?;
     let mut counters = MixCounters::default();
-    let mut is_used = vec![false; wishes.overrides.len()];
+    let mut given = Given::new(wishes, !facts.has_output);
     let mut types = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         let ne = &tensor.ne[..tensor.n_dims as usize];
         // Tensors of fixed types count, too.
-        let of_mix = tensor_type(file_type, &tensor.name, ne, &facts, &mut counters)?;
-        let Some(mut ty) = of_mix else {
+        let of_mix = tensor_type(file_type, &tensor.name, ne, &facts, &mut counters);
+        if of_mix == Ok(None) {
             types.push(tensor.ty);
             continue;
-        };
-        if wishes.pure {
-            ty = pure_type(file_type, ne, &facts)?;
         }
-        if let Some(i) = wishes.overrides.iter().position(|o| o.pattern.is_match(&tensor.name)) {
-            ty = wishes.overrides[i].ty;
-            is_used[i] = true;
-        }
-        ty = match tensor.name.as_str() {
-            "output.weight" if wishes.leave_output => tensor.ty,
-            "output.weight" => wishes.output.unwrap_or(ty),
-            "token_embd.weight" | "per_layer_token_embd.weight" => wishes.embedding.unwrap_or(ty),
-            _ => ty,
-        };
-        types.push(ty);
+        types.push(match (given.of(tensor), of_mix) {
+            // What is asked for may fit where the mix has nothing that does.
+            (Some(ty), _) => ty,
+            (None, Ok(Some(ty))) if !wishes.pure => ty,
+            (None, Ok(_)) => pure_type(file_type, ne, &facts)?,
+            (None, Err(e)) => return Err(e.into()),
+        });
     }
-    if let Some(i) = is_used.iter().position(|is_used| !is_used) {
-        let Override { pattern, ty } = &wishes.overrides[i];
-        bail!(
-            "--tensor-type {pattern}={ty}: expected a part of the name of a matrix, found none left that has it"
-        );
-    }
+    given.refuse_unused()?;
     Ok(types)
+}
+
+/// The types that the options name for tensors, and which options have found one.
+struct Given<'a> {
+    wishes: &'a Wishes,
+    /// The token embeddings are the output matrix, too.
+    is_tied: bool,
+    used_overrides: Vec<bool>,
+    used_output: bool,
+    used_embedding: bool,
+}
+
+impl Given<'_> {
+    fn new(wishes: &Wishes, is_tied: bool) -> Given<'_> {
+        let used_overrides = vec![false; wishes.overrides.len()];
+        Given { wishes, is_tied, used_overrides, used_output: false, used_embedding: false }
+    }
+
+    /// The type that the options name for a matrix; those that are about one matrix come before patterns.
+    fn of(&mut self, tensor: &TensorInfo) -> Option<GgmlType> {
+        let Wishes { overrides, leave_output, output, embedding, .. } = self.wishes;
+        let by_pattern = overrides.iter().position(|o| o.pattern.is_match(&tensor.name));
+        if let Some(i) = by_pattern {
+            self.used_overrides[i] = true;
+        }
+        let name = tensor.name.as_str();
+        let is_embedding = matches!(name, "token_embd.weight" | "per_layer_token_embd.weight");
+        let is_output = name == "output.weight" || self.is_tied && name == "token_embd.weight";
+        if name == "output.weight" && *leave_output {
+            return Some(tensor.ty);
+        }
+        if let (Some(ty), true) = (embedding, is_embedding) {
+            self.used_embedding = true;
+            return Some(*ty);
+        }
+        if let (Some(ty), true) = (output, is_output) {
+            self.used_output = true;
+            return Some(*ty);
+        }
+        by_pattern.map(|i| overrides[i].ty)
+    }
+
+    fn refuse_unused(&self) -> Result<()> {
+        let wishes = self.wishes;
+        if let Some(i) = self.used_overrides.iter().position(|is_used| !is_used) {
+            let Override { pattern, ty } = &wishes.overrides[i];
+            bail!(
+                "--tensor-type {pattern}={ty}: expected a part of the name of a matrix, found none left that has it"
+            );
+        }
+        let single = [
+            ("--output-tensor-type", wishes.output, self.used_output, "an output matrix"),
+            ("--token-embedding-type", wishes.embedding, self.used_embedding, "token embeddings"),
+        ];
+        for (option, ty, is_used, what) in single {
+            if let (Some(ty), false) = (ty, is_used) {
+                bail!("{option} {ty}: expected {what} to give this type, found none left");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The file type's base type, or what replaces it where rows are no whole number of its blocks.

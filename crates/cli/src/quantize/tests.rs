@@ -1,10 +1,16 @@
 //! Whole runs of the command on small models.
 
-use ggml_format::{ImatrixEntry, SplitName, TensorInfo, dequantize, mix_order, quantize};
+use ggml_format::{
+    FILE_TYPES, FileType, ImatrixEntry, SplitName, TensorInfo, dequantize, mix_order, quantize,
+};
 
 use super::*;
 
 const N_LAYER: u32 = 2;
+
+fn run(args: Args) -> Result<()> {
+    super::run(args, &Ui::silent())
+}
 
 /// Values of some variety, the same each time.
 fn values(n: u64, start: u64) -> Vec<f32> {
@@ -239,6 +245,43 @@ fn values_that_are_not_finite_are_named_and_nothing_is_written() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
+/// Everything in a folder: names and contents.
+fn contents(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|e| e.unwrap());
+    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read(e.path()).unwrap())).collect()
+}
+
+#[test]
+fn an_input_is_safe_whatever_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("out.gguf.part");
+    write_model(&input, GgmlType::F16, None);
+    let before = fs::read(&input).unwrap();
+    run(Args { input: input.clone(), ..args(dir.path(), FileType::Q8_0) }).unwrap();
+    assert!(fs::read(&input).unwrap() == before);
+    assert_eq!(contents(dir.path()).into_keys().collect::<Vec<_>>(), ["out.gguf", "out.gguf.part"]);
+}
+
+#[test]
+fn importance_and_overrides_are_inputs_too() {
+    let dir = tempfile::tempdir().unwrap();
+    write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
+    let imatrix = write_imatrix(dir.path());
+    let types = dir.path().join("types.txt");
+    fs::write(&types, "attn_v=q8_0").unwrap();
+    let before = contents(dir.path());
+    let args = Args {
+        imatrix: Some(imatrix.clone()),
+        tensor_type_file: Some(types.clone()),
+        ..args(dir.path(), FileType::Q8_0)
+    };
+    for output in [imatrix, types] {
+        let error = run(Args { output, ..args.clone() }).unwrap_err().to_string();
+        assert!(error.ends_with("expected another file than the input"), "{error}");
+    }
+    assert!(contents(dir.path()) == before);
+}
+
 #[test]
 fn the_input_is_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
@@ -279,13 +322,12 @@ fn every_file_type_is_written_and_read_again() {
         args.imatrix = Some(imatrix.clone());
         if info.file_type == FileType::Q1_0 {
             // There is no smaller type for rows of 96 in such a file.
-            args.tensor_type = vec![parse_override("ffn_down=q8_0").unwrap()];
-            let error = run(Args { tensor_type: Vec::new(), ..args.clone() }).unwrap_err().to_string();
+            let error = run(args.clone()).unwrap_err().to_string();
             assert!(
                 error.starts_with("tensor `blk.0.ffn_down.weight`: expected rows of a multiple of 128"),
                 "{error}"
             );
-            continue;
+            args.tensor_type = vec![parse_override("ffn_down=q8_0").unwrap()];
         }
         run(args).unwrap_or_else(|e| panic!("{}: {e:#}", info.name));
         let model = open(&dir.path().join("out.gguf")).unwrap();
@@ -482,6 +524,66 @@ fn a_set_that_fails_leaves_nothing() {
     let error = format!("{:#}", run(args).unwrap_err());
     assert!(error.ends_with("row 0, column 0: expected a finite value, found inf"), "{error}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_set_that_fails_leaves_an_older_one_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.gguf");
+    let write = |second: f32| {
+        let mut head = GgufWriter::new();
+        head.set("general.architecture", "llama").unwrap();
+        head.tensor("blk.0.attn_q.weight", &[32, 2], GgmlType::F32).unwrap();
+        head.tensor("blk.1.attn_q.weight", &[32, 2], GgmlType::F32).unwrap();
+        let mut data = head.begin(Vec::new()).unwrap();
+        for (i, x) in [0.5, second].into_iter().enumerate() {
+            data.write(&format!("blk.{i}.attn_q.weight"), &quantized(GgmlType::F32, &[x; 64], 32)).unwrap();
+        }
+        fs::write(&input, data.finish().unwrap()).unwrap();
+    };
+    let args = Args { split_max_tensors: Some(1), ..args(dir.path(), FileType::Q8_0) };
+    write(1.0);
+    run(args.clone()).unwrap();
+    write(f32::NAN);
+    let before = contents(dir.path());
+    assert_eq!(before.len(), 3);
+    run(args.clone()).unwrap_err();
+    assert!(contents(dir.path()) == before);
+    // One that succeeds takes its place.
+    write(2.0);
+    run(args).unwrap();
+    let after = contents(dir.path());
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert_ne!(after["out-00002-of-00002.gguf"], before["out-00002-of-00002.gguf"]);
+}
+
+#[test]
+fn a_model_of_too_many_layers_is_refused_and_takes_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut head = GgufWriter::new();
+    head.set("general.architecture", "llama").unwrap();
+    head.set("llama.block_count", u32::MAX).unwrap();
+    head.set("llama.attention.head_count", 4u32).unwrap();
+    fs::write(dir.path().join("in.gguf"), head.begin(Vec::new()).unwrap().finish().unwrap()).unwrap();
+    let error = run(args(dir.path(), FileType::Q8_0)).unwrap_err().to_string();
+    let expected = "key `llama.attention.head_count`: expected at most 65536 layers that share one value, found 4294967295";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn the_output_type_is_that_of_tied_embeddings() {
+    let dir = tempfile::tempdir().unwrap();
+    write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
+    let base = args(dir.path(), FileType::Q4_K_M);
+    let found = |args: &Args| type_of(&types(dir.path(), args), "token_embd.weight");
+    assert_eq!(found(&base), GgmlType::Q6_K);
+    let output = Args { output_tensor_type: Some(GgmlType::Q8_0), ..base.clone() };
+    assert_eq!(found(&output), GgmlType::Q8_0);
+    // The embeddings' own option comes first, and then nothing is left for the other.
+    let both = Args { token_embedding_type: Some(GgmlType::Q5_1), ..output };
+    let error = run(both).unwrap_err().to_string();
+    let expected = "--output-tensor-type q8_0: expected an output matrix to give this type, found none left";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use std::io::Write as _;
 
-use chaski::{Engine, Finish, GenerateOptions, Piece, Stats};
+use chaski::{Engine, Finish, GenerateOptions, Piece, RenderSpecial, Stats, Tokenizer};
 use serde_json::{Value, json};
 
+use super::parts::Parts;
 use crate::interrupt::Answering;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui};
@@ -24,6 +25,8 @@ pub(super) enum Format {
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) tokens: Vec<u32>,
+    /// Of each token, if they were asked for.
+    pub(super) logprobs: Vec<Value>,
     /// `None` if it was interrupted.
     pub(super) finish: Option<Finish>,
     pub(super) stats: Stats,
@@ -36,20 +39,23 @@ fn generate(
     engine: &mut Engine,
     prompt: &[u32],
     options: GenerateOptions,
-    mut sink: impl FnMut(&Piece) -> std::io::Result<()>,
+    mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
 ) -> anyhow::Result<Answer> {
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
-    let mut text = String::new();
+    let (mut text, mut logprobs) = (String::new(), Vec::new());
     while !answering.interrupted() && pollster::block_on(generation.prompt())? {}
     while !answering.interrupted() {
         let Some(piece) = pollster::block_on(generation.next())? else { break };
-        sink(&piece)?;
+        let found = logprobs_of(generation.tokenizer(), &piece);
+        sink(&piece, found.as_ref())?;
+        logprobs.extend(found);
         text.push_str(&piece.text);
     }
     Ok(Answer {
         text,
         tokens: generation.tokens().to_vec(),
+        logprobs,
         finish: generation.finish(),
         stats: generation.stats().clone(),
         on_processor: generation.on_processor(),
@@ -62,39 +68,70 @@ pub(super) fn print(
     prompt: &[u32],
     options: GenerateOptions,
     format: Format,
+    parts: Option<&Parts>,
     times: &LoadTimes,
 ) -> anyhow::Result<Answer> {
     let mut out = std::io::stdout().lock();
-    let answer = generate(engine, prompt, options, |piece| match format {
+    let answer = generate(engine, prompt, options, |piece, logprobs| match format {
         Format::Json => Ok(()),
         Format::Text => {
             out.write_all(piece.text.as_bytes())?;
             out.flush()
         }
         Format::JsonLines => {
-            writeln!(out, "{}", json!({ "type": "piece", "text": piece.text, "token": piece.token }))?;
+            let mut object = json!({ "type": "piece", "text": piece.text, "token": piece.token });
+            if let Some(logprobs) = logprobs {
+                object["logprobs"] = logprobs.clone();
+            }
+            writeln!(out, "{object}")?;
             out.flush()
         }
     })?;
     match format {
         Format::Text if answer.text.ends_with('\n') => {}
         Format::Text => writeln!(out)?,
-        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, times, true))?,
-        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, times, false))?,
+        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, parts, times, true))?,
+        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, parts, times, false))?,
     }
     out.flush()?;
     Ok(answer)
 }
 
-fn summary(engine: &mut Engine, answer: &Answer, times: &LoadTimes, whole: bool) -> Value {
+/// The logarithms of probabilities that came with a piece.
+fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
+    let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
+    let entry = |token: u32, logprob: f32| {
+        let text = tokenizer.decode_lossy(&[token], RenderSpecial::Yes);
+        // JSON has no infinity; a probability of 0 is null.
+        json!({ "token": token, "text": text, "logprob": logprob })
+    };
+    let top: Vec<Value> = logprobs.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
+    let mut object = entry(token, logprobs.logprob);
+    object["top"] = top.into();
+    Some(object)
+}
+
+fn summary(
+    engine: &mut Engine,
+    answer: &Answer,
+    parts: Option<&Parts>,
+    times: &LoadTimes,
+    whole: bool,
+) -> Value {
     let info = engine.info();
     let device = engine.device().clone();
     let mut object = serde_json::Map::new();
     if whole {
         object.insert("text".into(), answer.text.as_str().into());
         object.insert("tokens".into(), answer.tokens.clone().into());
+        if !answer.logprobs.is_empty() {
+            object.insert("logprobs".into(), answer.logprobs.clone().into());
+        }
     } else {
         object.insert("type".into(), "end".into());
+    }
+    if let Some(parts) = parts {
+        object.insert("message".into(), json!(parts.message(&answer.text)));
     }
     object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
     object.insert("model".into(), json!({ "file": info.file, "description": info.description }));

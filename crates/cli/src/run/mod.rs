@@ -1,9 +1,11 @@
 //! `chaski run`: answers a prompt, or talks.
 
 mod answer;
+mod constraint;
+mod parts;
 mod repl;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -86,6 +88,17 @@ pub(crate) struct AnswerArgs {
     /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
+    /// With --json or --jsonl: the logarithm of each token's probability, and of the N most probable ones
+    #[arg(long, value_name = "N")]
+    logprobs: Option<usize>,
+    /// File with tools that the model may call: a JSON list in OpenAI's form
+    #[arg(long, value_name = "FILE")]
+    tools: Option<PathBuf>,
+    /// Ask the chat template for an answer without reasoning
+    #[arg(long)]
+    no_think: bool,
+    #[command(flatten)]
+    constraint: constraint::ConstraintArgs,
 }
 
 /// What to answer.
@@ -106,14 +119,24 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
         return repl::run(&mut engine, settings, args.raw, &times, ui);
     };
-    let tokens = tokens(&engine, prompt, &args, ui)?;
-    let options = generate_options(&engine, &args.answer, &args.sampling, ui);
+    let (text, is_chat) = prompt_text(&engine, prompt, &args, ui)?;
+    let tokens = encode(&engine, &text)?;
+    if args.answer.logprobs.is_some() && !args.json && !args.jsonl {
+        return Err(Usage("--logprobs needs --json or --jsonl".into()).into());
+    }
+    let mut options = generate_options(&engine, &args.answer, &args.sampling, ui)?;
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
         _ => answer::Format::Text,
     };
-    let answer = answer::print(&mut engine, &tokens, options, format, &times)?;
+    let parts = if is_chat { parts::Parts::new(&engine, &text, &args.answer.tools()?) } else { None };
+    if let Some(parts) = &parts
+        && format != answer::Format::Text
+    {
+        options.shown = parts.marker_tokens(&engine);
+    }
+    let answer = answer::print(&mut engine, &tokens, options, format, parts.as_ref(), &times)?;
     answer::warn_of_context(&answer, &mut engine, ui);
     if ui.verbose() {
         stats::print(ui, &mut engine, &times, &answer.stats);
@@ -174,27 +197,32 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
         std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as UTF-8 text")?;
         return Ok(text);
     }
-    std::fs::read_to_string(path)
-        .with_context(|| format!("`{}` cannot be read as UTF-8 text", path.display()))
+    std::fs::read_to_string(path).map_err(|e| {
+        let what = if e.kind() == ErrorKind::InvalidData { "is no UTF-8 text" } else { "cannot be read" };
+        anyhow::Error::from(e).context(format!("`{}` {what}", path.display()))
+    })
 }
 
-fn tokens(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow::Result<Vec<u32>> {
+/// The text that the model continues, and whether it comes from the chat template.
+fn prompt_text(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow::Result<(String, bool)> {
     let no_template = engine.template().is_none();
-    let text = match prompt {
+    Ok(match prompt {
         Prompt::Message(m) if args.chat || !no_template => {
             let mut messages = Vec::new();
             messages.extend(args.answer.system.as_ref().map(|s| Message::new("system", s)));
             messages.push(Message::new("user", m));
-            engine.chat_prompt(&messages, &template_options())?
+            (engine.chat_prompt(&messages, &args.answer.template_options()?)?, true)
         }
         Prompt::Message(text) | Prompt::Text(text) => {
             if args.answer.system.is_some() {
                 ui.note("--system is left out: the prompt is a plain text, not a message");
             }
-            text
+            if args.answer.tools.is_some() {
+                ui.note("--tools is left out: the prompt is a plain text, not a message");
+            }
+            (text, false)
         }
-    };
-    encode(engine, &text)
+    })
 }
 
 /// The tokens of a text, special ones in it included; BOS alone for an empty text, where the model has one.
@@ -209,11 +237,21 @@ fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
     Ok(tokens)
 }
 
-fn template_options() -> TemplateOptions {
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    // A clock before 1970 gives no date, which templates can do without.
-    let now = since_1970.ok().map(|t| LocalTime::from_unix(t.as_secs() as i64, 0));
-    TemplateOptions { now, ..TemplateOptions::default() }
+impl AnswerArgs {
+    /// The tools that the model may call.
+    fn tools(&self) -> anyhow::Result<Vec<serde_json::Value>> {
+        let Some(path) = &self.tools else { return Ok(Vec::new()) };
+        serde_json::from_str(&read_text(path)?)
+            .with_context(|| format!("`{}` is no JSON list of tools", path.display()))
+    }
+
+    fn template_options(&self) -> anyhow::Result<TemplateOptions> {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        // A clock before 1970 gives no date, which templates can do without.
+        let now = since_1970.ok().map(|t| LocalTime::from_unix(t.as_secs() as i64, 0));
+        let enable_thinking = Some(!self.no_think);
+        Ok(TemplateOptions { now, enable_thinking, tools: self.tools()?, ..TemplateOptions::default() })
+    }
 }
 
 fn generate_options(
@@ -221,17 +259,20 @@ fn generate_options(
     answer: &AnswerArgs,
     sampling: &SamplingArgs,
     ui: &Ui,
-) -> GenerateOptions {
+) -> anyhow::Result<GenerateOptions> {
     let mut sampler = SamplerParams::default();
     for unknown in sampler.apply_metadata(engine.model().metadata()) {
         ui.detail(&format!("the model recommends a sampler that is not known: {unknown}"));
     }
     sampling.apply(&mut sampler);
-    GenerateOptions {
+    Ok(GenerateOptions {
         max_tokens: answer.n_predict.and_then(|n| usize::try_from(n).ok()),
         sampler,
         stop: answer.stop.clone(),
         interval: answer.interval.unwrap_or(0),
         special: if answer.special { RenderSpecial::Yes } else { RenderSpecial::No },
-    }
+        shown: Vec::new(),
+        grammar: answer.constraint.grammar()?,
+        logprobs: answer.logprobs,
+    })
 }

@@ -8,7 +8,8 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::answer::{self, Format};
-use super::{AnswerArgs, encode, generate_options, template_options};
+use super::parts::Parts;
+use super::{AnswerArgs, encode, generate_options};
 use crate::options::SamplingArgs;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -29,6 +30,17 @@ pub(super) struct Settings {
     pub(super) answer: AnswerArgs,
     #[command(flatten)]
     pub(super) sampling: SamplingArgs,
+}
+
+impl Settings {
+    /// These with another value of an option, which has no dashes.
+    fn with(&self, name: &str, value: &str) -> Result<Settings, clap::Error> {
+        let word = if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") };
+        let mut settings = self.clone();
+        settings.sampling.make_room_for(name);
+        settings.try_update_from([word])?;
+        Ok(settings)
+    }
 }
 
 struct Session<'a> {
@@ -69,15 +81,15 @@ pub(super) fn run(
     let mut session =
         Session { engine, settings, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
     while let Some(input) = read(&mut editor)? {
-        if input.trim().is_empty() {
+        if input.text().trim().is_empty() {
             continue;
         }
         // A line that is not remembered is no reason to stop.
-        let _ = editor.add_history_entry(input.as_str());
-        let goes_on = match input.trim().strip_prefix('/') {
+        let _ = editor.add_history_entry(input.text());
+        let goes_on = match input.command() {
             Some(command) => session.command(command)?,
             None => {
-                session.answer(&input)?;
+                session.answer(input.text())?;
                 true
             }
         };
@@ -98,8 +110,33 @@ fn history_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "chaski").map(|d| d.data_dir().join("history.txt"))
 }
 
+/// What the user wrote.
+#[derive(Debug, PartialEq, Eq)]
+enum Input {
+    /// One line, which may be a command.
+    Line(String),
+    /// A text between `"""`, which is a message whatever it begins with.
+    Quoted(String),
+}
+
+impl Input {
+    fn text(&self) -> &str {
+        match self {
+            Input::Line(text) | Input::Quoted(text) => text,
+        }
+    }
+
+    /// The command, without its slash.
+    fn command(&self) -> Option<&str> {
+        match self {
+            Input::Line(line) => line.trim().strip_prefix('/'),
+            Input::Quoted(_) => None,
+        }
+    }
+}
+
 /// One line, or several between `"""`; `None` at the end of the input.
-fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
+fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
     const QUOTES: &str = "\"\"\"";
     let mut text: Option<String> = None;
     loop {
@@ -118,9 +155,9 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
         };
         match &mut text {
             None => match line.trim_start().strip_prefix(QUOTES) {
-                None => return Ok(Some(line)),
+                None => return Ok(Some(Input::Line(line))),
                 Some(rest) => match rest.strip_suffix(QUOTES) {
-                    Some(all) => return Ok(Some(all.to_owned())),
+                    Some(all) => return Ok(Some(Input::Quoted(all.to_owned()))),
                     None if rest.is_empty() => text = Some(String::new()),
                     None => text = Some(format!("{rest}\n")),
                 },
@@ -128,7 +165,7 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<String>> {
             Some(so_far) => match line.trim_end().strip_suffix(QUOTES) {
                 Some(last) => {
                     so_far.push_str(last);
-                    return Ok(text.map(|t| t.strip_suffix('\n').unwrap_or(&t).to_owned()));
+                    return Ok(text.map(|t| Input::Quoted(t.strip_suffix('\n').unwrap_or(&t).to_owned())));
                 }
                 None => {
                     so_far.push_str(&line);
@@ -182,13 +219,11 @@ impl Session<'_> {
             eprintln!("Say which option: /set temp 0.5");
             return;
         }
-        let mut words = vec![format!("--{name}")];
-        let value = value.trim();
-        if !value.is_empty() {
-            words[0] = format!("--{name}={value}");
-        }
-        match self.settings.try_update_from(&words) {
-            Ok(()) => self.changes.push(rest.to_owned()),
+        match self.settings.with(name, value.trim()) {
+            Ok(settings) => {
+                self.settings = settings;
+                self.changes.push(rest.to_owned());
+            }
             Err(e) => eprintln!("{}", e.to_string().lines().next().unwrap_or_default()),
         }
     }
@@ -231,13 +266,17 @@ impl Session<'_> {
             messages.extend(self.settings.answer.system.as_ref().map(|s| Message::new("system", s)));
             messages.extend(self.messages.iter().cloned());
             messages.push(Message::new("user", input));
-            self.engine.chat_prompt(&messages, &template_options())?
+            self.engine.chat_prompt(&messages, &self.settings.answer.template_options()?)?
         } else {
             input.to_owned()
         };
         let tokens = encode(self.engine, &text)?;
-        let options = generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui);
-        let answer = answer::print(self.engine, &tokens, options, Format::Text, self.times)?;
+        let mut options =
+            generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui)?;
+        let tools = self.settings.answer.tools()?;
+        let parts = if self.chat { Parts::new(self.engine, &text, &tools) } else { None };
+        options.shown = parts.as_ref().map(|parts| parts.marker_tokens(self.engine)).unwrap_or_default();
+        let answer = answer::print(self.engine, &tokens, options, Format::Text, None, self.times)?;
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, self.engine, self.times, &answer.stats);
@@ -245,8 +284,41 @@ impl Session<'_> {
         }
         if self.chat {
             self.messages.push(Message::new("user", input));
-            self.messages.push(Message::new("assistant", answer.text));
+            // Reasoning is no part of what was said.
+            self.messages.push(match parts {
+                Some(parts) => parts.message(&answer.text),
+                None => Message::new("assistant", answer.text),
+            });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sequence_of_samplers_counts_whichever_way_it_is_written() {
+        use chaski::{SamplerKind, SamplerParams};
+        let samplers = |settings: &Settings| {
+            let mut p = SamplerParams::default();
+            settings.sampling.apply(&mut p);
+            p.samplers
+        };
+        let by_name = Settings::default().with("samplers", "top_k;temperature").unwrap();
+        assert_eq!(samplers(&by_name), [SamplerKind::TopK, SamplerKind::Temperature]);
+        let by_letter = by_name.with("sampling-seq", "p").unwrap();
+        assert_eq!(samplers(&by_letter), [SamplerKind::TopP]);
+        assert_eq!(samplers(&by_letter.with("samplers", "min_p").unwrap()), [SamplerKind::MinP]);
+        assert!(by_letter.with("samplers", "nothing").is_err());
+    }
+
+    #[test]
+    fn only_lines_are_commands() {
+        assert_eq!(Input::Line(" /set temp 1".into()).command(), Some("set temp 1"));
+        assert_eq!(Input::Line("hello /bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/bye".into()).command(), None);
+        assert_eq!(Input::Quoted("/etc/passwd\nis a file".into()).text(), "/etc/passwd\nis a file");
     }
 }

@@ -71,11 +71,16 @@ pub(super) fn nearest_code(x: f32) -> u8 {
 }
 
 /// The scale of least weighted square error among 15 that map the extreme value near the code 0.
+///
+/// Where all weights are zero, errors count by the values' squares.
 pub(super) fn best_scale(x: &[f32], weight: &[f32]) -> f32 {
     const N_TRY: i32 = 7;
     let max = signed_extreme(x);
     if max.abs() < crate::blocks::search::EPSILON {
         return 0.0;
+    }
+    if weight.iter().all(|&w| w == 0.0) {
+        return best_scale(x, &square_weights::<32>(x, None, 0.0));
     }
     let sums = |inverse: f32| {
         let (mut sum_qx, mut sum_q2) = (0.0f32, 0.0f32);
@@ -88,7 +93,7 @@ pub(super) fn best_scale(x: &[f32], weight: &[f32]) -> f32 {
     };
     let first = f32::from(IQ4_NL_VALUES[0]);
     let (sum_qx, sum_q2) = sums(1.0 / (-max / first));
-    let mut scale = sum_qx / sum_q2;
+    let mut scale = if sum_q2 > 0.0 { sum_qx / sum_q2 } else { 0.0 };
     let mut best = scale * sum_qx;
     for step in -N_TRY..=N_TRY {
         let (sum_qx, sum_q2) = sums((step as f32 + first) / max);

@@ -71,6 +71,9 @@ pub(crate) fn invalid_block<B: Block>(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Quantises a row block by block: `quantize(values of a block, their importance, the block)`.
+///
+/// A block of which no column has any importance is quantised as if nothing were known of it: by importance alone any
+/// scale would do, and the values would be lost.
 pub(crate) fn quantize_blocks<B: Block>(
     row: &[f32],
     importance: Option<&[f32]>,
@@ -84,6 +87,7 @@ pub(crate) fn quantize_blocks<B: Block>(
     }
     for (i, block) in blocks.iter_mut().enumerate() {
         let range = i * B::N_ELEM..(i + 1) * B::N_ELEM;
-        quantize(&row[range.clone()], importance.map(|w| &w[range]), block);
+        let importance = importance.map(|w| &w[range.clone()]).filter(|w| w.iter().any(|&w| w > 0.0));
+        quantize(&row[range], importance, block);
     }
 }

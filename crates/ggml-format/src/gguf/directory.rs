@@ -89,6 +89,18 @@ pub(super) fn read(cursor: &mut Cursor<'_>, n_tensor: u64, alignment: u32) -> Re
     Ok(Directory { tensors, index, data_start })
 }
 
+/// Bytes of a tensor's data, padding not included; `None` for 2^63 values or bytes and more, and for rows that are no
+/// whole number of blocks.
+///
+/// # Shapes
+/// `ne`: at least one size, in ggml's order
+pub(super) fn data_bytes(ty: GgmlType, ne: &[u64]) -> Option<u64> {
+    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
+    let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1)))?;
+    let n_byte = ne[1..].iter().try_fold(ty.row_bytes(ne[0])?, |n, &size| n.checked_mul(size))?;
+    (n_elem.max(n_byte) <= i64::MAX as u64).then_some(n_byte)
+}
+
 /// One record; `offset` is still relative to the start of the data.
 fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufError> {
     let record = cursor.position();
@@ -127,14 +139,8 @@ fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufE
     if !ne[0].is_multiple_of(ty.block_len() as u64) {
         return Err(GgufError::RowLength { tensor: tensor(), offset: shape_at, ty, found: ne[0] });
     }
-    let too_large = || GgufError::TooLarge { tensor: tensor(), offset: shape_at, ne };
-    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
-    let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_large)?;
-    let row_bytes = ty.row_bytes(ne[0]).ok_or_else(too_large)?;
-    let n_byte = ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_large)?;
-    if n_elem.max(n_byte) > i64::MAX as u64 {
-        return Err(too_large());
-    }
+    let n_byte =
+        data_bytes(ty, &ne).ok_or_else(|| GgufError::TooLarge { tensor: tensor(), offset: shape_at, ne })?;
 
     let offset_at = cursor.position();
     let offset = cursor.u64(Field::TensorOffset(name))?;

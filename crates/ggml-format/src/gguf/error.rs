@@ -87,6 +87,8 @@ pub enum GgufError {
     ElementType { key: String, index: u64, offset: u64, expected: &'static str, found: String },
     #[error("key `{key}` at byte {offset}: expected one value or {expected}, found {found}")]
     ElementCount { key: String, offset: u64, expected: u64, found: u64 },
+    #[error("key `{key}`: expected at most {limit} layers that share one value, found {found}")]
+    LayerCount { key: String, limit: usize, found: usize },
 }
 
 fn removed(id: u32) -> &'static str {

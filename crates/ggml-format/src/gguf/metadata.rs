@@ -11,6 +11,9 @@ use super::{DEFAULT_ALIGNMENT, StrIter};
 /// Bytes of the shortest pair: a key of one byte, a type and a value of one byte.
 const MIN_KV_BYTES: u64 = 8 + 1 + 4 + 1;
 
+/// Layers for which one scalar may stand: far more than models have, and few enough to hold a value for each.
+const MAX_LAYERS: usize = 1 << 16;
+
 /// One pair, as positions in the file.
 #[derive(Copy, Clone, Debug)]
 struct Entry {
@@ -252,7 +255,9 @@ impl Metadata {
     /// A value for each of `n` layers: the array of that length, or one scalar `n` times.
     ///
     /// # Errors
-    /// As [`Metadata::vec`]; [`GgufError::ElementCount`] for an array of another length.
+    /// As [`Metadata::vec`]; [`GgufError::ElementCount`] for an array of another length; [`GgufError::LayerCount`] for
+    /// a scalar that should stand for more than 65536 layers, because files are not to be trusted with the size of
+    /// an allocation.
     pub fn per_layer<'a, T: FromValue<'a> + Clone>(
         &'a self,
         key: &str,
@@ -266,6 +271,9 @@ impl Metadata {
                 expected: n as u64,
                 found: array.len(),
             }),
+            _ if n > MAX_LAYERS => {
+                Err(GgufError::LayerCount { key: key.to_owned(), limit: MAX_LAYERS, found: n })
+            }
             _ => Ok(vec![self.value(key)?; n]),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 
+use super::directory::data_bytes;
 use super::metadata::Metadata;
 use super::value::Value;
 use super::{DEFAULT_ALIGNMENT, OwnedValue, align_up};
@@ -161,17 +162,11 @@ impl GgufWriter {
         if !(1..=4).contains(&ne.len()) {
             return Err(WriteError::DimensionCount { tensor: tensor(), found: ne.len() });
         }
-        let too_large = || WriteError::TooLarge { tensor: tensor(), ne: ne.to_vec() };
         if !ne[0].is_multiple_of(ty.block_len() as u64) {
             return Err(WriteError::RowLength { tensor: tensor(), ty, found: ne[0] });
         }
-        let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1))).ok_or_else(too_large)?;
-        let row_bytes = ty.row_bytes(ne[0]).ok_or_else(too_large)?;
         let n_byte =
-            ne[1..].iter().try_fold(row_bytes, |n, &size| n.checked_mul(size)).ok_or_else(too_large)?;
-        if n_elem.max(n_byte) > i64::MAX as u64 {
-            return Err(too_large());
-        }
+            data_bytes(ty, ne).ok_or_else(|| WriteError::TooLarge { tensor: tensor(), ne: ne.to_vec() })?;
         if !self.names.insert(tensor()) {
             return Err(WriteError::DuplicateTensor { tensor: tensor() });
         }

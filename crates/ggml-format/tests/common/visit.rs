@@ -1,9 +1,13 @@
 //! Reads a file and touches all that it holds; what must hold for any bytes is asserted.
 
-use ggml_format::{Gguf, GgufError, Value};
+use ggml_format::{Gguf, GgufError, Imatrix, SplitName, Value};
 
 /// Reads `bytes` as the first of a file of `file_len` bytes.
 pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
+    // Importance matrices come as GGUF and in a format that has no magic number.
+    if let Ok(imatrix) = Imatrix::parse(bytes.to_vec()) {
+        assert!(!imatrix.entries.is_empty());
+    }
     let gguf = match Gguf::parse(bytes.to_vec().into(), file_len) {
         Ok(gguf) => gguf,
         Err(GgufError::NeedMore { n_byte }) => {
@@ -18,6 +22,12 @@ pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
     for (key, value) in gguf.metadata().iter() {
         assert_eq!(gguf.get(key).map(Value::ty), Some(value.ty()));
         let _ = (gguf.u32(key), gguf.f32(key), gguf.bool(key), gguf.str(key), gguf.vec::<f64>(key));
+        for n_layer in [1, u32::MAX as usize] {
+            let _ = gguf.per_layer::<u32>(key, n_layer);
+        }
+        if let (Value::Str(name), Some(split)) = (value, gguf.str(key).ok().and_then(SplitName::parse)) {
+            assert_eq!(split.sibling(split.index), name);
+        }
         if let Value::Array(array) = value {
             assert_eq!(array.iter().count() as u64, array.len());
         }

@@ -1,10 +1,12 @@
 //! What all families share: the common metadata, and adding tensors and layers to a graph.
 
 use chaski_kernels::Route;
+use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_runtime::RuntimeError;
 use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
-use chaski_runtime::graph::{Graph, KvLayer, Op, ValueId, Weight, WeightId};
+use chaski_runtime::graph::{Graph, KvLayer, Op, RowNorm, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
@@ -32,6 +34,8 @@ pub struct Config {
     pub d_head_v: u32,
     /// Epsilon of RMS norms.
     pub eps: f32,
+    /// Epsilon of layer norms.
+    pub eps_layer: f32,
     /// Rotated channels of a head.
     pub n_rot: u32,
     /// Experts of a layer; 0 if there are none.
@@ -127,6 +131,7 @@ impl Config {
             d_head,
             d_head_v,
             eps: m.opt_f32(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5),
+            eps_layer: m.opt_f32(&key("attention.layer_norm_epsilon"))?.unwrap_or(1e-5),
             n_rot,
             n_expert,
             n_expert_used,
@@ -186,14 +191,6 @@ pub struct Linear {
     scale: Option<WeightId>,
 }
 
-impl Linear {
-    /// The same without a bias, for families that never add one.
-    #[must_use]
-    pub fn without_bias(self) -> Self {
-        Linear { bias: None, ..self }
-    }
-}
-
 /// Adds tensors and operations to a graph.
 pub struct Builder<'a> {
     /// The metadata.
@@ -202,19 +199,22 @@ pub struct Builder<'a> {
     pub config: &'a Config,
     /// Divisors of the rotation's frequencies.
     pub rope_factors: Option<Vec<f32>>,
+    /// Tokens that a sequence may have.
+    n_ctx: u32,
     graph: Graph,
     tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
 }
 
 impl<'a> Builder<'a> {
-    /// An empty graph for a model whose tensors `tensor` finds.
+    /// An empty graph for a model whose tensors `tensor` finds, and a context of `n_ctx` tokens.
     pub fn new(
         metadata: &'a Metadata,
         config: &'a Config,
+        n_ctx: u32,
         rope_factors: Option<Vec<f32>>,
         tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
     ) -> Self {
-        Builder { metadata, config, rope_factors, graph: Graph::default(), tensor }
+        Builder { metadata, config, rope_factors, n_ctx, graph: Graph::default(), tensor }
     }
 
     /// The finished graph.
@@ -222,9 +222,88 @@ impl<'a> Builder<'a> {
         Graph { n_layer: self.config.n_layer as usize, ..self.graph }
     }
 
-    /// Sets the rotation of all layers.
-    pub fn set_rope(&mut self, rope: Rope) {
-        self.graph.rope = Some(rope);
+    /// Adds a rotation, and returns its number.
+    pub fn add_rope(&mut self, rope: Rope) -> usize {
+        self.graph.ropes.push(rope);
+        self.graph.ropes.len() - 1
+    }
+
+    /// The rotation that the metadata ask for, by the file's factors if it has them.
+    ///
+    /// # Errors
+    /// As [`Config::rope`].
+    pub fn rope(&self, pairing: RopePairing) -> Result<Rope, ModelError> {
+        self.config.rope(self.metadata, pairing, self.rope_factors.clone())
+    }
+
+    /// A number of the family's own, by its key without the family's name.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for another type, [`ModelError::Config`] if it is not finite.
+    pub fn f32(&self, key: &str) -> Result<Option<f32>, ModelError> {
+        let key = format!("{}.{key}", self.config.arch);
+        match self.metadata.opt_f32(&key)? {
+            Some(v) if !v.is_finite() => {
+                Err(ModelError::Config { key, found: v.to_string(), expected: "must be finite".into() })
+            }
+            v => Ok(v),
+        }
+    }
+
+    /// A count of the family's own, likewise.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for another type.
+    pub fn u32(&self, key: &str) -> Result<Option<u32>, ModelError> {
+        Ok(self.metadata.opt_u32(&format!("{}.{key}", self.config.arch))?)
+    }
+
+    /// A switch of the family's own, likewise.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for another type.
+    pub fn bool(&self, key: &str) -> Result<Option<bool>, ModelError> {
+        Ok(self.metadata.opt_bool(&format!("{}.{key}", self.config.arch))?)
+    }
+
+    /// How far back each layer sees, in tokens; 0 is all the way. Of every `period` layers the last sees all, unless the
+    /// file says otherwise; a file without `attention.sliding_window` has `default`.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for a pattern that is neither a count nor a list.
+    pub fn windows(&self, default: u32, period: u32) -> Result<Vec<u32>, ModelError> {
+        let window = self.u32("attention.sliding_window")?.unwrap_or(default);
+        let key = format!("{}.attention.sliding_window_pattern", self.config.arch);
+        let n = self.config.n_head.len();
+        let m = self.metadata;
+        let every = |period: u32| (0..n as u32).map(|i| period > 0 && i % period + 1 < period).collect();
+        let local: Vec<bool> = if !m.contains(&key) {
+            every(period)
+        } else if m.array(&key).is_err() {
+            every(m.u32(&key)?)
+        } else if let Ok(list) = m.per_layer::<bool>(&key, n) {
+            list
+        } else {
+            m.per_layer::<u32>(&key, n)?.into_iter().map(|v| v != 0).collect()
+        };
+        Ok(local.into_iter().map(|local| if local { window } else { 0 }).collect())
+    }
+
+    /// Says that the model has no positions beyond the first `limit`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] if the context is longer.
+    pub fn limit_context(&self, limit: u32) -> Result<(), ModelError> {
+        let (what, found) = ("tokens of the context", u64::from(self.n_ctx));
+        if self.n_ctx > limit {
+            return Err(RuntimeError::Limit { what, found, limit: limit.into() }.into());
+        }
+        Ok(())
+    }
+
+    /// Values a column of a value.
+    pub fn width(&self, x: ValueId) -> u32 {
+        self.graph.width(x)
     }
 
     /// Whether the file has a tensor.
@@ -275,6 +354,14 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight, bias, scale })
     }
 
+    /// A matrix of a single row that the file holds as a vector.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn row(&mut self, name: &str, n_in: u32) -> Result<Linear, ModelError> {
+        Ok(Linear { weight: self.vector(name, n_in)?, bias: None, scale: None })
+    }
+
     /// q, k and v: three tensors, or one that holds their rows one after the other.
     ///
     /// # Errors
@@ -289,40 +376,32 @@ impl<'a> Builder<'a> {
                 self.linear(&format!("{block}.attn_v"), v, n_in)?,
             ]);
         }
-        let all: u32 = rows.iter().sum();
-        let t = self.find(&fused, &[all.into(), n_in.into()])?;
-        let bias = format!("{block}.attn_qkv.bias");
-        let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
-        let mut row0 = 0;
-        Ok(rows.map(|n_row| {
-            let weight = Weight { row0, ..Weight::new(fused.clone(), t.ty, n_row, n_in) };
-            let weight = self.graph.weight(weight);
-            // A part of the bias is a run of single values.
-            let part = |ty| Weight { row0, ..Weight::new(bias.clone(), ty, n_row, 1) };
-            let bias = bias_ty.map(|ty| self.graph.weight(part(ty)));
-            row0 += n_row;
-            Linear { weight, bias, scale: None }
-        }))
+        self.joined(&format!("{block}.attn_qkv"), rows, n_in)
     }
 
-    /// Parts of `stem.weight`, which has the rows of all one after the other.
+    /// Products whose rows follow one another in `stem.weight`, with its optional `stem.bias` and `stem.scale`.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-    pub fn parts<const N: usize>(
+    pub fn joined<const N: usize>(
         &mut self,
         stem: &str,
         rows: [u32; N],
         n_in: u32,
     ) -> Result<[Linear; N], ModelError> {
-        let name = format!("{stem}.weight");
+        let (name, bias, scale) = (format!("{stem}.weight"), format!("{stem}.bias"), format!("{stem}.scale"));
         let all: u32 = rows.iter().sum();
-        let t = self.find(&name, &[all.into(), n_in.into()])?;
+        let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
+        let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
+        let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
         let mut row0 = 0;
         Ok(rows.map(|n_row| {
-            let part = Weight { row0, ..Weight::new(name.clone(), t.ty, n_row, n_in) };
+            let weight = self.graph.weight(Weight { row0, ..Weight::new(name.clone(), ty, n_row, n_in) });
+            // A part of the bias is a run of single values.
+            let part = |ty| Weight { row0, ..Weight::new(bias.clone(), ty, n_row, 1) };
+            let bias = bias_ty.map(|ty| self.graph.weight(part(ty)));
             row0 += n_row;
-            Linear { weight: self.graph.weight(part), bias: None, scale: None }
+            Linear { weight, bias, scale }
         }))
     }
 
@@ -384,6 +463,23 @@ impl<'a> Builder<'a> {
         self.graph.push(Op::RmsNorm { x, weight, eps: self.config.eps }, width)
     }
 
+    /// Norm of this kind by `stem.weight` and, if the file has it, `stem.bias`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: Kind) -> Result<ValueId, ModelError> {
+        let d = self.graph.width(x);
+        let weight = self.vector(&format!("{stem}.weight"), d)?;
+        let bias = format!("{stem}.bias");
+        let bias = if self.has(&bias) { Some(self.vector(&bias, d)?) } else { None };
+        if kind == Kind::Rms && bias.is_none() {
+            return Ok(self.norm(x, weight));
+        }
+        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        let norm = RowNorm { kind, d, eps, weight: Some(weight), bias };
+        Ok(self.graph.push(Op::Norm { x, norm }, d))
+    }
+
     /// Product.
     pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
         let width = self.graph.weights[l.weight.0].n_row;
@@ -403,12 +499,6 @@ impl<'a> Builder<'a> {
         self.graph.push(Op::MulMatId { x, route, weight, bias, scale }, width)
     }
 
-    /// Sum.
-    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
-        let width = self.graph.width(a);
-        self.graph.push(Op::Add { a, b }, width)
-    }
-
     /// x * by.
     pub fn scaled(&mut self, x: ValueId, by: f32) -> ValueId {
         let width = self.graph.width(x);
@@ -426,6 +516,12 @@ impl<'a> Builder<'a> {
         self.graph.states.len() - 1
     }
 
+    /// Sum.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        let width = self.graph.width(a);
+        self.graph.push(Op::Add { a, b }, width)
+    }
+
     /// Any operation; `width` values a column.
     pub fn push(&mut self, op: Op, width: u32) -> ValueId {
         self.graph.push(op, width)
@@ -437,18 +533,28 @@ impl<'a> Builder<'a> {
         self.graph.kv.len() - 1
     }
 
-    /// The result: `output.weight`, or the embeddings where the file has none.
+    /// The result: products with `output.weight`, or the embeddings where the file has none, and what `then` makes of
+    /// them value by value.
     ///
     /// # Errors
     /// [`ModelError::Shape`].
-    pub fn logits(&mut self, x: ValueId, embeddings: WeightId) -> Result<(), ModelError> {
-        let head = if self.has("output.weight") {
-            self.linear("output", self.config.n_vocab, self.config.n_embd)?
+    pub fn logits(
+        &mut self,
+        x: ValueId,
+        embeddings: WeightId,
+        then: impl FnOnce(&mut Self, ValueId) -> ValueId,
+    ) -> Result<(), ModelError> {
+        let n_vocab = self.config.n_vocab;
+        let mut head = if self.has("output.weight") {
+            self.linear("output", n_vocab, self.config.n_embd)?
         } else {
             Linear { weight: embeddings, bias: None, scale: None }
         };
+        if head.bias.is_none() && self.has("output.bias") {
+            head.bias = Some(self.vector("output.bias", n_vocab)?);
+        }
         let logits = self.mul(x, head);
-        self.graph.logits = Some(logits);
+        self.graph.logits = Some(then(self, logits));
         Ok(())
     }
 }

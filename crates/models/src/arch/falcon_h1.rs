@@ -4,25 +4,24 @@
 //! multipliers into the weights.
 
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::AttentionKind;
-use crate::{layers, recurrent};
+use crate::layers::{Attention, FeedForward};
+use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
-    let rope = c.rope(b.metadata, RopePairing::Neox, b.rope_factors.take())?;
-    b.set_rope(rope);
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
-    let kind = AttentionKind { output_bias: false, ..AttentionKind::plain(b) };
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let w = b.vector(&format!("{block}.attn_norm.weight"), c.n_embd)?;
-        let h = b.norm(x, w);
-        let a = layers::attention_of(b, &block, layer, kind, h)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let a = Attention::new(b, layer, Some(rope))?.build(b, &block, h)?;
         x = b.add(x, a);
         let m = recurrent::mamba2(b, &block, h)?;
         x = b.add(x, m);
@@ -30,10 +29,9 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let (with, without) = (format!("{block}.ffn_norm.weight"), format!("{block}.ffn_norm"));
         let w = b.vector(if b.has(&with) { &with } else { &without }, c.n_embd)?;
         let h = b.norm(x, w);
-        let f = layers::feed_forward(b, &block, layer, Act::Swiglu, h)?;
+        let f = FeedForward::Gated(Act::Swiglu).build(b, &block, layer, h)?;
         x = b.add(x, f);
     }
-    let w = b.vector("output_norm.weight", c.n_embd)?;
-    let h = b.norm(x, w);
-    b.logits(h, embeddings)
+    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
 }

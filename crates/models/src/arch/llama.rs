@@ -8,7 +8,7 @@ use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers;
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
@@ -19,26 +19,19 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             expected: format!("must be the head's {} channels in this family", c.d_head),
         });
     }
-    let rope = c.rope(b.metadata, RopePairing::Norm, b.rope_factors.take())?;
-    b.set_rope(rope);
-    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
-    let mut x = b.embed(embeddings); // [n_embd]
-    for layer in 0..c.n_layer as usize {
-        let block = format!("blk.{layer}");
-        let w = b.vector(&format!("{block}.attn_norm.weight"), c.n_embd)?;
-        let h = b.norm(x, w);
-        let a = layers::attention(b, &block, layer, h)?;
-        x = b.add(x, a);
-        let w = b.vector(&format!("{block}.ffn_norm.weight"), c.n_embd)?;
-        let h = b.norm(x, w);
-        let f = if c.n_expert > 0 {
-            layers::experts(b, &block, c.n_ff[layer], Act::Swiglu, layers::softmax_routing(b), h)?
-        } else {
-            layers::feed_forward(b, &block, layer, Act::Swiglu, h)?
-        };
-        x = b.add(x, f);
+    let rope = b.rope(RopePairing::Norm)?;
+    let rope = b.add_rope(rope);
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        Ok(Layer { attention, feed_forward: feed_forward(b, i), norms: Norms::BEFORE })
+    })
+}
+
+/// A gated feed-forward part, by experts where the file has some.
+pub(super) fn feed_forward(b: &Builder<'_>, layer: usize) -> FeedForward {
+    if b.config.n_expert > 0 {
+        FeedForward::Experts(Experts::new(b, b.config.n_ff[layer]))
+    } else {
+        FeedForward::Gated(Act::Swiglu)
     }
-    let w = b.vector("output_norm.weight", c.n_embd)?;
-    let h = b.norm(x, w);
-    b.logits(h, embeddings)
 }

@@ -2,6 +2,8 @@
 //!
 //! x += mixer(norm(x)); no attention, no feed-forward part, no positions.
 
+use chaski_kernels::ops::norm::Kind;
+
 use super::Builder;
 use crate::error::ModelError;
 use crate::recurrent;
@@ -12,12 +14,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer {
         let block = format!("blk.{layer}");
-        let w = b.vector(&format!("{block}.attn_norm.weight"), c.n_embd)?;
-        let h = b.norm(x, w);
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
         let y = recurrent::mamba2(b, &block, h)?;
         x = b.add(x, y);
     }
-    let w = b.vector("output_norm.weight", c.n_embd)?;
-    let h = b.norm(x, w);
-    b.logits(h, embeddings)
+    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
 }

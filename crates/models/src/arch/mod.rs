@@ -1,12 +1,37 @@
 //! Model families: one file each, and one row of [`ARCHS`].
 
 mod builder;
+mod command_r;
+mod ernie4_5;
+mod exaone4;
 mod falcon_h1;
+mod gemma;
+mod gemma2;
+mod gemma3;
+mod glm4;
+mod glm4moe;
+mod gpt2;
+mod gpt_oss;
+mod gptneox;
+mod granite;
 mod granitehybrid;
+mod hunyuan_dense;
 mod llama;
 mod mamba;
 mod mamba2;
+mod mistral3;
 mod nemotron_h;
+mod olmo2;
+mod olmoe;
+mod phi2;
+mod phi3;
+mod phimoe;
+mod qwen2;
+mod qwen2moe;
+mod qwen3;
+mod smollm3;
+mod stablelm;
+mod starcoder2;
 
 pub use builder::{Builder, Config};
 
@@ -24,12 +49,41 @@ pub struct Arch {
 
 /// All families.
 pub static ARCHS: &[Arch] = &[
+    Arch { name: "cohere2", build: command_r::build_cohere2 },
+    Arch { name: "command-r", build: command_r::build },
+    Arch { name: "ernie4_5", build: ernie4_5::build },
+    Arch { name: "exaone4", build: exaone4::build },
     Arch { name: "falcon-h1", build: falcon_h1::build },
+    Arch { name: "gemma", build: gemma::build },
+    Arch { name: "gemma2", build: gemma2::build },
+    Arch { name: "gemma3", build: gemma3::build },
+    Arch { name: "glm4", build: glm4::build },
+    Arch { name: "glm4moe", build: glm4moe::build },
+    Arch { name: "gpt-oss", build: gpt_oss::build },
+    Arch { name: "gpt2", build: gpt2::build },
+    Arch { name: "gptneox", build: gptneox::build },
+    Arch { name: "granite", build: granite::build },
     Arch { name: "granitehybrid", build: granitehybrid::build },
+    Arch { name: "granitemoe", build: granite::build },
+    Arch { name: "hunyuan-dense", build: hunyuan_dense::build },
+    Arch { name: "internlm2", build: ernie4_5::build },
     Arch { name: "llama", build: llama::build },
     Arch { name: "mamba", build: mamba::build },
     Arch { name: "mamba2", build: mamba2::build },
+    Arch { name: "mistral3", build: mistral3::build },
     Arch { name: "nemotron_h", build: nemotron_h::build },
+    Arch { name: "olmo2", build: olmo2::build },
+    Arch { name: "olmoe", build: olmoe::build },
+    Arch { name: "phi2", build: phi2::build },
+    Arch { name: "phi3", build: phi3::build },
+    Arch { name: "phimoe", build: phimoe::build },
+    Arch { name: "qwen2", build: qwen2::build },
+    Arch { name: "qwen2moe", build: qwen2moe::build },
+    Arch { name: "qwen3", build: qwen3::build },
+    Arch { name: "qwen3moe", build: qwen3::build },
+    Arch { name: "smollm3", build: smollm3::build },
+    Arch { name: "stablelm", build: stablelm::build },
+    Arch { name: "starcoder2", build: starcoder2::build },
 ];
 
 impl Arch {
@@ -52,7 +106,7 @@ pub(crate) fn rope_factor_tensor<'a>(
     config: &Config,
     n_ctx: u32,
 ) -> Option<&'a TensorInfo> {
-    let long = n_ctx.next_multiple_of(256) > config.n_ctx_orig;
+    let long = n_ctx.div_ceil(256) > config.n_ctx_orig / 256;
     let by_length = if long { "rope_factors_long.weight" } else { "rope_factors_short.weight" };
     tensor("rope_freqs.weight").or_else(|| tensor(by_length))
 }

@@ -4,37 +4,34 @@
 //! with KV heads are attention.
 
 use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_kernels::ops::norm::Kind;
 use chaski_runtime::graph::ValueId;
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::{layers, recurrent};
+use crate::layers::Attention;
+use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
     if c.n_expert > 0 {
         return Err(ModelError::Unsupported { what: format!("experts in the family `{}`", c.arch) });
     }
-    // Nothing is rotated.
-    b.set_rope(Rope::plain(0, RopePairing::Neox, 10_000.0));
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let w = b.vector(&format!("{block}.attn_norm.weight"), c.n_embd)?;
-        let h = b.norm(x, w);
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
         let y = match (c.n_ff[layer], c.n_head_kv[layer]) {
             (0, 0) => recurrent::mamba2(b, &block, h)?,
-            (0, _) => layers::attention(b, &block, layer, h)?,
+            (0, _) => Attention::new(b, layer, None)?.build(b, &block, h)?,
             _ => feed_forward(b, &block, layer, h)?,
         };
         x = b.add(x, y);
     }
-    let w = b.vector("output_norm.weight", c.n_embd)?;
-    let h = b.norm(x, w);
-    b.logits(h, embeddings)
+    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
 }
 
 /// down(max(up x, 0)^2).

@@ -8,8 +8,9 @@ use web_time::Instant;
 
 use super::device_chain::device_chain;
 use super::runner::{Device, Runner};
+use crate::constraint::{Constraint, Grammar};
 use crate::error::ModelError;
-use crate::sampler::{SampleError, Sampler, SamplerParams};
+use crate::sampler::{Logprobs, SampleError, Sampler, SamplerParams};
 use crate::text::{StopStrings, Stopped, TextStream};
 use crate::tokenizer::{RenderSpecial, Tokenizer};
 
@@ -22,10 +23,18 @@ pub struct GenerateOptions {
     pub sampler: SamplerParams,
     /// Texts that end the answer; they are not part of it.
     pub stop: Vec<String>,
-    /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed.
+    /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed. Without effect if the
+    /// processor chooses the tokens ([`Generation::on_processor`]).
     pub interval: u32,
+    /// What the text must be. The processor then chooses the tokens, one at a time.
+    pub grammar: Option<Grammar>,
+    /// Give the logarithm of every token's probability, and of so many most probable tokens. The processor then
+    /// chooses the tokens, one at a time.
+    pub logprobs: Option<usize>,
     /// Show special tokens in the text.
     pub special: RenderSpecial,
+    /// Special tokens that are shown in any case, such as the marks of tool calls.
+    pub shown: Vec<u32>,
 }
 
 impl Default for GenerateOptions {
@@ -35,7 +44,10 @@ impl Default for GenerateOptions {
             sampler: SamplerParams::default(),
             stop: Vec::new(),
             interval: 0,
+            grammar: None,
+            logprobs: None,
             special: RenderSpecial::No,
+            shown: Vec::new(),
         }
     }
 }
@@ -60,6 +72,8 @@ pub struct Piece {
     pub text: String,
     /// The token that brought it; `None` for text held back until the end.
     pub token: Option<u32>,
+    /// How probable the token was, if that was asked for.
+    pub logprobs: Option<Logprobs>,
 }
 
 /// Counts and times of a generation.
@@ -105,6 +119,9 @@ pub struct Generation<'a> {
     tokenizer: &'a Tokenizer,
     options: GenerateOptions,
     chooser: Chooser,
+    constraint: Option<Constraint>,
+    /// Of the token that was chosen last.
+    logprobs: Option<Logprobs>,
     /// What of the prompt has to be run, and how much of it has been sent.
     prompt: Vec<u32>,
     at: usize,
@@ -156,7 +173,14 @@ impl<'a> Generation<'a> {
         runner.truncate(same);
         runner.check_prompt(&prompt[same..])?;
         let mut options = options;
-        let chooser = choose_where(runner, Sampler::new(options.sampler.clone(), tokenizer), prompt)?;
+        let grammar = options.grammar.as_ref();
+        let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
+        let sampler = Sampler::new(options.sampler.clone(), tokenizer);
+        let chooser = match (&constraint, options.logprobs) {
+            (Some(_), _) => choose_on_processor(sampler, prompt, "the output is constrained"),
+            (None, Some(_)) => choose_on_processor(sampler, prompt, "log probabilities are asked for"),
+            (None, None) => choose_where(runner, sampler, prompt)?,
+        };
         options.max_tokens = Some(options.max_tokens.unwrap_or(usize::MAX));
         let mut g = Generation {
             interval: if options.interval > 0 { options.interval.min(MAX_GROUP) } else { 1 },
@@ -168,6 +192,8 @@ impl<'a> Generation<'a> {
             tokenizer,
             options,
             chooser,
+            constraint,
+            logprobs: None,
             prompt: prompt[same..].to_vec(),
             at: 0,
             tickets: VecDeque::new(),
@@ -254,6 +280,9 @@ impl<'a> Generation<'a> {
         if self.finish.is_some() {
             return Ok(None);
         }
+        if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
+            return Ok(Some(self.end(Finish::Stop)));
+        }
         let max = self.options.max_tokens.unwrap_or(usize::MAX);
         if self.accepted.len() >= max {
             return Ok(Some(self.end(Finish::Length)));
@@ -274,14 +303,16 @@ impl<'a> Generation<'a> {
             return Ok(Some(self.end(Finish::Stop)));
         }
         self.accepted.push(token);
-        let bytes = self.tokenizer.token_bytes(token, self.options.special);
+        let is_shown = self.options.shown.contains(&token);
+        let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
+        let bytes = self.tokenizer.token_bytes(token, special);
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
         let (text, stopped) = self.stop.push(&text);
         let text = text.to_owned();
         if let Stopped::Yes { .. } = stopped {
             self.conclude(Finish::StopText);
         }
-        Ok(Some(Piece { text, token: Some(token) }))
+        Ok(Some(Piece { text, token: Some(token), logprobs: self.logprobs.take() }))
     }
 
     async fn next_token(&mut self) -> Result<Option<u32>, ModelError> {
@@ -332,10 +363,19 @@ impl<'a> Generation<'a> {
             }
             self.runner.prefill(&[last])?;
         }
-        let logits = self.runner.logits().await?;
+        let mut logits = self.runner.logits().await?;
         let Chooser::Processor(sampler, _) = &mut self.chooser else { return Ok(None) };
+        // A constraint changes the logits, so what the model thinks of them is kept.
+        let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.clone()));
+        if let Some(constraint) = &mut self.constraint {
+            constraint.mask(&mut logits)?;
+        }
         let token = sampler.sample(&logits)?;
+        self.logprobs = model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top));
         sampler.accept(token);
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(token)?;
+        }
         Ok(Some(token))
     }
 
@@ -345,7 +385,7 @@ impl<'a> Generation<'a> {
         let mut text = self.stop.push(&rest).0.to_owned();
         text.push_str(self.stop.finish());
         self.conclude(finish);
-        Piece { text, token: None }
+        Piece { text, token: None, logprobs: None }
     }
 
     /// Notes what the cache holds for certain: the prompt and all accepted tokens but the last.
@@ -375,6 +415,11 @@ impl<'a> Generation<'a> {
         }
     }
 
+    /// The tokenizer that spells the text.
+    pub fn tokenizer(&self) -> &'a Tokenizer {
+        self.tokenizer
+    }
+
     /// Counts and times so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -387,7 +432,7 @@ impl<'a> Generation<'a> {
 }
 
 /// Prepares the device for the choice of tokens after `prompt`, or the processor if the device cannot do it.
-fn choose_where(runner: &mut Runner, mut sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
+fn choose_where(runner: &mut Runner, sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
     let why = match (runner.gpu_mut(), device_chain(&sampler)) {
         (Some(gpu), Ok(chain)) => {
             if let Some(sample) = &chain.sample {
@@ -402,9 +447,13 @@ fn choose_where(runner: &mut Runner, mut sampler: Sampler, prompt: &[u32]) -> Re
         (Some(_), Err(why)) => why,
         (None, _) => "the model runs on it",
     };
+    Ok(choose_on_processor(sampler, prompt, why))
+}
+
+fn choose_on_processor(mut sampler: Sampler, prompt: &[u32], why: &'static str) -> Chooser {
     // Penalties look back on the prompt, too.
     prompt.iter().for_each(|t| sampler.accept(*t));
-    Ok(Chooser::Processor(Box::new(sampler), why))
+    Chooser::Processor(Box::new(sampler), why)
 }
 
 impl Drop for Generation<'_> {

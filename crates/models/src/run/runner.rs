@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use chaski_kernels::Tuning;
 use chaski_kernels::ops::mul_mat_vec::Act;
+use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, ProductInput};
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
@@ -169,6 +169,23 @@ impl RunnerConfig {
     pub fn n_ctx_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
         if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
     }
+
+    /// What a model's plan on a device is made for.
+    pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
+        let n_ctx = self.n_ctx_for(model);
+        PlanConfig {
+            n_ctx,
+            n_seq: 1,
+            // Columns stand along an axis of some grids.
+            max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
+            page: 64,
+            kv: self.kv.types(model, n_ctx),
+            f16_tiles: self.f16_tiles,
+            inputs: self.inputs.act(),
+            tuning: self.tuning.clone(),
+            ring: 128,
+        }
+    }
 }
 
 pub(crate) enum Device {
@@ -207,17 +224,7 @@ impl Runner {
         let n_vocab = model.config().n_vocab;
         let device = match target {
             Target::Gpu(gpu) => {
-                let plan = PlanConfig {
-                    n_ctx,
-                    n_seq: 1,
-                    max_col: config.chunk.clamp(1, n_ctx),
-                    page: 64,
-                    kv,
-                    f16_tiles: config.f16_tiles,
-                    inputs: config.inputs.act(),
-                    tuning: config.tuning.clone(),
-                    ring: 128,
-                };
+                let plan = config.plan_for(model, gpu.caps());
                 let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;
                 Device::Gpu(Box::new(loaded))
             }

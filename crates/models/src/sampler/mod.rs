@@ -8,6 +8,7 @@ mod candidates;
 mod dist;
 mod dry;
 mod error;
+mod logprobs;
 mod min_p;
 mod mirostat;
 mod params;
@@ -24,6 +25,7 @@ use std::hash::{BuildHasher, Hasher};
 
 pub use candidates::Candidate;
 pub use error::SampleError;
+pub use logprobs::Logprobs;
 pub use params::{Mirostat, SamplerKind, SamplerParams};
 
 use crate::tokenizer::Tokenizer;

@@ -19,6 +19,14 @@ pub enum TemplateError {
         /// The template's own words.
         message: String,
     },
+    /// Rendering was given up: a template of a model is a program, and nobody says that it ends.
+    #[error("chat template: expected at most {limit} {what}, found more; the template may never end")]
+    Limit {
+        /// What there was too much of.
+        what: &'static str,
+        /// How much is allowed.
+        limit: u64,
+    },
     /// Evaluation failed.
     #[error("chat template, line {line}")]
     Render {
@@ -44,6 +52,16 @@ impl TemplateError {
                 return TemplateError::Raised { message: message.clone() };
             }
             cause = error.source();
+        }
+        match source.kind() {
+            minijinja::ErrorKind::OutOfFuel => {
+                return TemplateError::Limit { what: "steps", limit: super::MAX_STEPS };
+            }
+            // Only the limit makes writing to memory fail.
+            minijinja::ErrorKind::WriteFailure => {
+                return TemplateError::Limit { what: "bytes of text", limit: super::MAX_BYTES as u64 };
+            }
+            _ => {}
         }
         TemplateError::Render { line: source.line().unwrap_or(0), source: Box::new(source) }
     }

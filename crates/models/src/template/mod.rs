@@ -9,6 +9,7 @@ mod message;
 mod prepare;
 mod time;
 
+use std::io;
 use std::sync::OnceLock;
 
 use minijinja::syntax::SyntaxConfig;
@@ -46,6 +47,12 @@ pub struct ChatTemplate {
     capabilities: OnceLock<Capabilities>,
 }
 
+/// Instructions of the template engine for one rendering: enough for a hundred thousand messages, and over in seconds.
+const MAX_STEPS: u64 = 20_000_000;
+
+/// Bytes of a rendered text: more than any context holds.
+const MAX_BYTES: usize = 1 << 26;
+
 /// Name of the only template in the environment.
 const NAME: &str = "chat_template";
 
@@ -63,6 +70,7 @@ impl ChatTemplate {
         let mut env = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         env.set_syntax(syntax.map_err(parse_error)?);
+        env.set_fuel(Some(MAX_STEPS));
         env.set_auto_escape_callback(|_| AutoEscape::None);
         env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         env.add_filter("tojson", json::tojson);
@@ -147,23 +155,28 @@ impl ChatTemplate {
             variables.push((name.clone(), Value::from(Serde(value))));
         }
         let template = self.env.get_template(NAME).map_err(TemplateError::from_render)?;
-        template.render(Value::from_pairs(variables)).map_err(TemplateError::from_render)
+        let mut text = Limited(Vec::new());
+        template
+            .render_captured_to(Value::from_pairs(variables), &mut text)
+            .map_err(TemplateError::from_render)?;
+        Ok(String::from_utf8(text.0).expect("the engine writes whole strings"))
+    }
+}
+
+/// Memory that takes so many bytes and no more.
+struct Limited(Vec<u8>);
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > MAX_BYTES - self.0.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
     }
 
-    /// What the template writes to open the assistant's answer: the text that `add_generation_prompt` adds.
-    ///
-    /// # Errors
-    ///
-    /// As [`ChatTemplate::render`].
-    pub fn generation_prompt(
-        &self,
-        messages: &[Message],
-        options: &TemplateOptions,
-    ) -> Result<String, TemplateError> {
-        let with = TemplateOptions { add_generation_prompt: true, ..options.clone() };
-        let without = TemplateOptions { add_generation_prompt: false, ..options.clone() };
-        let (with, without) = (self.render(messages, &with)?, self.render(messages, &without)?);
-        Ok(with.strip_prefix(&without).unwrap_or_default().to_owned())
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -241,15 +254,20 @@ mod tests {
     }
 
     #[test]
-    fn generation_tags_are_blocks_that_print_nothing() {
-        let source = "a\n{% generation %}\nb\n{%- endgeneration -%}\n c";
-        assert_eq!(render(source).unwrap(), "a\nbc");
+    fn templates_that_never_end_are_given_up() {
+        let loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+        let error = render(loops).unwrap_err().to_string();
+        let expected =
+            "chat template: expected at most 20000000 steps, found more; the template may never end";
+        assert_eq!(error, expected);
+        let long = "{% set x = 'a' * 9999999 %}{% for i in range(9) %}{{ x }}{% endfor %}";
+        let error = render(long).unwrap_err().to_string();
+        assert!(error.starts_with("chat template: expected at most 67108864 bytes of text"), "{error}");
     }
 
     #[test]
-    fn generation_prompt_is_what_the_flag_adds() {
-        let template = ChatTemplate::new(CHATML).unwrap();
-        let prompt = template.generation_prompt(&[Message::new("user", "x")], &TemplateOptions::default());
-        assert_eq!(prompt.unwrap(), "<|im_start|>assistant\n");
+    fn generation_tags_are_blocks_that_print_nothing() {
+        let source = "a\n{% generation %}\nb\n{%- endgeneration -%}\n c";
+        assert_eq!(render(source).unwrap(), "a\nbc");
     }
 }

@@ -1,10 +1,13 @@
 //! Byte-pair encoding with ranked merges: byte-level (`gpt2`) and on characters (`gemma4`).
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
+
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::pre::PreTokenizer;
 use super::vocab::Vocab;
+use super::words::{Seen, WordBounds};
 use super::{TokenizerError, bytes};
 
 /// The merges of a BPE tokenizer.
@@ -13,9 +16,9 @@ use super::{TokenizerError, bytes};
 #[derive(Debug)]
 pub(super) struct Merges {
     /// Pair of symbols to rank and resulting symbol.
-    pairs: HashMap<(u32, u32), (u32, u32)>,
+    pairs: FxHashMap<(u32, u32), (u32, u32)>,
     /// Texts that are not tokens.
-    extra: HashMap<Box<str>, u32>,
+    extra: FxHashMap<Box<str>, u32>,
 }
 
 /// A character that neither a token nor a merge knows; it never merges.
@@ -24,14 +27,14 @@ const UNKNOWN: u32 = u32::MAX;
 impl Merges {
     /// Parses lines `left right`; the first space after the first byte divides them, the first of equal lines counts.
     pub(super) fn new(vocab: &Vocab, lines: &[String]) -> Result<Merges, TokenizerError> {
-        let mut extra = HashMap::new();
+        let mut extra = FxHashMap::default();
         let mut symbol = |text: &str| {
             vocab.id(text).unwrap_or_else(|| {
                 let next = vocab.n_text() + extra.len() as u32;
                 *extra.entry(text.into()).or_insert(next)
             })
         };
-        let mut pairs = HashMap::with_capacity(lines.len());
+        let mut pairs = FxHashMap::with_capacity_and_hasher(lines.len(), FxBuildHasher);
         let mut joined = String::new();
         for (index, line) in lines.iter().enumerate() {
             let first_len = line.chars().next().map_or(0, char::len_utf8);
@@ -142,13 +145,15 @@ pub(super) struct Bpe {
 impl Bpe {
     /// Appends the ids of `text`.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
-        let mut escaped = String::new();
+        let (mut escaped, mut seen) = (String::new(), Seen::default());
         for word in self.pre.split(text) {
-            bytes::escape(word, &mut escaped);
-            match vocab.id(&escaped) {
-                Some(id) if self.pre.ignore_merges() => out.push(id),
-                _ => self.merges.encode_word(vocab, &escaped, spell_chars, out),
-            }
+            seen.encode(word, out, |out| {
+                bytes::escape(word, &mut escaped);
+                match vocab.id(&escaped) {
+                    Some(id) if self.pre.ignore_merges() => out.push(id),
+                    _ => self.merges.encode_word(vocab, &escaped, spell_chars, out),
+                }
+            });
         }
     }
 }
@@ -156,21 +161,33 @@ impl Bpe {
 /// BPE on characters with `▁` for the space and byte tokens for what is unknown.
 #[derive(Debug)]
 pub(super) struct Gemma4 {
-    pub(super) merges: Merges,
+    merges: Merges,
+    bounds: WordBounds,
 }
 
 impl Gemma4 {
+    pub(super) fn new(vocab: &Vocab, merges: Merges) -> Gemma4 {
+        let bounds = WordBounds::new(vocab.texts().chain(merges.extra.keys().map(|text| &**text)));
+        Gemma4 { merges, bounds }
+    }
+
     /// Appends the ids of `text`: runs of newlines and runs of others are the words.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
         let escaped = text.replace(' ', "▁");
-        let mut rest = escaped.as_str();
+        let (mut rest, mut seen) = (escaped.as_str(), Seen::default());
         while let Some(first) = rest.chars().next() {
             let is_newline = first == '\n';
             let end = rest.find(|c| (c == '\n') != is_newline).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            match vocab.id(word) {
+            let (run, after) = rest.split_at(end);
+            match vocab.id(run) {
                 Some(id) if is_newline => out.push(id),
-                _ => self.merges.encode_word(vocab, word, Vocab::push_bytes, out),
+                _ => {
+                    for word in self.bounds.split(run) {
+                        seen.encode(word, out, |out| {
+                            self.merges.encode_word(vocab, word, Vocab::push_bytes, out);
+                        });
+                    }
+                }
             }
             rest = after;
         }

@@ -11,18 +11,23 @@ mod spec;
 mod special;
 mod spm;
 mod vocab;
+mod word_piece;
+mod words;
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 pub use error::TokenizerError;
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 
+use crate::constraint::ConstraintVocab;
 use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
 use spm::Spm;
 use vocab::{SpecialIds, Vocab};
+use word_piece::WordPiece;
 
 /// Whether a text gets the tokens that the model wants around it (BOS before, EOS after).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +80,11 @@ pub struct Tokenizer {
     special: SpecialTokens,
     model: Model,
     add_bos: bool,
-    add_eos: bool,
+    /// What stands behind a text: EOS, or the separator of BERT's vocabularies.
+    end: Option<u32>,
     suppress: Vec<u32>,
+    /// The vocabulary in the form that constrained output needs, once that was asked for.
+    pub(crate) constraint_vocab: OnceLock<ConstraintVocab>,
 }
 
 #[derive(Debug)]
@@ -84,12 +92,13 @@ enum Model {
     Spm(Spm),
     Bpe(Bpe),
     Gemma4(Gemma4),
+    WordPiece(WordPiece),
     /// Ids only; the name is what the metadata says.
     None(String),
 }
 
 /// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] takes.
-const KNOWN: &str = "llama, gpt2, gemma4, test, none";
+const KNOWN: &str = "llama, gpt2, gemma4, bert, test, none";
 
 impl Tokenizer {
     /// Builds the tokenizer that the metadata of a GGUF file describes.
@@ -115,6 +124,10 @@ impl Tokenizer {
                 let has_bos = PreTokenizer::has_bos(spec.pre.as_deref());
                 SpecialIds { bos: has_bos.then_some(11), eos: Some(11), ..SpecialIds::default() }
             }
+            "bert" => {
+                let (bos, unk, sep, pad) = (Some(101), Some(100), Some(102), Some(0));
+                SpecialIds { bos, unk, sep, pad, ..SpecialIds::default() }
+            }
             _ => SpecialIds::default(),
         };
         let vocab = Vocab::new(&mut spec, defaults)?;
@@ -133,7 +146,7 @@ impl Tokenizer {
                         found: spec.scores.len(),
                     });
                 }
-                (Model::Spm(Spm::new(spec.scores, spec.add_space_prefix.unwrap_or(true))), true)
+                (Model::Spm(Spm::new(&vocab, spec.scores, spec.add_space_prefix.unwrap_or(true))), true)
             }
             "gpt2" => {
                 let pre = PreTokenizer::new(spec.pre.as_deref())?;
@@ -142,7 +155,14 @@ impl Tokenizer {
             }
             "gemma4" => {
                 spec.add_bos = Some(true);
-                (Model::Gemma4(Gemma4 { merges: merges(&vocab)? }), true)
+                (Model::Gemma4(Gemma4::new(&vocab, merges(&vocab)?)), true)
+            }
+            "bert" => {
+                let unk = vocab
+                    .ids
+                    .unk
+                    .ok_or(TokenizerError::Missing { key: "tokenizer.ggml.unknown_token_id" })?;
+                (Model::WordPiece(WordPiece::new(&vocab, unk)), true)
             }
             "test" | "none" => (Model::None(spec.model), false),
             _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
@@ -155,11 +175,15 @@ impl Tokenizer {
         let suppress = spec.suppress.iter().filter_map(|&id| u32::try_from(id).ok());
         Ok(Tokenizer {
             special,
-            model,
             add_bos: spec.add_bos.unwrap_or(add_bos) && vocab.ids.bos.is_some(),
-            add_eos: spec.add_eos.unwrap_or(false) && vocab.ids.eos.is_some(),
+            end: match model {
+                Model::WordPiece(_) => vocab.ids.sep.filter(|_| spec.add_sep.unwrap_or(true)),
+                _ => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(false)),
+            },
+            model,
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
+            constraint_vocab: OnceLock::new(),
         })
     }
 
@@ -194,13 +218,14 @@ impl Tokenizer {
                     Model::Spm(spm) => spm.encode(&self.vocab, text, after_special, &mut ids),
                     Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut ids),
                     Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
+                    Model::WordPiece(words) => words.encode(&self.vocab, text, &mut ids),
                     Model::None(_) => unreachable!("returned above"),
                 },
             }
             after_special = matches!(fragment, Fragment::Token(_));
         }
-        if add == AddSpecial::Yes && self.add_eos {
-            ids.extend(self.vocab.ids.eos);
+        if add == AddSpecial::Yes {
+            ids.extend(self.end);
         }
         Ok(ids)
     }
@@ -245,16 +270,14 @@ impl Tokenizer {
                 bytes::unescape(text, &mut bytes);
                 Cow::Owned(bytes)
             }
-            (TokenKind::Byte, Model::Spm(_) | Model::Gemma4(_)) => match vocab::parse_byte(text) {
-                Some(byte) => Cow::Owned(vec![byte]),
-                None => raw(),
-            },
-            (TokenKind::Normal, Model::Spm(_) | Model::Gemma4(_)) => {
-                if text.contains('▁') {
-                    Cow::Owned(text.replace('▁', " ").into_bytes())
-                } else {
-                    raw()
+            (TokenKind::Byte, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
+                match vocab::parse_byte(text) {
+                    Some(byte) => Cow::Owned(vec![byte]),
+                    None => raw(),
                 }
+            }
+            (TokenKind::Normal, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
+                if text.contains('▁') { Cow::Owned(text.replace('▁', " ").into_bytes()) } else { raw() }
             }
         }
     }
@@ -329,19 +352,28 @@ impl Tokenizer {
         self.vocab.ids.fim
     }
 
+    /// Separator between texts.
+    pub fn sep(&self) -> Option<u32> {
+        self.vocab.ids.sep
+    }
+
     /// Whether [`AddSpecial::Yes`] puts BOS before a text.
     pub fn adds_bos(&self) -> bool {
         self.add_bos
     }
 
-    /// Whether [`AddSpecial::Yes`] puts EOS after a text.
+    /// Whether [`AddSpecial::Yes`] puts EOS (or, in BERT's vocabularies, the separator) after a text.
     pub fn adds_eos(&self) -> bool {
-        self.add_eos
+        self.end.is_some()
     }
 
     /// Whether a text is encoded as if it began with a space, which decoding drops again.
     pub fn adds_space_prefix(&self) -> bool {
-        matches!(&self.model, Model::Spm(spm) if spm.add_space_prefix)
+        match &self.model {
+            Model::Spm(spm) => spm.add_space_prefix,
+            Model::WordPiece(_) => true,
+            Model::Bpe(_) | Model::Gemma4(_) | Model::None(_) => false,
+        }
     }
 
     /// Ids that must never be sampled.

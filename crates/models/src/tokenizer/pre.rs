@@ -404,7 +404,10 @@ impl PreTokenizer {
                     let n_byte = cut.n_byte(found.as_str(), &word[found.end()..]);
                     let end = found.start() + n_byte;
                     pieces.push(&word[from..found.start()]);
-                    pieces.push(&word[found.start()..end]);
+                    match cut.groups_digits(&word[end..]) {
+                        true => pieces.extend(thousands(found.as_str())),
+                        false => pieces.push(&word[found.start()..end]),
+                    }
                     from = end;
                 }
                 pieces.push(&word[from..]);
@@ -422,20 +425,33 @@ impl Cut {
         let all = found.len();
         let Some(last) = found.chars().next_back() else { return all };
         match self {
-            Cut::Whole => all,
+            Cut::Whole | Cut::Thousands | Cut::ThousandsOfNumbers => all,
             Cut::LastSpaceInLine if matches!(last, '\r' | '\n') => all,
             Cut::LastSpace | Cut::LastSpaceInLine => {
                 let joins =
                     !rest.is_empty() && last.len_utf8() < all && found.chars().all(char::is_whitespace);
                 if joins { all - last.len_utf8() } else { all }
             }
-            Cut::ThousandsOfNumbers if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') => all,
-            Cut::Thousands | Cut::ThousandsOfNumbers => {
-                let n_first = (found.chars().count() - 1) % 3 + 1;
-                found.chars().take(n_first).map(char::len_utf8).sum()
-            }
         }
     }
+
+    /// Whether a match is cut into groups of three digits. `rest` is what follows the match.
+    fn groups_digits(self, rest: &str) -> bool {
+        match self {
+            Cut::Thousands => true,
+            Cut::ThousandsOfNumbers => !rest.starts_with(|c: char| c.is_alphabetic() || c == '_'),
+            Cut::Whole | Cut::LastSpace | Cut::LastSpaceInLine => false,
+        }
+    }
+}
+
+/// Groups of three digits, from the right; the first may be shorter.
+fn thousands(digits: &str) -> impl Iterator<Item = &str> {
+    let n_char = digits.chars().count();
+    let starts = digits.char_indices().enumerate();
+    let starts = starts.filter(move |(i, _)| *i == 0 || (n_char - i) % 3 == 0).map(|(_, (at, _))| at);
+    let ends = starts.clone().skip(1).chain([digits.len()]);
+    starts.zip(ends).map(|(start, end)| &digits[start..end])
 }
 
 #[cfg(test)]
@@ -510,6 +526,17 @@ mod tests {
             error.to_string(),
             "pre-tokenizer `no-such-model` is not known; tokens would come out wrong, so the file is refused"
         );
+    }
+
+    #[test]
+    fn a_megabyte_of_digits_is_cut() {
+        for pre in ["superbpe", "afmoe", "cohere2moe"] {
+            let found = words(pre, &"7".repeat(1 << 20));
+            assert_eq!(found.len(), (1usize << 20).div_ceil(3), "{pre}");
+            assert!(found[0] == "7" && found[1..].iter().all(|w| w == "777"), "{pre}");
+        }
+        // Digits of other scripts take several bytes.
+        assert_eq!(words("superbpe", "١٢٣٤"), ["١", "٢٣٤"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ggml_format::{GgufError, Metadata};
 /// empty lists say that the key is absent. Ids that are not below the number of tokens are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenizerSpec {
-    /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `test`, `none`, ...
+    /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `bert`, `test`, `none`, ...
     pub model: String,
     /// `pre`: name of the rule that cuts text into words before BPE.
     pub pre: Option<String>,
@@ -34,6 +34,8 @@ pub struct TokenizerSpec {
     pub eom: Option<u32>,
     /// `unknown_token_id`.
     pub unk: Option<u32>,
+    /// `cls_token_id`: what BERT's vocabularies put before a text; BOS if there is none.
+    pub cls: Option<u32>,
     /// `seperator_token_id` (spelled so).
     pub sep: Option<u32>,
     /// `padding_token_id`.
@@ -46,6 +48,8 @@ pub struct TokenizerSpec {
     pub add_bos: Option<bool>,
     /// `add_eos_token`: put `eos` after a text.
     pub add_eos: Option<bool>,
+    /// `add_sep_token`: put `sep` after a text (BERT).
+    pub add_sep: Option<bool>,
     /// `add_space_prefix`: treat a text as if it began with a space (SPM).
     pub add_space_prefix: Option<bool>,
     /// `suppress_tokens`: ids that must never be sampled.
@@ -86,6 +90,7 @@ impl TokenizerSpec {
             eot: id("eot")?,
             eom: id("eom")?,
             unk: id("unknown")?,
+            cls: id("cls")?,
             sep: id("seperator")?,
             pad: id("padding")?,
             mask: id("mask")?,
@@ -99,6 +104,7 @@ impl TokenizerSpec {
             },
             add_bos: flag("add_bos_token")?,
             add_eos: flag("add_eos_token")?,
+            add_sep: flag("add_sep_token")?,
             add_space_prefix: flag("add_space_prefix")?,
             suppress: metadata.opt_vec(&key("suppress_tokens"))?.unwrap_or_default(),
         })

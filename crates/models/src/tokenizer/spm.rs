@@ -4,11 +4,13 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::vocab::Vocab;
+use super::words::{Seen, WordBounds};
 
 /// The merge priority of each token.
 #[derive(Debug)]
 pub(super) struct Spm {
     scores: Vec<f32>,
+    bounds: WordBounds,
     pub(super) add_space_prefix: bool,
 }
 
@@ -56,8 +58,8 @@ impl Eq for Pair {}
 
 impl Spm {
     /// `scores` has one entry per token; missing ones count as 0.
-    pub(super) fn new(scores: Vec<f32>, add_space_prefix: bool) -> Spm {
-        Spm { scores, add_space_prefix }
+    pub(super) fn new(vocab: &Vocab, scores: Vec<f32>, add_space_prefix: bool) -> Spm {
+        Spm { scores, bounds: WordBounds::new(vocab.texts()), add_space_prefix }
     }
 
     /// Appends the ids of `text`; `after_special` says that it is the first fragment or follows a special token.
@@ -72,8 +74,14 @@ impl Spm {
             }
             escaped.push_str(part);
         }
-        let text = escaped.as_str();
+        let mut seen = Seen::default();
+        for word in self.bounds.split(&escaped) {
+            seen.encode(word, out, |out| self.encode_word(vocab, word, out));
+        }
+    }
 
+    /// Appends the ids of one word: merges the pair of best score, leftmost first, until none is left.
+    fn encode_word(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
         let n_symbol = text.chars().count();
         let mut symbols: Vec<Symbol> = Vec::with_capacity(n_symbol);
         for (index, (start, c)) in text.char_indices().enumerate() {

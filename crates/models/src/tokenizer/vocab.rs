@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 
 use super::{FimTokens, TokenizerError, TokenizerSpec};
 
@@ -50,13 +51,14 @@ pub(super) struct SpecialIds {
     pub(super) eom: Option<u32>,
     pub(super) unk: Option<u32>,
     pub(super) pad: Option<u32>,
+    pub(super) sep: Option<u32>,
     pub(super) fim: FimTokens,
 }
 
 /// Texts and kinds by id, ids by text, and what ends a generation.
 #[derive(Debug)]
 pub(super) struct Vocab {
-    tokens: IndexSet<Box<str>>,
+    tokens: IndexSet<Box<str>, FxBuildHasher>,
     kinds: Vec<TokenKind>,
     n_vocab: u32,
     pub(super) ids: SpecialIds,
@@ -159,7 +161,7 @@ impl Vocab {
                 found,
             });
         }
-        let mut tokens = IndexSet::with_capacity(n_token);
+        let mut tokens = IndexSet::with_capacity_and_hasher(n_token, FxBuildHasher);
         for (id, text) in std::mem::take(&mut spec.tokens).into_iter().enumerate() {
             let text = if text.is_empty() { format!("[EMPTY_{id}]") } else { text };
             let (first, is_new) = tokens.insert_full(text.into_boxed_str());
@@ -194,10 +196,11 @@ impl Vocab {
             known(id).or_else(|| texts.iter().find_map(|text| self.id(text)))
         };
         let ids = SpecialIds {
-            bos: known(spec.bos).or(known(defaults.bos)),
+            bos: known(spec.bos).or(known(spec.cls)).or(known(defaults.bos)),
             eos: known(spec.eos).or(known(defaults.eos)),
             unk: known(spec.unk).or(known(defaults.unk)),
             pad: known(spec.pad).or(known(defaults.pad)),
+            sep: known(spec.sep).or(known(defaults.sep)),
             eot: guess(spec.eot, EOT_TEXTS),
             eom: guess(spec.eom, EOM_TEXTS),
             fim: FimTokens {
@@ -254,6 +257,11 @@ impl Vocab {
 
     pub(super) fn id(&self, text: &str) -> Option<u32> {
         self.tokens.get_index_of(text).map(|id| id as u32)
+    }
+
+    /// The texts of all tokens.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.tokens.iter().map(|text| &**text)
     }
 
     pub(super) fn text(&self, id: u32) -> Option<&str> {

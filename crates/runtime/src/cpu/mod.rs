@@ -5,13 +5,13 @@ mod recurrent;
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::attention::reference::Query;
-use chaski_kernels::ops::{glu, moe_reduce, mul_mat_vec, rms_norm, topk_moe};
+use chaski_kernels::ops::{glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe};
 use ggml_format::GgmlType;
 
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::gpu::Tensors;
-use crate::graph::{Graph, KvLayer, Op, Weight, WeightId};
+use crate::graph::{Graph, KvLayer, Op, RowNorm, ValueId, Weight, WeightId};
 use crate::platform;
 
 /// A loaded model.
@@ -82,6 +82,19 @@ impl Cache {
         }
         out.chunks_exact(self.stored).flat_map(|cell| cell[..self.d].to_vec()).collect()
     }
+}
+
+/// The logits and what they are made of value by value, back to the product.
+fn tail(graph: &Graph) -> Vec<ValueId> {
+    let mut out: Vec<ValueId> = graph.logits.into_iter().collect();
+    for node in graph.nodes.iter().rev() {
+        if let (Op::Scale { x, .. } | Op::Unary { x, .. }, Some(last)) = (&node.op, out.last())
+            && node.out == *last
+        {
+            out.push(*x);
+        }
+    }
+    out
 }
 
 impl CpuModel {
@@ -199,11 +212,13 @@ impl CpuModel {
         }
         let last_use = self.graph.last_use();
         let graph = self.graph.clone();
+        let tail = if all { Vec::new() } else { tail(&graph) };
         let mut values: Vec<Vec<f32>> = vec![Vec::new(); graph.widths.len()];
         for (i, node) in graph.nodes.iter().enumerate() {
             let width = graph.width(node.out) as usize;
             // Only the wanted rows of the result are computed: the head is the largest product.
-            let first = if Some(node.out) == graph.logits && !all { n.saturating_sub(1) } else { 0 };
+            let is_head = matches!(node.op, Op::MulMat { .. }) && tail.contains(&node.out);
+            let first = if is_head { n.saturating_sub(1) } else { 0 };
             if let Op::MulMat { x, weight, .. } = &node.op {
                 let x = &values[x.0][first * graph.width(*x) as usize..];
                 watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x });
@@ -231,11 +246,15 @@ impl CpuModel {
     ) -> Vec<f32> {
         match op {
             Op::Embed { table } => tokens.iter().flat_map(|t| self.row(*table, *t as usize)).collect(),
+            Op::EmbedPosition { table } => {
+                (0..tokens.len()).flat_map(|i| self.row(*table, pos as usize + i)).collect()
+            }
             Op::RmsNorm { x, weight, eps } => {
                 let w = self.vector(*weight);
                 let rows = values[x.0].chunks_exact(width);
                 rows.flat_map(|r| rms_norm::reference::rms_norm(r, Some(&w), *eps)).collect()
             }
+            Op::Norm { x, norm } => self.norm(&values[x.0], width, norm),
             Op::MulMat { x, weight, bias, scale } => {
                 let k = graph.width(*x) as usize;
                 let scale = scale.map_or(1.0, |s| self.vector(s)[0]);
@@ -278,8 +297,8 @@ impl CpuModel {
                 }
                 out
             }
-            Op::Rope { x, d } => {
-                let rope = graph.rope.as_ref().expect("a graph that rotates has a rotation");
+            Op::Rope { x, d, rope } => {
+                let rope = &graph.ropes[*rope];
                 let mut out = values[x.0].clone();
                 for (c, row) in out.chunks_exact_mut(width).enumerate() {
                     rope.rotate(row, *d as usize, pos + c as u32);
@@ -300,8 +319,37 @@ impl CpuModel {
             Op::Glu { gate, up, act } => glu::reference::glu(*act, &values[gate.0], &values[up.0]),
             Op::Add { a, b } => values[a.0].iter().zip(&values[b.0]).map(|(a, b)| a + b).collect(),
             Op::Recurrent(op) => self.recurrent(graph, op, values, pos),
+            Op::Mul { a, b } => {
+                let (a, b) = (&values[a.0], &values[b.0]);
+                // One value of b for each of a, or for each column.
+                let run = a.len() / b.len().max(1);
+                a.iter().enumerate().map(|(i, a)| a * b[i / run]).collect()
+            }
             Op::Scale { x, by } => values[x.0].iter().map(|v| v * by).collect(),
+            Op::Unary { x, f, params } => {
+                let params = params.map(f64::from);
+                values[x.0].iter().map(|v| (f.formula)(f64::from(*v), params) as f32).collect()
+            }
         }
+    }
+
+    /// Norms of the rows of columns that are `width` wide.
+    fn norm(&self, x: &[f32], width: usize, n: &RowNorm) -> Vec<f32> {
+        let d = n.d as usize;
+        let [weight, bias] = [n.weight, n.bias].map(|w| w.map(|w| self.vector(w)));
+        let mut out = Vec::with_capacity(x.len());
+        for (i, row) in x.chunks_exact(d).enumerate() {
+            let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+            // Weights are those of every row, or of the column.
+            let at = i * d % width;
+            for (j, mut v) in norm::reference::norm(n.kind, n.eps.into(), &row).into_iter().enumerate() {
+                let of = |w: &Option<Vec<f32>>| w.as_ref().map(|w| f64::from(w[(at + j) % w.len()]));
+                v *= of(&weight).unwrap_or(1.0);
+                v += of(&bias).unwrap_or(0.0);
+                out.push(v as f32);
+            }
+        }
+        out
     }
 
     /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns that use it at once.

@@ -49,7 +49,8 @@ pub(super) struct Buffers {
     pub(super) step: wgpu::Buffer,
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
-    pub(super) rope: wgpu::Buffer,
+    /// A table for each rotation, one at least.
+    pub(super) ropes: Vec<wgpu::Buffer>,
     pub(super) sampler: wgpu::Buffer,
     pub(super) adjust: wgpu::Buffer,
     pub(super) logits: wgpu::Buffer,
@@ -79,7 +80,7 @@ impl Buffers {
             Slot::Step => &self.step,
             Slot::Arrived => &self.arrived,
             Slot::Ring => &self.ring,
-            Slot::Rope => &self.rope,
+            Slot::Rope(i) => &self.ropes[i],
             Slot::Sampler => &self.sampler,
             Slot::Adjust => &self.adjust,
             Slot::Logits => &self.logits,
@@ -143,7 +144,7 @@ pub(super) async fn make_buffers(
         // New buffers are all 0.
         arrived: gpu.buffer("counters of workgroups", segments.arrived_words * 4, storage).await?,
         ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
-        rope: load::rope(gpu, graph.rope.as_ref(), config.n_ctx).await?,
+        ropes: load::ropes(gpu, &graph.ropes, config.n_ctx).await?,
         sampler: gpu.buffer("sampler", 32, storage).await?,
         adjust: gpu.buffer("biases and penalties", 4 * adjust::N_WORD as u64, storage).await?,
         logits: gpu.buffer("logits", logits, storage).await?,
@@ -180,7 +181,7 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
         item("copies of the recurrent state", &mut b.kept.iter().flatten()),
         item("activations", &mut b.acts.iter().chain([&b.no_aux])),
         item("logits", &mut [&b.logits].into_iter()),
-        item("rotation tables", &mut [&b.rope].into_iter()),
+        item("rotation tables", &mut b.ropes.iter()),
         item(
             "step, ring and sampler",
             &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaski_kernels::{Case, Expected, Kernel, Step};
+use chaski_kernels::{Case, Kernel, Step};
 
 use super::device::Gpu;
 use super::pipeline::Compiled;
@@ -140,76 +140,11 @@ impl<'a> ReadyCase<'a> {
             if bytes[n..].iter().any(|v| *v != MARK) {
                 fail("values after the end were written".into());
             }
-            if let Some((nmse, failure)) = expected.compare_tensor(&b.bytes, &bytes[..n]) {
-                report.nmse = report.nmse.max(nmse);
-                failure.into_iter().for_each(&mut fail);
-            }
-            let e = hold(&bytes[..n], expected, &mut fail);
-            report.nmse = report.nmse.max(e);
+            let (nmse, failure) = expected.compare(&b.bytes, &bytes[..n]);
+            report.nmse = report.nmse.max(nmse);
+            failure.into_iter().for_each(&mut fail);
         }
         gpu.check()?;
         Ok(report)
     }
-}
-
-/// Compares bytes with what they must be; returns the error of floats.
-fn hold(bytes: &[u8], expected: &Expected, fail: &mut dyn FnMut(String)) -> f64 {
-    match expected {
-        // Compared with their surroundings, by the catalogue itself.
-        Expected::Bytes(_) | Expected::Tensor { .. } => 0.0,
-        Expected::Words(words) => {
-            let found: Vec<u32> = bytemuck::pod_collect_to_vec(bytes);
-            if let Some(i) = (0..words.len()).find(|i| words[*i] != found[*i]) {
-                fail(format!("word {i} is {:#x}, must be {:#x}", found[i], words[i]));
-            }
-            0.0
-        }
-        Expected::F32 { values, max_nmse } => {
-            let found: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
-            compare(&found, values, *max_nmse, fail)
-        }
-        Expected::F16 { values, max_nmse } => {
-            let found: Vec<half::f16> = bytemuck::pod_collect_to_vec(bytes);
-            let found: Vec<f32> = found.into_iter().map(half::f16::to_f32).collect();
-            compare(&found, values, *max_nmse, fail)
-        }
-        Expected::Cells { kv, values, max_nmse } => compare(&kv.decode(bytes), values, *max_nmse, fail),
-        Expected::Runs(runs) => {
-            let (mut at, mut worst) = (0, 0.0f64);
-            for (i, (n_word, expected)) in runs.iter().enumerate() {
-                let mut in_run = |what: String| fail(format!("run {i}: {what}"));
-                worst = worst.max(hold(&bytes[at..at + 4 * n_word], expected, &mut in_run));
-                at += 4 * n_word;
-            }
-            worst
-        }
-    }
-}
-
-/// Normalised mean squared error; values that are not finite must agree one by one.
-fn compare(found: &[f32], wanted: &[f32], limit: f64, fail: &mut dyn FnMut(String)) -> f64 {
-    let (mut error, mut size) = (0.0, 0.0);
-    for (i, (a, b)) in found.iter().zip(wanted).enumerate() {
-        if !a.is_finite() || !b.is_finite() {
-            if a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) {
-                fail(format!("value {i} is {a}, must be {b}"));
-            }
-            continue;
-        }
-        if limit == 0.0 && a.to_bits() != b.to_bits() && !(*a == 0.0 && *b == 0.0) {
-            fail(format!("value {i} is {a:e}, must be {b:e} exactly"));
-        }
-        error += f64::from(a - b) * f64::from(a - b);
-        size += f64::from(*b) * f64::from(*b);
-    }
-    let nmse = if error == 0.0 { 0.0 } else { error / size.max(1e-30) };
-    if nmse > limit {
-        let at = found.iter().zip(wanted).enumerate().max_by(|x, y| {
-            let d = |p: &(usize, (&f32, &f32))| (p.1.0 - p.1.1).abs();
-            d(x).total_cmp(&d(y))
-        });
-        let worst = at.map_or(String::new(), |(i, (a, b))| format!("; worst at {i}: {a} for {b}"));
-        fail(format!("the error is {nmse:.3e}, at most {limit:.1e} is allowed{worst}"));
-    }
-    nmse
 }

@@ -165,7 +165,9 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)
             && has_coop_16(adapter),
-        coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP),
+        // Metal's barriers order memory within a workgroup alone.
+        coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP)
+            && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
         int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12)
             && info.device_type != wgpu::DeviceType::Cpu,
@@ -412,6 +414,17 @@ impl Gpu {
             .to_vec();
         staging.unmap();
         Ok(bytes)
+    }
+
+    /// Waits until the device has done everything that was submitted and written.
+    pub(crate) async fn finish(&self) -> Result<(), RuntimeError> {
+        let index = self.submit(None);
+        let (keeper, done) = crate::platform::promise();
+        self.queue.on_submitted_work_done(move || keeper.keep(()));
+        crate::platform::settle(&self.device, Some(index));
+        self.check()?;
+        done.await;
+        self.check()
     }
 
     /// The device's own trouble if it has any, else the reason given.

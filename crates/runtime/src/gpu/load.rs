@@ -95,8 +95,7 @@ pub(crate) async fn groups(
                 in_flight += bytes.len();
                 // wgpu holds a copy of every write until the device has taken it.
                 if in_flight >= 4 * CHUNK {
-                    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
-                    gpu.check()?;
+                    gpu.finish().await?;
                     in_flight = 0;
                 }
                 progress(Progress { stage: Stage::Upload, done, total });
@@ -106,8 +105,7 @@ pub(crate) async fn groups(
         }
         out.push(buffers);
     }
-    crate::platform::settle(&gpu.device, Some(gpu.submit(None)));
-    gpu.check()?;
+    gpu.finish().await?;
     Ok(out)
 }
 
@@ -142,17 +140,11 @@ async fn rows(
 /// The words of an aux buffer.
 pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
     let mut out = vec![0.0; aux.n_word()];
-    if let Some(w) = aux.norm {
-        let values = small(graph, w, tensors).await?;
-        out[..values.len()].copy_from_slice(&values);
+    for (w, at) in &aux.vectors {
+        let values = small(graph, *w, tensors).await?;
+        out[*at as usize..][..values.len()].copy_from_slice(&values);
     }
-    let mut at = 0;
-    for (id, n) in &aux.plain {
-        let values = small(graph, *id, tensors).await?;
-        out[at..at + *n as usize].copy_from_slice(&values);
-        at += *n as usize;
-    }
-    at += aux.affine_at as usize;
+    let mut at = aux.affine_at as usize;
     // Scales and biases of every run, all experts.
     let mut runs = Vec::new();
     for run in &aux.rows {
@@ -164,13 +156,13 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
             Some(b) => small(graph, b, tensors).await?,
             None => vec![0.0; (aux.n_expert * run.n_row) as usize],
         };
-        runs.push((run.n_row as usize, scale, bias));
+        runs.push((run.n_row as usize, scale, bias, run.by));
     }
     for expert in 0..aux.n_expert as usize {
-        for (n_row, scale, bias) in &runs {
+        for (n_row, scale, bias, by) in &runs {
             for b in &bias[expert * n_row..(expert + 1) * n_row] {
-                // (W x) * scale + bias: the bias is not scaled.
-                out[at..at + 2].copy_from_slice(&[scale[expert], *b]);
+                // ((W x) * scale + bias) * by: the tensor's scale leaves the bias alone.
+                out[at..at + 2].copy_from_slice(&[scale[expert] * by, *b * by]);
                 at += 2;
             }
         }
@@ -178,13 +170,18 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
     Ok(out)
 }
 
-/// The rotation tables of a context, sent in pieces.
-pub(crate) async fn rope(gpu: &Gpu, rope: Option<&Rope>, n_ctx: u32) -> Result<wgpu::Buffer, RuntimeError> {
-    let mut tables = rope.map_or(vec![], |r| r.tables(n_ctx));
-    // A binding cannot be empty, even if nothing is rotated.
-    tables.resize(tables.len().max(4), 0.0);
+/// The tables of each rotation for a context; a placeholder where nothing is rotated.
+pub(crate) async fn ropes(gpu: &Gpu, ropes: &[Rope], n_ctx: u32) -> Result<Vec<wgpu::Buffer>, RuntimeError> {
+    let mut tables: Vec<Vec<f32>> = ropes.iter().map(|r| r.tables(n_ctx)).collect();
+    if tables.is_empty() {
+        tables.push(vec![0.0; 4]);
+    }
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-    let buffer = gpu.buffer("rope tables", tables.len() as u64 * 4, usage).await?;
-    gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&tables));
-    Ok(buffer)
+    let mut out = Vec::new();
+    for table in tables {
+        let buffer = gpu.buffer("rope tables", table.len() as u64 * 4, usage).await?;
+        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&table));
+        out.push(buffer);
+    }
+    Ok(out)
 }

@@ -157,7 +157,7 @@ impl GpuModel {
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
         let clock = Clock::start();
-        let steps = fuse(graph).map_err(crate::plan::PlanError::from)?;
+        let steps = fuse(graph);
         let mut groups = Groups::new(graph, &steps, gpu.caps())?;
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);
@@ -375,8 +375,6 @@ impl GpuModel {
                 queue.write_buffer(&self.buffers.ring, 4 * at as u64, bytemuck::cast_slice(part));
             }
         }
-        // Profiles choose tokens that nobody counts.
-        queue.write_buffer(&self.buffers.step, 4 * step::RING as u64, bytemuck::bytes_of(&self.ring_at));
         queue.write_buffer(&self.buffers.adjust, 0, bytemuck::cast_slice(&params.words(first)));
         self.adjusts = true;
         Ok(())
@@ -699,9 +697,14 @@ impl GpuModel {
     ///
     /// # Errors
     /// Device errors.
-    pub fn finish(&self) -> Result<(), RuntimeError> {
-        crate::platform::settle(&self.gpu.device, None);
-        self.gpu.check()
+    pub async fn finish(&self) -> Result<(), RuntimeError> {
+        self.gpu.finish().await
+    }
+
+    /// Tokens that a profile chose do not count: the device goes on where the ring was.
+    pub(crate) fn forget_choices(&self) {
+        let at = 4 * step::RING as u64;
+        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at));
     }
 
     /// Records one run of a batch of `n_col` columns for the profiler, with a call after every dispatch.
@@ -729,7 +732,7 @@ impl GpuModel {
     }
 }
 
-/// Columns of which the products and attention of a segment make a multiple in any case; tiles are powers of two.
+/// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
 fn tile_of(segment: &Segment) -> usize {
     let tile = |p: &Planned| match p.columns {
         Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "wgpu marks unchecked shader modules and pipeline cache data as unsafe")]
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -37,15 +38,46 @@ fn key(d: &Dispatch) -> Key {
     (d.kernel.name, constants)
 }
 
+fn hash(data: &[u8]) -> [u8; 8] {
+    let mut h = DefaultHasher::new();
+    data.hash(&mut h);
+    h.finish().to_le_bytes()
+}
+
+/// Data with their hash behind them.
+fn sealed(mut data: Vec<u8>) -> Vec<u8> {
+    data.extend(hash(&data));
+    data
+}
+
+/// Data whose hash is right.
+fn unsealed(data: &[u8]) -> Option<&[u8]> {
+    let (data, end) = data.split_last_chunk::<8>()?;
+    (hash(data) == *end).then_some(data)
+}
+
+#[cfg(test)]
+#[test]
+fn damaged_pipeline_data_are_not_used() {
+    let file = sealed(b"what a driver gave".to_vec());
+    assert_eq!(unsealed(&file), Some(&b"what a driver gave"[..]));
+    for n in 0..file.len() {
+        let mut wrong = file.clone();
+        wrong[n] ^= 1;
+        assert!(unsealed(&wrong).is_none() && unsealed(&file[..n]).is_none(), "byte {n}");
+    }
+}
+
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, features: wgpu::Features, data: Option<&[u8]>) -> Self {
         let cache = features.contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            // SAFETY: `data` is what `cache_data` returned, or the caller's file; wgpu checks its header (vendor,
-            // device, driver version), and with `fallback` ignores what does not fit.
+            // SAFETY: the data are what `cache_data` returned, which a hash behind them shows: files that were damaged
+            // or cut off are not used. wgpu checks vendor, device and driver version, and with `fallback` ignores what
+            // does not fit. Someone who can forge a file with its hash can write to the user's own files.
             unsafe {
                 device.create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
                     label: Some("chaski"),
-                    data,
+                    data: data.and_then(unsealed),
                     fallback: true,
                 })
             }
@@ -54,7 +86,7 @@ impl Pipelines {
     }
 
     pub(crate) fn cache_data(&self) -> Option<Vec<u8>> {
-        self.cache.as_ref().and_then(wgpu::PipelineCache::get_data)
+        self.cache.as_ref().and_then(wgpu::PipelineCache::get_data).map(sealed)
     }
 }
 
@@ -107,25 +139,42 @@ impl Gpu {
             bind_group_layouts: &[Some(&layout)],
             immediate_size: 0,
         });
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(d.kernel.name),
-            layout: Some(&pipeline_layout),
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &d.constants,
-                zero_initialize_workgroup_memory: false,
-            },
-            cache: self.pipelines.cache.as_ref(),
-        });
-        now(scope.pop()).map_or(Ok(()), |e| self.refuse(d.kernel.name, &e))?;
+        let pipeline = self.judged(d.kernel.name, || {
+            self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(d.kernel.name),
+                layout: Some(&pipeline_layout),
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    constants: &d.constants,
+                    zero_initialize_workgroup_memory: false,
+                },
+                cache: self.pipelines.cache.as_ref(),
+            })
+        })?;
         self.counters().pipelines.fetch_add(1, Ordering::Relaxed);
         Ok(Compiled { pipeline, layout })
     }
 
-    fn refuse(&self, what: &str, e: &wgpu::Error) -> Result<(), RuntimeError> {
-        Err(RuntimeError::Refused { what: what.into(), reason: e.to_string() })
+    /// Makes something that the device may refuse, which natively is known at once. In a browser it arrives later at
+    /// the device's error callback, which a scope would keep it from.
+    fn judged<T>(&self, what: &str, make: impl FnOnce() -> T) -> Result<T, RuntimeError> {
+        if cfg!(target_arch = "wasm32") {
+            return Ok(make());
+        }
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let made = make();
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::pin!(scope.pop()).as_mut().poll(&mut context) {
+            std::task::Poll::Ready(Some(e)) => {
+                Err(RuntimeError::Refused { what: what.into(), reason: e.to_string() })
+            }
+            std::task::Poll::Ready(None) => Ok(made),
+            std::task::Poll::Pending => {
+                let reason = "its error scope did not answer at once".into();
+                Err(RuntimeError::Refused { what: what.into(), reason })
+            }
+        }
     }
 
     fn module(&self, kernel: &'static Kernel) -> Result<wgpu::ShaderModule, RuntimeError> {
@@ -152,12 +201,11 @@ impl Gpu {
             label: Some(kernel.name),
             source: wgpu::ShaderSource::Wgsl(source.into()),
         };
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         // SAFETY: the text is one of our kernels. Their loops end (every loop counts to a bound), and indices
         // stay in bounds for the constants that their dispatch functions give; the tests run all of them with checks
         // on and off and look for stray writes.
-        let module = unsafe { self.device.create_shader_module_trusted(descriptor, checks) };
-        now(scope.pop()).map_or(Ok(()), |e| self.refuse(kernel.name, &e))?;
+        let make = || unsafe { self.device.create_shader_module_trusted(descriptor, checks) };
+        let module = self.judged(kernel.name, make)?;
         lock(&self.pipelines.modules).insert(kernel.name, module.clone());
         Ok(module)
     }
@@ -197,14 +245,4 @@ pub(crate) fn experimental(on: bool) -> wgpu::ExperimentalFeatures {
     // SAFETY: the token acknowledges that experimental features may have bugs. The one that is used, cooperative
     // matrices, is asked for only where the adapter lists the shape, and its kernels are tested against references.
     unsafe { wgpu::ExperimentalFeatures::enabled() }
-}
-
-/// The result of a future that is ready; natively error scopes are. In a browser the error arrives later, through the
-/// device's error callback.
-fn now<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match std::pin::pin!(future).as_mut().poll(&mut context) {
-        std::task::Poll::Ready(v) => v,
-        std::task::Poll::Pending => None,
-    }
 }

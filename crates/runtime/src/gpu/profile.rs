@@ -101,6 +101,7 @@ impl GpuModel {
             let period = f64::from(gpu.queue.get_timestamp_period()) / 1000.0;
             runs.push(ticks.windows(2).map(|w| w[1].saturating_sub(w[0]) as f64 * period).collect());
         }
+        self.forget_choices();
         let mut profile = Profile::default();
         let mut at = 0.0;
         for (i, mut row) in plan.into_iter().enumerate() {

@@ -33,7 +33,7 @@ impl GpuModel {
     ///
     /// # Errors
     /// Device errors.
-    pub fn tune(
+    pub async fn tune(
         &mut self,
         budget: Duration,
         mut report: impl FnMut(&TuneStep),
@@ -42,10 +42,10 @@ impl GpuModel {
         let mut tuning = self.config().tuning.clone();
         // The device's clocks rise under load.
         for _ in 0..REPEAT {
-            self.token_time()?;
+            self.token_time().await?;
         }
         for (class, start, scaled) in self.products() {
-            let mut best = (start, self.token_time()?);
+            let mut best = (start, self.token_time().await?);
             let mut tried = vec![best];
             let caps = self.gpu().caps().clone();
             // From the best so far onwards, as long as that leads somewhere.
@@ -59,7 +59,7 @@ impl GpuModel {
                     seen.push(candidate);
                     tuning.set(class.clone(), candidate);
                     self.retune(&tuning)?;
-                    let time = self.token_time()?;
+                    let time = self.token_time().await?;
                     tried.push((candidate, time));
                     if time.as_secs_f64() < best.1.as_secs_f64() * GAIN {
                         best = (candidate, time);
@@ -77,13 +77,13 @@ impl GpuModel {
     }
 
     /// Time of a token at the start of a sequence.
-    fn token_time(&mut self) -> Result<Duration, RuntimeError> {
+    async fn token_time(&mut self) -> Result<Duration, RuntimeError> {
         let n = self.max_in_flight().min(self.config().n_ctx);
         let mut least = Duration::MAX;
         for _ in 0..REPEAT {
             let clock = Clock::start();
             let ticket = self.decode(n, 0, Choose::Greedy)?;
-            self.finish()?;
+            self.finish().await?;
             self.discard(ticket);
             least = least.min(clock.elapsed());
             // The device counts positions on; the next round begins at the first again.

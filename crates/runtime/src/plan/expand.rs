@@ -10,14 +10,14 @@ use chaski_kernels::ops::glu::{Act, Glu};
 use chaski_kernels::ops::mul_mat::MulMat;
 use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
 use chaski_kernels::ops::rms_norm::RmsNorm;
-use chaski_kernels::ops::rope_kv::RopeKvCols;
+use chaski_kernels::ops::rope_kv::{CellNorm, RopeKvCols};
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::scale::Scale;
-use chaski_kernels::rope::Rope;
-use chaski_kernels::{Caps, Dispatch, DispatchError, Format, Matrix, RopeKv, Route, step};
+use chaski_kernels::rope::RopePairing;
+use chaski_kernels::{Caps, Dispatch, DispatchError, Format, KvLayout, Matrix, RopeKv, Route, step};
 use ggml_format::GgmlType;
 
-use super::fuse::{Fused, Norm, Part};
+use super::fuse::{Fused, Heads, Norm, Part};
 use super::group::Groups;
 use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
 use crate::graph::{Graph, ValueId, WeightId};
@@ -54,7 +54,10 @@ pub fn plan(
     if config.n_seq > 1 && !graph.states.is_empty() {
         return Err(PlanError::Sequences { n_seq: config.n_seq });
     }
+    check_cache(graph, caps, config)?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
+    // What follows the product of the logits works in its place.
+    let logits = steps.last().map_or(logits, Fused::output);
     let head_at =
         steps.iter().position(|s| s.output() == logits).ok_or(PlanError::Missing { what: "logits" })?;
     let (body, head) = steps.split_at(head_at);
@@ -172,6 +175,11 @@ pub fn plan(
             help: "use a smaller chunk",
         });
     }
+    Ok(s)
+}
+
+/// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.
+fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), PlanError> {
     for layer in &graph.states {
         if layer.n_byte() > caps.max_binding_bytes {
             return Err(PlanError::TooLarge {
@@ -182,19 +190,22 @@ pub fn plan(
             });
         }
     }
+    let tokens = u64::from(config.n_ctx).next_multiple_of(config.page.into()) * u64::from(config.n_seq);
     for layer in &graph.kv {
-        let n_byte = config.kv_layout(layer).n_byte();
-        if n_byte > caps.max_binding_bytes {
-            let help = "use a smaller context or a smaller type for the KV cache";
+        let n_cell = tokens * u64::from(layer.n_kv);
+        let countable = u32::try_from(n_cell).is_ok();
+        // So many cells have at least a block of 18 bytes each.
+        let n_byte = if countable { config.kv_layout(layer).n_byte() } else { 18 * n_cell };
+        if n_byte > caps.max_binding_bytes || !countable {
             return Err(PlanError::TooLarge {
                 what: "the KV cache of a layer",
                 n_byte,
                 limit: caps.max_binding_bytes,
-                help,
+                help: "use a smaller context or a smaller type for the KV cache",
             });
         }
     }
-    Ok(s)
+    Ok(())
 }
 
 /// Activation buffers, given out and taken back in order of execution.
@@ -384,7 +395,7 @@ impl Expander<'_> {
 
     fn step(&mut self, s: &Fused) -> Result<(), PlanError> {
         match s {
-            Fused::Embed { table, y } => self.embed(*table, *y),
+            Fused::Embed { table, by_position, y } => self.embed(*table, *by_position, *y),
             Fused::Norm { x, norm, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
                 self.norm(*norm, x_slot, self.graph.width(*x), y_slot, self.half[y.0])
@@ -396,7 +407,7 @@ impl Expander<'_> {
                 self.projects(x, norm, &[*part], *add, y_slot, ldy, part_name)
             }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
-            Fused::Qkv { x, norm, q, k, v, layer, y } => self.qkv(*x, *norm, [*q, *k, *v], *layer, *y),
+            Fused::Qkv { x, norm, q, k, v, heads, y } => self.qkv(*x, *norm, [*q, *k, *v], heads, *y),
             Fused::Attention { q, layer, n_head, score, sinks, y } => {
                 self.attention(*q, *layer, *n_head, *score, *sinks, *y)
             }
@@ -425,10 +436,11 @@ impl Expander<'_> {
                     .col(2 * f32s(k), u64::from(k));
                 Ok(())
             }
+            _ => self.single(s),
         }
     }
 
-    fn embed(&mut self, table: crate::graph::WeightId, y: ValueId) -> Result<(), PlanError> {
+    fn embed(&mut self, table: WeightId, by_position: bool, y: ValueId) -> Result<(), PlanError> {
         let y_slot = self.act(y);
         let (group, base) = self.groups.home(table);
         let rows = self.graph.weights[table.0].n_row;
@@ -441,7 +453,7 @@ impl Expander<'_> {
             let call = GetRows {
                 table: g.matrix(sh),
                 row0: sh.row0.wrapping_sub(base),
-                ids: step::HEADER as u32,
+                ids: step::HEADER as u32 + if by_position { step::POSITION as u32 } else { 0 },
                 id_stride: step::COLUMN as u32,
                 ldy: self.ld_of(y),
                 n_col: self.n_col,
@@ -667,22 +679,22 @@ impl Expander<'_> {
         x: ValueId,
         norm: Option<Norm>,
         parts: [Part; 3],
-        layer: usize,
+        heads: &Heads,
         y: ValueId,
     ) -> Result<(), PlanError> {
-        let rope: &Rope = self.graph.rope.as_ref().ok_or(PlanError::Missing { what: "a rotation" })?;
+        let layer = heads.layer;
         let kv_layer = self.graph.kv[layer];
         let rows = |p: &Part| self.graph.weights[p.weight.0].n_row;
         let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
         let kv = self.config.kv_layout(&kv_layer);
-        let cells = RopeKv { m_q, m_k, n_rot: rope.n_rot, pairing: rope.pairing, kv };
+        let cells = self.cells([m_q, m_k], heads.rope, kv);
         let (x, norm) = self.fed(x, norm)?;
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q go on as activations, those of k and v to the cache.
         let made = f32s(m_q) + kv.token_bytes();
-        // Blocks are made of whole heads, by a dispatch of its own.
-        if self.n_col == 1 && cells.plain() {
+        // Norms of heads and blocks are made of whole heads, by a dispatch of its own.
+        if self.n_col == 1 && cells.plain() && heads.norm.is_none() {
             let whole = self.together(&parts).map(|g| (g, None));
             let split = || Some((self.together(&parts[..2])?, Some(self.together(&parts[2..])?)));
             if let Some((group, second)) = whole.or_else(split) {
@@ -712,7 +724,7 @@ impl Expander<'_> {
                     ("y", y_slot),
                     ("kv", Slot::Kv(layer)),
                     ("step", Slot::Step),
-                    ("rope", Slot::Rope),
+                    ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
                 ];
                 bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
                 let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(x.k) + rotated;
@@ -730,18 +742,28 @@ impl Expander<'_> {
         let m = m_q + m_k + m_v;
         let all = self.tmp(m);
         self.projects(x, norm, &parts, false, Slot::Act(all), ld(m), "qkv")?;
-        let call = RopeKvCols { rows: cells, m_v, ldx: ld(m), ldy: ld(m_q), n_col: self.n_col };
-        let bind = vec![
+        let norm = heads.norm.map(|n| CellNorm { eps: n.eps, last: n.last });
+        let aux = heads.norm.map(|n| self.groups.vectors(self.graph, &[n.q, n.k]));
+        let call = RopeKvCols { rows: cells, m_v, norm, ldx: ld(m), ldy: ld(m_q), n_col: self.n_col };
+        let mut bind = vec![
             ("x", Slot::Act(all)),
             ("y", y_slot),
             ("kv", Slot::Kv(layer)),
             ("step", Slot::Step),
-            ("rope", Slot::Rope),
+            ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
         ];
+        bind.extend(aux.map(|a| ("aux", Slot::Aux(Some(a)))));
         let columns = self.many(Columns::Y);
         self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(m) + made, rotated);
         self.pool.release(all);
         Ok(())
+    }
+
+    /// Where the rows of q and k go, and how a rotation turns them; none leaves them as they are.
+    pub(super) fn cells(&self, [m_q, m_k]: [u32; 2], rope: Option<usize>, kv: KvLayout) -> RopeKv {
+        let rope = rope.map(|i| &self.graph.ropes[i]);
+        let pairing = rope.map_or(RopePairing::Norm, |r| r.pairing);
+        RopeKv { m_q, m_k, n_rot: rope.map_or(0, |r| r.n_rot), pairing, kv }
     }
 
     fn attention(
@@ -756,7 +778,7 @@ impl Expander<'_> {
         let (q_slot, y_slot) = (self.act(q), self.act(y));
         let kv_layer = self.graph.kv[layer];
         let kv = self.config.kv_layout(&kv_layer);
-        let sinks = sinks.map(|w| self.groups.vector(w));
+        let sinks = sinks.map(|w| self.groups.vectors(self.graph, &[w]));
         let spread = self.spread[usize::from(kv.d > 64)];
         let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));

@@ -61,7 +61,7 @@ impl Expander<'_> {
         let b = self.pool.acquire(route.n_word(many).into());
         self.home[y.0] = Some(b);
         self.routes[y.0] = Some(route);
-        let aux = bias.map(|b| self.groups.vector(b));
+        let aux = bias.map(|b| self.groups.vectors(self.graph, &[b]));
         let call = TopkMoe {
             routing,
             bias: bias.is_some(),
@@ -171,6 +171,20 @@ impl Expander<'_> {
         let layout = self.routes[route.0].expect("routing comes before what it routes");
         let (x, norm) = self.fed(x, norm)?;
         Ok(By { x, per_slot, norm, route: layout, route_slot })
+    }
+
+    pub(super) fn reduce(&mut self, x: ValueId, route: ValueId, y: ValueId) -> Result<(), PlanError> {
+        let route_slot = self.act_of_route(route);
+        let layout = self.routes[route.0].expect("routing comes before what it routes");
+        let (m, ldx, ldy) = (self.graph.width(y), ld(self.graph.width(x)), self.ld_of(y));
+        let (x, y) = (self.act(x), self.act(y));
+        let sorted = self.n_col > 1;
+        let call = MoeReduce { route: layout, m, ldx, ldy, n_col: self.n_col, sorted, add: false };
+        let n = layout.n_used;
+        let columns = self.many(Columns::Y);
+        self.push(call.dispatch()?, vec![("x", x), ("route", route_slot), ("y", y)], columns, "reduce", 0)
+            .col(f32s(m * n) + f32s(m), 2 * u64::from(m * n));
+        Ok(())
     }
 
     fn act_of_route(&self, route: ValueId) -> Slot {

@@ -4,11 +4,14 @@
 //! prompt.
 
 use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::binary::{FUNCTIONS, NdFunction};
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind as NormKind;
 use chaski_kernels::ops::topk_moe::Routing;
+use chaski_kernels::ops::unary::Function;
 
 use crate::graph::recurrent::Recurrent;
-use crate::graph::{Graph, Op, ValueId, WeightId};
+use crate::graph::{Graph, Op, RowNorm, ValueId, WeightId};
 
 /// An RMS norm in front of a product.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -22,7 +25,7 @@ pub struct Norm {
 }
 
 /// A matrix with what is applied to its products row by row.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Part {
     /// `[n_out, n_in]`
     pub weight: WeightId,
@@ -30,6 +33,32 @@ pub struct Part {
     pub bias: Option<WeightId>,
     /// `[1]`
     pub scale: Option<WeightId>,
+    /// Multiplies what comes of these.
+    pub by: f32,
+}
+
+/// What happens to the heads of q and k on their way to attention and to the cache.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Heads {
+    /// Layer of the cache.
+    pub layer: usize,
+    /// Which of the graph's rotations, if any.
+    pub rope: Option<usize>,
+    /// Their norm, if any.
+    pub norm: Option<HeadNorm>,
+}
+
+/// An RMS norm of every head of q and of k.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct HeadNorm {
+    /// `[d]`
+    pub q: WeightId,
+    /// `[d]`
+    pub k: WeightId,
+    /// Added to the mean square.
+    pub eps: f32,
+    /// After the rotation rather than before it.
+    pub last: bool,
 }
 
 /// A step: one node, or several that belong together.
@@ -39,16 +68,16 @@ pub struct Part {
     reason = "fields are inputs `x`, result `y`, and what the graph's node of that name has"
 )]
 pub enum Fused {
-    /// Token embeddings to `y`.
-    Embed { table: WeightId, y: ValueId },
+    /// Rows of a table to `y`: embeddings of the tokens, or of their positions.
+    Embed { table: WeightId, by_position: bool, y: ValueId },
     /// A norm of its own.
     Norm { x: ValueId, norm: Norm, y: ValueId },
     /// A norm if there is one, product, and either a plain result or a sum into `y` in place.
     Project { x: ValueId, norm: Option<Norm>, part: Part, add: bool, y: ValueId },
     /// A norm if there is one, gate and up, activation, product.
     Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
-    /// A norm if there is one, q, k and v; q and k rotated; k and v to the cache; `y` is q.
-    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, layer: usize, y: ValueId },
+    /// A norm if there is one, q, k and v; heads of q and k rotated and normalised; k and v to the cache; `y` is q.
+    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, heads: Heads, y: ValueId },
     /// Attention over the cache.
     Attention { q: ValueId, layer: usize, n_head: u32, score: Score, sinks: Option<WeightId>, y: ValueId },
     /// Experts and weights of every column, from the router's logits.
@@ -65,6 +94,20 @@ pub enum Fused {
     Scale { by: f32, y: ValueId },
     /// An operation on recurrent state, or one that goes with them.
     Recurrent { op: Recurrent, y: ValueId },
+    /// A norm of rows, and a sum if there is one.
+    RowNorm { x: ValueId, norm: RowNorm, add: Option<ValueId>, y: ValueId },
+    /// `y = f(x)`, in place if `x` is `y`.
+    Unary { x: ValueId, f: &'static Function, params: [f32; 4], y: ValueId },
+    /// `y = a op b`, in place if `a` is `y`.
+    Binary { f: &'static NdFunction, a: ValueId, b: ValueId, y: ValueId },
+    /// `y = act(gate) * up`.
+    Glu { gate: ValueId, up: ValueId, act: Act, y: ValueId },
+    /// Heads of `d` channels rotated, in place if `x` is `y`.
+    Rope { x: ValueId, d: u32, rope: usize, y: ValueId },
+    /// Keys and values to the cache; nothing comes of it.
+    KvWrite { k: ValueId, v: ValueId, layer: usize, y: ValueId },
+    /// The weighted sum over slots.
+    Reduce { x: ValueId, route: ValueId, y: ValueId },
 }
 
 impl Fused {
@@ -93,6 +136,12 @@ impl Fused {
             Fused::Add { x, y } => vec![x, y],
             Fused::Scale { y, .. } => vec![y],
             Fused::Recurrent { ref op, .. } => op.inputs(),
+            Fused::RowNorm { x, add, .. } => [x].into_iter().chain(add).collect(),
+            Fused::Unary { x, .. } | Fused::Rope { x, .. } => vec![x],
+            Fused::Binary { a, b, .. } => vec![a, b],
+            Fused::Glu { gate, up, .. } => vec![gate, up],
+            Fused::KvWrite { k, v, .. } => vec![k, v],
+            Fused::Reduce { x, route, .. } => vec![x, route],
         }
     }
 
@@ -141,37 +190,31 @@ impl Fused {
             | Fused::ReduceId { y, .. }
             | Fused::Add { y, .. }
             | Fused::Scale { y, .. }
-            | Fused::Recurrent { y, .. } => y,
+            | Fused::Recurrent { y, .. }
+            | Fused::RowNorm { y, .. }
+            | Fused::Unary { y, .. }
+            | Fused::Binary { y, .. }
+            | Fused::Glu { y, .. }
+            | Fused::Rope { y, .. }
+            | Fused::KvWrite { y, .. }
+            | Fused::Reduce { y, .. } => y,
         }
     }
 }
 
-/// A node that no step can express.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("node {node} of the graph ({what}) fits no fused step")]
-pub struct FuseError {
-    /// Index of the node.
-    pub node: usize,
-    /// What it is.
-    pub what: String,
-}
-
-/// Groups the nodes of a graph into steps.
-///
-/// # Errors
-/// [`FuseError`] for a rotation or a cache write that does not belong to a q, k, v block.
-pub fn fuse(graph: &Graph) -> Result<Vec<Fused>, FuseError> {
+/// Groups the nodes of a graph into steps. What belongs to no group is a step of its own.
+pub fn fuse(graph: &Graph) -> Vec<Fused> {
     Fuser::new(graph).run()
 }
 
-struct Fuser<'a> {
-    graph: &'a Graph,
+pub(super) struct Fuser<'a> {
+    pub(super) graph: &'a Graph,
     n_use: Vec<usize>,
     last_use: Vec<usize>,
     /// Node that makes each value.
     maker: Vec<usize>,
     /// Nodes that an earlier step has taken in.
-    done: Vec<bool>,
+    pub(super) done: Vec<bool>,
     /// In-place results: the value in whose place each value stands.
     place: Vec<ValueId>,
     /// Norms that their readers take in, by what they make, with what they read.
@@ -193,24 +236,26 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Vec<Fused>, FuseError> {
+    fn run(mut self) -> Vec<Fused> {
         let mut steps = Vec::new();
         for i in 0..self.graph.nodes.len() {
             if !self.done[i] {
-                self.step(i, &mut steps)?;
+                let step = self.step(i);
+                steps.extend(step);
             }
         }
-        Ok(steps)
+        steps
     }
 
-    fn step(&mut self, i: usize, steps: &mut Vec<Fused>) -> Result<(), FuseError> {
+    /// The step of node `i` and of others that belong to it; none if those that read it take it in.
+    fn step(&mut self, i: usize) -> Option<Fused> {
         let node = &self.graph.nodes[i];
         let y = node.out;
         self.done[i] = true;
-        match node.op.clone() {
-            Op::Embed { table } => steps.push(Fused::Embed { table, y }),
+        Some(match node.op.clone() {
+            Op::Embed { table } => Fused::Embed { table, by_position: false, y },
+            Op::EmbedPosition { table } => Fused::Embed { table, by_position: true, y },
             Op::RmsNorm { x, weight, eps } => {
-                let norm = Norm { weight, eps, out: y };
                 // A norm that only products read becomes their prologue.
                 let readers = self.readers(y);
                 let multiplies = |r: &usize| match self.graph.nodes[*r].op {
@@ -218,71 +263,113 @@ impl<'a> Fuser<'a> {
                     Op::MulMatId { x, route, .. } => x == y && route != y,
                     _ => false,
                 };
+                let norm = Norm { weight, eps, out: y };
                 if let Some(last) = readers.last()
                     && readers.iter().all(multiplies)
                 {
                     // So what it reads must not change before the last of them.
                     self.last_use[x.0] = self.last_use[x.0].max(*last);
                     self.folded[y.0] = Some((x, norm));
-                } else {
-                    steps.push(Fused::Norm { x: self.place(x), norm, y });
+                    return None;
+                }
+                let d = self.graph.width(x);
+                let row = RowNorm { kind: NormKind::Rms, d, eps, weight: Some(weight), bias: None };
+                match self.sum_after(i, &row) {
+                    None => Fused::Norm { x: self.place(x), norm, y },
+                    Some(sum) => self.row_norm(x, row, sum),
                 }
             }
+            Op::Norm { x, norm } => match self.sum_after(i, &norm) {
+                None => Fused::RowNorm { x: self.place(x), norm, add: None, y },
+                Some(sum) => self.row_norm(x, norm, sum),
+            },
             Op::MulMat { x, .. } => {
                 let is_product = |n: &usize| matches!(self.graph.nodes[*n].op, Op::MulMat { .. });
                 let left: Vec<usize> = self.readers(x).into_iter().filter(is_product).collect();
                 let left: Vec<usize> = left.into_iter().filter(|r| *r == i || !self.done[*r]).collect();
                 let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
-                match self.qkv(&left, from, norm).or_else(|| self.gated(&left, from, norm)) {
-                    Some(s) => steps.push(s),
-                    None => self.project(i, from, norm, steps),
-                }
+                self.qkv(i, &left, from, norm)
+                    .or_else(|| self.gated(i, &left, from, norm))
+                    .unwrap_or_else(|| self.project(i, from, norm))
             }
-            Op::TopkMoe { x, bias, routing } => {
-                steps.push(Fused::Topk { x: self.place(x), bias, routing, y });
-            }
+            Op::TopkMoe { x, bias, routing } => Fused::Topk { x: self.place(x), bias, routing, y },
             Op::MulMatId { x, route, .. } => {
                 let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
                 let step = self.gated_id(i, x, from, norm).or_else(|| self.reduce_id(i, from, norm));
                 let part = self.part(i).expect("a product");
                 let x = self.place(from);
-                steps.push(step.unwrap_or(Fused::ProjectId { x, norm, route, part, y }));
+                step.unwrap_or(Fused::ProjectId { x, norm, route, part, y })
             }
             Op::Attention { q, layer, n_head, score, sinks } => {
-                steps.push(Fused::Attention { q: self.place(q), layer, n_head, score, sinks, y });
+                Fused::Attention { q: self.place(q), layer, n_head, score, sinks, y }
             }
             Op::Add { a, b } => {
                 // In place of whichever operand dies here.
-                let (x, into) = if self.last_use[a.0] == i { (b, a) } else { (a, b) };
-                if self.last_use[into.0] != i {
-                    return Err(self.stuck(i));
+                let dies = |v: ValueId| self.last_use[v.0] == i && a != b;
+                let (x, into) = if dies(a) { (b, a) } else { (a, b) };
+                if dies(into) {
+                    self.put(y, into);
+                    Fused::Add { x: self.place(x), y: self.place(y) }
+                } else {
+                    self.binary("add", i, a, b)
                 }
-                self.put(y, into);
-                steps.push(Fused::Add { x: self.place(x), y: self.place(y) });
             }
+            Op::Mul { a, b } => self.binary("mul", i, a, b),
             Op::Scale { x, by } => {
-                if self.last_use[x.0] != i {
-                    return Err(self.stuck(i));
+                let y = self.in_place(i, x);
+                if y == self.place(x) {
+                    Fused::Scale { by, y }
+                } else {
+                    let f = Function::find("scale").expect("a row of the table");
+                    Fused::Unary { x: self.place(x), f, params: [by, 0.0, 0.0, 0.0], y }
                 }
-                self.put(y, x);
-                steps.push(Fused::Scale { by, y: self.place(y) });
             }
             Op::Recurrent(op) => {
-                steps.push(Fused::Recurrent { op: op.moved(|v| self.place(v)), y });
+                Fused::Recurrent { op: op.moved(|v| self.place(v)), y: self.graph.nodes[i].out }
             }
-            Op::Rope { .. } | Op::KvWrite { .. } | Op::Glu { .. } | Op::MoeReduce { .. } => {
-                return Err(self.stuck(i));
+            Op::Unary { x, f, params } => {
+                Fused::Unary { y: self.in_place(i, x), x: self.place(x), f, params }
             }
+            Op::Rope { x, d, rope } => Fused::Rope { y: self.in_place(i, x), x: self.place(x), d, rope },
+            Op::KvWrite { k, v, layer } => Fused::KvWrite { k: self.place(k), v: self.place(v), layer, y },
+            Op::Glu { gate, up, act } => Fused::Glu { gate: self.place(gate), up: self.place(up), act, y },
+            Op::MoeReduce { x, route } => Fused::Reduce { x: self.place(x), route: self.place(route), y },
+        })
+    }
+
+    /// The value in whose place node `i` puts what it makes of `x`: that of `x` if nothing reads it later.
+    fn in_place(&mut self, i: usize, x: ValueId) -> ValueId {
+        let y = self.graph.nodes[i].out;
+        if self.last_use[x.0] == i {
+            self.put(y, x);
         }
-        Ok(())
+        self.place(y)
     }
 
-    fn stuck(&self, node: usize) -> FuseError {
-        let what = format!("{:?}", self.graph.nodes[node].op);
-        FuseError { node, what }
+    fn binary(&mut self, name: &str, i: usize, a: ValueId, b: ValueId) -> Fused {
+        let f = FUNCTIONS.iter().find(|f| f.name == name).expect("a row of the table");
+        let y = if a == b { self.graph.nodes[i].out } else { self.in_place(i, a) };
+        Fused::Binary { f, a: self.place(a), b: self.place(b), y }
     }
 
-    fn place(&self, v: ValueId) -> ValueId {
+    /// The sum that is the only reader of the norm at node `i`, with its other operand, which is there already.
+    fn sum_after(&self, i: usize, norm: &RowNorm) -> Option<(usize, ValueId)> {
+        let out = self.graph.nodes[i].out;
+        let sum = self.sole_reader(out)?;
+        let Op::Add { a, b } = self.graph.nodes[sum].op else { return None };
+        let other = if a == out { b } else { a };
+        let can = norm.weight.is_some() && norm.bias.is_none() && norm.d == self.graph.width(out);
+        (can && other != out && self.maker[other.0] < i).then_some((sum, other))
+    }
+
+    /// A norm of `x` with the sum that follows.
+    fn row_norm(&mut self, x: ValueId, norm: RowNorm, (sum, other): (usize, ValueId)) -> Fused {
+        self.done[sum] = true;
+        let y = self.graph.nodes[sum].out;
+        Fused::RowNorm { x: self.place(x), norm, add: Some(self.place(other)), y }
+    }
+
+    pub(super) fn place(&self, v: ValueId) -> ValueId {
         self.place[v.0]
     }
 
@@ -290,81 +377,58 @@ impl<'a> Fuser<'a> {
         self.place[v.0] = self.place(into);
     }
 
-    fn readers(&self, v: ValueId) -> Vec<usize> {
+    pub(super) fn readers(&self, v: ValueId) -> Vec<usize> {
         let reads = |n: &crate::graph::Node| n.op.inputs().contains(&v);
         (0..self.graph.nodes.len()).filter(|i| reads(&self.graph.nodes[*i])).collect()
     }
 
-    fn part(&self, node: usize) -> Option<Part> {
+    pub(super) fn part(&self, node: usize) -> Option<Part> {
         match self.graph.nodes[node].op {
             Op::MulMat { weight, bias, scale, .. } | Op::MulMatId { weight, bias, scale, .. } => {
-                Some(Part { weight, bias, scale })
+                Some(Part { weight, bias, scale, by: 1.0 })
             }
             _ => None,
         }
     }
 
     /// The only reader of a value.
-    fn sole_reader(&self, v: ValueId) -> Option<usize> {
+    pub(super) fn sole_reader(&self, v: ValueId) -> Option<usize> {
         (self.n_use[v.0] == 1).then(|| self.readers(v)[0])
     }
 
-    fn qkv(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
-        let &[a, b, c, ..] = nodes else { return None };
-        // Which product is rotated and read by attention, which goes to the cache, and where.
-        let (mut q, mut k, mut v, mut write) = (None, None, None, None);
-        for n in [a, b, c] {
-            let out = self.graph.nodes[n].out;
-            let reader = self.sole_reader(out)?;
-            match self.graph.nodes[reader].op {
-                Op::Rope { d, .. } => {
-                    let rotated = self.graph.nodes[reader].out;
-                    let next = self.sole_reader(rotated)?;
-                    match self.graph.nodes[next].op {
-                        Op::Attention { .. } => q = Some((n, reader, rotated, d)),
-                        Op::KvWrite { k: key, layer, .. } if key == rotated => {
-                            k = Some((n, reader, d));
-                            write = Some((next, layer));
-                        }
-                        _ => return None,
-                    }
-                }
-                Op::KvWrite { v: value, .. } if value == out => v = Some(n),
-                _ => return None,
-            }
-        }
-        let ((q, rope_q, y, d), (k, rope_k, d_k), v, (write, layer)) = (q?, k?, v?, write?);
-        if d != d_k {
-            return None;
-        }
-        for n in [q, k, v, rope_q, rope_k, write] {
-            self.done[n] = true;
-        }
-        let part = |n| self.part(n).expect("the nodes are products");
-        Some(Fused::Qkv { x: self.place(x), norm, q: part(q), k: part(k), v: part(v), layer, y })
-    }
-
-    fn gated(&mut self, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
-        let &[a, b, ..] = nodes else { return None };
-        let glu = self.sole_reader(self.graph.nodes[a].out)?;
-        if self.sole_reader(self.graph.nodes[b].out)? != glu {
-            return None;
-        }
+    /// The product at node `i` and another of those of the same input, if they are gate and up.
+    fn gated(&mut self, i: usize, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        let glu = self.sole_reader(self.graph.nodes[i].out)?;
         let Op::Glu { gate, up, act } = self.graph.nodes[glu].op else { return None };
+        if gate == up || self.sole_reader(gate)? != glu || self.sole_reader(up)? != glu {
+            return None;
+        }
         let (gate, up) = (self.maker[gate.0], self.maker[up.0]);
+        if !nodes.contains(&gate) || !nodes.contains(&up) {
+            return None;
+        }
         [gate, up, glu].into_iter().for_each(|n| self.done[n] = true);
         let y = self.graph.nodes[glu].out;
         Some(Fused::Gated { x: self.place(x), norm, gate: self.part(gate)?, up: self.part(up)?, act, y })
     }
 
-    /// One product; a sum that is its only reader and whose other operand dies there is taken in.
-    fn project(&mut self, n: usize, x: ValueId, norm: Option<Norm>, steps: &mut Vec<Fused>) {
-        let part = self.part(n).expect("a product");
-        let out = self.graph.nodes[n].out;
+    /// One product; a factor that is its only reader is taken in, and a sum whose other operand dies there.
+    fn project(&mut self, n: usize, x: ValueId, norm: Option<Norm>) -> Fused {
+        let mut part = self.part(n).expect("a product");
         self.done[n] = true;
         let x = self.place(x);
+        let out = self.scaled(self.graph.nodes[n].out, &mut part);
         let sum = self.sum_into(out, n, x);
-        steps.push(Fused::Project { x, norm, part, add: sum.is_some(), y: sum.unwrap_or(out) });
+        Fused::Project { x, norm, part, add: sum.is_some(), y: sum.unwrap_or(out) }
+    }
+
+    /// What is left of `out`, the product of `part`, when it has taken in the factor that is its only reader.
+    fn scaled(&mut self, out: ValueId, part: &mut Part) -> ValueId {
+        let Some(reader) = self.sole_reader(out) else { return out };
+        let Op::Scale { by, .. } = self.graph.nodes[reader].op else { return out };
+        part.by *= by;
+        self.done[reader] = true;
+        self.graph.nodes[reader].out
     }
 
     /// Where the sum of `out`, which a step at node `n` makes from `x`, and something older takes place, if nothing
@@ -420,7 +484,8 @@ impl<'a> Fuser<'a> {
             return None;
         }
         self.done[reduce] = true;
-        let (x, part, out) = (self.place(x), self.part(i)?, self.graph.nodes[reduce].out);
+        let (x, mut part) = (self.place(x), self.part(i)?);
+        let out = self.scaled(self.graph.nodes[reduce].out, &mut part);
         let sum = self.sum_into(out, i, x);
         Some(Fused::ReduceId { x, route: self.place(route), part, add: sum.is_some(), y: sum.unwrap_or(out) })
     }

@@ -54,7 +54,7 @@ impl Group {
 }
 
 /// Scale and bias of a run of rows; with experts, of a run of each.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Copy, Clone, Debug, PartialEq)]
 pub struct AuxRow {
     /// Rows.
     pub n_row: u32,
@@ -62,29 +62,40 @@ pub struct AuxRow {
     pub bias: Option<WeightId>,
     /// `[n_expert]`, else one.
     pub scale: Option<WeightId>,
+    /// Multiplies both.
+    pub by: f32,
 }
 
-/// The small vectors of a step: norm weights, then (scale, bias) of every row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+/// The small vectors of a step, norm weights mostly, then (scale, bias) of every row.
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Aux {
-    /// Norm weights, at word 0.
-    pub norm: Option<WeightId>,
+    /// Vectors and the word at which each begins.
+    pub vectors: Vec<(WeightId, u32)>,
     /// Runs of rows, from [`Self::affine_at`] on; empty if no row has a scale or a bias.
     pub rows: Vec<AuxRow>,
     /// Word at which the rows begin.
     pub affine_at: u32,
     /// Experts that have all these rows, one after the other.
     pub n_expert: u32,
-    /// Instead of all that: whole tensors, one after the other.
-    pub plain: Vec<(WeightId, u32)>,
 }
 
 impl Aux {
+    /// These vectors, each on a multiple of `step` words.
+    fn of(graph: &Graph, vectors: &[WeightId], step: u32) -> Self {
+        let (mut aux, mut at) = (Aux { n_expert: 1, ..Aux::default() }, 0);
+        for id in vectors {
+            let w = &graph.weights[id.0];
+            aux.vectors.push((*id, at));
+            at += (w.n_row * w.n_col).next_multiple_of(step);
+        }
+        aux.affine_at = at;
+        aux
+    }
+
     /// Words of the buffer.
     pub fn n_word(&self) -> usize {
         let rows: usize = self.rows.iter().map(|r| r.n_row as usize).sum();
-        let plain: usize = self.plain.iter().map(|(_, n)| *n as usize).sum();
-        plain + self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
+        self.affine_at as usize + 2 * self.n_expert.max(1) as usize * rows
     }
 }
 
@@ -193,16 +204,14 @@ impl Groups {
         self.home[w.0].expect("every matrix of a step has a group")
     }
 
-    /// The aux buffer of one vector.
-    pub fn vector(&mut self, weight: WeightId) -> usize {
-        self.keep(Aux { norm: Some(weight), n_expert: 1, ..Aux::default() })
+    /// The aux buffer of vectors, each of which begins on a multiple of eight words.
+    pub fn vectors(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
+        self.keep(Aux::of(graph, weights, 8))
     }
 
-    /// The aux buffer of whole small tensors, one after the other.
-    pub fn vectors(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
-        let size = |id: &WeightId| graph.weights[id.0].n_row * graph.weights[id.0].n_col;
-        let plain = weights.iter().map(|id| (*id, size(id))).collect();
-        self.keep(Aux { plain, n_expert: 1, ..Aux::default() })
+    /// The aux buffer of small tensors, one after the other without gaps.
+    pub fn packed(&mut self, graph: &Graph, weights: &[WeightId]) -> usize {
+        self.keep(Aux::of(graph, weights, 1))
     }
 
     fn keep(&mut self, aux: Aux) -> usize {
@@ -215,7 +224,7 @@ impl Groups {
 
     /// The aux buffer of a norm and of parts whose rows follow one another; none if there is nothing to hold.
     pub fn aux(&mut self, graph: &Graph, norm: Option<Norm>, parts: &[Part]) -> Option<usize> {
-        let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some());
+        let any = parts.iter().any(|p| p.bias.is_some() || p.scale.is_some() || p.by != 1.0);
         if norm.is_none() && !any {
             return None;
         }
@@ -223,13 +232,13 @@ impl Groups {
             n_row: graph.weights[p.weight.0].expert_rows(),
             bias: p.bias,
             scale: p.scale,
+            by: p.by,
         };
+        let vectors: Vec<WeightId> = norm.iter().map(|n| n.weight).collect();
         let aux = Aux {
-            norm: norm.map(|n| n.weight),
             rows: if any { parts.iter().map(rows).collect() } else { vec![] },
-            affine_at: norm.map_or(0, |n| graph.weights[n.weight.0].n_col.next_multiple_of(8)),
-            plain: vec![],
             n_expert: parts.first().map_or(1, |p| graph.weights[p.weight.0].n_expert),
+            ..Aux::of(graph, &vectors, 8)
         };
         Some(self.keep(aux))
     }

@@ -3,11 +3,13 @@
 mod expand;
 mod experts;
 mod fuse;
+mod fuse_qkv;
 mod group;
 mod recurrent;
 mod segments;
+mod single;
 
 pub use expand::plan;
-pub use fuse::{FuseError, Fused, Norm, Part, fuse};
+pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};

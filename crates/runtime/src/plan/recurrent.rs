@@ -23,7 +23,7 @@ impl Expander<'_> {
     }
 
     /// `outer` rows of `inner` values of every column: inner, outer, columns.
-    fn rows(&self, v: View, inner: u32, outer: u32) -> Tensor {
+    fn rows_of(&self, v: View, inner: u32, outer: u32) -> Tensor {
         let ld = self.ld_of(v.of);
         let n_alloc = ld * self.n_col;
         let (ne, stride) = ([inner, outer, self.n_col, 1], [1, inner, ld, n_alloc]);
@@ -41,7 +41,7 @@ impl Expander<'_> {
     fn short_conv(&mut self, o: &ShortConv, y: ValueId) -> Result<(), PlanError> {
         let (x_slot, y_slot) = (self.act(o.x.of), self.act(y));
         let weights: Vec<_> = [o.weight].into_iter().chain(o.bias).collect();
-        let aux = self.groups.vectors(self.graph, &weights);
+        let aux = self.groups.packed(self.graph, &weights);
         let gates = o.gates.map(|[before, after]| short_conv::Gates { before, after });
         let call = short_conv::ShortConv {
             n: o.n,
@@ -88,16 +88,16 @@ impl Expander<'_> {
         let slots = [o.x, o.dt, o.b, o.c].map(|v| self.act(v.of));
         let y_slot = self.act(y);
         let weights: Vec<_> = [o.a].into_iter().chain(o.skip).chain(o.dt_bias).collect();
-        let aux = self.groups.vectors(self.graph, &weights);
+        let aux = self.groups.packed(self.graph, &weights);
         let call = ScanColumns {
-            x: self.rows(o.x, o.dim, o.heads),
+            x: self.rows_of(o.x, o.dim, o.heads),
             dt: self.values(o.dt, o.heads),
-            b: self.rows(o.b, o.n_state, o.groups),
-            c: self.rows(o.c, o.n_state, o.groups),
+            b: self.rows_of(o.b, o.n_state, o.groups),
+            c: self.rows_of(o.c, o.n_state, o.groups),
             fine: o.fine,
             skip: o.skip.is_some(),
             bias: o.dt_bias.is_some(),
-            y: self.rows(y.into(), o.dim, o.heads),
+            y: self.rows_of(y.into(), o.dim, o.heads),
         };
         let dispatch = call.dispatch(self.caps)?;
         let [x, dt, b, c] = slots;
@@ -122,8 +122,8 @@ impl Expander<'_> {
     fn delta_net(&mut self, o: &DeltaNet, y: ValueId) -> Result<(), PlanError> {
         let [qkv, alpha, beta] = [o.qkv, o.alpha, o.beta].map(|v| self.act(v.of));
         let y_slot = self.act(y);
-        let aux = self.groups.vectors(self.graph, &[o.a, o.bias]);
-        let part = |at, heads| self.rows(View { of: o.qkv.of, at: o.qkv.at + at }, o.dim, heads);
+        let aux = self.groups.packed(self.graph, &[o.a, o.bias]);
+        let part = |at, heads| self.rows_of(View { of: o.qkv.of, at: o.qkv.at + at }, o.dim, heads);
         let n_k = o.dim * o.k_heads;
         let call = DeltaColumns {
             q: part(0, o.k_heads),
@@ -133,7 +133,7 @@ impl Expander<'_> {
             beta: self.values(o.beta, o.heads),
             neighbours: o.neighbours,
             eps: o.eps,
-            y: self.rows(y.into(), o.dim, o.heads),
+            y: self.rows_of(y.into(), o.dim, o.heads),
         };
         let dispatch = call.dispatch(self.caps)?;
         let bind = vec![
@@ -167,7 +167,7 @@ impl Expander<'_> {
         };
         let mut bind = vec![("x", x_slot), ("z", z_slot), ("y", y_slot)];
         if let Some(n) = o.norm {
-            bind.push(("aux", Slot::Aux(Some(self.groups.vectors(self.graph, &[n.weight])))));
+            bind.push(("aux", Slot::Aux(Some(self.groups.packed(self.graph, &[n.weight])))));
         }
         let columns = self.many(Columns::Y);
         self.push(call.dispatch(self.caps)?, bind, columns, "gate", 0)

@@ -40,7 +40,7 @@ pub enum PlanError {
         /// What to do.
         help: &'static str,
     },
-    /// The graph has no result or no rotation where a step needs one.
+    /// The graph has no result.
     #[error("the graph lacks {what}")]
     Missing {
         /// What it lacks.
@@ -52,9 +52,6 @@ pub enum PlanError {
         /// Sequences asked for.
         n_seq: u32,
     },
-    /// A node that no step can express.
-    #[error(transparent)]
-    Fuse(#[from] super::fuse::FuseError),
     /// No kernel for a step.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
@@ -139,8 +136,8 @@ pub enum Slot {
     Step,
     /// Chosen tokens.
     Ring,
-    /// Rotation tables.
-    Rope,
+    /// Tables of a rotation.
+    Rope(usize),
     /// Parameters of the draw.
     Sampler,
     /// Biases and penalties on logits.
@@ -168,6 +165,9 @@ pub enum Columns {
     YTimes(u32),
     /// Along x, in tiles of the columns of an expert.
     XExperts(Route),
+    /// In proportion, from the whole grid for so many columns: workgroups are counted through x and y, those of later
+    /// columns last.
+    Share(u32),
 }
 
 /// A dispatch with what it binds.
@@ -245,6 +245,11 @@ impl Planned {
             Columns::Z => g[2] = n,
             Columns::YTimes(k) => g[1] = n * k,
             Columns::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
+            Columns::Share(whole) => {
+                // Rows of a folded grid keep their length.
+                let axis = if g[1] > 1 { 1 } else { 0 };
+                g[axis] = (u64::from(g[axis]) * u64::from(n)).div_ceil(u64::from(whole.max(1))) as u32;
+            }
         }
         g
     }

@@ -8,6 +8,14 @@ use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_ca
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: nothing to add.
+pub(super) fn by_hand() -> Vec<Case> {
+    let y = Tensor::new(GgmlType::F32, [5, 3, 1, 1]);
+    let b = Tensor::new(GgmlType::F32, [2, 0, 1, 1]);
+    let view = y.slice([0; 4], [2, 0, 1, 1]);
+    vec![case("empty b".into(), Acc { a: y, b, view, y })]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ty, ne, nb): (_, [u32; 4], [u32; 4]) = (p.ty("type")?, p.list("ne_a")?, p.list("ne_b")?);
     let y = Tensor::new(ty, ne);

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "acc",
     template: include_str!("acc.wgsl.jinja"),
     variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["ACC"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -45,7 +45,7 @@ impl Acc {
         Call {
             op: OP.name,
             variant: &[Value::Word(self.y.ty.name())],
-            sources: &[(A, &self.a), (B, &self.b), (C, &self.view)],
+            sources: &[(A, &self.a), (B.or_empty(), &self.b), (C.or_empty(), &self.view)],
             y: &self.y,
             constants: vec![],
         }

@@ -8,6 +8,12 @@ use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: rows of nothing.
+pub(super) fn by_hand() -> Vec<Case> {
+    let [a, y] = [GgmlType::F32, GgmlType::I32].map(|ty| Tensor::new(ty, [0, 3, 1, 1]));
+    vec![case("empty rows".into(), Argsort { descending: false, a, y })]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ne = p.list("ne")?;
     let (a, y) = (Tensor::new(p.ty("type")?, ne), Tensor::new(GgmlType::I32, ne));

@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["ARGSORT"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -71,7 +71,7 @@ impl Argsort {
         self.a.check_ne(OP.name, "a", self.y.ne)?;
         let (k, n) = (self.a.ne[0], self.n_merge());
         let block = k.max(1).next_power_of_two().min(BLOCK);
-        let n_block = k.div_ceil(block);
+        let n_block = k.div_ceil(block).max(1);
         let out = |step: u32| if step == n { "y" } else { "pairs" };
         let groups = (self.rows() * n_block).div_ceil(BLOCK / block);
         let constants = vec![("B", block.into()), ("N_BLOCK", n_block.into())];

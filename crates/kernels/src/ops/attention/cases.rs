@@ -3,7 +3,7 @@
 use ggml_format::GgmlType;
 
 use super::reference::Query;
-use super::{Attention, Score};
+use super::{Attention, Score, Warmth};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::dispatch::DispatchError;
@@ -259,10 +259,18 @@ fn kinds(n: u32) -> Vec<Setting> {
         Score { window: 40, ..plain },
         Score { window: 1, ..plain },
         Score { sinks: true, ..plain },
+        Score { warmth: Some(Warmth { by: 0.5, run: 7 }), ..plain },
     ] {
         out.push(Setting { score, ..base(64) });
     }
-    let all = Score { softcap: 1.5, max_bias: 4.0, window: 70, sinks: true, ..plain };
+    let all = Score {
+        warmth: Some(Warmth { by: 0.1, run: 16 }),
+        softcap: 1.5,
+        max_bias: 4.0,
+        window: 70,
+        sinks: true,
+        ..plain
+    };
     out.push(Setting { score: all, n_head: 12, n_kv: 4, types: (GgmlType::Q8_0, GgmlType::F32), ..base(32) });
     out.push(Setting { score: all, cols: mixed(n), ..base(64) });
     out
@@ -275,7 +283,7 @@ fn split_kinds() -> impl Iterator<Item = Setting> {
         let window = if s.score.window > 0 { 130 } else { 0 };
         Setting { score: Score { window, ..s.score }, ..s }
     };
-    kinds(1).into_iter().rev().take(9).map(long).map(widen)
+    kinds(1).into_iter().rev().take(10).map(long).map(widen)
 }
 
 /// Each column by itself.

@@ -99,11 +99,22 @@ const COOP_ROWS: u32 = 64;
 
 type Chosen = Result<Dispatch, DispatchError>;
 
+/// What multiplies the scores of late positions: `1 + by * ln(pos / run + 1)`, where whole runs are counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warmth {
+    /// Factor of the logarithm.
+    pub by: f32,
+    /// Positions a run, at least 1: those of the first run are left alone.
+    pub run: u32,
+}
+
 /// How the product of a query and a key becomes a score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Multiplies the product.
     pub scale: f32,
+    /// Multiplies it for late positions; `None` does not.
+    pub warmth: Option<Warmth>,
     /// `c * tanh(s / c)` after that; 0: none.
     pub softcap: f32,
     /// ALiBi: the largest exponent of a head's slope, by which the distance is taken off; 0: none.
@@ -117,7 +128,7 @@ pub struct Score {
 impl Score {
     /// Scaled products of all keys.
     pub const fn scaled(scale: f32) -> Self {
-        Score { scale, softcap: 0.0, max_bias: 0.0, window: 0, sinks: false }
+        Score { scale, warmth: None, softcap: 0.0, max_bias: 0.0, window: 0, sinks: false }
     }
 }
 
@@ -152,7 +163,8 @@ impl Attention {
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 (32 in a quantised cache) or more than
-    /// 1024, or columns begin between four values.
+    /// four for each thread of the device's largest workgroup, or columns begin between four values;
+    /// [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
         if self.n_col == 1 || self.splits > 1 || self.kv.d_v > 64 * RUNS[RUNS.len() - 1] {
             self.one_by_one(caps)
@@ -199,6 +211,8 @@ impl Attention {
             ("SCALE", s.scale.into()),
             ("SOFTCAP", s.softcap.into()),
             ("MAX_BIAS", s.max_bias.into()),
+            ("WARM", s.warmth.map_or(0.0, |w| w.by).into()),
+            ("WARM_RUN", s.warmth.map_or(1, |w| w.run.max(1)).into()),
             ("WINDOW", s.window.into()),
             ("SINKS", flag(s.sinks)),
             ("LDQ", self.ldq.into()),

@@ -77,9 +77,13 @@ impl Query<'_> {
     ) -> Vec<f64> {
         let Score { scale, softcap, max_bias, .. } = *self.score;
         let slope = slope(max_bias, self.head.0, self.head.1);
+        let warm = self.score.warmth.map_or(1.0, |w| {
+            let runs = self.pos / w.run.max(1) as usize + 1;
+            1.0 + f64::from(w.by) * (runs as f64).ln()
+        });
         let score = |j: usize| {
             let dot: f64 = self.q.iter().zip(key(j)).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-            let mut s = dot * f64::from(scale);
+            let mut s = dot * f64::from(scale) * warm;
             if softcap != 0.0 {
                 s = f64::from(softcap) * (s / f64::from(softcap)).tanh();
             }

@@ -9,6 +9,24 @@ use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: parts without values.
+pub(super) fn by_hand() -> Vec<Case> {
+    let mut out = Vec::new();
+    for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
+        for dim in 0..3 {
+            let [none, some] = [0, 32].map(|n| {
+                let mut ne = [64, 3, 2, 1];
+                ne[dim] = n;
+                Tensor::new(ty, ne)
+            });
+            for (which, a, b) in [("a", none, some), ("b", some, none)] {
+                out.push(case(format!("empty {which} {some:?} {dim}"), Concat { a, b, y: some, dim }));
+            }
+        }
+    }
+    out
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ty, ne, dim): (_, [u32; 4], usize) = (p.ty("type")?, p.list("ne_a")?, p.num("dim")?);
     let v: u32 = p.num("v")?;

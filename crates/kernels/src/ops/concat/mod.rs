@@ -13,7 +13,7 @@ pub const OP: Op = Op {
     name: "concat",
     template: include_str!("concat.wgsl.jinja"),
     variants: Unit::variants,
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["CONCAT"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -48,7 +48,7 @@ impl Concat {
         Call {
             op: OP.name,
             variant: &[Value::Word(Unit::of(self.y.ty).word())],
-            sources: &[(A, &self.a), (B, &self.b)],
+            sources: &[(A.or_empty(), &self.a), (B.or_empty(), &self.b)],
             y: &self.y,
             constants: vec![("DIM", self.dim as f64)],
         }

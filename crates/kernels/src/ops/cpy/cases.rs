@@ -18,9 +18,6 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         let a = permuted(Tensor::new(p.ty("type_src")?, p.list("ne_src")?), p.list("permute_src")?);
         let a = if p.flag("_src_transpose")? { a.permute([1, 0, 2, 3]) } else { a };
         let ty = p.ty("type_dst")?;
-        if !encode::can_write(ty) && ty != a.ty {
-            return Err(GridError::NotWritten(ty.name()));
-        }
         let ne = if p.has("ne_dst") { p.list("ne_dst")? } else { a.ne };
         let y = if p.has("dst_alloc") {
             Tensor::new(ty, p.list("dst_alloc")?).slice([0; 4], ne)

@@ -8,6 +8,12 @@ use crate::data::{Data, Output, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: rows of nothing.
+pub(super) fn by_hand() -> Vec<Case> {
+    let a = Tensor::new(GgmlType::F32, [0, 3, 1, 1]);
+    vec![case("empty rows".into(), a, a)]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let a = Tensor::new(p.ty("type")?, p.list("ne")?);
     Ok(case(p.to_string(), a, a))

@@ -16,7 +16,7 @@ pub const OP: Op = Op {
     name: "cumsum",
     template: include_str!("cumsum.wgsl.jinja"),
     variants: || ["sum", "scan", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["CUMSUM"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -59,7 +59,7 @@ impl Cumsum {
     }
 
     fn part(&self, part: &'static str, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let n_chunk = self.a.ne[0].div_ceil(CHUNK);
+        let n_chunk = self.a.ne[0].div_ceil(CHUNK).max(1);
         Call {
             op: OP.name,
             variant: &[Value::Word(part)],

@@ -4,14 +4,14 @@ pub(crate) mod cases;
 pub mod reference;
 
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, dispatch};
 use crate::route::Route;
 
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "expert_lists",
     template: include_str!("expert_lists.wgsl.jinja"),
-    variants: || vec![vec![("part", Value::Word("all"))]],
+    variants: || vec![vec![]],
     cases: cases::cases,
     ggml: &["MUL_MAT_ID"],
     grid: None,
@@ -45,6 +45,6 @@ impl ExpertLists {
             ("PLACES", r.places_at().into()),
         ];
         let why = "a workgroup an expert".into();
-        dispatch(OP.name, &[Value::Word("all")], constants, [r.n_expert, 1, 1], why)
+        dispatch(OP.name, &[], constants, [r.n_expert, 1, 1], why)
     }
 }

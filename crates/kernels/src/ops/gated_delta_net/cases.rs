@@ -25,6 +25,12 @@ struct Sizes {
     fine: bool,
 }
 
+/// What no grid has: no heads.
+pub(super) fn by_hand() -> Vec<Case> {
+    let of = Sizes { s: 8, heads: 1, repeat: 0, n_tok: 3, n_seq: 2, n_snap: 1, permuted: false, fine: false };
+    vec![case("no heads".into(), &of)]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     p.ty("type")?;
     let sizes = Sizes {

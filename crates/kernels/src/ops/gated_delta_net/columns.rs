@@ -65,7 +65,7 @@ impl DeltaColumns {
             return Err(DispatchError::Shape { op, what: "heads", expected, found: heads.into() });
         }
         let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
-        let (mut constants, n_group, why) = state.plan(op, caps)?;
+        let (mut constants, n_group, why) = state.plan_here(op, caps)?;
         constants.extend([("NEIGHBOURS", f64::from(u8::from(self.neighbours))), ("EPS", self.eps.into())]);
         Call {
             op,

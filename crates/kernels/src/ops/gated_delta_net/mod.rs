@@ -32,7 +32,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: columns::cases,
+    cases: || cases::by_hand().into_iter().chain(columns::cases()).collect(),
     ggml: &["GATED_DELTA_NET"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -96,7 +96,7 @@ impl GatedDeltaNet {
         self.g.check_ne(op, "g", [gates, heads, n_tok, n_seq])?;
         self.beta.check_ne(op, "beta", [1, heads, n_tok, n_seq])?;
         self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        State::check_y(op, &self.y, self.n_out())?;
         if n_snap > n_tok {
             let expected = format!("at most {n_tok} tokens");
             return Err(DispatchError::Shape { op, what: "n_snap", expected, found: n_snap.into() });

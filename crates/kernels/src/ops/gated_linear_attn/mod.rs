@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "gated_linear_attn",
     template: include_str!("gated_linear_attn.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["GATED_LINEAR_ATTN"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -69,7 +69,7 @@ impl GatedLinearAttn {
             t.check_ne(op, what, [s, heads, tokens, 1])?;
         }
         self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        State::check_y(op, &self.y, self.n_out())?;
         let sources = [(K, &self.k), (V, &self.v), (Q, &self.q), (G, &self.g), (S, &self.s)];
         for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
             t.check_type(op, "an operand", GgmlType::F32)?;

@@ -13,6 +13,13 @@ fn row(name: &str) -> &'static Row {
     Row::find(name).expect("a row of the table")
 }
 
+/// What no grid has: nothing, with something around it.
+pub(super) fn by_hand() -> Vec<Case> {
+    let [a, y] = [[0, 2, 1, 1], [5, 4, 1, 1]].map(|ne| Tensor::new(GgmlType::F32, ne));
+    let call = Gather { row: row("pad"), params: [2, 1, 0, 0], fill: 0x7f7f_7f7f, a, y };
+    vec![case("empty a".into(), call)]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ty = if p.has("type") { p.ty("type")? } else { GgmlType::F32 };
     let new = |ne| Tensor::new(ty, ne);

@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["REPEAT", "PAD", "ROLL", "PAD_REFLECT_1D", "DIAG", "TRI", "DIAG_MASK_INF"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -51,26 +51,32 @@ impl Gather {
     /// [`DispatchError::Type`] if types differ; [`DispatchError::Shape`] if a value of y would come from outside a.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         self.a.check_type(OP.name, "a", self.y.ty)?;
-        self.check_reach()?;
+        self.check_sizes()?;
         let mut constants = vec![("FILL", f64::from(self.fill))];
         constants.extend(["Q0", "Q1", "Q2", "Q3"].into_iter().zip(self.params.map(f64::from)));
         Call {
             op: OP.name,
             variant: &[Value::Word(self.row.name), Value::Word(Unit::of(self.y.ty).word())],
-            sources: &[(A, &self.a)],
+            sources: &[(if self.row.from_nothing { A.or_empty() } else { A }, &self.a)],
             y: &self.y,
             constants,
         }
         .moves(caps)
     }
 
-    /// Where the corners of y come from; all rows are monotonous, folded or periodic between them.
-    fn check_reach(&self) -> Result<(), DispatchError> {
+    /// Checks that y has the sizes that the row asks for, and that its corners come from within a: where any size will
+    /// do, rows are folded or periodic between them.
+    fn check_sizes(&self) -> Result<(), DispatchError> {
         let (a, y) = (self.a.cells(), self.y.cells());
         if y.n_elem() == 0 {
             return Ok(());
         }
+        if !self.row.from_nothing {
+            a.check_filled(OP.name, "a")?;
+        }
         let na = a.ne.map(i64::from);
+        let sizes = (self.row.sizes)(na, y.ne.map(i64::from));
+        y.check_ne(OP.name, "y", sizes.map(|n| n as u32))?;
         for corner in 0..16u32 {
             let p = std::array::from_fn(|k| i64::from((y.ne[k] - 1) * (corner >> k & 1)));
             let from = (self.row.formula)(p, na, self.params.map(i64::from));
@@ -81,5 +87,37 @@ impl Gather {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggml_format::GgmlType;
+
+    #[test]
+    fn sizes_that_a_row_cannot_make_are_refused() {
+        for (name, q0, a, y, want) in [
+            // The corners of these are filled or within a, what is between them is not.
+            ("diag", 0, [10, 1, 1, 1], [20, 30, 1, 1], "y is 20, but must be 10 along axis 0"),
+            ("tri", 0, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, but must be 10 along axis 0"),
+            ("diag_mask", 5, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, but must be 10 along axis 0"),
+            (
+                "pad_reflect_1d",
+                3,
+                [4, 2, 1, 1],
+                [11, 2, 1, 1],
+                "y is 11, but must be within reach of 4 along axis 0",
+            ),
+            ("pad_reflect_1d", 3, [4, 2, 1, 1], [9, 3, 1, 1], "y is 3, but must be 2 along axis 1"),
+            ("repeat", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, but must be at least one value"),
+            ("wrap", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, but must be at least one value"),
+        ] {
+            let [a, y] = [a, y].map(|ne| Tensor::new(GgmlType::F32, ne));
+            let row = Row::find(name).expect("a row of the table");
+            let call = Gather { row, params: [q0, 0, 0, 0], fill: 0, a, y };
+            let found = call.dispatch(&Caps::base()).expect_err(name).to_string();
+            assert_eq!(found, format!("gather: {want}"), "{name}");
+        }
     }
 }

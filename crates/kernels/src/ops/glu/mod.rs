@@ -74,17 +74,32 @@ impl Act {
         }
     }
 
+    /// The row of [`KINDS`] with its formula.
+    pub fn kind(self) -> &'static Kind {
+        KINDS.iter().find(|k| k.name == self.word()).expect("a row for every activation")
+    }
+
+    /// Alpha and limit, for those that have them.
+    pub fn params(self) -> [f32; 2] {
+        match self {
+            Act::SwigluOai { alpha, limit } => [alpha, limit],
+            Act::SwigluClamp { limit } => [1.0, limit],
+            _ => [1.0, 0.0],
+        }
+    }
+
     /// Constants of `shared/glu.wgsl.jinja`.
     pub(crate) fn constants(self) -> Vec<(&'static str, f64)> {
-        let (number, alpha, limit) = match self {
-            Act::Swiglu => (0.0, 1.0, 0.0),
-            Act::Geglu => (1.0, 1.0, 0.0),
-            Act::Reglu => (2.0, 1.0, 0.0),
-            Act::GegluErf => (3.0, 1.0, 0.0),
-            Act::GegluQuick => (4.0, 1.0, 0.0),
-            Act::SwigluOai { alpha, limit } => (5.0, alpha, limit),
-            Act::SwigluClamp { limit } => (6.0, 1.0, limit),
+        let number = match self {
+            Act::Swiglu => 0.0,
+            Act::Geglu => 1.0,
+            Act::Reglu => 2.0,
+            Act::GegluErf => 3.0,
+            Act::GegluQuick => 4.0,
+            Act::SwigluOai { .. } => 5.0,
+            Act::SwigluClamp { .. } => 6.0,
         };
+        let [alpha, limit] = self.params();
         vec![("GLU", number), ("GLU_ALPHA", alpha.into()), ("GLU_LIMIT", limit.into())]
     }
 }

@@ -9,6 +9,16 @@ use crate::data::{Data, Output, default_nmse, each, random_ne, random_tensor, va
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: gates near 0, where activations differ. Far from it they are all alike.
+pub(super) fn by_hand() -> Vec<Case> {
+    let t = Tensor::new(GgmlType::F32, [67, 5, 1, 1]);
+    let call = |kind| GluNd { kind, a: t, b: t, y: t, alpha: 1.5, limit: 3.0 };
+    KINDS.iter().map(|kind| case(format!("{} near 0", kind.name), call(kind), false, NEAR)).collect()
+}
+
+const WIDE: f32 = 150.0;
+const NEAR: f32 = 4.0;
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let kind = p.row(KINDS.iter().find(|k| k.ggml == p.op), "a row of KINDS")?;
     let (ty, ne): (_, [u32; 4]) = (p.ty("type")?, p.list("ne_a")?);
@@ -30,7 +40,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         None => (x, x),
     };
     let y = Tensor::new(ty, a.ne);
-    Ok(case(p.to_string(), GluNd { kind, a, b, y, alpha, limit }, halves.is_some()))
+    Ok(case(p.to_string(), GluNd { kind, a, b, y, alpha, limit }, halves.is_some(), WIDE))
 }
 
 pub(super) fn random(rng: &mut Rng) -> Case {
@@ -39,12 +49,13 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let ne = random_ne(rng);
     let [a, b, y] = std::array::from_fn(|_| random_tensor(rng, ty, ne));
     let call = GluNd { kind, a, b, y, alpha: 1.5, limit: 3.0 };
-    case(format!("random {call:?}"), call, false)
+    case(format!("random {call:?}"), call, false, NEAR)
 }
 
-fn case(label: String, call: GluNd, one_buffer: bool) -> Case {
-    let a = Data::random(call.a, 1, -150.0, 150.0);
-    let b = Data::random(call.b, if one_buffer { 1 } else { 2 }, -150.0, 150.0);
+/// A case of gates and values up to `most`.
+fn case(label: String, call: GluNd, one_buffer: bool, most: f32) -> Case {
+    let a = Data::random(call.a, 1, -most, most);
+    let b = Data::random(call.b, if one_buffer { 1 } else { 2 }, -most, most);
     let params = [call.alpha.into(), call.limit.into()];
     let values: Vec<f64> = each(&call.y).map(|c| (call.kind.formula)(a.at(c), b.at(c), params)).collect();
     value_case(

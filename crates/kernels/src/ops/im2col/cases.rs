@@ -9,6 +9,18 @@ use crate::grid::{GridError, Params};
 use crate::ops::conv_2d::Window;
 use crate::tensor::Tensor;
 
+/// What no grid has: a window of nothing.
+pub(super) fn by_hand() -> Vec<Case> {
+    let b = Tensor::new(GgmlType::F32, [9, 8, 2, 1]);
+    let window = Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2] };
+    let cases = [[0, 3], [3, 0]].map(|k| {
+        let call = Im2col { b, y: b, k, window, line: false };
+        let call = Im2col { y: Tensor::new(GgmlType::F32, call.size()), ..call };
+        case(format!("empty window {k:?}"), call)
+    });
+    cases.into()
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let line = !p.flag("is_2D")?;
     // In one dimension the second numbers are not used, and 0.

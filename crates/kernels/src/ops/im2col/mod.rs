@@ -20,7 +20,7 @@ pub const OP: Op = Op {
         let pair = |b, y| vec![("tb", Value::Word(b)), ("ty", Value::Word(y))];
         TYPES.iter().flat_map(|b| TYPES.iter().map(move |y| pair(*b, *y))).collect()
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["IM2COL"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -67,7 +67,9 @@ impl Im2col {
         if *line {
             constants.retain(|(n, _)| !["S1", "P1", "D1"].contains(n));
         }
-        constants.extend([("KW", k[0].into()), ("KH", kh.into()), ("LINE", f64::from(u8::from(*line)))]);
+        // A window without values leaves nothing of y, but a driver may refuse a division by 0 that it can foresee.
+        let [kw, kh] = [k[0], kh].map(|n| n.max(1));
+        constants.extend([("KW", kw.into()), ("KH", kh.into()), ("LINE", f64::from(u8::from(*line)))]);
         let variant = &[Value::Word(b.ty.name()), Value::Word(y.ty.name())];
         Call { op: OP.name, variant, sources: &[(B, b)], y, constants }.values(caps)
     }

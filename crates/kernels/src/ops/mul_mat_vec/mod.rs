@@ -326,8 +326,9 @@ impl Split {
         n_batch.div_ceil(self.batch).div_ceil(self.wg / self.team)
     }
 
-    fn constants(&self, caps: &Caps, rows: u32) -> Vec<(&'static str, f64)> {
-        let part = self.batch * rows * self.subs * (self.wg / self.team);
+    /// `n_sum`: sums that a team makes at once.
+    fn constants(&self, caps: &Caps, n_sum: u32) -> Vec<(&'static str, f64)> {
+        let part = self.batch * n_sum * self.subs * (self.wg / self.team);
         let mut c = vec![
             ("WG", self.wg.into()),
             ("T", self.team.into()),
@@ -336,8 +337,15 @@ impl Split {
             ("PASSES", self.passes.into()),
             ("BATCH", self.batch.into()),
         ];
-        if let Some((_, max)) = caps.subgroup {
-            c.push(("WHOLE", f64::from(u8::from(self.team % max == 0))));
+        if let Some((min, max)) = caps.subgroup {
+            let whole = self.team % max == 0;
+            let width = match whole {
+                true if min == max => max,
+                true => 0,
+                false => self.team,
+            };
+            let width = if width < n_sum { 0 } else { width };
+            c.extend([("WHOLE", f64::from(u8::from(whole))), ("WIDTH", width.into())]);
         }
         c
     }
@@ -415,13 +423,7 @@ impl MulMatVec {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
         if let Epilogue::RopeKv(r) = &self.epilogue {
-            for (what, n) in [("channels a head", r.kv.d), ("rotated channels", r.n_rot)] {
-                let whole = if r.pairing == RopePairing::Neox || what == "channels a head" { 4 } else { 2 };
-                if n % whole != 0 {
-                    let expected = format!("a multiple of {whole}");
-                    return Err(DispatchError::Shape { op: OP.name, what, expected, found: n.into() });
-                }
-            }
+            r.check(OP.name)?;
             if !r.plain() {
                 return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
             }

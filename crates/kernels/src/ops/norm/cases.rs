@@ -34,11 +34,11 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
     }
-    // Groups of which the last is shorter, and more groups than channels.
-    for groups in [1, 3, 4, 9] {
-        let y = Tensor::new(GgmlType::F32, [5, 3, 7, 2]);
+    // Groups of which the last is shorter, more groups than channels, and no channels.
+    for (groups, n) in [(1, 7), (3, 7), (4, 7), (9, 7), (2, 0)] {
+        let y = Tensor::new(GgmlType::F32, [5, 3, n, 2]);
         out.push(case(
-            format!("{groups} groups of 7 channels"),
+            format!("{groups} groups of {n} channels"),
             Norm { kind: Kind::Norm, groups: Some(groups), a: Some(y), y, ..PLAIN },
         ));
     }

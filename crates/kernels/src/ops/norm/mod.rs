@@ -98,7 +98,7 @@ impl Norm {
             Some(n) => {
                 // The last group has what is left, and a group may have nothing.
                 let channels = ne2.div_ceil(n.max(1));
-                let per = ne2.div_ceil(channels.max(1));
+                let per = ne2.div_ceil(channels.max(1)).max(1);
                 Rows { len: ne0 * ne1 * channels, outer: ne0 * ne1 * ne2, per }
             }
         }
@@ -107,7 +107,8 @@ impl Norm {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not fit, values overlap or there is only a sum, [`DispatchError::Type`] if
+    /// they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let mut sources = Vec::new();
         if let Some(a) = &self.a {
@@ -128,7 +129,13 @@ impl Norm {
             (Some(_), None) => "mul",
             (Some(_), Some(_)) => "mul_add",
             (None, Some(_)) => {
-                return Err(DispatchError::Lacks { op: OP.name, what: "a product before the sum" });
+                let expected = "1".into();
+                return Err(DispatchError::Shape {
+                    op: OP.name,
+                    what: "products before a sum",
+                    expected,
+                    found: 0,
+                });
             }
         };
         let Rows { len, outer, per } = self.rows();
@@ -154,5 +161,18 @@ impl Norm {
             constants,
         }
         .groups(teams.groups(n), format!("{} threads a row", teams.team), caps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_without_a_product_is_refused() {
+        let y = Tensor::new(GgmlType::F32, [4, 1, 1, 1]);
+        let call = Norm { kind: Kind::Rms, eps: 1e-6, groups: None, mul: None, add: Some(y), a: None, y };
+        let e = call.dispatch(&Caps::base()).expect_err("no product");
+        assert_eq!(e.to_string(), "norm: products before a sum is 0, but must be 1");
     }
 }

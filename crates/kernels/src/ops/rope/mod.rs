@@ -85,6 +85,21 @@ impl Mode {
         matches!(self, Mode::Mrope | Mode::Imrope | Mode::Vision)
     }
 
+    /// Which of a token's four positions pair `i` follows, and to which power its frequency is raised.
+    fn stream(self, sections: [u32; 4], i: u32) -> (usize, u32) {
+        if !self.has_sections() {
+            return (0, i);
+        }
+        let sector = i % sections.iter().sum::<u32>();
+        if self == Mode::Imrope {
+            let k = (sector % 3) as usize;
+            return (if sector < 3 * sections[k] { k } else { 3 }, i);
+        }
+        let starts: [u32; 4] = std::array::from_fn(|k| sections[..k].iter().sum());
+        let k = (1..4).rev().find(|k| sector >= starts[*k]).unwrap_or(0);
+        (k, if self == Mode::Vision { sector - starts[k] } else { i })
+    }
+
     /// Pairs of a head, if so many dimensions are asked for.
     pub const fn n_pair(self, n_dims: u32) -> u32 {
         match self {
@@ -119,7 +134,7 @@ impl RopeNd {
     /// The contents of the buffer `rope`: angles by pair, for these parameters, which have `n_dims` as `n_rot`.
     pub fn tables(&self, params: &Rope) -> Vec<f32> {
         let freq: Vec<f64> = (0..self.mode.n_pair(self.n_dims))
-            .map(|i| params.frequency(i, reference::stream(self.mode, self.sections, i).1))
+            .map(|i| params.frequency(i, self.mode.stream(self.sections, i).1))
             .collect();
         tables(&freq, params.magnitude, self.n_pos)
     }
@@ -190,5 +205,44 @@ impl RopeNd {
             constants,
         }
         .groups(rows.div_ceil(64 / team), format!("{team} threads a head"), caps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rope::RopePairing;
+
+    /// The position that each of eight pairs follows, and its frequency as a power of 1/2.
+    #[test]
+    fn positions_and_frequencies_by_hand() {
+        let y = Tensor::new(GgmlType::F32, [16, 1, 1, 1]);
+        for (mode, sections, positions, powers) in [
+            (Mode::Normal, [0; 4], [0; 8], [0, 1, 2, 3, 4, 5, 6, 7]),
+            (Mode::Neox, [0; 4], [0; 8], [0, 1, 2, 3, 4, 5, 6, 7]),
+            (Mode::Mrope, [2, 3, 1, 2], [0, 0, 1, 1, 1, 2, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]),
+            // Sections come round again.
+            (Mode::Mrope, [1, 2, 0, 0], [0, 1, 1, 0, 1, 1, 0, 1], [0, 1, 2, 3, 4, 5, 6, 7]),
+            (Mode::Imrope, [2, 1, 1, 4], [0, 1, 2, 0, 3, 3, 3, 3], [0, 1, 2, 3, 4, 5, 6, 7]),
+            // Each section begins with frequency 1.
+            (Mode::Vision, [4, 4, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 2, 3, 0, 1, 2, 3]),
+            (Mode::Vision, [3, 2, 2, 1], [0, 0, 0, 1, 1, 2, 2, 3], [0, 1, 2, 0, 1, 0, 1, 0]),
+        ] {
+            let (n_dims, base) = if mode == Mode::Vision { (8, 16.0) } else { (16, 256.0) };
+            let pos = Tensor::new(GgmlType::I32, [4, 1, 1, 1]);
+            let call = RopeNd { mode, n_dims, first: 0, sections, a: None, pos, n_pos: 300, y };
+            let tables = call.tables(&Rope::plain(n_dims, RopePairing::Norm, base));
+            for i in 0..8 {
+                assert_eq!(mode.stream(sections, i as u32).0, positions[i], "{mode:?} {sections:?} pair {i}");
+                // Position 1: the second row of eight pairs of cosine and sine.
+                let [c, s] = [0, 1].map(|k| f64::from(tables[16 + 2 * i + k]));
+                // base^(-2 power / n_dims), which is 256^(-power / 8), or for pictures 16^(-power / 4).
+                let angle = 0.5f64.powi(powers[i]);
+                assert!(
+                    (c - angle.cos()).abs() < 1e-7 && (s - angle.sin()).abs() < 1e-7,
+                    "{mode:?} pair {i}"
+                );
+            }
+        }
     }
 }

@@ -18,12 +18,22 @@ pub const OP: Op = Op {
         let words =
             || ["plain"].into_iter().chain(KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name()));
         let pairs = words().flat_map(|k| words().map(move |v| (k, v)));
-        pairs.map(|(k, v)| vec![("k", Value::Word(k)), ("v", Value::Word(v))]).collect()
+        let all = pairs.flat_map(|(k, v)| ["none", "heads"].map(|norm| [("k", k), ("v", v), ("norm", norm)]));
+        all.map(|v| v.map(|(name, word)| (name, Value::Word(word))).to_vec()).collect()
     },
     cases: cases::cases,
     ggml: &["ROPE", "SET_ROWS"],
     grid: None,
 };
+
+/// An RMS norm of heads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellNorm {
+    /// Added to the mean square.
+    pub eps: f32,
+    /// After the rotation rather than before it.
+    pub last: bool,
+}
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +42,8 @@ pub struct RopeKvCols {
     pub rows: RopeKv,
     /// Rows of v.
     pub m_v: u32,
+    /// A norm of every head of q and k, weights bound as `aux`: those of q, then those of k.
+    pub norm: Option<CellNorm>,
     /// Values from column to column of x: q, k, v.
     pub ldx: u32,
     /// Values from column to column of y: q.
@@ -44,10 +56,12 @@ impl RopeKvCols {
     /// The kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them.
+    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them, or if the
+    /// rotated ones are not whole fours (in the pairing of halves) or twos.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.rows;
         r.kv.check(OP.name)?;
+        r.check(OP.name)?;
         let mut constants = r.kv.writer_constants();
         constants.extend([
             ("M_Q", r.m_q.into()),
@@ -59,8 +73,12 @@ impl RopeKvCols {
             ("LDY", self.ldy.into()),
         ]);
         let word = |ty: GgmlType| Value::Word(if is_plain(ty) { "plain" } else { ty.name() });
-        let values = [word(r.kv.k), word(r.kv.v)];
-        if r.plain() {
+        let norm = if self.norm.is_some() { "heads" } else { "none" };
+        let values = [word(r.kv.k), word(r.kv.v), Value::Word(norm)];
+        if let Some(n) = self.norm {
+            constants.extend([("EPS", n.eps.into()), ("NORM_LAST", f64::from(u8::from(n.last)))]);
+        }
+        if r.plain() && self.norm.is_none() {
             let grid = [(r.m_q + r.m_k + self.m_v).div_ceil(256), self.n_col, 1];
             return dispatch(OP.name, &values, constants, grid, "four channels a thread".into());
         }
@@ -76,7 +94,7 @@ impl RopeKvCols {
                 constants.extend(names.into_iter().zip(planes).map(|(n, at)| (n, at as f64)));
             }
         }
-        let grid = [r.m_q / r.kv.d + 2 * r.kv.n_kv, self.n_col, 1];
+        let grid = [(r.m_q + r.m_k) / r.kv.d + self.m_v / r.kv.d_v, self.n_col, 1];
         dispatch(OP.name, &values, constants, grid, "a head a workgroup, a block a thread".into())
     }
 }

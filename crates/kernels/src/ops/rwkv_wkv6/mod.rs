@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "rwkv_wkv6",
     template: include_str!("rwkv_wkv6.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["RWKV_WKV6"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -71,7 +71,7 @@ impl RwkvWkv6 {
         }
         self.tf.check_ne(op, "tf", [s, heads, 1, 1])?;
         self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        State::check_y(op, &self.y, self.n_out())?;
         let sources =
             [(K, &self.k), (V, &self.v), (R, &self.r), (TF, &self.tf), (TD, &self.td), (S, &self.s)];
         for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {

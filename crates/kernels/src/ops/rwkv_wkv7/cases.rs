@@ -9,6 +9,11 @@ use crate::data::{Data, Output, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: no heads.
+pub(super) fn by_hand() -> Vec<Case> {
+    vec![case("no heads".into(), [8, 0, 3, 2])]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     p.ty("type")?;
     let sizes = [p.num("head_size")?, p.num("head_count")?, p.num("n_seq_tokens")?, p.num("n_seqs")?];

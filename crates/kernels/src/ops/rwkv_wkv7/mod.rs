@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "rwkv_wkv7",
     template: include_str!("rwkv_wkv7.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["RWKV_WKV7"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -75,7 +75,7 @@ impl RwkvWkv7 {
             t.check_ne(op, what, [s, heads, tokens, 1])?;
         }
         self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        State::check_y(op, &self.y, self.n_out())?;
         let sources = [
             (R, &self.r),
             (W, &self.w),

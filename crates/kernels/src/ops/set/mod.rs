@@ -15,9 +15,9 @@ pub const OP: Op = Op {
     name: "set",
     template: include_str!("set.wgsl.jinja"),
     variants: Unit::variants,
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["SET"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: None }),
+    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
 
 /// A call.
@@ -57,7 +57,7 @@ impl Set {
         Call {
             op: OP.name,
             variant: &[Value::Word(Unit::of(self.y.ty).word())],
-            sources: &[(A, &self.a), (B, &self.b), (C, &self.view)],
+            sources: &[(A, &self.a), (B.or_empty(), &self.b), (C.or_empty(), &self.view)],
             y: &self.y,
             constants: vec![],
         }

@@ -12,9 +12,6 @@ use crate::tensor::Tensor;
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ty, from, idx) = (p.ty("type_dst")?, p.ty("type_src")?, p.ty("type_idx")?);
-    if !encode::can_write(ty) {
-        return Err(GridError::NotWritten(ty.name()));
-    }
     let (ne, nr): ([u32; 4], [u32; 2]) = (p.list("ne")?, p.list("nr23")?);
     let r: u32 = p.num("r")?;
     let half = if p.flag("v")? { r / 2 } else { r };

@@ -24,6 +24,26 @@ struct Sizes {
     joined: bool,
     /// States that hardly fade.
     weak: bool,
+    /// Some sequences continue states with numbers that none has.
+    lost: bool,
+}
+
+/// What no grid has: no heads, and sequences that continue states that there are not.
+pub(super) fn by_hand() -> Vec<Case> {
+    let some = Sizes {
+        s: 16,
+        dim: 4,
+        heads: 4,
+        groups: 2,
+        n_tok: 5,
+        n_seq: 3,
+        n_snap: 2,
+        fine: false,
+        joined: false,
+        weak: false,
+        lost: true,
+    };
+    vec![case("lost".into(), &some), case("no heads".into(), &Sizes { heads: 0, ..some })]
 }
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
@@ -40,6 +60,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         fine: dim == 1,
         joined: p.flag("xbc_overlap")?,
         weak: p.flag("weak_decay")?,
+        lost: false,
     };
     Ok(case(p.to_string(), &sizes))
 }
@@ -58,9 +79,11 @@ pub(super) fn random(rng: &mut Rng) -> Case {
         fine: rng.below(2) == 0,
         joined: rng.below(2) == 0,
         weak: rng.below(2) == 0,
+        lost: rng.below(4) == 0,
     };
-    let Sizes { s, dim, heads, n_seq, n_snap, fine, joined, weak, .. } = sizes;
-    let label = format!("random {s}x{dim}x{heads}/{groups} {n_tok}x{n_seq} {n_snap} {fine} {joined} {weak}");
+    let Sizes { s, dim, heads, n_seq, n_snap, fine, joined, weak, lost, .. } = sizes;
+    let label =
+        format!("random {s}x{dim}x{heads}/{groups} {n_tok}x{n_seq} {n_snap} {fine} {joined} {weak} {lost}");
     case(label, &sizes)
 }
 
@@ -94,7 +117,10 @@ fn case(label: String, z: &Sizes) -> Case {
     };
     call.y = tensor([call.n_out(), 1, 1, 1]);
     let (low, high) = if z.weak { (-0.02, -0.001) } else { (-4.0, -0.1) };
-    let ids: Vec<f32> = (0..z.n_seq).rev().map(|i| (i + 1) as f32).collect();
+    let mut ids: Vec<f32> = (0..z.n_seq).rev().map(|i| (i + 1) as f32).collect();
+    if z.lost {
+        ids.iter_mut().zip([1000.0, -1.0]).for_each(|(id, other)| *id = other);
+    }
     let random = |t, seed| Data::random(t, seed, -1.0, 1.0);
     let joined = |t, seed| random(t, if z.joined { 2 } else { seed });
     let o = Operands {

@@ -69,7 +69,7 @@ impl ScanColumns {
             return Err(DispatchError::Shape { op, what: "heads", expected, found: heads.into() });
         }
         let state = State { s, rows, heads, n_tok, n_seq: 1, n_snap: 0 };
-        let (mut constants, n_group, why) = state.plan(op, caps)?;
+        let (mut constants, n_group, why) = state.plan_here(op, caps)?;
         let decays = heads * self.n_decay();
         constants.extend([
             ("SKIP", f64::from(u8::from(self.skip))),

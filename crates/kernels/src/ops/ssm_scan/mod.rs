@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         let both = sets.flat_map(|s| crate::state::PLACES.iter().map(move |p| (s, p)));
         both.map(|(s, p)| vec![("set", Value::Word(s)), ("state", Value::Word(p))]).collect()
     },
-    cases: columns::cases,
+    cases: || cases::by_hand().into_iter().chain(columns::cases()).collect(),
     ggml: &["SSM_SCAN"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -48,7 +48,7 @@ pub struct SsmScan {
     pub b: Tensor,
     /// What is read of the state, as `b`.
     pub c: Tensor,
-    /// Which state each sequence continues, i32.
+    /// Which state each sequence continues, i32; a number that no state has stands for the last.
     pub ids: Tensor,
     /// Copies of the states that are left, after the last so many tokens.
     pub n_snap: u32,
@@ -86,7 +86,7 @@ impl SsmScan {
         self.b.check_ne(op, "b", [s, groups, n_tok, n_seq])?;
         self.c.check_ne(op, "c", [s, groups, n_tok, n_seq])?;
         self.ids.check_ne(op, "ids", [n_seq, 1, 1, 1])?;
-        self.y.check_ne(op, "y", [self.n_out(), 1, 1, 1])?;
+        State::check_y(op, &self.y, self.n_out())?;
         if heads % groups != 0 {
             let expected = format!("a multiple of {groups} groups");
             return Err(DispatchError::Shape { op, what: "heads", expected, found: heads.into() });

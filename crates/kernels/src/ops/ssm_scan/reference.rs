@@ -69,7 +69,8 @@ pub(super) fn ssm_scan(call: &SsmScan, o: &Operands) -> Vec<f64> {
     let n_y = (dim * heads * n_tok * n_seq) as usize;
     let mut out = vec![0.0; n_y + (s * dim * heads * n_seq * call.n_snap) as usize];
     for seq in 0..n_seq {
-        let from = o.ids.at([seq, 0, 0, 0]) as u32;
+        // A negative number is a large one without its sign.
+        let from = (o.ids.at([seq, 0, 0, 0]) as i32 as u32).min(call.s.ne[3] - 1);
         for head in 0..heads {
             let g = head / (heads / groups);
             for j in 0..dim {

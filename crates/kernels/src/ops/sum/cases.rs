@@ -8,6 +8,13 @@ use crate::data::{Data, Output, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// What no grid has: sums of nothing.
+pub(super) fn by_hand() -> Vec<Case> {
+    let rows = Tensor::new(GgmlType::F32, [0, 3, 2, 1]);
+    let all = Tensor::new(GgmlType::F16, [4, 0, 1, 1]);
+    vec![case("empty rows".into(), What::Rows, rows), case("empty".into(), What::All, all)]
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ne, ty) = (p.list::<4>("ne")?, p.ty("type")?);
     let a = Tensor::new(ty, ne);

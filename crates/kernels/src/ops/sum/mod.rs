@@ -25,7 +25,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: cases::by_hand,
     ggml: &["SUM", "SUM_ROWS", "MEAN"],
     grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
 };
@@ -77,7 +77,11 @@ impl Sum {
         self.y.check_type(OP.name, "y", GgmlType::F32)?;
         let rows = if self.what == What::All { [1; 4] } else { [1, ne1, ne2, ne3] };
         self.y.check_ne(OP.name, "y", rows)?;
-        let scale = if self.what == What::Means { 1.0 / f64::from(ne0) } else { 1.0 };
+        if self.what == What::Means && self.y.n_elem() > 0 {
+            // No values have no mean.
+            self.a.check_filled(OP.name, "a")?;
+        }
+        let scale = if self.what == What::Means { 1.0 / f64::from(ne0.max(1)) } else { 1.0 };
         let sum = |a: &Tensor, y: &Tensor, len: u32| sums(caps, a, y, len, scale);
         match (self.what, self.parts()) {
             (_, Some(parts)) => Ok(vec![
@@ -93,13 +97,16 @@ impl Sum {
 /// One sum of `len` values for each value of y.
 fn sums(caps: &Caps, a: &Tensor, y: &Tensor, len: u32, scale: f64) -> Result<Dispatch, DispatchError> {
     let n = y.n_elem();
+    // Of no values the sum is 0: some value stands there that no sum includes.
+    let one = Tensor::new(a.ty, [1; 4]);
+    let source = if a.n_elem() == 0 { &one } else { a };
     let teams = Teams::new(caps, (len / 4).clamp(1, 256), 256);
     let mut constants = teams.rows(caps, n);
     constants.extend([("LEN", len.into()), ("TOTAL", a.n_elem().into()), ("SCALE", scale)]);
     Call {
         op: OP.name,
         variant: &[Value::Word(caps.set().word()), Value::Word(a.ty.name())],
-        sources: &[(A, a)],
+        sources: &[(A, source)],
         y,
         constants,
     }

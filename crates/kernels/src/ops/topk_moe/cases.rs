@@ -58,17 +58,12 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(plain, false, 4, Kind::Ties));
         out.push(case(Routing { n_group: 10, n_group_used: 3, ..plain }, false, 4, Kind::Ties));
     }
-    // A sum below the clamp.
-    let tiny = Routing {
-        gate: Gate::Sigmoid,
-        n_expert: 16,
-        n_used: 3,
-        n_group: 1,
-        n_group_used: 1,
-        norm: Some(Routing::CLAMP),
-        scale: 1.0,
-    };
-    out.push(case(tiny, false, 3, Kind::Low));
+    // Sums below the clamp, and scores that are all next to nothing.
+    for gate in Gate::ALL {
+        let norm = Some(Routing::CLAMP);
+        let tiny = Routing { gate, n_expert: 16, n_used: 3, n_group: 1, n_group_used: 1, norm, scale: 1.0 };
+        out.push(case(tiny, false, 3, Kind::Low));
+    }
     out
 }
 

@@ -118,7 +118,6 @@ impl TopkMoe {
         let constants = vec![
             ("WG", wg.into()),
             ("X", r.n_expert.into()),
-            ("N", r.n_expert.into()),
             ("USED", r.n_used.into()),
             ("LDX", self.ldx.into()),
             ("COLS", self.n_col.into()),

@@ -8,15 +8,38 @@ use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_ca
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
-/// What no grid has: more workgroups than one axis of a device's grid, and nothing at all.
+/// What no grid has: inputs near 0 and NaN, parameters without bounds, more workgroups than one axis of a device's grid,
+/// and nothing at all.
 pub(super) fn by_hand() -> Vec<Case> {
     let row = |name| Function::find(name).expect("a row of the table");
     let many = Tensor::new(GgmlType::F32, [4_300_001, 1, 1, 1]);
     let none = Tensor::new(GgmlType::F16, [5, 0, 3, 1]);
-    vec![
-        case("folded grid".into(), row("fill"), [2.0; 4], many, None),
-        case("empty".into(), row("relu"), [0.0; 4], none, Some(none)),
-    ]
+    let fill = row("fill");
+    let mut out = vec![
+        case("folded grid".into(), fill, [2.0; 4], fill.range, many, None),
+        case("empty".into(), row("relu"), [0.0; 4], row("relu").range, none, Some(none)),
+    ];
+    let some = |ty| Tensor::new(ty, [67, 5, 1, 1]);
+    for f in FUNCTIONS {
+        let x = some(GgmlType::F32);
+        out.push(case(format!("{} near 0", f.name), f, params(f), f.near(), x, Some(x)));
+    }
+    let infinite = f32::INFINITY;
+    for ty in [GgmlType::F32, GgmlType::F16, GgmlType::BF16] {
+        let x = some(ty);
+        for [low, high] in [[0.25, infinite], [-infinite, 0.25], [-infinite, infinite]] {
+            let (f, label) = (row("clamp"), format!("clamp {} {low} {high}", ty.name()));
+            out.push(case(label, f, [low, high, 0.0, 0.0], f.range, x, Some(x)));
+        }
+        out.push(case(format!("fill {} -inf", ty.name()), fill, [-infinite; 4], fill.range, x, None));
+    }
+    for name in ["tanh", "sigmoid", "gelu", "gelu_quick", "gelu_erf", "silu", "softplus", "softcap"] {
+        let (f, x) = (row(name), some(GgmlType::F32));
+        let values = (0..x.n_alloc).map(|i| if i % 7 == 3 { f32::NAN } else { i as f32 * 0.05 - 8.0 });
+        let data = Data::of(x, &values.collect::<Vec<_>>(), 1);
+        out.push(of_data(format!("{name} of NaN"), f, params(f), data, Some(x)));
+    }
+    out
 }
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
@@ -37,7 +60,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         Tensor::new(ty, ne)
     };
     let in_place = f.name == "fill" || p.has("inplace") && p.flag("inplace")?;
-    Ok(case(p.to_string(), f, params, x, (!in_place).then(|| Tensor::new(ty, ne))))
+    Ok(case(p.to_string(), f, params, f.range, x, (!in_place).then(|| Tensor::new(ty, ne))))
 }
 
 /// What the parameters of xielu come to with a network's raw 1, 2.
@@ -48,16 +71,32 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let ty = rng.pick(&[GgmlType::F32, GgmlType::F16, GgmlType::BF16]);
     let ne = random_ne(rng);
     let (x, y) = (random_tensor(rng, ty, ne), random_tensor(rng, ty, ne));
-    let params = match f.name {
-        "clamp" => [-0.5, 0.5, 0.0, 0.0],
-        _ => XIELU,
-    };
-    case(format!("random {} {x:?} {y:?}", f.name), f, params, x, (rng.below(4) > 0).then_some(y))
+    let y = (rng.below(4) > 0).then_some(y);
+    case(format!("random {} {x:?} {y:?}", f.name), f, params(f), f.near(), x, y)
 }
 
-/// A case; without `y` it works in place.
-fn case(label: String, f: &'static Function, params: [f32; 4], x: Tensor, y: Option<Tensor>) -> Case {
-    let data = Data::random(x, 1, f.range.0, f.range.1);
+/// Parameters with which a function is not trivial.
+fn params(f: &Function) -> [f32; 4] {
+    match f.name {
+        "clamp" => [-0.5, 0.5, 0.0, 0.0],
+        _ => XIELU,
+    }
+}
+
+/// A case of random inputs in a range; without `y` it works in place.
+fn case(
+    label: String,
+    f: &'static Function,
+    params: [f32; 4],
+    (low, high): (f32, f32),
+    x: Tensor,
+    y: Option<Tensor>,
+) -> Case {
+    of_data(label, f, params, Data::random(x, 1, low, high), y)
+}
+
+fn of_data(label: String, f: &'static Function, params: [f32; 4], data: Data, y: Option<Tensor>) -> Case {
+    let x = data.tensor;
     let values = reference::unary(f, params, &data);
     let nmse = default_nmse(x.ty);
     let call = move |caps: &_| Unary { f, params, a: y.map(|_| x), y: y.unwrap_or(x) }.dispatch(caps);

@@ -42,7 +42,7 @@ pub const OP: Op = Op {
 pub struct Unary {
     /// The function.
     pub f: &'static Function,
-    /// Its parameters, those that it has.
+    /// Its parameters, those that it has; they may be infinite.
     pub params: [f32; 4],
     /// What it reads; `None` to work on y in place.
     pub a: Option<Tensor>,
@@ -63,13 +63,13 @@ impl Unary {
         }
         let place = if a.is_some() { "new" } else { "in" };
         let sources: Vec<_> = a.map(|a| (A, a)).into_iter().collect();
-        let params = ["P0", "P1", "P2", "P3"].into_iter().zip(self.params);
+        let params = ["B0", "B1", "B2", "B3"].into_iter().zip(self.params);
         Call {
             op: OP.name,
             variant: &[Value::Word(self.f.name), Value::Word(self.y.ty.name()), Value::Word(place)],
             sources: &sources,
             y: &self.y,
-            constants: params.map(|(n, v)| (n, v.into())).collect(),
+            constants: params.map(|(n, v)| (n, v.to_bits().into())).collect(),
         }
         .values(caps)
     }

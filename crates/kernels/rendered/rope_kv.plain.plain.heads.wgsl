@@ -1,20 +1,21 @@
-// rope_kv: k=q8_0 v=q4_0
+// rope_kv: k=plain v=plain norm=heads
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;
 override LDX: u32 = 0u;
 override LDY: u32 = 0u;
 override WG: u32 = 64u;
-override K_P0: u32 = 0u;
-override K_P1: u32 = 0u;
-override V_P0: u32 = 0u;
-override V_P1: u32 = 0u;
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @group(0) @binding(2) var<storage, read_write> kv: array<u32>;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read> rope: array<vec2<f32>>;
+@group(0) @binding(5) var<storage, read> aux: array<f32>;
+override EPS: f32 = 0.0;
+override NORM_LAST: bool = false;
+// Sums of squares of a head by thread.
+var<workgroup> squares: array<f32, WG>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
@@ -61,10 +62,14 @@ fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
 
 override N_ROT: u32 = 64u;
 override ROPE_NEOX: bool = false;
-fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
-    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
-    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+fn table_cs(fine: u32, coarse: u32, pair: u32, n_pair: u32) -> vec2<f32> {
+    let f = rope[fine * n_pair + pair];
+    let c = rope[(256u + coarse) * n_pair + pair];
     return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    return table_cs(pos & 255u, pos >> 8u, pair, N_ROT / 2u);
 }
 fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
@@ -99,13 +104,17 @@ fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
 }
 
-// The channels of a head, zeros up to a multiple of 64; what is less than a word of each block.
-var<workgroup> vals: array<f32, 4u * WG + 64u>;
-var<workgroup> halves: array<u32, WG>;
-// Nearest integers, halves away from zero.
-fn round_away(v: vec4<f32>) -> vec4<f32> {
-    let t = trunc(v);
-    return t + select(vec4<f32>(), sign(v), abs(v - t) >= vec4<f32>(0.5));
+// Four channels of a head of q or k, those at `rows`, normalised; values are left alone. All threads of the head take part.
+fn normed(v: vec4<f32>, rows: vec4<u32>, live: bool, tid: u32) -> vec4<f32> {
+    squares[tid] = select(0.0, dot(v, v), live);
+    workgroupBarrier();
+    var sum = 0.0;
+    for (var i = 0u; i < D / 4u; i++) {
+        sum += squares[i];
+    }
+    let at = rows % D + select(0u, D, rows.x >= M_Q);
+    let w = vec4<f32>(aux[at.x], aux[at.y], aux[at.z], aux[at.w]);
+    return select(v, v * w / sqrt(sum / f32(D) + EPS), rows.x < M_Q + M_K);
 }
 
 @compute @workgroup_size(WG)
@@ -113,8 +122,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let col = group.y;
     // The head is one of q, of the keys or of the values.
     let n_q = M_Q / D;
-    let values = group.x >= n_q + N_KV;
-    let h = group.x - select(select(n_q, 0u, group.x < n_q), n_q + N_KV, values);
+    let n_k = M_K / D;
+    let values = group.x >= n_q + n_k;
+    let h = group.x - select(select(n_q, 0u, group.x < n_q), n_q + n_k, values);
     let start = select(select(M_Q, 0u, group.x < n_q) + h * D, M_Q + M_K + h * DV, values);
     let d = select(D, DV, values);
     let live = 4u * tid < d;
@@ -128,8 +138,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let at = col * LDX;
     var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
+    if (!NORM_LAST) {
+        v = normed(v, rows, live, tid);
+    }
     if (turns) {
         v = quad_rotate(quad_turn(quad, pos), v);
+    }
+    if (NORM_LAST) {
+        v = normed(v, rows, live, tid);
     }
 
     if (group.x < n_q) {
@@ -144,71 +160,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let cell = kv_cell(page_of(col_seq(col), pos), pos % PAGE, h);
     let channel = rows - vec4<u32>(start);
-    for (var i = tid; i < 64u; i += WG) {
-        vals[d / 64u * 64u + i] = 0.0;
-    }
-    workgroupBarrier();
-    if (live) {
-        vals[channel.x] = v.x;
-        vals[channel.y] = v.y;
-        vals[channel.z] = v.z;
-        vals[channel.w] = v.w;
-    }
-    workgroupBarrier();
     if (values) {
-        let n_block = (DV + 63u) / 64u * 2u;
-        let first_block = cell * n_block;
-        if (tid < n_block) {
-var btop = 0.0;
-for (var i = 0u; i < 32u; i++) {
-    let x = vals[32u * tid + i];
-    btop = select(btop, x, abs(x) > abs(btop));
-}
-let bd = btop / -8.0;
-let binverse = select(0.0, 1.0 / bd, bd != 0.0);
-var b0: array<u32, 4>;
-for (var i = 0u; i < 32u; i++) {
-    let q = min(u32(vals[32u * tid + i] * binverse + 8.5), 15u);
-    b0[(i % 16u) / 4u] |= q << (8u * (i % 4u) + 4u * (i / 16u));
-}
-let b1 = pack2x16float(vec2<f32>(bd, 0.0));
-
-            for (var i = 0u; i < 4u; i++) {
-                kv[V_P0 + (first_block + tid) * 4u + i] = b0[i];
-            }
-            halves[tid] = b1;
+        if (live) {
+            kv_put2(true, cell, channel.x, v.x, v.y);
+            kv_put2(true, cell, channel.z, v.z, v.w);
         }
-        workgroupBarrier();
-        if (tid < n_block / 2u) {
-            kv[V_P1 + first_block / 2u + tid] = (halves[2u * tid] & 0xffffu) | (halves[2u * tid + 1u] << 16u);
-        }
-
     } else {
-        let n_block = (D + 63u) / 64u * 2u;
-        let first_block = cell * n_block;
-        if (tid < n_block) {
-var btop = 0.0;
-for (var i = 0u; i < 32u; i++) {
-    btop = max(btop, abs(vals[32u * tid + i]));
-}
-let bd = btop / 127.0;
-let binverse = select(0.0, 1.0 / bd, bd != 0.0);
-var b0: array<u32, 8>;
-for (var i = 0u; i < 8u; i++) {
-    let q = vec4<f32>(vals[32u * tid + 4u * i], vals[32u * tid + 4u * i + 1u], vals[32u * tid + 4u * i + 2u], vals[32u * tid + 4u * i + 3u]);
-    b0[i] = pack4xI8(vec4<i32>(round_away(q * binverse)));
-}
-let b1 = pack2x16float(vec2<f32>(bd, 0.0));
-
-            for (var i = 0u; i < 8u; i++) {
-                kv[K_P0 + (first_block + tid) * 8u + i] = b0[i];
-            }
-            halves[tid] = b1;
+        if (live) {
+            kv_put2(false, cell, channel.x, v.x, v.y);
+            kv_put2(false, cell, channel.z, v.z, v.w);
         }
-        workgroupBarrier();
-        if (tid < n_block / 2u) {
-            kv[K_P1 + first_block / 2u + tid] = (halves[2u * tid] & 0xffffu) | (halves[2u * tid + 1u] << 16u);
-        }
-
     }
 }

@@ -1,4 +1,4 @@
-// rope_kv: k=plain v=plain
+// rope_kv: k=plain v=plain norm=none
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;
@@ -56,10 +56,14 @@ fn kv_put2(values: bool, cell: u32, i: u32, a: f32, b: f32) {
 
 override N_ROT: u32 = 64u;
 override ROPE_NEOX: bool = false;
-fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
-    let f = rope[(pos & 255u) * (N_ROT / 2u) + pair];
-    let c = rope[(256u + (pos >> 8u)) * (N_ROT / 2u) + pair];
+fn table_cs(fine: u32, coarse: u32, pair: u32, n_pair: u32) -> vec2<f32> {
+    let f = rope[fine * n_pair + pair];
+    let c = rope[(256u + coarse) * n_pair + pair];
     return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
+}
+
+fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
+    return table_cs(pos & 255u, pos >> 8u, pair, N_ROT / 2u);
 }
 fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);

@@ -1,0 +1,136 @@
+//! The table of families: each has a fixture, and a layer of each takes no more dispatches than it did.
+
+use std::collections::BTreeMap;
+
+use chaski::gguf::OwnedValue;
+use chaski::kernels::{Caps, Tuning};
+use chaski_models::ARCHS;
+use chaski_runtime::plan::{Groups, PlanConfig, fuse, plan};
+
+use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
+use crate::common::{Failures, block_on, chain, say};
+use crate::recurrent;
+
+/// Dispatches of a layer for one token, where kernels join their parts. These may only go down.
+const PER_LAYER: &[(&str, usize)] = &[
+    ("cohere2-dense", 7),
+    ("command-r-dense", 7),
+    ("ernie4_5-moe", 5),
+    ("exaone4-dense", 8),
+    ("gemma-dense", 5),
+    ("gemma2-dense", 7),
+    ("gemma3-dense", 8),
+    ("gemma3-scaled", 8),
+    ("glm4-dense", 7),
+    ("glm4moe-moe", 9),
+    ("gpt-oss-moe", 7),
+    ("gpt-oss-yarn", 7),
+    ("gpt2-dense", 9),
+    ("gptneox-dense", 9),
+    ("granite-dense", 5),
+    ("granite-multipliers", 5),
+    ("granitemoe-moe", 11),
+    ("hunyuan-dense-dense", 6),
+    ("internlm2-dense", 5),
+    ("mistral3-dense", 5),
+    ("mistral3-yarn-temperature", 5),
+    ("olmo2-dense", 15),
+    ("olmoe-moe", 15),
+    ("phi2-dense", 8),
+    ("phi3-dense", 5),
+    ("phi3-longrope", 5),
+    ("phimoe-moe", 10),
+    ("qwen2-dense", 5),
+    ("qwen2moe-moe", 14),
+    ("qwen3-dense", 6),
+    ("qwen3moe-moe", 8),
+    ("smollm3-dense", 5),
+    ("stablelm-dense", 16),
+    ("starcoder2-dense", 9),
+];
+
+/// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
+fn per_layer(name: &'static str) -> usize {
+    let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
+    let graph = block_on(model.graph(64)).expect("a graph");
+    let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
+    let f16 = chaski::gguf::GgmlType::F16;
+    let config = PlanConfig {
+        n_ctx: 64,
+        n_seq: 1,
+        max_col: 64,
+        page: 64,
+        kv: (f16, f16),
+        f16_tiles: false,
+        inputs: None,
+        tuning: Tuning::default(),
+        ring: 64,
+    };
+    let steps = fuse(&graph);
+    let mut groups = Groups::new(&graph, &steps, &caps).expect("groups");
+    let segments = plan(&graph, &steps, &mut groups, &caps, &config).expect("a plan");
+    let body = &segments.decode[0].body;
+    // Without the embeddings and what scales them.
+    let first = body.iter().position(|p| ["qkv", "project", "norm"].contains(&p.part)).expect("a layer");
+    (body.len() - first).div_ceil(segments.n_layer)
+}
+
+#[test]
+fn every_family_has_a_fixture() {
+    let with_state = recurrent::FIXTURES.iter().map(|f| f.0);
+    let names = || FIXTURES.iter().copied().chain(FAMILIES.iter().map(|f| f.0)).chain(with_state.clone());
+    let mut fixtures: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names() {
+        let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
+        fixtures.entry(model.arch().name.to_owned()).or_default().push(name);
+    }
+    let without: Vec<&str> = ARCHS.iter().map(|a| a.name).filter(|a| !fixtures.contains_key(*a)).collect();
+    assert!(without.is_empty(), "families without a fixture: {without:?}");
+}
+
+#[test]
+fn a_layer_takes_no_more_dispatches_than_it_did() {
+    let mut failures = Failures::default();
+    for (name, _, _) in FAMILIES {
+        let found = per_layer(name);
+        say(format!("{name:24} {found} dispatches a layer"));
+        let limit = PER_LAYER.iter().find(|row| row.0 == *name).map(|row| row.1);
+        failures.check(limit == Some(found), || format!("{name}: {found} dispatches a layer, not {limit:?}"));
+    }
+    failures.conclude();
+}
+
+#[test]
+fn a_context_longer_than_the_table_of_positions_is_an_error() {
+    let model = open(Fixture::load("gpt2-dense").gguf(false, &|_, _| {})).expect("a fixture is a model");
+    assert!(block_on(model.graph(256)).is_ok());
+    let e = block_on(model.graph(257)).expect_err("the table has 256 positions");
+    assert_eq!(chain(&e), "tokens of the context: 257, but at most 256");
+}
+
+/// Keys of single families with values that cannot be.
+#[test]
+fn wrong_keys_of_families_are_errors_that_name_them() {
+    let cases: [(&str, &str, OwnedValue, &str); 4] = [
+        ("glm4moe-moe", "glm4moe.expert_gating_func", 9u32.into(), "must be 1 to 4"),
+        (
+            "glm4-dense",
+            "glm4.rope.dimension_sections",
+            vec![1i32, 1, 1, 61].into(),
+            "must have at least 64 pairs",
+        ),
+        ("granite-dense", "granite.logit_scale", f32::NAN.into(), "must be finite"),
+        ("gemma3-dense", "gemma3.attention.sliding_window_pattern", "all".into(), "sliding_window_pattern"),
+    ];
+    let mut failures = Failures::default();
+    for (name, key, value, expected) in cases {
+        let edit = |metadata: &mut Vec<(String, OwnedValue)>, _: &mut Vec<(String, Vec<u64>)>| {
+            metadata.retain(|(k, _)| k != key);
+            metadata.push((key.to_owned(), value.clone()));
+        };
+        let model = open(Fixture::load(name).gguf(false, &edit)).expect("a fixture is a model");
+        let text = block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".to_owned());
+        failures.check(text.contains(key) && text.contains(expected), || format!("{name}, {key}: {text}"));
+    }
+    failures.conclude();
+}

@@ -1,0 +1,50 @@
+//! What an answer must be: a JSON schema, a grammar or a regular expression.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use chaski::Grammar;
+
+use super::read_text;
+
+/// One of these at most.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[group(multiple = false)]
+pub(crate) struct ConstraintArgs {
+    /// The answer is JSON that fits this schema
+    #[arg(long, value_name = "SCHEMA")]
+    json_schema: Option<String>,
+    /// Likewise, from a file
+    #[arg(long, value_name = "FILE")]
+    json_schema_file: Option<PathBuf>,
+    /// The answer fits this grammar: GBNF (`root ::= ...`) or Lark (`start: ...`)
+    #[arg(long, value_name = "GRAMMAR")]
+    grammar: Option<String>,
+    /// Likewise, from a file
+    #[arg(long, value_name = "FILE")]
+    grammar_file: Option<PathBuf>,
+    /// The answer as a whole matches this regular expression
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    regex: Option<String>,
+}
+
+impl ConstraintArgs {
+    /// What was given, if anything.
+    pub(crate) fn grammar(&self) -> anyhow::Result<Option<Grammar>> {
+        let schema = |text: &str, from: &str| {
+            let schema = serde_json::from_str(text).with_context(|| format!("{from} is no JSON"))?;
+            Ok(Some(Grammar::JsonSchema(schema)))
+        };
+        if let Some(text) = &self.json_schema {
+            return schema(text, "the schema of --json-schema");
+        }
+        if let Some(path) = &self.json_schema_file {
+            return schema(&read_text(path)?, &format!("`{}`", path.display()));
+        }
+        if let Some(path) = &self.grammar_file {
+            return Ok(Some(Grammar::from_text(read_text(path)?)));
+        }
+        let grammar = self.grammar.clone().map(Grammar::from_text);
+        Ok(grammar.or_else(|| self.regex.clone().map(Grammar::Regex)))
+    }
+}

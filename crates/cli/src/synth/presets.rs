@@ -1,0 +1,267 @@
+//! The shapes of real models: their tensors, their types in a mix, and their metadata.
+
+use anyhow::Result;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ggml_format::{
+    FileType, GgmlType, GgufWriter, MixCounters, ModelFacts, mix_order, needs_importance, tensor_type,
+};
+
+/// The shape of a model.
+#[derive(Debug)]
+pub(super) struct Preset {
+    pub(super) name: &'static str,
+    pub(super) architecture: &'static str,
+    /// Name of the rule that cuts text into words, `tokenizer.ggml.pre`.
+    pub(super) pre: &'static str,
+    pub(super) n_layer: u32,
+    pub(super) n_embd: u32,
+    pub(super) n_ff: u32,
+    pub(super) n_head: u32,
+    pub(super) n_head_kv: u32,
+    pub(super) d_head: u32,
+    pub(super) n_vocab: u32,
+    /// Whether the token embedding is the output matrix too.
+    pub(super) is_tied: bool,
+    pub(super) rope_base: f32,
+    /// By how much the longest waves of the rotation are stretched: `rope_freqs.weight`.
+    pub(super) rope_factor: Option<f32>,
+    pub(super) rms_eps: f32,
+    pub(super) n_ctx: u32,
+}
+
+pub(super) const PRESETS: &[Preset] = &[
+    Preset {
+        name: "llama3.2-1b",
+        architecture: "llama",
+        pre: "llama-bpe",
+        n_layer: 16,
+        n_embd: 2048,
+        n_ff: 8192,
+        n_head: 32,
+        n_head_kv: 8,
+        d_head: 64,
+        n_vocab: 128_256,
+        is_tied: true,
+        rope_base: 500_000.0,
+        rope_factor: Some(32.0),
+        rms_eps: 1e-5,
+        n_ctx: 131_072,
+    },
+    Preset {
+        name: "llama3.2-3b",
+        architecture: "llama",
+        pre: "llama-bpe",
+        n_layer: 28,
+        n_embd: 3072,
+        n_ff: 8192,
+        n_head: 24,
+        n_head_kv: 8,
+        d_head: 128,
+        n_vocab: 128_256,
+        is_tied: true,
+        rope_base: 500_000.0,
+        rope_factor: Some(32.0),
+        rms_eps: 1e-5,
+        n_ctx: 131_072,
+    },
+    Preset {
+        name: "llama3.1-8b",
+        architecture: "llama",
+        pre: "llama-bpe",
+        n_layer: 32,
+        n_embd: 4096,
+        n_ff: 14336,
+        n_head: 32,
+        n_head_kv: 8,
+        d_head: 128,
+        n_vocab: 128_256,
+        is_tied: false,
+        rope_base: 500_000.0,
+        rope_factor: Some(8.0),
+        rms_eps: 1e-5,
+        n_ctx: 131_072,
+    },
+    Preset {
+        name: "qwen3-0.6b",
+        architecture: "qwen3",
+        pre: "qwen2",
+        n_layer: 28,
+        n_embd: 1024,
+        n_ff: 3072,
+        n_head: 16,
+        n_head_kv: 8,
+        d_head: 128,
+        n_vocab: 151_936,
+        is_tied: true,
+        rope_base: 1_000_000.0,
+        rope_factor: None,
+        rms_eps: 1e-6,
+        n_ctx: 40_960,
+    },
+    Preset {
+        name: "tiny",
+        architecture: "llama",
+        pre: "llama-bpe",
+        n_layer: 4,
+        n_embd: 256,
+        n_ff: 768,
+        n_head: 4,
+        n_head_kv: 2,
+        d_head: 64,
+        n_vocab: 32_000,
+        is_tied: true,
+        rope_base: 10_000.0,
+        rope_factor: None,
+        rms_eps: 1e-5,
+        n_ctx: 2048,
+    },
+];
+
+pub(super) fn preset_parser() -> impl TypedValueParser<Value = &'static Preset> {
+    let find = |name: String| PRESETS.iter().find(|p| p.name == name).expect("the parser knows these names");
+    PossibleValuesParser::new(PRESETS.iter().map(|p| p.name)).map(find)
+}
+
+/// What a tensor's values are.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Values {
+    Random,
+    Ones,
+    RopeFactors,
+}
+
+#[derive(Debug)]
+pub(super) struct Tensor {
+    pub(super) name: String,
+    /// Fastest varying first.
+    pub(super) ne: Vec<u64>,
+    pub(super) values: Values,
+    pub(super) ty: GgmlType,
+}
+
+impl Tensor {
+    pub(super) fn n_row(&self) -> u64 {
+        self.ne[1..].iter().product()
+    }
+
+    pub(super) fn row_bytes(&self) -> u64 {
+        self.ty.row_bytes(self.ne[0]).expect("the mix chooses types that the rows fit")
+    }
+
+    pub(super) fn n_byte(&self) -> u64 {
+        self.row_bytes() * self.n_row()
+    }
+}
+
+impl Preset {
+    /// All tensors as f32, in the order in which a quantised file has them.
+    pub(super) fn tensors(&self, n_vocab: u32) -> Vec<Tensor> {
+        let (embd, ff) = (u64::from(self.n_embd), u64::from(self.n_ff));
+        let d_head = u64::from(self.d_head);
+        let q = d_head * u64::from(self.n_head);
+        let kv = d_head * u64::from(self.n_head_kv);
+        let mut tensors = Vec::new();
+        let mut add = |name: &str, values: Values, ne: &[u64]| {
+            tensors.push(Tensor {
+                name: format!("{name}.weight"),
+                ne: ne.to_vec(),
+                values,
+                ty: GgmlType::F32,
+            })
+        };
+        add("token_embd", Values::Random, &[embd, u64::from(n_vocab)]);
+        if !self.is_tied {
+            add("output", Values::Random, &[embd, u64::from(n_vocab)]);
+        }
+        add("output_norm", Values::Ones, &[embd]);
+        if self.rope_factor.is_some() {
+            add("rope_freqs", Values::RopeFactors, &[d_head / 2]);
+        }
+        for layer in 0..self.n_layer {
+            let mut add =
+                |name: &str, values: Values, ne: &[u64]| add(&format!("blk.{layer}.{name}"), values, ne);
+            add("attn_norm", Values::Ones, &[embd]);
+            add("attn_q", Values::Random, &[embd, q]);
+            add("attn_k", Values::Random, &[embd, kv]);
+            add("attn_v", Values::Random, &[embd, kv]);
+            add("attn_output", Values::Random, &[q, embd]);
+            if self.architecture == "qwen3" {
+                add("attn_q_norm", Values::Ones, &[d_head]);
+                add("attn_k_norm", Values::Ones, &[d_head]);
+            }
+            add("ffn_norm", Values::Ones, &[embd]);
+            add("ffn_gate", Values::Random, &[embd, ff]);
+            add("ffn_up", Values::Random, &[embd, ff]);
+            add("ffn_down", Values::Random, &[ff, embd]);
+        }
+        tensors.sort_by(|a, b| mix_order(&a.name).cmp(&mix_order(&b.name)));
+        tensors
+    }
+
+    /// The metadata but for the tokenizer.
+    pub(super) fn describe(&self, head: &mut GgufWriter, n_vocab: u32, mix: FileType) -> Result<()> {
+        head.set("general.architecture", self.architecture)?
+            .set("general.type", "model")?
+            .set("general.name", format!("{} (random weights)", self.name))?;
+        let key = |name: &str| format!("{}.{name}", self.architecture);
+        head.set(&key("block_count"), self.n_layer)?
+            .set(&key("context_length"), self.n_ctx)?
+            .set(&key("embedding_length"), self.n_embd)?
+            .set(&key("feed_forward_length"), self.n_ff)?
+            .set(&key("attention.head_count"), self.n_head)?
+            .set(&key("attention.head_count_kv"), self.n_head_kv)?
+            .set(&key("attention.key_length"), self.d_head)?
+            .set(&key("attention.value_length"), self.d_head)?
+            .set(&key("attention.layer_norm_rms_epsilon"), self.rms_eps)?
+            .set(&key("rope.dimension_count"), self.d_head)?
+            .set(&key("rope.freq_base"), self.rope_base)?
+            .set(&key("vocab_size"), n_vocab)?;
+        head.set("general.file_type", mix.id())?.set("general.quantization_version", 2u32)?;
+        Ok(())
+    }
+
+    /// By how much the rotation of each channel pair is slowed down.
+    ///
+    /// # Source
+    /// Llama 3.1: waves longer than the context of the first training are stretched by the whole factor, those of
+    /// less than a quarter of it not at all; between the two the slowdown is blended.
+    pub(super) fn rope_factors(&self) -> Vec<f32> {
+        const N_CTX_BEFORE: f32 = 8192.0;
+        const LOW: f32 = 1.0;
+        const HIGH: f32 = 4.0;
+        let factor = self.rope_factor.unwrap_or(1.0);
+        let n_pair = self.d_head / 2;
+        let of_pair = |pair: u32| {
+            let frequency = self.rope_base.powf(-(pair as f32) / n_pair as f32);
+            let n_turn = N_CTX_BEFORE * frequency / std::f32::consts::TAU;
+            let blend = ((n_turn - LOW) / (HIGH - LOW)).clamp(0.0, 1.0);
+            1.0 / ((1.0 - blend) / factor + blend)
+        };
+        (0..n_pair).map(of_pair).collect()
+    }
+}
+
+/// Gives each tensor its type.
+pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) -> Result<Vec<Tensor>> {
+    let mut facts = ModelFacts {
+        n_layer: preset.n_layer,
+        n_attn_v: preset.n_layer,
+        gqa: preset.n_head / preset.n_head_kv,
+        n_expert: 0,
+        has_output: !preset.is_tied,
+        is_70b: false,
+        has_importance: false,
+    };
+    // Files of some types are only ever made with importance weights, and these change the rules.
+    for has_importance in [false, true] {
+        facts.has_importance = has_importance;
+        let mut counters = MixCounters::default();
+        for t in &mut tensors {
+            t.ty = tensor_type(mix, &t.name, &t.ne, &facts, &mut counters)?.unwrap_or(GgmlType::F32);
+        }
+        if !tensors.iter().any(|t| needs_importance(mix, &t.name, t.ty)) {
+            break;
+        }
+    }
+    Ok(tensors)
+}

@@ -1,0 +1,170 @@
+//! What a buffer holds after a case against what it must hold: the one measure of errors.
+
+use crate::case::Expected;
+use crate::data::{decode, from_device, to_device, words};
+use crate::tensor::Tensor;
+
+/// The error of floats, as a normalised mean squared error (0 for all else), and what is wrong, if anything.
+pub type Comparison = (f64, Option<String>);
+
+impl Expected {
+    /// Compares what a buffer held before and after.
+    pub fn compare(&self, before: &[u8], found: &[u8]) -> Comparison {
+        let flat = |found: &[f32], values: &[f32], limit: f64| {
+            let wide = |v: &[f32]| v.iter().copied().map(f64::from).collect::<Vec<f64>>();
+            floats(&wide(found), &wide(values), limit, |i| i.to_string())
+        };
+        match self {
+            Expected::Bytes(want) => (0.0, first_difference("byte", found, want)),
+            Expected::Words(want) => {
+                let found: Vec<u32> = words(found).map(u32::from_le_bytes).collect();
+                (0.0, first_difference("word", &found, want))
+            }
+            Expected::F32 { values, max_nmse } => {
+                let found: Vec<f32> = words(found).map(f32::from_le_bytes).collect();
+                flat(&found, values, *max_nmse)
+            }
+            Expected::F16 { values, max_nmse } => {
+                let found: Vec<f32> = words(found).map(|b| half::f16::from_le_bytes(b).to_f32()).collect();
+                flat(&found, values, *max_nmse)
+            }
+            Expected::Cells { kv, values, max_nmse } => flat(&kv.decode(found), values, *max_nmse),
+            Expected::Tensor { tensor, values, max_nmse } => {
+                tensor_values(tensor, values, *max_nmse, before, found)
+            }
+            Expected::Runs(runs) => {
+                let (mut at, mut worst, mut wrong) = (0, 0.0f64, None);
+                for (i, (n_word, expected)) in runs.iter().enumerate() {
+                    let bytes = at..at + 4 * n_word;
+                    let (nmse, what) = expected.compare(&before[bytes.clone()], &found[bytes.clone()]);
+                    worst = worst.max(nmse);
+                    wrong = wrong.or(what.map(|what| format!("run {i}: {what}")));
+                    at = bytes.end;
+                }
+                (worst, wrong)
+            }
+        }
+    }
+}
+
+/// The first place where two lists differ, of which the first may be longer.
+fn first_difference<T: PartialEq + std::fmt::LowerHex>(
+    what: &str,
+    found: &[T],
+    want: &[T],
+) -> Option<String> {
+    assert!(found.len() >= want.len(), "a buffer with room for what is expected of it");
+    let i = (0..want.len()).find(|i| found[*i] != want[*i])?;
+    Some(format!("{what} {i} is {:#x}, must be {:#x}", found[i], want[i]))
+}
+
+/// Compares a tensor's values with those that it should have, and the rest of its buffer with what was there.
+fn tensor_values(tensor: &Tensor, values: &[f64], limit: f64, before: &[u8], found: &[u8]) -> Comparison {
+    let (old, new) = (from_device(tensor, before), from_device(tensor, found));
+    // What is in no block stands between planes, or in a table.
+    if let Some(i) = first_difference("byte", found, &to_device(tensor, &new)) {
+        return (0.0, Some(format!("{i}: it is in no block")));
+    }
+    let (cells, n) = (tensor.cells(), tensor.ty.block_bytes());
+    let mut rest = new.clone();
+    for i in 0..cells.n_elem() {
+        let at = cells.index(cells.coords(i)) * n;
+        rest[at..at + n].copy_from_slice(&old[at..at + n]);
+    }
+    if let Some(what) = first_difference("byte", &rest, &old) {
+        return (0.0, Some(format!("{what}: it is outside the tensor")));
+    }
+    let all = decode(tensor.ty, &new);
+    let found: Vec<f64> = (0..tensor.n_elem()).map(|i| all[tensor.index(tensor.coords(i))]).collect();
+    floats(&found, values, limit, |i| format!("{:?}", tensor.coords(i as u32)))
+}
+
+/// Normalised mean squared error of values that `name` tells apart; those that are not finite must agree one by one, and
+/// all must if no error is allowed.
+fn floats(found: &[f64], want: &[f64], limit: f64, name: impl Fn(usize) -> String) -> Comparison {
+    assert!(found.len() >= want.len(), "a buffer with room for what is expected of it");
+    let (mut error, mut size, mut worst) = (0.0f64, 0.0f64, None);
+    for (i, (a, b)) in found.iter().zip(want).enumerate() {
+        if !a.is_finite() || !b.is_finite() {
+            if a != b && !(a.is_nan() && b.is_nan()) {
+                return (f64::INFINITY, Some(format!("value {} is {a}, must be {b}", name(i))));
+            }
+            continue;
+        }
+        if limit == 0.0 && a != b {
+            return (f64::INFINITY, Some(format!("value {} is {a:e}, must be {b:e} exactly", name(i))));
+        }
+        let d = a - b;
+        error += d * d;
+        size += b * b;
+        if worst.is_none_or(|(most, _)| d.abs() > most) {
+            worst = Some((d.abs(), i));
+        }
+    }
+    let nmse = if error == 0.0 { 0.0 } else { error / size.max(1e-30) };
+    let failure = worst.filter(|_| nmse > limit).map(|(_, i)| {
+        let (at, a, b) = (name(i), found[i], want[i]);
+        format!("the error is {nmse:.3e}, at most {limit:.1e} is allowed; worst at {at}: {a} for {b}")
+    });
+    (nmse, failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::before;
+    use ggml_format::GgmlType;
+
+    fn f32s(found: &[f32], values: &[f32], max_nmse: f64) -> Comparison {
+        let bytes: &[u8] = bytemuck::cast_slice(found);
+        Expected::F32 { values: values.to_vec(), max_nmse }.compare(bytes, bytes)
+    }
+
+    #[test]
+    fn floats_agree_within_the_limit_and_in_what_is_not_finite() {
+        let nan = f32::NAN;
+        assert_eq!(f32s(&[1.0, nan, -0.0], &[1.0, nan, 0.0], 0.0), (0.0, None));
+        let (nmse, what) = f32s(&[3.0, 4.5, 9.0], &[3.0, 4.0], 1e-3);
+        assert!((nmse - 0.01).abs() < 1e-12);
+        let want = "the error is 1.000e-2, at most 1.0e-3 is allowed; worst at 1: 4.5 for 4";
+        assert_eq!(what.as_deref(), Some(want));
+        assert_eq!(f32s(&[nan], &[1.0], 1.0).1.as_deref(), Some("value 0 is NaN, must be 1"));
+        let infinite = f32s(&[f32::INFINITY], &[f32::NEG_INFINITY], 1.0);
+        assert_eq!(infinite.1.as_deref(), Some("value 0 is inf, must be -inf"));
+        assert_eq!(f32s(&[1.5], &[1.0], 0.0).1.as_deref(), Some("value 0 is 1.5e0, must be 1e0 exactly"));
+    }
+
+    #[test]
+    fn runs_say_where_they_fail() {
+        let words: Vec<u8> = [1u32, 2, 3].into_iter().flat_map(u32::to_le_bytes).collect();
+        let runs =
+            |last| Expected::Runs(vec![(2, Expected::Words(vec![1, 2])), (1, Expected::Words(vec![last]))]);
+        assert_eq!(runs(3).compare(&words, &words), (0.0, None));
+        let (_, what) = runs(4).compare(&words, &words);
+        assert_eq!(what.as_deref(), Some("run 1: word 0 is 0x3, must be 0x4"));
+    }
+
+    #[test]
+    fn bytes_around_the_values_of_a_tensor_must_stay() {
+        for ty in [GgmlType::F32, GgmlType::Q8_0, GgmlType::IQ4_NL, GgmlType::IQ2_XXS] {
+            let whole = Tensor::new(ty, [ty.block_len() as u32, 4, 1, 1]);
+            let part = whole.slice([0, 1, 0, 0], [whole.ne[0], 2, 1, 1]);
+            let device = to_device(&whole, &before(&whole));
+            let values = decode(ty, &from_device(&whole, &device));
+            let values = (0..part.n_elem()).map(|i| values[part.index(part.coords(i))]).collect();
+            let expected = Expected::Tensor { tensor: part, values, max_nmse: 0.0 };
+            assert_eq!(expected.compare(&device, &device), (0.0, None), "{ty}");
+            let mut n_seen = 0;
+            for i in 0..device.len() {
+                let mut found = device.clone();
+                found[i] ^= 0x10;
+                n_seen += usize::from(expected.compare(&device, &found).1.is_some());
+            }
+            // Not every bit of a block matters to its values, but all of what is in none, or in the others.
+            assert!(
+                n_seen >= device.len() - part.n_elem() as usize / ty.block_len() * ty.block_bytes(),
+                "{ty}"
+            );
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The head of one tool call: the tool's name, up to where its arguments begin.
+
+use super::scan::{Head, JsonExtent, expect, find_near, json_string, json_value_end};
+use super::syntax::{Arguments, Form};
+
+/// What the head of a call says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CallHead {
+    pub(super) name: String,
+    pub(super) rest: Rest,
+}
+
+/// What comes after the head.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Rest {
+    /// Nothing: the arguments are known.
+    Known(String),
+    /// The arguments as JSON, then the end of the object that they are in (`true`) or a closing text.
+    Json { in_object: bool },
+    /// Arguments between tags, in Gemma's form, or Python's, by the form of the call.
+    Other,
+}
+
+/// Names of tools are no longer, so that the search for their end is.
+const MAX_NAME: usize = 256;
+
+/// Reads the head of a call from the beginning of `text`, after white space.
+pub(super) fn call_head(form: &Form, text: &str, last: bool) -> Head<CallHead> {
+    let rest = text.trim_start();
+    let n_space = text.len() - rest.len();
+    let head = match form {
+        Form::None | Form::Harmony => Head::No,
+        Form::Object { name, arguments, .. } => object_head(rest, name, arguments, last),
+        Form::NameIsKey => name_is_key(rest, last),
+        Form::Named { open, name_end, head_end, arguments, .. } => {
+            named_head(rest, [open, name_end, head_end], *arguments, last)
+        }
+        Form::Python => {
+            named_head(rest.strip_prefix('[').unwrap_or(rest), ["", "(", ""], Arguments::Gemma, last)
+                .shifted(usize::from(rest.starts_with('[')))
+        }
+    };
+    head.shifted(n_space)
+}
+
+impl<T> Head<T> {
+    fn shifted(self, n_byte: usize) -> Head<T> {
+        match self {
+            Head::Yes(n, value) => Head::Yes(n + n_byte, value),
+            other => other,
+        }
+    }
+}
+
+/// `open`, name, `name_end`, and what is up to `head_end`, unless that is empty.
+fn named_head(
+    text: &str,
+    [open, name_end, head_end]: [&str; 3],
+    arguments: Arguments,
+    last: bool,
+) -> Head<CallHead> {
+    let n_open = match expect(text, open, last) {
+        Head::Yes(n, ()) => n,
+        Head::Wait => return Head::Wait,
+        Head::No => return Head::No,
+    };
+    let rest = &text[n_open..];
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
+    let n_name = match rest.find(|c| !is_part(c)) {
+        Some(0) => return Head::No,
+        Some(n) if n <= MAX_NAME => n,
+        None if !last && rest.len() <= MAX_NAME => return Head::Wait,
+        _ => return Head::No,
+    };
+    let n_end = match expect(&rest[n_name..], name_end, last) {
+        Head::Yes(n, ()) => n,
+        Head::Wait => return Head::Wait,
+        Head::No => return Head::No,
+    };
+    let mut at = n_open + n_name + n_end;
+    if !head_end.is_empty() {
+        match find_near(&text[at..], head_end, last) {
+            Head::Yes(n, ()) => at += n,
+            Head::Wait => return Head::Wait,
+            Head::No => return Head::No,
+        }
+    }
+    let rest = match arguments {
+        Arguments::Json if !text[at..].trim_start().starts_with('{') => {
+            let is_all = text[at..].trim_start().is_empty();
+            return if is_all && !last { Head::Wait } else { Head::No };
+        }
+        Arguments::Json => Rest::Json { in_object: false },
+        Arguments::Tagged(_) | Arguments::Gemma => Rest::Other,
+    };
+    Head::Yes(at, CallHead { name: tool_name(&text[n_open..n_open + n_name]), rest })
+}
+
+/// The tool that is meant by `functions.name:0`: some families say what kind of thing it is, and which call.
+pub(super) fn tool_name(written: &str) -> String {
+    let name = written.strip_prefix("functions.").unwrap_or(written);
+    match name.rsplit_once(':') {
+        Some((name, index)) if index.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// An object with a name and arguments; the head ends where the arguments begin if the name comes first.
+fn object_head(text: &str, name_key: &str, arguments_key: &str, last: bool) -> Head<CallHead> {
+    let (mut name, mut arguments) = (None, None);
+    let end = each_field(text, last, |key, at| {
+        let value = &text[at..];
+        if key == name_key {
+            match json_string(value, last) {
+                Head::Yes(n, value) if !value.is_empty() => {
+                    name = Some(value);
+                    Head::Yes(n, true)
+                }
+                Head::Wait => Head::Wait,
+                _ => Head::No,
+            }
+        } else if key == arguments_key && name.is_some() {
+            match value.as_bytes().first() {
+                Some(b'{') => Head::Yes(0, false),
+                _ => Head::No,
+            }
+        } else {
+            let end = json_value_end(value, last);
+            if let (true, Head::Yes(n, ())) = (key == arguments_key, &end) {
+                arguments = Some(value[..*n].to_owned());
+            }
+            match end {
+                Head::Yes(n, ()) => Head::Yes(n, true),
+                Head::Wait => Head::Wait,
+                Head::No => Head::No,
+            }
+        }
+    });
+    match (end, name) {
+        (Head::Wait, _) => Head::Wait,
+        (Head::No, _) | (_, None) => Head::No,
+        (Head::Yes(n, is_complete), Some(name)) => {
+            if !is_complete {
+                return Head::Yes(n, CallHead { name, rest: Rest::Json { in_object: true } });
+            }
+            let arguments = arguments.unwrap_or_else(|| "{}".to_owned());
+            if !is_object(&arguments) {
+                return Head::No;
+            }
+            Head::Yes(n, CallHead { name, rest: Rest::Known(arguments) })
+        }
+    }
+}
+
+/// Whether `text` is a JSON object.
+pub(super) fn is_object(text: &str) -> bool {
+    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
+}
+
+/// `{"f": {}}`; it is a call once it is complete.
+fn name_is_key(text: &str, last: bool) -> Head<CallHead> {
+    let list = text.strip_prefix('[').unwrap_or(text).trim_start();
+    let n_before = text.len() - list.len();
+    if list.is_empty() && !last {
+        return Head::Wait;
+    }
+    if !list.starts_with('{') {
+        return Head::No;
+    }
+    match JsonExtent::default().push(list.as_bytes()) {
+        None if !last => Head::Wait,
+        Some(Ok(end)) => {
+            let object: Result<serde_json::Map<String, serde_json::Value>, _> =
+                serde_json::from_str(&list[..end]);
+            match object.ok().map(|object| object.into_iter().collect::<Vec<_>>()).as_deref() {
+                Some([(name, arguments)]) if arguments.is_object() && !name.is_empty() => Head::Yes(
+                    n_before + end,
+                    CallHead { name: name.clone(), rest: Rest::Known(arguments.to_string()) },
+                ),
+                _ => Head::No,
+            }
+        }
+        _ => Head::No,
+    }
+}
+
+/// Walks the fields of the object at the beginning of `text`, or of a list there.
+///
+/// `visit` gets a key and where its value begins; it says how long the value is and whether to go on. The result is
+/// the place where it ended, and whether that is behind the object's closing bracket.
+fn each_field(text: &str, last: bool, mut visit: impl FnMut(&str, usize) -> Head<bool>) -> Head<bool> {
+    let mut at = 0;
+    macro_rules! next {
+        ($head:expr) => {
+            match $head {
+                Head::Yes(n, value) => {
+                    at += n;
+                    value
+                }
+                Head::Wait => return Head::Wait,
+                Head::No => return Head::No,
+            }
+        };
+    }
+    if text.starts_with('[') {
+        at += 1;
+    }
+    next!(expect(&text[at..], "{", last));
+    if let Head::Yes(n, ()) = expect(&text[at..], "}", last) {
+        return Head::Yes(at + n, true);
+    }
+    loop {
+        at = text.len() - text[at..].trim_start().len();
+        if at == text.len() && !last {
+            return Head::Wait;
+        }
+        let key = next!(json_string(&text[at..], last));
+        next!(expect(&text[at..], ":", last));
+        at = text.len() - text[at..].trim_start().len();
+        if at == text.len() {
+            return if last { Head::No } else { Head::Wait };
+        }
+        let goes_on = next!(visit(&key, at));
+        if !goes_on {
+            return Head::Yes(at, false);
+        }
+        match (expect(&text[at..], ",", last), expect(&text[at..], "}", last)) {
+            (Head::Yes(n, ()), _) => at += n,
+            (_, Head::Yes(n, ())) => return Head::Yes(at + n, true),
+            (Head::Wait, _) => return Head::Wait,
+            _ => return Head::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OBJECT: Form = Form::Object { name: "name", arguments: "arguments", alone: false };
+
+    #[test]
+    fn the_head_of_an_object_ends_at_its_arguments() {
+        let head = |text: &str| call_head(&OBJECT, text, false);
+        let json = |name: &str| CallHead { name: name.into(), rest: Rest::Json { in_object: true } };
+        assert_eq!(head(r#" {"name": "f", "arguments": {"#), Head::Yes(28, json("f")));
+        assert_eq!(head(r#"[{"id": [1], "name": "f", "arguments" : {"#), Head::Yes(40, json("f")));
+        assert_eq!(head(r#"{"name": "f", "argum"#), Head::Wait);
+        assert_eq!(head(r#"{"name": 1"#), Head::No);
+        assert_eq!(head(r#"{"title": "x"}"#), Head::No);
+        assert_eq!(head(r#"{"name": "f", "arguments": 3"#), Head::No);
+        assert_eq!(head("hello"), Head::No);
+        let known = |arguments: &str| CallHead { name: "f".into(), rest: Rest::Known(arguments.into()) };
+        let text = r#"{"arguments": {"x": 1}, "name": "f"}"#;
+        assert_eq!(head(text), Head::Yes(text.len(), known(r#"{"x": 1}"#)));
+        assert_eq!(head(r#"{"name": "f"}"#), Head::Yes(13, known("{}")));
+    }
+
+    #[test]
+    fn prefixes_and_numbers_of_calls_are_no_part_of_the_name() {
+        assert_eq!(tool_name("functions.get_weather:0"), "get_weather");
+        assert_eq!(tool_name("a.b"), "a.b");
+        assert_eq!(tool_name("a:b"), "a:b");
+    }
+}

@@ -1,0 +1,112 @@
+//! The parts of an answer, as they come and as a whole.
+
+use serde_json::{Value, json};
+
+use crate::template::Message;
+
+/// What has become certain of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerEvent {
+    /// Text that the model thinks before it answers.
+    Reasoning(String),
+    /// Text of the answer.
+    Content(String),
+    /// The model calls a tool; its arguments follow until [`AnswerEvent::CallEnd`].
+    CallBegin {
+        /// The tool.
+        name: String,
+    },
+    /// The next piece of the arguments' JSON text.
+    Arguments(String),
+    /// The call is complete.
+    CallEnd {
+        /// Whether the arguments are a JSON object. They are not if the model broke off or wrote it wrongly; a caller
+        /// should then not call.
+        is_valid: bool,
+    },
+}
+
+/// A tool that the model calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The tool.
+    pub name: String,
+    /// Its arguments, a JSON object if `is_valid`.
+    pub arguments: String,
+    /// As [`AnswerEvent::CallEnd`] says; `false` before.
+    pub is_valid: bool,
+}
+
+/// A whole answer.
+///
+/// ```
+/// use chaski_models::{Answer, AnswerParser, AnswerSyntax};
+///
+/// let mut parser = AnswerParser::new(AnswerSyntax::by_name("hermes").unwrap(), "", &[]);
+/// let mut answer = Answer::default();
+/// let text = "<think>Hm.</think>Wait. <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+/// answer.extend(parser.push(text));
+/// answer.extend(parser.finish());
+/// assert_eq!(answer.reasoning, "Hm.");
+/// assert_eq!(answer.content, "Wait.");
+/// assert_eq!((answer.calls[0].name.as_str(), answer.calls[0].arguments.as_str()), ("now", "{}"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// What the model thought.
+    pub reasoning: String,
+    /// What it says.
+    pub content: String,
+    /// What it calls, in order.
+    pub calls: Vec<ToolCall>,
+}
+
+impl Answer {
+    /// The message that a conversation goes on with, in OpenAI's form: the content, `reasoning_content` and
+    /// `tool_calls` if there are any. Calls that are not valid are left out.
+    pub fn into_message(self) -> Message {
+        let mut message = Message::new("assistant", self.content);
+        if !self.reasoning.is_empty() {
+            message.fields.insert("reasoning_content".into(), self.reasoning.into());
+        }
+        let calls: Vec<Value> = self
+            .calls
+            .into_iter()
+            .filter(|call| call.is_valid)
+            .enumerate()
+            .map(|(index, call)| {
+                // Mistral's templates want nine characters.
+                json!({"id": format!("call{index:05}"), "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments}})
+            })
+            .collect();
+        if !calls.is_empty() {
+            message.fields.insert("tool_calls".into(), calls.into());
+        }
+        message
+    }
+}
+
+impl Extend<AnswerEvent> for Answer {
+    fn extend<T: IntoIterator<Item = AnswerEvent>>(&mut self, events: T) {
+        for event in events {
+            match event {
+                AnswerEvent::Reasoning(text) => self.reasoning += &text,
+                AnswerEvent::Content(text) => self.content += &text,
+                AnswerEvent::CallBegin { name } => {
+                    self.calls.push(ToolCall { name, ..ToolCall::default() });
+                }
+                AnswerEvent::Arguments(text) => {
+                    if let Some(call) = self.calls.last_mut() {
+                        call.arguments += &text;
+                    }
+                }
+                AnswerEvent::CallEnd { is_valid } => {
+                    if let Some(call) = self.calls.last_mut() {
+                        call.is_valid = is_valid;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! gpt-oss writes messages: a header with channel and recipient, then text.
+
+use super::call::tool_name;
+use super::scan::{Found, find_marker};
+
+/// Where a message goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Reasoning,
+    Content,
+    Tool(String),
+}
+
+pub(super) const START: &str = "<|start|>";
+pub(super) const CHANNEL: &str = "<|channel|>";
+pub(super) const MESSAGE: &str = "<|message|>";
+/// What ends a message; the next one's start does, too.
+pub(super) const ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>", START];
+
+/// A header is no longer, in bytes.
+const MAX_HEADER: usize = 512;
+
+/// Where the header at the beginning of `text` ends, and what it says. `None` in the second case: it is no header.
+pub(super) enum Header {
+    Wait,
+    No,
+    Yes(usize, Target),
+}
+
+/// Reads a header: `<|start|>assistant`, ` to=TOOL`, `<|channel|>CHANNEL`, ... up to `<|message|>`.
+pub(super) fn header(text: &str, last: bool) -> Header {
+    let rest = text.trim_start();
+    let begins = [START, CHANNEL, "to="];
+    if !begins.iter().any(|begin| rest.starts_with(begin)) {
+        let may_come = !last && begins.iter().any(|begin| begin.starts_with(rest));
+        return if may_come { Header::Wait } else { Header::No };
+    }
+    match find_marker(text, &[MESSAGE, "<|end|>", "<|return|>", "<|call|>"], last) {
+        Found::At { start, index: 0 } => Header::Yes(start + MESSAGE.len(), target(&text[..start])),
+        Found::NotBefore(n) if !last && n <= MAX_HEADER => Header::Wait,
+        _ => Header::No,
+    }
+}
+
+fn target(header: &str) -> Target {
+    let spaced = header.replace("<|", " <|").replace("|>", "|> ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let recipient = words.iter().find_map(|word| word.strip_prefix("to="));
+    if let Some(recipient) = recipient.filter(|recipient| *recipient != "user") {
+        return Target::Tool(tool_name(recipient));
+    }
+    let channel = words.iter().position(|word| *word == CHANNEL).and_then(|at| words.get(at + 1));
+    if channel == Some(&"analysis") { Target::Reasoning } else { Target::Content }
+}

@@ -1,0 +1,494 @@
+//! The parser: what to do with the next text, by what the text before was.
+
+use serde_json::Value;
+
+use super::call::{CallHead, Rest, call_head, is_object};
+use super::harmony::{self, Header, Target};
+use super::scan::{Found, Head, JsonExtent, expect, find_marker};
+use super::syntax::{Arguments, FRAMES, Form, REASONINGS, Reasoning};
+use super::value::{self, Tagged};
+use super::{Answer, AnswerEvent, AnswerSyntax};
+
+/// Tells the parts of an answer apart while its text comes.
+///
+/// What is certain comes out at once; only text that may be the beginning of a marker waits. The same text gives the
+/// same parts however it is cut. Markers, and white space beside them, belong to no part; what looks like a call but
+/// is none comes out as content, markers and all.
+#[derive(Clone, Debug)]
+pub struct AnswerParser {
+    syntax: &'static AnswerSyntax,
+    tools: Vec<Value>,
+    /// Text that is not certain yet.
+    buffer: String,
+    state: State,
+    /// No content has come so far.
+    is_start: bool,
+    /// White space that comes next is dropped.
+    skip_space: bool,
+}
+
+/// What the text that comes next is.
+#[derive(Clone, Debug)]
+enum State {
+    /// Reasoning, or content.
+    Text(Option<&'static Reasoning>),
+    /// What is between calls.
+    Block,
+    /// Arguments that are JSON.
+    Json { extent: JsonExtent, text: String, in_object: bool },
+    /// What follows the arguments in the object of the call.
+    ObjectEnd,
+    /// What closes a call.
+    CallEnd,
+    /// Arguments in another form.
+    Other { tool: String, n_argument: usize },
+    /// The header of a message (Harmony).
+    Header,
+    /// The text of a message; arguments are gathered.
+    Message(Target, String),
+}
+
+impl AnswerParser {
+    /// A parser for the answer to `prompt`, the whole text that the model is given: it may end in what opens the
+    /// reasoning. `tools` are JSON schemas in OpenAI's form; they say which arguments are strings where the model
+    /// does not.
+    pub fn new(syntax: &'static AnswerSyntax, prompt: &str, tools: &[Value]) -> AnswerParser {
+        let state = match (&syntax.calls.form, Reasoning::opened_by(prompt)) {
+            (Form::Harmony, _) => State::Header,
+            (_, opened) => State::Text(opened),
+        };
+        let skip_space = matches!(state, State::Text(Some(_)));
+        AnswerParser {
+            syntax,
+            tools: tools.to_vec(),
+            buffer: String::new(),
+            state,
+            is_start: true,
+            skip_space,
+        }
+    }
+
+    /// The parts of a whole text.
+    pub fn parse(mut self, text: &str) -> Answer {
+        let mut answer = Answer::default();
+        answer.extend(self.push(text));
+        answer.extend(self.finish());
+        answer
+    }
+
+    /// Takes the next piece of text; gives what is certain now.
+    pub fn push(&mut self, piece: &str) -> Vec<AnswerEvent> {
+        self.buffer.push_str(piece);
+        self.advance(false)
+    }
+
+    /// Ends the answer: gives what was held back.
+    pub fn finish(&mut self) -> Vec<AnswerEvent> {
+        self.advance(true)
+    }
+
+    fn advance(&mut self, last: bool) -> Vec<AnswerEvent> {
+        let mut out = Vec::new();
+        while self.step(last, &mut out) {}
+        out
+    }
+
+    /// Does the next thing that is certain; `false` if there is none.
+    fn step(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        match &self.state {
+            State::Text(_) => self.text(last, out),
+            State::Block => self.block(last, out),
+            State::Json { .. } => self.json(last, out),
+            State::ObjectEnd => self.object_end(last),
+            State::CallEnd => self.call_end(last),
+            State::Other { .. } => self.other(last, out),
+            State::Header => self.header(last, out),
+            State::Message(..) => self.message(last, out),
+        }
+    }
+
+    /// Takes `n_byte` off the buffer.
+    fn take(&mut self, n_byte: usize) -> String {
+        let rest = self.buffer.split_off(n_byte);
+        std::mem::replace(&mut self.buffer, rest)
+    }
+
+    /// Gives the first `n_byte` of the buffer as reasoning or content.
+    fn give_text(&mut self, n_byte: usize, is_reasoning: bool, out: &mut Vec<AnswerEvent>) {
+        if n_byte == 0 {
+            return;
+        }
+        let text = self.take(n_byte);
+        if is_reasoning {
+            out.push(AnswerEvent::Reasoning(text));
+        } else {
+            self.is_start = false;
+            out.push(AnswerEvent::Content(text));
+        }
+    }
+
+    /// The text after a part: its leading white space belongs to none.
+    fn go_on_with_text(&mut self, reasoning: Option<&'static Reasoning>) {
+        self.state = State::Text(reasoning);
+        self.skip_space = true;
+    }
+
+    /// Drops white space if it is to be dropped; `false` if nothing is left then.
+    fn after_space(&mut self) -> bool {
+        if self.skip_space {
+            let n_space = self.buffer.len() - self.buffer.trim_start().len();
+            self.buffer.drain(..n_space);
+            self.skip_space = self.buffer.is_empty();
+        }
+        !self.buffer.is_empty()
+    }
+
+    fn text(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        if !self.after_space() {
+            return false;
+        }
+        let State::Text(reasoning) = self.state else { return false };
+        if let Some(reasoning) = reasoning {
+            return self.until_marker(&[reasoning.close], last, true, out, |parser, _, n_marker, _| {
+                parser.take(n_marker);
+                parser.go_on_with_text(None);
+                true
+            });
+        }
+        if self.is_start {
+            match self.at_start(last, out) {
+                Head::Wait => return false,
+                Head::Yes(..) => return true,
+                Head::No => {}
+            }
+        }
+        let opens = REASONINGS.iter().filter(|reasoning| reasoning.opens_in_answer());
+        let mut markers: Vec<&str> = opens.clone().map(|reasoning| reasoning.open).collect();
+        let n_reasoning = markers.len();
+        markers.extend(FRAMES);
+        let n_frame = markers.len();
+        match self.syntax.calls.form {
+            Form::Harmony => markers.extend([harmony::START, harmony::CHANNEL]),
+            _ => markers.push(self.syntax.calls.open),
+        }
+        self.until_marker(&markers, last, false, out, |parser, index, n_marker, out| {
+            if index < n_frame {
+                parser.take(n_marker);
+                parser.go_on_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
+                return true;
+            }
+            if let Form::Harmony = parser.syntax.calls.form {
+                parser.state = State::Header;
+                return true;
+            }
+            match call_head(&parser.syntax.calls.form, &parser.buffer[n_marker..], last) {
+                Head::Wait => return false,
+                Head::No => parser.give_text(n_marker, false, out),
+                Head::Yes(n_head, head) => {
+                    parser.take(n_marker + n_head);
+                    parser.begin(head, out);
+                }
+            }
+            true
+        })
+    }
+
+    /// Gives the text before the first of `markers`. `then` is called with its index and where it ends, white space
+    /// before it included.
+    fn until_marker(
+        &mut self,
+        markers: &[&str],
+        last: bool,
+        is_reasoning: bool,
+        out: &mut Vec<AnswerEvent>,
+        then: impl FnOnce(&mut Self, usize, usize, &mut Vec<AnswerEvent>) -> bool,
+    ) -> bool {
+        match find_marker(&self.buffer, markers, last) {
+            Found::NotBefore(n_byte) => {
+                // White space may turn out to stand before a marker.
+                let n_text = if last { n_byte } else { self.buffer[..n_byte].trim_end().len() };
+                self.give_text(n_text, is_reasoning, out);
+                false
+            }
+            Found::At { start, index } => {
+                let n_text = self.buffer[..start].trim_end().len();
+                self.give_text(n_text, is_reasoning, out);
+                then(self, index, start - n_text + markers[index].len(), out)
+            }
+        }
+    }
+
+    /// What may only stand at the beginning of an answer: the end of reasoning that was not begun, and a call
+    /// without marker.
+    fn at_start(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> Head<()> {
+        let mut waits = false;
+        for reasoning in REASONINGS {
+            match expect(&self.buffer, reasoning.close, last) {
+                Head::Yes(n, ()) => {
+                    self.take(n);
+                    self.go_on_with_text(None);
+                    return Head::Yes(n, ());
+                }
+                Head::Wait => waits = true,
+                Head::No => {}
+            }
+        }
+        if let Form::Object { alone: true, .. } = self.syntax.calls.form
+            && self.buffer.trim_start().starts_with('{')
+        {
+            match call_head(&self.syntax.calls.form, &self.buffer, last) {
+                Head::Wait => waits = true,
+                Head::Yes(n, head) => {
+                    self.take(n);
+                    self.begin(head, out);
+                    return Head::Yes(n, ());
+                }
+                Head::No => {}
+            }
+        }
+        if waits { Head::Wait } else { Head::No }
+    }
+
+    /// A call begins; what stood before its arguments has been taken.
+    fn begin(&mut self, head: CallHead, out: &mut Vec<AnswerEvent>) {
+        self.is_start = false;
+        out.push(AnswerEvent::CallBegin { name: head.name.clone() });
+        self.state = match head.rest {
+            Rest::Known(arguments) => {
+                out.push(AnswerEvent::Arguments(arguments));
+                out.push(AnswerEvent::CallEnd { is_valid: true });
+                State::Block
+            }
+            Rest::Json { in_object } => {
+                State::Json { extent: JsonExtent::default(), text: String::new(), in_object }
+            }
+            Rest::Other => State::Other { tool: head.name, n_argument: 0 },
+        };
+    }
+
+    /// A call ends; if it is broken, what follows is text.
+    fn end(&mut self, is_valid: bool, next: State, out: &mut Vec<AnswerEvent>) {
+        out.push(AnswerEvent::CallEnd { is_valid });
+        self.state = if is_valid { next } else { State::Text(None) };
+    }
+
+    fn json(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        let State::Json { extent, text, in_object } = &mut self.state else { return false };
+        if text.is_empty() {
+            let n_space = self.buffer.len() - self.buffer.trim_start().len();
+            self.buffer.drain(..n_space);
+        }
+        if self.buffer.is_empty() && !last {
+            return false;
+        }
+        let found = extent.push(self.buffer.as_bytes());
+        let n_byte = match found {
+            Some(Ok(n) | Err(n)) => n,
+            None => self.buffer.len(),
+        };
+        text.push_str(&self.buffer[..n_byte]);
+        let next = if *in_object { State::ObjectEnd } else { State::CallEnd };
+        let is_valid = matches!(found, Some(Ok(_))) && is_object(text);
+        let piece = self.take(n_byte);
+        if !piece.is_empty() {
+            out.push(AnswerEvent::Arguments(piece));
+        }
+        if found.is_some() || last {
+            self.end(is_valid, next, out);
+            return true;
+        }
+        false
+    }
+
+    fn object_end(&mut self, last: bool) -> bool {
+        let rest = self.buffer.trim_start();
+        if rest.is_empty() && !last {
+            return false;
+        }
+        let end = match rest.as_bytes().first() {
+            Some(b'}' | b',') => JsonExtent::inside_object().push(self.buffer.as_bytes()),
+            _ => Some(Err(0)),
+        };
+        match end {
+            Some(Ok(n)) => {
+                self.take(n);
+                self.state = State::Block;
+            }
+            None if !last => return false,
+            _ => self.go_on_with_text(None),
+        }
+        true
+    }
+
+    fn call_end(&mut self, last: bool) -> bool {
+        let Form::Named { close, .. } = self.syntax.calls.form else {
+            self.state = State::Block;
+            return true;
+        };
+        match expect(&self.buffer, close, last) {
+            Head::Wait => return false,
+            Head::Yes(n, ()) => {
+                self.take(n);
+            }
+            Head::No => {}
+        }
+        self.state = State::Block;
+        true
+    }
+
+    fn block(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        let calls = &self.syntax.calls;
+        if !calls.close.is_empty() {
+            match expect(&self.buffer, calls.close, last) {
+                Head::Wait => return false,
+                Head::Yes(n, ()) => {
+                    self.take(n);
+                    self.go_on_with_text(None);
+                    return true;
+                }
+                Head::No => {}
+            }
+        }
+        let is_list = matches!(calls.form, Form::Object { .. } | Form::NameIsKey | Form::Python);
+        let rest = self.buffer.trim_start();
+        if rest.is_empty() && !last {
+            return false;
+        }
+        if is_list && rest.starts_with([',', ';', ']']) {
+            let n = self.buffer.len() - rest.len() + 1;
+            self.take(n);
+            return true;
+        }
+        match call_head(&calls.form, &self.buffer, last) {
+            Head::Wait => return false,
+            Head::Yes(n, head) => {
+                self.take(n);
+                self.begin(head, out);
+            }
+            Head::No => self.go_on_with_text(None),
+        }
+        true
+    }
+
+    fn other(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        let calls = &self.syntax.calls;
+        let State::Other { tool, n_argument } = &mut self.state else { return false };
+        let notation = match calls.form {
+            Form::Named { arguments: Arguments::Tagged(tags), close, .. } => {
+                // Where nothing closes a call, what closes the block does.
+                let (close, next) = match close {
+                    "" => (calls.close, State::Text(None)),
+                    _ => (close, State::Block),
+                };
+                match value::tagged(tags, close, &self.buffer, last) {
+                    Head::Wait => return false,
+                    Head::No => self.end(false, next, out),
+                    Head::Yes(n, Tagged::End) => {
+                        let text = if *n_argument == 0 { "{}" } else { "}" };
+                        out.push(AnswerEvent::Arguments(text.to_owned()));
+                        self.skip_space = true;
+                        self.take(n);
+                        self.end(true, next, out);
+                    }
+                    Head::Yes(n, Tagged::Argument { key, value, is_string }) => {
+                        let is_string = is_string.or_else(|| is_string_by_schema(&self.tools, tool, &key));
+                        let before = if *n_argument == 0 { '{' } else { ',' };
+                        let value = value::plain_value(&value, is_string);
+                        let text = format!("{before}{}:{value}", Value::String(key));
+                        *n_argument += 1;
+                        out.push(AnswerEvent::Arguments(text));
+                        self.take(n);
+                    }
+                }
+                return true;
+            }
+            Form::Python => value::PYTHON,
+            _ => value::GEMMA,
+        };
+        match value::arguments(notation, &self.buffer, last) {
+            Head::Wait => return false,
+            Head::No => self.end(false, State::Block, out),
+            Head::Yes(n, arguments) => {
+                self.take(n);
+                out.push(AnswerEvent::Arguments(arguments.to_string()));
+                self.end(true, State::Block, out);
+            }
+        }
+        true
+    }
+
+    fn header(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        if self.buffer.is_empty() {
+            return false;
+        }
+        match harmony::header(&self.buffer, last) {
+            Header::Wait => return false,
+            Header::Yes(n, target) => {
+                self.take(n);
+                if let Target::Tool(name) = &target {
+                    out.push(AnswerEvent::CallBegin { name: name.clone() });
+                }
+                self.state = State::Message(target, String::new());
+            }
+            Header::No => {
+                // The marker is taken for text, so that it is not found again.
+                let markers = [harmony::START, harmony::CHANNEL];
+                let found = markers.iter().find(|marker| self.buffer.trim_start().starts_with(**marker));
+                let n_space = self.buffer.len() - self.buffer.trim_start().len();
+                let n_text = found.map_or(0, |marker| n_space + marker.len());
+                self.give_text(n_text, false, out);
+                self.state = State::Text(None);
+                self.skip_space = false;
+            }
+        }
+        true
+    }
+
+    fn message(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
+        let State::Message(target, gathered) = &mut self.state else { return false };
+        let found = find_marker(&self.buffer, harmony::ENDS, last);
+        let (n_all, marker) = match found {
+            Found::At { start, index } => (start, Some(harmony::ENDS[index])),
+            Found::NotBefore(n) => (n, None),
+        };
+        let is_end = marker.is_some() || last;
+        match target {
+            Target::Tool(_) => {
+                gathered.push_str(&self.buffer[..n_all]);
+                let is_valid = is_object(gathered);
+                let piece = self.take(n_all);
+                if !piece.is_empty() {
+                    out.push(AnswerEvent::Arguments(piece));
+                }
+                if is_end {
+                    out.push(AnswerEvent::CallEnd { is_valid });
+                }
+            }
+            _ => {
+                let is_reasoning = *target == Target::Reasoning;
+                // White space at the end belongs to the marker, if there is one.
+                let keeps_space = last && marker.is_none();
+                let n_text = if keeps_space { n_all } else { self.buffer[..n_all].trim_end().len() };
+                self.give_text(n_text, is_reasoning, out);
+                if is_end {
+                    self.take(n_all - n_text);
+                }
+            }
+        }
+        if is_end {
+            // The start of a message is the beginning of its header.
+            let n_marker = marker.filter(|marker| *marker != harmony::START).map_or(0, str::len);
+            self.take(n_marker);
+            self.state = State::Header;
+        }
+        is_end
+    }
+}
+
+/// Whether the argument `key` of `tool` is a string; `None` if the schemas do not say.
+fn is_string_by_schema(tools: &[Value], tool: &str, key: &str) -> Option<bool> {
+    let functions = tools.iter().map(|tool| tool.get("function").unwrap_or(tool));
+    let function = functions.into_iter().find(|function| function["name"] == tool)?;
+    let kind = function["parameters"]["properties"][key]["type"].as_str()?;
+    Some(kind == "string")
+}

@@ -1,0 +1,27 @@
+//! EXAONE 4.
+//!
+//! Norms after both parts, norms of the heads of q and k, rotation of halves; models with windows rotate only there.
+
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, QkNorm, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    // The 32B model has windows whether its file says so or not.
+    let default = if b.config.n_layer == 64 { 4096 } else { 0 };
+    let windows = b.windows(default, 4)?;
+    let has_windows = windows.iter().any(|w| *w > 0);
+    decoder(b, &Decoder::RMS, |b, i| {
+        let rotates = windows[i] > 0 || !has_windows;
+        let attention = Attention::new(b, i, rotates.then_some(rope))?;
+        let score = Score { window: windows[i], ..attention.score };
+        let attention = Attention { score, norm: QkNorm::Heads, ..attention };
+        Ok(Layer { attention, feed_forward: FeedForward::Gated(Act::Swiglu), norms: Norms::AFTER })
+    })
+}

@@ -1,0 +1,32 @@
+//! Gemma 1.
+//!
+//! Llama with rotation of halves, GELU gates, and embeddings times the square root of their width.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    decoder(b, &decoder_of(b), |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        Ok(Layer { attention, feed_forward: FeedForward::Gated(Act::Geglu), norms: Norms::BEFORE })
+    })
+}
+
+/// What all Gemmas do to their embeddings.
+pub(super) fn decoder_of(b: &Builder<'_>) -> Decoder {
+    Decoder { embed_scale: (b.config.n_embd as f32).sqrt(), ..Decoder::RMS }
+}
+
+/// The factor of scores: by the channels of a head, but in the largest models by what even heads would have.
+pub(super) fn score_scale(b: &Builder<'_>, n_layer_of_largest: u32) -> f32 {
+    let c = b.config;
+    let even = c.n_embd / c.n_head.first().copied().unwrap_or(1).max(1);
+    let d = if c.n_layer == n_layer_of_largest { even } else { c.d_head };
+    1.0 / (d as f32).sqrt()
+}

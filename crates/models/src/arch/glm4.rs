@@ -1,0 +1,35 @@
+//! GLM 4 of 2025.
+//!
+//! Norms around both parts, rotation of neighbouring channels, gate and up in one matrix.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(pairing(b)?)?;
+    let rope = b.add_rope(rope);
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        Ok(Layer { attention, feed_forward: FeedForward::Joined(Act::Swiglu), norms: Norms::AROUND })
+    })
+}
+
+/// Files that also see pictures have sections of channels that rotate by other positions: halves pair up there. In a text
+/// the positions are the same, as long as no pair belongs to the fourth section.
+fn pairing(b: &Builder<'_>) -> Result<RopePairing, ModelError> {
+    let key = format!("{}.rope.dimension_sections", b.config.arch);
+    let Some(sections) = b.metadata.opt_vec::<i32>(&key)? else { return Ok(RopePairing::Norm) };
+    if sections.len() < 3 || sections[..2].iter().any(|n| *n <= 0) {
+        return Ok(RopePairing::Norm);
+    }
+    let n_pair: i64 = sections[..3].iter().map(|n| i64::from(*n)).sum();
+    if n_pair < i64::from(b.config.n_rot / 2) {
+        let expected = format!("must have at least {} pairs in the first three", b.config.n_rot / 2);
+        return Err(ModelError::Config { key, found: format!("{sections:?}"), expected });
+    }
+    Ok(RopePairing::Neox)
+}

@@ -1,0 +1,37 @@
+//! GLM 4.5 to 4.7 by experts.
+//!
+//! Rotation of the first channels of a head in halves, in large models norms of heads; some dense layers, then experts by
+//! logistic gates and one for all tokens.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::topk_moe::Gate;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{
+    Attention, Decoder, Experts, FeedForward, Layer, Norms, QkNorm, Shared, decoder, routing,
+};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let norm = if b.has("blk.0.attn_q_norm.weight") { QkNorm::Heads } else { QkNorm::None };
+    let n_dense = b.u32("leading_dense_block_count")?.unwrap_or(0) as usize;
+    let n_ff = b.u32("expert_feed_forward_length")?;
+    let n_shared = b.u32("expert_shared_count")?.unwrap_or(0);
+    let routing = routing(b, Gate::Sigmoid)?;
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention { norm, ..Attention::new(b, i, Some(rope))? };
+        let n_ff = n_ff.unwrap_or(b.config.n_ff[i]);
+        let shared = if n_shared > 0 { Shared::Plain(n_ff * n_shared) } else { Shared::None };
+        let feed_forward = if i < n_dense {
+            FeedForward::Gated(Act::Swiglu)
+        } else {
+            FeedForward::Experts(Experts { n_ff, act: Act::Swiglu, routing, shared })
+        };
+        // By its name the second norm would come after attention.
+        let norms = Norms { feed_forward: Some("post_attention_norm"), ..Norms::BEFORE };
+        Ok(Layer { attention, feed_forward, norms })
+    })
+}

@@ -1,0 +1,21 @@
+//! GPT-NeoX and Pythia.
+//!
+//! Layer norms, biases throughout, rotation of the first channels of a head in halves, no gate; attention and feed-forward
+//! part stand side by side, unless the file says otherwise.
+
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let parallel = b.bool("use_parallel_residual")?.unwrap_or(true);
+    decoder(b, &Decoder::LAYER, |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        let norms = Norms { parallel, ..Norms::BEFORE };
+        Ok(Layer { attention, feed_forward: FeedForward::plain("gelu"), norms })
+    })
+}

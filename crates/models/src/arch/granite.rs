@@ -1,0 +1,39 @@
+//! Granite 3 and the Granite 4 models without recurrent layers, dense and by experts.
+//!
+//! Llama with factors on embeddings, scores, what layers add, and logits.
+
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, Shared, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Norm)?;
+    // Absent or 0, a factor is 1.
+    let factor = |key: &str| Ok::<_, ModelError>(b.f32(key)?.filter(|v| *v != 0.0));
+    let d = Decoder {
+        embed_scale: factor("embedding_scale")?.unwrap_or(1.0),
+        residual_scale: factor("residual_scale")?.unwrap_or(1.0),
+        logit_scale: 1.0 / factor("logit_scale")?.unwrap_or(1.0),
+        ..Decoder::RMS
+    };
+    let scale = factor("attention.scale")?;
+    // Dense files use this key as a switch of the rotation.
+    let is_off = b.config.n_expert == 0 && b.bool("rope.scaling.finetuned")? == Some(false);
+    let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
+    let rope = (!is_off).then(|| b.add_rope(rope));
+    decoder(b, &d, |b, i| {
+        let attention = Attention::new(b, i, rope)?;
+        let score = scale.map_or(attention.score, Score::scaled);
+        let feed_forward = if b.config.n_expert > 0 {
+            let shared = shared.map_or(Shared::None, Shared::Plain);
+            FeedForward::Experts(Experts { shared, ..Experts::new(b, b.config.n_ff[i]) })
+        } else {
+            FeedForward::Gated(Act::Swiglu)
+        };
+        Ok(Layer { attention: Attention { score, ..attention }, feed_forward, norms: Norms::BEFORE })
+    })
+}

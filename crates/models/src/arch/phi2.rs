@@ -1,0 +1,19 @@
+//! Phi 1, 1.5 and 2.
+//!
+//! One layer norm before attention and feed-forward part, which add to the residual stream side by side; biases
+//! throughout, rotation of the first channels of a head in halves, no gate.
+
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    decoder(b, &Decoder::LAYER, |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        Ok(Layer { attention, feed_forward: FeedForward::plain("gelu"), norms: Norms::ONE })
+    })
+}

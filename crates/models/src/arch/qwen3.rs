@@ -1,0 +1,27 @@
+//! Qwen 3, dense and by experts, and Bonsai.
+//!
+//! Qwen 2 without biases, with a norm of every head of q and k before the rotation.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, QkNorm, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let n_ff = b.u32("expert_feed_forward_length")?;
+    decoder(b, &Decoder::RMS, |b, i| {
+        let c = b.config;
+        let attention = Attention { norm: QkNorm::Heads, ..Attention::new(b, i, Some(rope))? };
+        let feed_forward = if c.n_expert > 0 {
+            // Files without a width of experts share out that of the feed-forward part.
+            FeedForward::Experts(Experts::new(b, n_ff.unwrap_or(c.n_ff[i] / c.n_expert_used)))
+        } else {
+            FeedForward::Gated(Act::Swiglu)
+        };
+        Ok(Layer { attention, feed_forward, norms: Norms::BEFORE })
+    })
+}

@@ -1,0 +1,22 @@
+//! StableLM.
+//!
+//! Layer norms, rotation of the first channels of a head in halves; the 12B model has norms of heads and both parts side
+//! by side.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, QkNorm, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let norm = if b.has("blk.0.attn_q_norm.weight") { QkNorm::LayerHeads } else { QkNorm::None };
+    let norms = if b.has("blk.0.ffn_norm.weight") { Norms::BEFORE } else { Norms::ONE };
+    decoder(b, &Decoder::LAYER, |b, i| {
+        let attention = Attention { norm, ..Attention::new(b, i, Some(rope))? };
+        Ok(Layer { attention, feed_forward: FeedForward::Gated(Act::Swiglu), norms })
+    })
+}

@@ -1,0 +1,102 @@
+//! Causal self-attention: q, k, v, what happens to their heads, cache, scores, output.
+
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::norm::Kind;
+use chaski_runtime::graph::{Op, RowNorm, ValueId};
+
+use crate::arch::Builder;
+use crate::error::ModelError;
+
+/// Which norm q and k have, by the weights `attn_q_norm` and `attn_k_norm`.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum QkNorm {
+    /// None.
+    None,
+    /// RMS norm of every head before the rotation.
+    Heads,
+    /// RMS norm of every head after the rotation.
+    HeadsLast,
+    /// RMS norm of all heads as one row.
+    Whole,
+    /// Layer norm of every head by weights of its own.
+    LayerHeads,
+}
+
+/// How a layer attends.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Attention {
+    /// Query heads.
+    pub(crate) n_head: u32,
+    /// KV heads.
+    pub(crate) n_kv: u32,
+    /// Channels of a head.
+    pub(crate) d: u32,
+    /// Which of the graph's rotations, if any.
+    pub(crate) rope: Option<usize>,
+    /// Norm of q and k.
+    pub(crate) norm: QkNorm,
+    /// How products become scores; sinks are `attn_sinks`.
+    pub(crate) score: Score,
+}
+
+impl Attention {
+    /// The layer's heads by the common metadata, with the rotation `rope` and scores scaled by 1 / sqrt(d).
+    ///
+    /// # Errors
+    /// [`ModelError::Unsupported`] for a layer without heads.
+    pub(crate) fn new(b: &Builder<'_>, layer: usize, rope: Option<usize>) -> Result<Self, ModelError> {
+        let c = b.config;
+        let (n_head, n_kv, d) = (c.n_head[layer], c.n_head_kv[layer], c.d_head);
+        if n_kv == 0 || n_head == 0 || c.d_head_v != d {
+            return Err(ModelError::Unsupported {
+                what: format!(
+                    "layer {layer} with {n_head} query heads, {n_kv} KV heads, {d} and {} channels",
+                    c.d_head_v
+                ),
+            });
+        }
+        let score = Score::scaled(1.0 / (d as f32).sqrt());
+        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, score })
+    }
+
+    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+        let Attention { n_head, n_kv, d, score, .. } = *self;
+        let n_embd = b.config.n_embd;
+        let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
+        let output = b.linear(&format!("{block}.attn_output"), n_embd, n_head * d)?;
+        let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
+        let q = self.heads(b, &format!("{block}.attn_q_norm.weight"), n_head, q)?;
+        let k = self.heads(b, &format!("{block}.attn_k_norm.weight"), n_kv, k)?;
+        let layer = b.kv_layer(n_kv, d, d);
+        b.push(Op::KvWrite { k, v, layer }, 0);
+        let sinks = format!("{block}.attn_sinks.weight");
+        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
+        let a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d);
+        Ok(b.mul(a, output)) // [n_embd]
+    }
+
+    /// Norm and rotation of `n` heads.
+    fn heads(&self, b: &mut Builder<'_>, weight: &str, n: u32, x: ValueId) -> Result<ValueId, ModelError> {
+        let (d, width) = (self.d, n * self.d);
+        let rotate =
+            |b: &mut Builder<'_>, x| self.rope.map_or(x, |rope| b.push(Op::Rope { x, d, rope }, width));
+        let x = if self.norm == QkNorm::HeadsLast { rotate(b, x) } else { x };
+        let (kind, eps) = match self.norm {
+            QkNorm::LayerHeads => (Kind::Norm, b.config.eps_layer),
+            _ => (Kind::Rms, b.config.eps),
+        };
+        let (row, weight) = match self.norm {
+            QkNorm::None => return Ok(rotate(b, x)),
+            QkNorm::Heads | QkNorm::HeadsLast => (d, b.vector(weight, d)?),
+            QkNorm::Whole => (width, b.vector(weight, width)?),
+            QkNorm::LayerHeads => (d, b.matrix(weight, n, d)?),
+        };
+        let norm = RowNorm { kind, d: row, eps, weight: Some(weight), bias: None };
+        let x = b.push(Op::Norm { x, norm }, width);
+        Ok(if self.norm == QkNorm::HeadsLast { x } else { rotate(b, x) })
+    }
+}

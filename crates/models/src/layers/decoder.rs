@@ -1,0 +1,144 @@
+//! The decoder of most families: embeddings, layers of attention and feed-forward parts around a residual stream, logits.
+
+use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::ops::unary::Function;
+use chaski_runtime::graph::Op;
+
+use super::{Attention, FeedForward};
+use crate::arch::Builder;
+use crate::error::ModelError;
+
+/// What stands before and after the layers, and what all layers share.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Decoder {
+    /// Kind of the norms of the residual stream.
+    pub(crate) norm: Kind,
+    /// Multiplies the embeddings.
+    pub(crate) embed_scale: f32,
+    /// `position_embd` is added to them.
+    pub(crate) positions: bool,
+    /// Multiplies what is added to the residual stream.
+    pub(crate) residual_scale: f32,
+    /// Multiplies the logits.
+    pub(crate) logit_scale: f32,
+    /// Logits become cap * tanh(logit / cap) after that; 0: they do not.
+    pub(crate) logit_softcap: f32,
+}
+
+impl Decoder {
+    /// RMS norms, and nothing else.
+    pub(crate) const RMS: Decoder = Decoder {
+        norm: Kind::Rms,
+        embed_scale: 1.0,
+        positions: false,
+        residual_scale: 1.0,
+        logit_scale: 1.0,
+        logit_softcap: 0.0,
+    };
+    /// Layer norms, and nothing else.
+    pub(crate) const LAYER: Decoder = Decoder { norm: Kind::Norm, ..Decoder::RMS };
+}
+
+/// The norms of a layer by the stems of their tensors' names, and whether its two parts see the same input.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Norms {
+    /// Of what attention reads.
+    pub(crate) attention: Option<&'static str>,
+    /// Of what attention makes.
+    pub(crate) after_attention: Option<&'static str>,
+    /// Of what the feed-forward part reads. A parallel part without one reads what attention reads.
+    pub(crate) feed_forward: Option<&'static str>,
+    /// Of what it makes.
+    pub(crate) after_feed_forward: Option<&'static str>,
+    /// The feed-forward part reads the residual stream as it was before attention.
+    pub(crate) parallel: bool,
+}
+
+impl Norms {
+    /// Before each part.
+    pub(crate) const BEFORE: Norms = Norms {
+        attention: Some("attn_norm"),
+        after_attention: None,
+        feed_forward: Some("ffn_norm"),
+        after_feed_forward: None,
+        parallel: false,
+    };
+    /// After each part.
+    pub(crate) const AFTER: Norms = Norms {
+        attention: None,
+        after_attention: Some("post_attention_norm"),
+        feed_forward: None,
+        after_feed_forward: Some("post_ffw_norm"),
+        parallel: false,
+    };
+    /// Before and after each part.
+    pub(crate) const AROUND: Norms =
+        Norms { attention: Some("attn_norm"), feed_forward: Some("ffn_norm"), ..Norms::AFTER };
+    /// One, before both parts.
+    pub(crate) const ONE: Norms = Norms { feed_forward: None, parallel: true, ..Norms::BEFORE };
+}
+
+/// A layer.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Layer {
+    /// How it attends.
+    pub(crate) attention: Attention,
+    /// What follows.
+    pub(crate) feed_forward: FeedForward,
+    /// Their norms.
+    pub(crate) norms: Norms,
+}
+
+/// Builds the whole graph; `layer` answers what each layer is.
+///
+/// # Errors
+/// [`ModelError::NoTensor`], [`ModelError::Shape`], and those of `layer`.
+pub(crate) fn decoder(
+    b: &mut Builder<'_>,
+    d: &Decoder,
+    layer: impl Fn(&Builder<'_>, usize) -> Result<Layer, ModelError>,
+) -> Result<(), ModelError> {
+    let c = b.config;
+    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    let mut x = b.embed(embeddings); // [n_embd]
+    x = b.scaled(x, d.embed_scale);
+    if d.positions {
+        let table = b.matrix("position_embd.weight", c.n_ctx_train, c.n_embd)?;
+        b.limit_context(c.n_ctx_train)?;
+        let p = b.push(Op::EmbedPosition { table }, c.n_embd);
+        x = b.add(x, p);
+    }
+    for i in 0..c.n_layer as usize {
+        let block = format!("blk.{i}");
+        let Layer { attention, feed_forward, norms } = layer(b, i)?;
+        let norm = |b: &mut Builder<'_>, stem: Option<&str>, x| match stem {
+            Some(stem) => b.norm_of(x, &format!("{block}.{stem}"), d.norm),
+            None => Ok(x),
+        };
+        let h = norm(b, norms.attention, x)?;
+        let a = attention.build(b, &block, h)?;
+        let a = norm(b, norms.after_attention, a)?;
+        let a = b.scaled(a, d.residual_scale);
+        let before = x;
+        x = b.add(x, a);
+        let h = match norms {
+            Norms { parallel: true, feed_forward: None, .. } => h,
+            Norms { parallel: true, .. } => norm(b, norms.feed_forward, before)?,
+            _ => norm(b, norms.feed_forward, x)?,
+        };
+        let f = feed_forward.build(b, &block, i, h)?;
+        let f = norm(b, norms.after_feed_forward, f)?;
+        let f = b.scaled(f, d.residual_scale);
+        x = b.add(x, f);
+    }
+    let h = b.norm_of(x, "output_norm", d.norm)?;
+    b.logits(h, embeddings, |b, mut y| {
+        y = b.scaled(y, d.logit_scale);
+        if d.logit_softcap == 0.0 {
+            return y;
+        }
+        let f = Function::find("softcap").expect("a row of the table");
+        let params = [d.logit_softcap, 1.0 / d.logit_softcap, 0.0, 0.0];
+        b.push(Op::Unary { x: y, f, params }, b.config.n_vocab)
+    })
+}

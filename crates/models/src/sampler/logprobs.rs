@@ -1,0 +1,70 @@
+//! How probable the model found a token, and which others it found most probable.
+
+/// A token's logarithm of probability, and those of the most probable tokens.
+///
+/// They come from the model's own logits at temperature 1, before biases, constraints and samplers: what was drawn
+/// may be none of the most probable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logprobs {
+    /// Natural logarithm of the token's probability.
+    pub logprob: f32,
+    /// The most probable tokens with theirs, falling; of equals the smaller id first.
+    pub top: Vec<(u32, f32)>,
+}
+
+impl Logprobs {
+    /// For `token` and the `n_top` most probable tokens by `logits`, one per token of the vocabulary.
+    ///
+    /// `ln p_i = l_i - ln(sum over j of e^(l_j))`. Minus infinity for a token outside.
+    ///
+    /// ```
+    /// use chaski_models::Logprobs;
+    ///
+    /// let found = Logprobs::new(&[0.0, 3f32.ln()], 0, 1);
+    /// assert!((found.logprob - 0.25f32.ln()).abs() < 1e-6);
+    /// assert_eq!(found.top[0].0, 1);
+    /// ```
+    pub fn new(logits: &[f32], token: u32, n_top: usize) -> Logprobs {
+        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = logits.iter().map(|&logit| f64::from(logit - max).exp()).sum();
+        let log_sum = f64::from(max) + sum.ln();
+        let logprob = |logit: f32| (f64::from(logit) - log_sum) as f32;
+        let mut ids: Vec<u32> = (0..logits.len() as u32).collect();
+        let order = |a: &u32, b: &u32| logits[*b as usize].total_cmp(&logits[*a as usize]).then(a.cmp(b));
+        let n_top = n_top.min(ids.len());
+        if n_top > 0 && n_top < ids.len() {
+            ids.select_nth_unstable_by(n_top - 1, order);
+        }
+        ids.truncate(n_top);
+        ids.sort_by(order);
+        Logprobs {
+            logprob: logits.get(token as usize).map_or(f32::NEG_INFINITY, |&logit| logprob(logit)),
+            top: ids.into_iter().map(|id| (id, logprob(logits[id as usize]))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_add_up_and_the_most_probable_come_first() {
+        let logits: Vec<f32> = (0..1000u32).map(|i| ((i * 7919) % 1000) as f32 / 50.0 - 3.0 + 80.0).collect();
+        let all = Logprobs::new(&logits, 5, 1000);
+        let sum: f64 = all.top.iter().map(|(_, logprob)| f64::from(*logprob).exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-4, "{sum}");
+        assert!(all.top.is_sorted_by(|a, b| a.1 >= b.1));
+        assert!(all.top.contains(&(5, all.logprob)));
+        assert_eq!(Logprobs::new(&logits, 5, 3).top, all.top[..3]);
+        assert_eq!(Logprobs::new(&logits, 5, 0), Logprobs { top: vec![], ..all });
+    }
+
+    #[test]
+    fn equals_excluded_and_missing_tokens_are_served() {
+        let found = Logprobs::new(&[1.0, 2.0, 2.0, f32::NEG_INFINITY], 3, 9);
+        assert_eq!(found.logprob, f32::NEG_INFINITY);
+        assert_eq!(found.top.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 2, 0, 3]);
+        assert_eq!(Logprobs::new(&[0.0], 7, 0).logprob, f32::NEG_INFINITY);
+    }
+}

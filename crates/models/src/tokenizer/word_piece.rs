@@ -1,0 +1,89 @@
+//! WordPiece: the tokenizer of BERT and of embedding models that descend from it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use unicode_normalization::UnicodeNormalization;
+
+use super::vocab::Vocab;
+
+/// What is taken out of a text: control characters that are not white space, accents, and U+FFFD.
+static DROPPED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"[\p{C}\p{Mn}\x{FFFD}&&[^\s]]").expect("it is tested to compile"));
+
+/// A word: one punctuation mark, one ideograph, or a run of anything else but white space.
+static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    const ALONE: &str = concat!(
+        r"\p{P}$+<=>^`|~",
+        r"\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}",
+        r"\x{2B740}-\x{2B81F}\x{2B920}-\x{2CEAF}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}"
+    );
+    Regex::new(&format!(r"[{ALONE}]|[^\s{ALONE}]+")).expect("it is tested to compile")
+});
+
+/// Cuts words into the longest tokens, from the left; a word that cannot be spelled is one unknown token.
+#[derive(Debug)]
+pub(super) struct WordPiece {
+    unk: u32,
+    /// Length of the longest token, in bytes.
+    n_byte_longest: usize,
+}
+
+impl WordPiece {
+    /// In `vocab`, tokens that begin a word begin with `▁`; `unk` is for words that have no spelling.
+    pub(super) fn new(vocab: &Vocab, unk: u32) -> WordPiece {
+        let lengths = (0..vocab.n_text()).filter_map(|id| vocab.text(id)).map(str::len);
+        WordPiece { unk, n_byte_longest: lengths.max().unwrap_or(0) }
+    }
+
+    /// Appends the ids of `text`, without regard to case and accents.
+    ///
+    /// # Source
+    ///
+    /// Devlin et al. 2018 (BERT), "uncased"; llama.cpp's ids are the same.
+    pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
+        let decomposed: String = text.nfd().collect();
+        let plain = DROPPED.replace_all(&decomposed, "").to_lowercase();
+        let mut spelled = String::new();
+        for word in WORDS.find_iter(&plain) {
+            spelled.clear();
+            spelled.push('▁');
+            spelled.push_str(word.as_str());
+            let n_before = out.len();
+            if !self.spell(vocab, &spelled, out) {
+                out.truncate(n_before);
+                out.push(self.unk);
+            }
+        }
+    }
+
+    /// Appends the tokens of one word; `false` if some part of it is no token.
+    fn spell(&self, vocab: &Vocab, word: &str, out: &mut Vec<u32>) -> bool {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let longest = rest.len().min(self.n_byte_longest);
+            let ends = (1..=longest).rev().filter(|&end| rest.is_char_boundary(end));
+            let found = ends.filter_map(|end| Some((vocab.id(&rest[..end])?, end))).next();
+            let Some((id, end)) = found else { return false };
+            out.push(id);
+            rest = &rest[end..];
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_and_ideographs_are_words_and_accents_are_dropped() {
+        let words = |text: &str| -> Vec<String> {
+            let plain = DROPPED.replace_all(&text.nfd().collect::<String>(), "").to_lowercase();
+            WORDS.find_iter(&plain).map(|word| word.as_str().to_owned()).collect()
+        };
+        assert_eq!(words("Café, Ünï"), ["cafe", ",", "uni"]);
+        assert_eq!(words("a\u{0}b\u{200d}c\td"), ["abc", "d"]);
+        assert_eq!(words("x=我想y~1"), ["x", "=", "我", "想", "y", "~", "1"]);
+    }
+}

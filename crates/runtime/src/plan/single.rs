@@ -1,0 +1,181 @@
+//! Expansion of single nodes that belong to no group: norms of rows, functions value by value, rotations, writes to the
+//! cache.
+
+use chaski_kernels::ops::binary::BinaryNd;
+use chaski_kernels::ops::glu::GluNd;
+use chaski_kernels::ops::norm::Norm;
+use chaski_kernels::ops::rope::{Mode, RopeNd};
+use chaski_kernels::ops::rope_kv::RopeKvCols;
+use chaski_kernels::ops::unary::Unary;
+use chaski_kernels::rope::RopePairing;
+use chaski_kernels::{Dispatch, Tensor, step};
+use ggml_format::GgmlType;
+
+use super::expand::{Expander, f32s, ld};
+use super::fuse::Fused;
+use super::segments::{Columns, PlanError, Slot};
+use crate::graph::{RowNorm, ValueId, WeightId};
+
+impl Expander<'_> {
+    /// A step that is a single node, or a norm with a sum.
+    pub(super) fn single(&mut self, s: &Fused) -> Result<(), PlanError> {
+        match *s {
+            Fused::RowNorm { x, norm, add, y } => self.row_norm(x, &norm, add, y),
+            Fused::Unary { x, f, params, y } => {
+                let a = (x != y).then(|| self.tensor(x));
+                let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
+                self.whole(dispatch, &[("a", x)], y, f.name)
+            }
+            Fused::Binary { f, a, b, y } => {
+                let of_a = (a != y).then(|| self.tensor(a));
+                let call = BinaryNd { f, a: of_a, b: self.tensor(b), y: self.tensor(y) };
+                self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
+            }
+            Fused::Glu { gate, up, act, y } => {
+                let (kind, [alpha, limit]) = (act.kind(), act.params());
+                let (a, b, y_at) = (self.tensor(gate), self.tensor(up), self.tensor(y));
+                let call = GluNd { kind, a, b, y: y_at, alpha, limit };
+                self.whole(call.dispatch(self.caps)?, &[("a", gate), ("b", up)], y, "glu")
+            }
+            Fused::Rope { x, d, rope, y } => self.rope(x, d, rope, y),
+            Fused::KvWrite { k, v, layer, .. } => self.kv_write(k, v, layer),
+            Fused::Reduce { x, route, y } => self.reduce(x, route, y),
+            _ => unreachable!("steps of several nodes have expansions of their own"),
+        }
+    }
+
+    /// Columns of a value, or of its slots, one after the other.
+    fn tensor(&self, v: ValueId) -> Tensor {
+        let (width, ld) = (self.graph.width(v), self.ld_of(v));
+        let n = self.n_col * self.graph.slots(v).max(1);
+        Tensor {
+            ty: GgmlType::F32,
+            ne: [width, n, 1, 1],
+            stride: [1, ld, ld * n, ld * n],
+            offset: 0,
+            n_alloc: ld * n,
+        }
+    }
+
+    /// The same, cut into rows of `d` values.
+    fn rows(&self, v: ValueId, d: u32) -> Tensor {
+        let t = self.tensor(v);
+        let [width, n, ..] = t.ne;
+        let [_, ld, whole, _] = t.stride;
+        Tensor { ne: [d, width / d, n, 1], stride: [1, d, ld, whole], ..t }
+    }
+
+    /// A dispatch over tensors of all columns, which reads the operands that are not its result.
+    fn whole(
+        &mut self,
+        dispatch: Dispatch,
+        read: &[(&'static str, ValueId)],
+        y: ValueId,
+        name: &'static str,
+    ) -> Result<(), PlanError> {
+        let mut bind: Vec<_> = Vec::new();
+        let mut moved = f32s(self.graph.width(y));
+        for (operand, v) in read {
+            moved += f32s(self.graph.width(*v));
+            if *v != y {
+                bind.push((*operand, self.act(*v)));
+            }
+        }
+        bind.push(("y", self.act(y)));
+        let columns = self.many(Columns::Share(self.n_col));
+        let (n, width) = (u64::from(self.graph.slots(y).max(1)), u64::from(self.graph.width(y)));
+        self.push(dispatch, bind, columns, name, 0).col(n * moved, n * width);
+        Ok(())
+    }
+
+    fn row_norm(
+        &mut self,
+        x: ValueId,
+        norm: &RowNorm,
+        add: Option<ValueId>,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let mut bind = vec![("a", self.act(x))];
+        let small = |w: WeightId, e: &Expander<'_>| {
+            let w = &e.graph.weights[w.0];
+            let n = w.n_row * w.n_col;
+            Tensor::new(GgmlType::F32, [norm.d, n / norm.d, 1, 1])
+        };
+        let mut aux = |w: Option<WeightId>, name: &'static str, e: &mut Self| {
+            let w = w?;
+            bind.push((name, Slot::Aux(Some(e.groups.vectors(e.graph, &[w])))));
+            Some(small(w, e))
+        };
+        let mul = aux(norm.weight, "b", self);
+        let mut plus = aux(norm.bias, "c", self);
+        if let Some(v) = add {
+            plus = Some(self.rows(v, norm.d));
+            bind.push(("c", self.act(v)));
+        }
+        let (a, rows) = (self.rows(x, norm.d), self.rows(y, norm.d));
+        let call = Norm { kind: norm.kind, eps: norm.eps, groups: None, mul, add: plus, a: Some(a), y: rows };
+        let dispatch = call.dispatch(self.caps)?;
+        bind.push(("y", self.act(y)));
+        let k = self.graph.width(y);
+        let columns = self.many(Columns::Share(self.n_col));
+        self.push(dispatch, bind, columns, "norm", 0)
+            .col(if add.is_some() { 4 } else { 3 } * f32s(k), 4 * u64::from(k));
+        Ok(())
+    }
+
+    fn rope(&mut self, x: ValueId, d: u32, rope: usize, y: ValueId) -> Result<(), PlanError> {
+        let n_pos = self.config.n_ctx;
+        let r = &self.graph.ropes[rope];
+        let mode = match r.pairing {
+            RopePairing::Norm => Mode::Normal,
+            RopePairing::Neox => Mode::Neox,
+        };
+        // Positions stand between the other words of the columns.
+        let n = self.n_col;
+        let stride = step::COLUMN as u32;
+        let pos = Tensor {
+            ty: GgmlType::I32,
+            ne: [n, 1, 1, 1],
+            stride: [stride, stride * n, stride * n, stride * n],
+            offset: (step::HEADER + step::POSITION) as u32,
+            n_alloc: step::HEADER as u32 + stride * n,
+        };
+        let a = (x != y).then(|| self.rows(x, d));
+        let call =
+            RopeNd { mode, n_dims: r.n_rot, first: 0, sections: [0; 4], a, pos, n_pos, y: self.rows(y, d) };
+        let dispatch = call.dispatch(self.caps)?;
+        let mut bind = vec![("pos", Slot::Step), ("rope", Slot::Rope(rope))];
+        if x != y {
+            bind.push(("a", self.act(x)));
+        }
+        bind.push(("y", self.act(y)));
+        let k = self.graph.width(y);
+        let columns = self.many(Columns::Share(n));
+        self.push(dispatch, bind, columns, "rope", 0).col(2 * f32s(k), 3 * u64::from(k));
+        Ok(())
+    }
+
+    /// Keys and values that are as the cache wants them, one after the other: they lie in different buffers.
+    fn kv_write(&mut self, k: ValueId, v: ValueId, layer: usize) -> Result<(), PlanError> {
+        let kv = self.config.kv_layout(&self.graph.kv[layer]);
+        // No rows of q are made, so y is not written.
+        let unused = self.tmp(1);
+        for (value, [m_k, m_v]) in [(k, [self.graph.width(k), 0]), (v, [0, self.graph.width(v)])] {
+            let m = m_k + m_v;
+            let rows = self.cells([0, m_k], None, kv);
+            let call = RopeKvCols { rows, m_v, norm: None, ldx: ld(m), ldy: ld(m), n_col: self.n_col };
+            let bind = vec![
+                ("x", self.act(value)),
+                ("y", Slot::Act(unused)),
+                ("kv", Slot::Kv(layer)),
+                ("step", Slot::Step),
+                ("rope", Slot::Rope(0)),
+            ];
+            let columns = self.many(Columns::Y);
+            self.push(call.dispatch(self.caps)?, bind, columns, "write", 0)
+                .col(f32s(m) + kv.token_bytes() / 2, 0);
+        }
+        self.pool.release(unused);
+        Ok(())
+    }
+}
