@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
 use chaski::{AddSpecial, DeviceChoice, Engine, ImatrixOptions, ModelError, ParseSpecial, Source, imatrix};
+use chaski_runtime::cpu::CpuModel;
 
-use crate::common::{Timed, build, fixture, read};
+use crate::archs::{Fixture, open};
+use crate::common::{Timed, block_on, build, fixture, read};
 
 const TEXT: &str = "Once upon a time there was a little dog. He liked to play with a red ball. One day the ball was gone. \
                     The dog looked under the bed, but it was not there. He asked the cat, and the cat said no.";
@@ -172,4 +174,27 @@ fn importance_lowers_the_error_of_outputs() {
 fn a_gpu_does_not_measure_importance() {
     let error = measure(DeviceChoice::Gpu(None), false).1.expect_err("a GPU shows no inputs");
     assert!(matches!(error, ModelError::NeedsProcessor { .. }), "{error}");
+}
+
+#[test]
+fn each_expert_is_shown_the_inputs_of_its_tokens() {
+    let f = Fixture::load("olmoe-moe");
+    let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+    let graph = block_on(model.graph(64)).expect("a graph");
+    let n_used = model.config().n_expert_used as usize;
+    let f32 = GgmlType::F32;
+    let cpu = CpuModel::load(graph, 64, (f32, f32), &model, |_, _| {});
+    let mut cpu = block_on(cpu).expect("a fixture loads");
+    // Inputs of each tensor's matrices.
+    let mut n_row: BTreeMap<String, BTreeMap<u32, usize>> = BTreeMap::new();
+    let mut watch = |p: chaski_runtime::cpu::ProductInput<'_>| {
+        let rows = p.x.len() / p.weight.n_col as usize;
+        *n_row.entry(p.weight.name.clone()).or_default().entry(p.matrix).or_default() += rows;
+    };
+    cpu.eval_watched(&f.tokens, 0, true, &mut watch).expect("48 tokens run");
+    for layer in 0..model.config().n_layer {
+        let of = |part: &str| &n_row[&format!("blk.{layer}.ffn_{part}_exps.weight")];
+        assert_eq!(of("gate").values().sum::<usize>(), 48 * n_used, "layer {layer}");
+        assert!(of("gate").len() > 1 && of("gate") == of("up") && of("gate") == of("down"), "layer {layer}");
+    }
 }

@@ -100,6 +100,16 @@ impl Config {
                 "must be even and at most the head's channels",
             ));
         }
+        // Sizes whose products are counted in 32 bits.
+        for (k, sizes, limit) in [
+            ("attention.head_count", &n_head, 1 << 12),
+            ("attention.head_count_kv", &n_head_kv, 1 << 12),
+            ("feed_forward_length", &n_ff, 1 << 22),
+        ] {
+            if let Some(n) = sizes.iter().find(|n| **n > limit) {
+                return Err(wrong(k, (*n).into(), &format!("must be at most {limit}")));
+            }
+        }
         for (q, kv) in n_head.iter().zip(&n_head_kv) {
             if *kv != 0 && q % kv != 0 {
                 return Err(wrong("attention.head_count_kv", (*kv).into(), "must divide the query heads"));
@@ -313,6 +323,10 @@ impl<'a> Builder<'a> {
 
     fn find(&self, name: &str, shape: &[u64]) -> Result<&'a TensorInfo, ModelError> {
         let t = (self.tensor)(name).ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })?;
+        if shape.contains(&0) {
+            let what = format!("the tensor `{name}` of no values, {shape:?}");
+            return Err(ModelError::Unsupported { what });
+        }
         let found: Vec<u64> = t.ne.iter().rev().copied().collect();
         let mut expected = vec![1; 4 - shape.len()];
         expected.extend_from_slice(shape);
@@ -393,6 +407,9 @@ impl<'a> Builder<'a> {
         let all: u32 = rows.iter().sum();
         let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
         let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
+        if let Some(ty) = bias_ty.filter(|ty| ty.block_len() > 1) {
+            return Err(ModelError::Unsupported { what: format!("the tensor `{bias}` in {ty}") });
+        }
         let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
         let mut row0 = 0;
         Ok(rows.map(|n_row| {
@@ -444,7 +461,12 @@ impl<'a> Builder<'a> {
                 self.experts(&format!("{block}.ffn_up_exps"), n_expert, n_out, n_in)?,
             ]);
         }
-        let t = self.find(&fused, &[n_expert.into(), u64::from(2 * n_out), n_in.into()])?;
+        for other in ["bias", "scale"].map(|end| format!("{block}.ffn_gate_up_exps.{end}")) {
+            if self.has(&other) {
+                return Err(ModelError::Unsupported { what: format!("the tensor `{other}`") });
+            }
+        }
+        let t = self.find(&fused, &[n_expert.into(), 2 * u64::from(n_out), n_in.into()])?;
         Ok([0, n_out].map(|row0| {
             let part = Weight::new(fused.clone(), t.ty, n_expert * n_out, n_in);
             let weight = self.graph.weight(Weight { row0, n_expert, stride: 2 * n_out, ..part });

@@ -223,7 +223,7 @@ impl CpuModel {
                 let x = &values[x.0][first * graph.width(*x) as usize..];
                 watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x });
             }
-            let out = self.node(&graph, &node.op, &values, tokens, pos, width, first);
+            let out = self.node(&graph, &node.op, &values, tokens, pos, width, first, watch);
             values[node.out.0] = out;
             for v in node.op.inputs() {
                 if last_use[v.0] == i {
@@ -243,6 +243,7 @@ impl CpuModel {
         pos: u32,
         width: usize,
         first: usize,
+        watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Vec<f32> {
         match op {
             Op::Embed { table } => tokens.iter().flat_map(|t| self.row(*table, *t as usize)).collect(),
@@ -283,6 +284,7 @@ impl CpuModel {
                     *bias,
                     *scale,
                     width,
+                    watch,
                 )
             }
             Op::MoeReduce { x, route } => {
@@ -363,6 +365,7 @@ impl CpuModel {
         bias: Option<WeightId>,
         scale: Option<WeightId>,
         width: usize,
+        watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Vec<f32> {
         let info = &graph.weights[w.0];
         let (k, rows) = (info.n_col as usize, info.expert_rows() as usize);
@@ -378,6 +381,7 @@ impl CpuModel {
                 continue;
             }
             let columns: Vec<f32> = pairs.iter().flat_map(|p| &x[p / share * k..][..k]).copied().collect();
+            watch(ProductInput { weight: info, matrix: expert as u32, x: &columns });
             let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
             let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
             let made = self.mul_mat(&columns, k, w, expert * rows, width, scale, bias);
