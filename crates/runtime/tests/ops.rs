@@ -1,7 +1,8 @@
 //! Cases of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
-//! By default a fixed sample of each grid runs, each case in every feature set, but either with bounds checks or without:
-//! software drivers take longer to compile a case than to run it. `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` names operations to run alone,
+//! By default a fixed sample of each grid runs, each case in every feature set, but either with bounds checks or without,
+//! since software drivers take longer to compile a case than to run it; products with weights run in one of the sets.
+//! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` names operations to run alone,
 //! separated by commas, `CHASKI_CASE` a word in the labels of their cases, which then all run; `CHASKI_TEST_SEED` chooses
 //! other random shapes.
 
@@ -117,11 +118,14 @@ fn run(wish: &Wish, checked: bool) -> Seen {
         // Some operations are cooperative matrices; the others do not change with them.
         for op in OPS.iter().filter(|op| wish.op(op.name) && coop == op.name.ends_with("_coop")) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
-            // Cases take turns with checks, in the other order in the other set.
-            let mut turn = usize::from(checked) + usize::from(set == FeatureSet::Base);
+            // Cases take turns with checks, in the other order in the other set, and products with sets, too.
+            let base = usize::from(set == FeatureSet::Base);
+            let slow = op.name.starts_with("mul_mat") && !coop;
+            let n_turn = if slow { 4 } else { 2 };
+            let mut turn = usize::from(checked) + if slow { 2 * base } else { base };
             let mut next = || {
                 turn += 1;
-                wish.full || turn % 2 == 0
+                wish.full || turn % n_turn == 0
             };
             let mut cases = (op.cases)();
             cases.retain(|c| c.label.contains(&wish.word));
