@@ -20,12 +20,23 @@ override KEEP: bool = true;
 const COLS: u32 = 16u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 
+// Of the bits: compilers take it that v is v.
+fn is_nan(v: f32) -> bool {
+    return (bitcast<u32>(v) & u32(0x7fffffffu)) > u32(0x7f800000u);
+}
 // 1 / (1 + exp(-v)), without an infinity on the way.
 fn logistic(v: f32) -> f32 {
-    return 1.0 / (1.0 + exp(min(-v, 80.0)));
+    return select(1.0 / (1.0 + exp(min(-v, f32(80.0)))), v, is_nan(v));
 }
+// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
+fn erf(v: f32) -> f32 {
+    let t = 1.0 / (1.0 + 0.3275911 * abs(v));
+    let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+    return sign(v) * (1.0 - p * exp(-min(v * v, f32(80.0))));
+}
+
 fn tanh_safe(v: f32) -> f32 {
-    return tanh(clamp(v, -15.0, 15.0));
+    return select(tanh(clamp(v, -15.0, 15.0)), v, is_nan(v));
 }
 // exp(v) - 1: by its series where the difference would cancel.
 fn expm1(v: f32) -> f32 {
@@ -37,13 +48,7 @@ fn softplus(v: f32) -> f32 {
     let t = exp(min(v, 20.0));
     let u = 1.0 + t;
     let l = select(log(u) * t / (u - 1.0), t, t < 0.0001);
-    return select(l, v, v > 20.0);
-}
-// Abramowitz & Stegun 7.1.26: off by 1.5e-7 at most.
-fn erf(v: f32) -> f32 {
-    let t = 1.0 / (1.0 + 0.3275911 * abs(v));
-    let p = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
-    return sign(v) * (1.0 - p * exp(-min(v * v, 80.0)));
+    return select(l, v, v > 20.0 || is_nan(v));
 }
 // An angle brought to within half a turn of 0, in two steps: devices are accurate only there.
 fn turn(v: f32) -> f32 {
