@@ -1,5 +1,6 @@
 //! From a graph to a list of dispatches: fusion, grouping of weights, memory, kernels. Pure data, no GPU.
 
+mod attention;
 mod expand;
 mod experts;
 mod fuse;
@@ -8,8 +9,9 @@ mod group;
 mod recurrent;
 mod segments;
 mod single;
+mod whole;
 
-pub use expand::plan;
 pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
+pub use whole::plan;

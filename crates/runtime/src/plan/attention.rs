@@ -1,0 +1,171 @@
+//! Expansion of attention: q, k and v with their rotation and the cache, and the scores over it.
+
+use chaski_kernels::ops::attention::{Attention, Score};
+use chaski_kernels::ops::attention_merge::AttentionMerge;
+use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
+use chaski_kernels::ops::rope_kv::{CellNorm, RopeKvCols};
+use chaski_kernels::rope::RopePairing;
+use chaski_kernels::{DispatchError, KvLayout, RopeKv};
+
+use super::expand::{Expander, f32s, ld};
+use super::fuse::{Heads, Norm, Part};
+use super::segments::{Columns, PlanError, Slot};
+use crate::graph::{ValueId, WeightId};
+
+impl Expander<'_> {
+    pub(super) fn qkv(
+        &mut self,
+        x: ValueId,
+        norm: Option<Norm>,
+        parts: [Part; 3],
+        heads: &Heads,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let layer = heads.layer;
+        let kv_layer = self.graph.kv[layer];
+        let rows = |p: &Part| self.graph.weights[p.weight.0].n_row;
+        let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
+        let kv = self.config.kv_layout(&kv_layer);
+        let cells = self.cells([m_q, m_k], heads.rope, kv);
+        let (x, norm) = self.fed(x, norm)?;
+        let y_slot = self.act(y);
+        let rotated = 3 * u64::from(m_q + m_k);
+        // Rows of q go on as activations, those of k and v to the cache.
+        let made = f32s(m_q) + kv.token_bytes();
+        // Norms of heads and blocks are made of whole heads, by a dispatch of its own.
+        if self.n_col == 1 && cells.plain() && heads.norm.is_none() {
+            let whole = self.together(&parts).map(|g| (g, None));
+            let split = || Some((self.together(&parts[..2])?, Some(self.together(&parts[2..])?)));
+            if let Some((group, second)) = whole.or_else(split) {
+                let aux = self.groups.aux(self.graph, norm, &parts);
+                let all = &self.groups.groups;
+                let (g, g2) = (&all[group], second.map(|s| &all[s]));
+                let n_byte = [Some(g), g2].into_iter().flatten().map(|g| g.layout(&g.shards[0]).n_byte).sum();
+                let affine = aux
+                    .map(|a| &self.groups.aux[a])
+                    .and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+                let call = MulMatVec {
+                    w: g.matrix(&g.shards[0]),
+                    w2: g2.map(|g| g.matrix(&g.shards[0])),
+                    experts: None,
+                    columns: None,
+                    norm: norm.map(|n| n.eps),
+                    affine,
+                    epilogue: Epilogue::RopeKv(cells),
+                    y0: 0,
+                    act: None,
+                    tune: None,
+                };
+                let mut bind = vec![
+                    ("w", Slot::Weights { group, shard: 0 }),
+                    ("x", x.slot),
+                    ("aux", Slot::Aux(aux)),
+                    ("y", y_slot),
+                    ("kv", Slot::Kv(layer)),
+                    ("step", Slot::Step),
+                    ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
+                ];
+                bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
+                let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(x.k) + rotated;
+                // Formats that no rendered pair has take the longer way below.
+                match self.mat_vec(call, bind, "qkv", n_byte) {
+                    Ok(work) => {
+                        work.col(f32s(x.k) + made, n_flop);
+                        return Ok(());
+                    }
+                    Err(DispatchError::NoKernel { .. }) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        }
+        let m = m_q + m_k + m_v;
+        let all = self.tmp(m);
+        self.projects(x, norm, &parts, false, Slot::Act(all), ld(m), "qkv")?;
+        let norm = heads.norm.map(|n| CellNorm { eps: n.eps, last: n.last });
+        let aux = heads.norm.map(|n| self.groups.vectors(self.graph, &[n.q, n.k]));
+        let call = RopeKvCols { rows: cells, m_v, norm, ldx: ld(m), ldy: ld(m_q), n_col: self.n_col };
+        let mut bind = vec![
+            ("x", Slot::Act(all)),
+            ("y", y_slot),
+            ("kv", Slot::Kv(layer)),
+            ("step", Slot::Step),
+            ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
+        ];
+        bind.extend(aux.map(|a| ("aux", Slot::Aux(Some(a)))));
+        let columns = self.many(Columns::Y);
+        self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(m) + made, rotated);
+        self.pool.release(all);
+        Ok(())
+    }
+
+    /// Where the rows of q and k go, and how a rotation turns them; none leaves them as they are.
+    pub(super) fn cells(&self, [m_q, m_k]: [u32; 2], rope: Option<usize>, kv: KvLayout) -> RopeKv {
+        let rope = rope.map(|i| &self.graph.ropes[i]);
+        let pairing = rope.map_or(RopePairing::Norm, |r| r.pairing);
+        RopeKv { m_q, m_k, n_rot: rope.map_or(0, |r| r.n_rot), pairing, kv }
+    }
+
+    pub(super) fn attention(
+        &mut self,
+        q: ValueId,
+        layer: usize,
+        n_head: u32,
+        score: Score,
+        sinks: Option<WeightId>,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let (q_slot, y_slot) = (self.act(q), self.act(y));
+        let kv_layer = self.graph.kv[layer];
+        let kv = self.config.kv_layout(&kv_layer);
+        let sinks = sinks.map(|w| self.groups.vectors(self.graph, &[w]));
+        let spread = self.spread[usize::from(kv.d > 64)];
+        let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
+        let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
+        let f16_tiles = self.config.f16_tiles;
+        let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };
+        let dispatch = call.dispatch(self.caps)?;
+        let columns = self.many(call.tile_cols(&dispatch).map_or(Columns::Z, Columns::YTiles));
+        // Keys and values are read once for all heads that share them; a score and its value are two products each.
+        let (wide, per_key) = (n_head * kv.d_v, kv.token_bytes());
+        let per_pair = 2 * u64::from(n_head) * u64::from(kv.d + kv.d_v);
+        let mut bind = vec![
+            ("q", q_slot),
+            ("k", Slot::Keys(layer)),
+            ("v", Slot::Values(layer)),
+            ("step", Slot::Step),
+            ("sinks", Slot::Aux(sinks)),
+        ];
+        if splits == 1 {
+            bind.push(("y", y_slot));
+            self.push(dispatch, bind, columns, "attention", 0).col(2 * f32s(wide), 0).key(per_key, per_pair);
+            return Ok(());
+        }
+        let parts = self.pool.acquire(u64::from(call.parts_len()) * u64::from(self.n_col));
+        bind.push(("y", Slot::Act(parts)));
+        let n_part = call.parts_len();
+        if call.joins(self.caps) {
+            bind.extend([("out", y_slot), ("arrived", Slot::Arrived)]);
+            self.arrived = self.arrived.max(call.n_counter());
+            self.push(dispatch, bind, columns, "attention", 0)
+                .col(f32s(wide) + 2 * f32s(n_part), 2 * u64::from(n_part))
+                .key(per_key, per_pair);
+            self.pool.release(parts);
+            return Ok(());
+        }
+        self.push(dispatch, bind, columns, "attention", 0)
+            .col(f32s(wide) + f32s(n_part), 0)
+            .key(per_key, per_pair);
+        let merge = AttentionMerge { n_head, d: kv.d_v, splits, ldy, n_col: self.n_col };
+        let columns = self.many(Columns::Y);
+        self.push(
+            merge.dispatch(self.caps)?,
+            vec![("x", Slot::Act(parts)), ("y", y_slot)],
+            columns,
+            "attention",
+            0,
+        )
+        .col(f32s(n_part) + f32s(wide), 2 * u64::from(n_part));
+        self.pool.release(parts);
+        Ok(())
+    }
+}

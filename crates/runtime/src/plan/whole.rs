@@ -1,0 +1,190 @@
+//! The whole plan: the segments for prompts, for single tokens, for logits and for choosing from them.
+
+use chaski_kernels::ops::adjust::{self, Adjust};
+use chaski_kernels::ops::argmax::Argmax;
+use chaski_kernels::ops::get_rows::GetRows;
+use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
+use chaski_kernels::{Caps, Format, Matrix, step};
+use ggml_format::GgmlType;
+
+use super::expand::{Expander, Pool, f32s, ld};
+use super::fuse::Fused;
+use super::group::Groups;
+use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Segment, Segments, Slot};
+use crate::graph::Graph;
+
+/// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
+/// heads together, the same for heads of more than 64 channels).
+///
+/// One column alone keeps few workgroups busy, so longer sequences are split; but joining the parts takes longer the
+/// more there are, and is a dispatch more where the kernel cannot do it itself. Workgroups for large heads have twice
+/// the threads. Measured on an H200, which has 132 multiprocessors.
+const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
+
+/// Makes the plan.
+///
+/// # Errors
+/// [`PlanError`] if a step has no kernel on this device or a buffer is larger than a binding.
+pub fn plan(
+    graph: &Graph,
+    steps: &[Fused],
+    groups: &mut Groups,
+    caps: &Caps,
+    config: &PlanConfig,
+) -> Result<Segments, PlanError> {
+    if config.n_seq > 1 && !graph.states.is_empty() {
+        return Err(PlanError::Sequences { n_seq: config.n_seq });
+    }
+    check_cache(graph, caps, config)?;
+    let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
+    // What follows the product of the logits works in its place.
+    let logits = steps.last().map_or(logits, Fused::output);
+    let head_at =
+        steps.iter().position(|s| s.output() == logits).ok_or(PlanError::Missing { what: "logits" })?;
+    let (body, head) = steps.split_at(head_at);
+    let n_vocab = graph.width(logits);
+    let ld_logits = ld(n_vocab);
+    let fit = (caps.max_binding_bytes / 4 / u64::from(ld_logits.max(1))) as u32;
+    let all_cols = config.max_col.min(fit).clamp(1, 64);
+    if u64::from(n_vocab) * 4 > caps.max_binding_bytes {
+        return Err(PlanError::TooLarge {
+            what: "the logits of one token",
+            n_byte: u64::from(n_vocab) * 4,
+            limit: caps.max_binding_bytes,
+            help: "the vocabulary is too large for this device",
+        });
+    }
+    let mut e = Expander {
+        graph,
+        groups,
+        caps,
+        config,
+        pool: Pool::default(),
+        home: vec![None; graph.widths.len()],
+        half: vec![false; graph.widths.len()],
+        routes: vec![None; graph.widths.len()],
+        out: Segment::new(),
+        n_col: 1,
+        spread: [1, 1],
+        arrived: 1,
+        logits,
+        ld_logits,
+    };
+
+    let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
+    let n_col = config.max_col;
+    s.prefill = e.body(body, head, n_col)?;
+    let x = head
+        .first()
+        .and_then(|h| h.inputs().first().copied())
+        .ok_or(PlanError::Missing { what: "a head" })?;
+    let x_home = e.home[x.0].expect("the body made the head's input");
+    s.head_all = e.head(head, all_cols)?;
+    // The wanted column goes to a buffer of its own, from which the head reads it.
+    let width = graph.width(x);
+    let picked = e.pool.acquire(u64::from(ld(width)));
+    let f32_format = Format::of(GgmlType::F32).expect("plain values are a format");
+    let table = Matrix { format: f32_format, n_row: n_col, n_col: width };
+    let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
+    let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
+    e.push(pick.dispatch(caps)?, bind, Columns::Fixed, "pick", 0).col(2 * f32s(width), 0);
+    s.pick = std::mem::take(&mut e.out);
+    e.home[x.0] = Some(picked);
+    s.head_pick = e.head(head, 1)?;
+
+    let mut covered = 0;
+    for (max_key, groups, groups_of_large) in SPLITS {
+        if covered < config.n_ctx {
+            e.reset();
+            e.spread = [groups, groups_of_large];
+            let body = e.body(body, head, 1)?;
+            s.decode.push(DecodePlan { max_key, body, head: e.head(head, 1)? });
+            covered = max_key;
+        }
+    }
+
+    let bind =
+        vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let dispatch = Adjust { k: n_vocab, ring: config.ring }.dispatch()?;
+    e.push(dispatch, bind, Columns::Fixed, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
+    s.adjust = std::mem::take(&mut e.out);
+
+    let argmax = Argmax { k: n_vocab, ring: config.ring };
+    let parts = e.pool.acquire(2 * u64::from(argmax.n_part()));
+    e.push(
+        argmax.chunk(caps)?,
+        vec![("x", Slot::Logits), ("y", Slot::Act(parts))],
+        Columns::Fixed,
+        "argmax",
+        0,
+    )
+    .col(f32s(n_vocab), 0);
+    let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
+    e.push(argmax.join(caps)?, bind, Columns::Fixed, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
+    s.argmax = std::mem::take(&mut e.out);
+    e.pool.release(parts);
+
+    let sample = Sample { k: n_vocab, ring: config.ring };
+    let mut n_list = sample.n_part();
+    let mut lists = e.pool.acquire(2 * u64::from(MAX_TOP_K * n_list));
+    let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
+    e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0).col(f32s(n_vocab), 0);
+    while n_list > Sample::MAX_DRAW {
+        let joined = Sample::joined(n_list);
+        let next = e.pool.acquire(2 * u64::from(MAX_TOP_K * joined));
+        let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
+        let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
+        e.push(sample.join(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
+        e.pool.release(lists);
+        (lists, n_list) = (next, joined);
+    }
+    let bind =
+        vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
+    e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
+    s.sample = std::mem::take(&mut e.out);
+
+    s.arrived_words = e.arrived.into();
+    s.act_words = e.pool.words;
+    s.logits_words = u64::from(ld_logits) * u64::from(all_cols);
+    let largest = s.act_words.iter().copied().max().unwrap_or(0) * 4;
+    if largest > caps.max_binding_bytes {
+        return Err(PlanError::TooLarge {
+            what: "an activation buffer",
+            n_byte: largest,
+            limit: caps.max_binding_bytes,
+            help: "use a smaller chunk",
+        });
+    }
+    Ok(s)
+}
+
+/// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.
+fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), PlanError> {
+    for layer in &graph.states {
+        if layer.n_byte() > caps.max_binding_bytes {
+            return Err(PlanError::TooLarge {
+                what: "the recurrent state of a layer",
+                n_byte: layer.n_byte(),
+                limit: caps.max_binding_bytes,
+                help: "the model is too large for this device",
+            });
+        }
+    }
+    let tokens = u64::from(config.n_ctx).next_multiple_of(config.page.into()) * u64::from(config.n_seq);
+    for layer in &graph.kv {
+        let n_cell = tokens * u64::from(layer.n_kv);
+        let countable = u32::try_from(n_cell).is_ok();
+        // So many cells have at least a block of 18 bytes each.
+        let n_byte = if countable { config.kv_layout(layer).n_byte() } else { 18 * n_cell };
+        if n_byte > caps.max_binding_bytes || !countable {
+            return Err(PlanError::TooLarge {
+                what: "the KV cache of a layer",
+                n_byte,
+                limit: caps.max_binding_bytes,
+                help: "use a smaller context or a smaller type for the KV cache",
+            });
+        }
+    }
+    Ok(())
+}
