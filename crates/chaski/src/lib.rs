@@ -25,8 +25,8 @@ pub use chaski_models::{
     AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, Constraint, ConstraintError,
     Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType,
     KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
-    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, ToolCall, imatrix,
-    perplexity, strip_added_special,
+    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, ToolCall,
+    byte_to_char, imatrix, perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

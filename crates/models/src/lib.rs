@@ -35,4 +35,5 @@ pub use template::{
 pub use text::{StopStrings, Stopped, TextStream};
 pub use tokenizer::{
     AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,
+    byte_to_char,
 };

@@ -1,7 +1,7 @@
 //! The byte alphabet of GPT-2: each byte is written as one printable character.
 
 /// The character for `byte`: printable Latin-1 stands for itself, the other 68 bytes follow from U+0100 on.
-pub(super) fn byte_to_char(byte: u8) -> char {
+pub fn byte_to_char(byte: u8) -> char {
     let code = match byte {
         0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => u32::from(byte),
         0x00..=0x20 => 0x100 + u32::from(byte),

@@ -17,6 +17,7 @@ mod words;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+pub use bytes::byte_to_char;
 pub use error::TokenizerError;
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;

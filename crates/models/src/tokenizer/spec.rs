@@ -40,8 +40,6 @@ pub struct TokenizerSpec {
     pub sep: Option<u32>,
     /// `padding_token_id`.
     pub pad: Option<u32>,
-    /// `mask_token_id`.
-    pub mask: Option<u32>,
     /// `fim_pre_token_id`, ...: the fill-in-the-middle tokens.
     pub fim: FimTokens,
     /// `add_bos_token`: put `bos` before a text.
@@ -93,7 +91,6 @@ impl TokenizerSpec {
             cls: id("cls")?,
             sep: id("seperator")?,
             pad: id("padding")?,
-            mask: id("mask")?,
             fim: FimTokens {
                 prefix: id("fim_pre")?,
                 suffix: id("fim_suf")?,
