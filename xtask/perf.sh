@@ -5,9 +5,10 @@
 #
 # CHASKI is the command, OUT the folder for one JSON file a measurement; `cargo xtask perf-doc OUT` makes the document.
 # Models are written to WORK (by default a temporary folder) and removed. REPETITIONS (5), PROMPT (512), ANSWER (128)
-# and DEPTH (2048) make it shorter. The first model is the one whose variations are measured.
+# and DEPTH (2048) make it shorter; FORMATS (all) are the mixes whose products are measured. The first model is the one
+# whose variations are measured.
 set -eu
-[ $# -ge 2 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 chaski=$(readlink -f "$1")
 mkdir -p "$2"
 out=$(readlink -f "$2")
@@ -38,6 +39,24 @@ cold() {
 }
 
 keep peaks devices --measure
+# How fast each format is multiplied, in the shapes of a large model: enough layers that no cache holds them.
+deep=llama3.1-8b layers=8
+for mix in ${FORMATS-f16 bf16 q8_0 q6_k q5_k_s q5_1 q5_0 q4_k_s q4_1 q4_0 iq4_nl iq4_xs mxfp4 nvfp4 q3_k_s iq3_s iq3_xxs \
+    q2_k_s iq2_s iq2_xs iq2_xxs q2_0 tq2_0 tq1_0 iq1_m iq1_s q1_0}; do
+    if [ "$mix" = mxfp4 ]; then
+        # No dense mix has it.
+        "$chaski" synth --preset $deep --layers $layers --mix f16 --out plain.gguf -q
+        "$chaski" quantize plain.gguf format.gguf q8_0 --tensor-type ffn_=mxfp4 -q
+        rm plain.gguf
+    else
+        "$chaski" synth --preset $deep --layers $layers --mix "$mix" --out format.gguf -q
+    fi
+    for inputs in i16 i8; do
+        keep "format-$inputs.$mix" bench -m format.gguf -p 0 -n 16 -r 2 --profile --inputs $inputs
+    done
+    rm format.gguf
+done
+
 first=$1
 for model in "$@"; do
     name=$(echo "$model" | tr : -)

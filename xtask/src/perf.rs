@@ -107,7 +107,7 @@ fn trim(v: &Value) -> anyhow::Result<Value> {
 /// Fills the template.
 fn render(template: &str, results: &Value, peers: &Value) -> anyhow::Result<String> {
     let page = Page { results, peers };
-    let parts: [(&str, String); 14] = [
+    let parts: [(&str, String); 15] = [
         (
             "generated",
             "<!-- Written by `cargo xtask perf-doc` from docs/performance/: edit the template there. -->"
@@ -122,6 +122,7 @@ fn render(template: &str, results: &Value, peers: &Value) -> anyhow::Result<Stri
         ("roofline", page.roofline()),
         ("split", page.split()),
         ("kernels", page.kernels()),
+        ("formats", page.formats()),
         ("ablation", page.ablation()),
         ("features", page.features()),
         ("host", page.host()),
@@ -455,6 +456,40 @@ impl<'a> Page<'a> {
         let head =
             ["part", "kernel", "count", "µs", "GB/s", "of bandwidth", "of rate", "bound by", "of that bound"];
         table(&head, 1, &rows)
+    }
+
+    /// Format of gate and up, bytes of them and weights a second, where products take inputs so; none if that was not
+    /// measured.
+    fn gate_up(&self, inputs: &str, mix: &str) -> Option<(&'a str, f64, f64)> {
+        let profiles =
+            self.of(&format!("format-{inputs}."), mix).into_iter().flat_map(|r| r["profiles"].as_array());
+        let rows = profiles.flatten().filter_map(|p| p["rows"].as_array()).flatten();
+        let row = rows.into_iter().find(|r| r["part"] == "gate_up")?;
+        let format = row["kernel"].as_str()?.split('.').nth(1)?;
+        let a_second = |n: f64| n / number(&row["us"]) * 1e6;
+        Some((format, a_second(number(&row["weight_bytes"])), a_second(number(&row["operations"]) / 2.0)))
+    }
+
+    fn formats(&self) -> String {
+        let plain = self.gate_up("i16", "f16").map_or(f64::NAN, |(_, rate, _)| rate);
+        let mut rows = Vec::new();
+        for (mix, _) in self.records("format-i16.") {
+            let Some((format, rate, weights)) = self.gate_up("i16", mix) else { continue };
+            let rounded = self.gate_up("i8", mix).map_or(f64::NAN, |(_, rate, _)| rate);
+            rows.push((
+                rate,
+                vec![
+                    format!("`{format}`"),
+                    count(rate / 1e9),
+                    percent(rate, plain),
+                    percent(rounded, plain),
+                    count(weights / 1e12),
+                ],
+            ));
+        }
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+        table(&["format", "GB/s", "of f16's", "with inputs in 8 bits", "10^12 weights/s"], 0, &rows)
     }
 
     /// Rows of one variation a test: what, its records.

@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// The file type, such as q4_k_m; each tensor gets the type that it has in such files
     #[arg(long, value_parser = options::file_type)]
     mix: FileType,
+    /// Layers, if not as many as the model has: to measure its kernels in little time and memory
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    layers: Option<u32>,
     /// The file to write
     #[arg(long)]
     out: PathBuf,
@@ -44,7 +47,7 @@ pub(crate) struct Args {
 /// If the vocabulary cannot be read, or the file not be written.
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let start = Instant::now();
-    let preset = args.preset;
+    let preset = &Preset { n_layer: args.layers.unwrap_or(args.preset.n_layer), ..*args.preset };
     let vocab = args.vocab.as_deref().map(read_metadata).transpose()?;
     let n_vocab = match &vocab {
         Some(vocab) => vocab.strings("tokenizer.ggml.tokens")?.len() as u32,
@@ -194,7 +197,8 @@ mod tests {
         // A mix of quantisers, and one of codebooks.
         for mix in [FileType::F16, FileType::Q4_K_M, FileType::IQ1_M] {
             let out = dir.path().join(format!("{mix}.gguf"));
-            run(Args { preset: preset("tiny"), mix, out: out.clone(), seed: 7, vocab: None }).unwrap();
+            run(Args { preset: preset("tiny"), mix, layers: None, out: out.clone(), seed: 7, vocab: None })
+                .unwrap();
             let model = open(&out).unwrap();
             assert_eq!(model.metadata().u32("general.file_type").unwrap(), mix.id());
             let expected = typed(preset("tiny").tensors(32_000), preset("tiny"), mix).unwrap();
@@ -221,7 +225,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let written = |mix: FileType, seed: u64| {
             let out = dir.path().join("model.gguf");
-            run(Args { preset: preset("tiny"), mix, out: out.clone(), seed, vocab: None }).unwrap();
+            run(Args { preset: preset("tiny"), mix, layers: None, out: out.clone(), seed, vocab: None })
+                .unwrap();
             let model = open(&out).unwrap();
             let t = model.tensor("blk.2.ffn_up.weight").unwrap();
             let mut values = vec![0.0; t.n_elem() as usize];
@@ -265,7 +270,15 @@ mod tests {
         head.set("general.name", "another").unwrap();
         fs::write(&vocab, head.begin(Vec::new()).unwrap().finish().unwrap()).unwrap();
         let mix = FileType::Q8_0;
-        run(Args { preset: preset("tiny"), mix, out: out.clone(), seed: 1, vocab: Some(vocab) }).unwrap();
+        run(Args {
+            preset: preset("tiny"),
+            mix,
+            layers: None,
+            out: out.clone(),
+            seed: 1,
+            vocab: Some(vocab),
+        })
+        .unwrap();
         let model = open(&out).unwrap();
         assert_eq!(model.tensor("token_embd.weight").unwrap().ne[1], 3);
         assert_eq!(model.metadata().strings("tokenizer.ggml.tokens").unwrap().len(), 3);

@@ -7,7 +7,7 @@ use ggml_format::{
 };
 
 /// The shape of a model.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Preset {
     pub(super) name: &'static str,
     pub(super) architecture: &'static str,
