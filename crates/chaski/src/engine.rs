@@ -6,37 +6,12 @@ use chaski_models::{
     AddSpecial, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model, ParseSpecial,
     Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
-use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, Memory, Progress};
-use chaski_runtime::kernels::{Caps, FeatureSet, Tuning};
+use chaski_runtime::kernels::{FeatureSet, Tuning};
 
+use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
 use crate::error::Error;
 use crate::source::{AnySource, ModelInfo, Source};
-
-/// Which device to use.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The fastest GPU; the processor if there is none.
-    #[default]
-    Auto,
-    /// A GPU, by part of its name or its number; the fastest if `None`.
-    Gpu(Option<String>),
-    /// The processor.
-    Cpu,
-}
-
-/// The device that an engine runs on.
-#[derive(Clone, Debug)]
-pub struct DeviceInfo {
-    /// The adapter's name, or `processor`.
-    pub name: String,
-    /// Interface and driver.
-    pub driver: String,
-    /// What kernels can use; `None` on the processor.
-    pub caps: Option<Caps>,
-    /// Why the processor was taken although a GPU would do, if so.
-    pub fallback: Option<String>,
-}
 
 /// How to make an engine.
 #[must_use]
@@ -46,6 +21,7 @@ pub struct EngineBuilder {
     gpu: GpuOptions,
     config: RunnerConfig,
     tuning: Box<dyn Fn(&AdapterSummary) -> Tuning>,
+    trusted: Box<dyn Fn(&AdapterSummary) -> bool>,
     progress: Box<dyn FnMut(Progress)>,
 }
 
@@ -78,6 +54,15 @@ impl EngineBuilder {
     /// ([`GpuModel::tune`](chaski_runtime::gpu::GpuModel::tune)).
     pub fn tuning(mut self, known: impl Fn(&AdapterSummary) -> Tuning + 'static) -> Self {
         self.tuning = Box::new(known);
+        self
+    }
+
+    /// Before anything is loaded, a few kernels are compared with their references, which takes a tenth of a second
+    /// where they must be compiled, unless this says that the device was tested before. A device that computes wrong values is
+    /// used with fewer features, or not at all ([`DeviceInfo::distrust`], [`DeviceInfo::fallback`]). By default every
+    /// device is trusted.
+    pub fn self_test(mut self, tested: impl Fn(&AdapterSummary) -> bool + 'static) -> Self {
+        self.trusted = Box::new(tested);
         self
     }
 
@@ -136,41 +121,11 @@ impl EngineBuilder {
     /// [`Error`]: no such file or device, a file that is wrong, a model that does not fit.
     pub async fn build(mut self) -> Result<Engine, Error> {
         let model = self.source.open().await?;
-        let (target, fallback) = open_target(&self.device, &mut self.gpu).await?;
+        let Opened { target, info: device } =
+            device::open(&self.device, &mut self.gpu, &self.trusted).await?;
         self.look_up(&target);
         let runner = Runner::load(&model, &target, &self.config, &mut self.progress).await?;
-        let device = describe(&target, fallback);
         Ok(Engine { builder: self, model, target, device, runner })
-    }
-}
-
-#[allow(clippy::arc_with_non_send_sync, reason = "on the web there are no threads")]
-async fn open_target(choice: &DeviceChoice, gpu: &mut GpuOptions) -> Result<(Target, Option<String>), Error> {
-    if *choice == DeviceChoice::Cpu {
-        return Ok((Target::Cpu, None));
-    }
-    if let DeviceChoice::Gpu(Some(name)) = choice {
-        gpu.adapter = Some(name.clone());
-    }
-    match Gpu::open(gpu).await {
-        Ok(g) => Ok((Target::Gpu(Arc::new(g)), None)),
-        Err(e @ RuntimeError::NoAdapter { .. }) if *choice == DeviceChoice::Auto => {
-            Ok((Target::Cpu, Some(e.to_string())))
-        }
-        Err(e) => Err(e.into()),
-    }
-}
-
-fn describe(target: &Target, fallback: Option<String>) -> DeviceInfo {
-    match target {
-        Target::Gpu(g) => {
-            let s = g.summary();
-            let driver = format!("{} {}", s.backend, s.driver);
-            DeviceInfo { name: s.name.clone(), driver, caps: Some(g.caps().clone()), fallback }
-        }
-        Target::Cpu => {
-            DeviceInfo { name: "processor".into(), driver: "references in Rust".into(), caps: None, fallback }
-        }
     }
 }
 
@@ -192,6 +147,7 @@ impl Engine {
             gpu: GpuOptions::default(),
             config: RunnerConfig::default(),
             tuning: Box::new(|_| Tuning::default()),
+            trusted: Box::new(|_| true),
             progress: Box::new(|_| {}),
         }
     }
@@ -202,14 +158,14 @@ impl Engine {
     /// # Errors
     /// As [`EngineBuilder::build`].
     pub async fn rebuild(&mut self) -> Result<(), Error> {
-        let (target, fallback) = open_target(&self.builder.device, &mut self.builder.gpu).await?;
+        let b = &mut self.builder;
+        let Opened { target, info: device } = device::open(&b.device, &mut b.gpu, &b.trusted).await?;
         self.builder.look_up(&target);
         let history = self.runner.history().to_vec();
-        self.runner =
+        let mut runner =
             Runner::load(&self.model, &target, &self.builder.config, &mut self.builder.progress).await?;
-        self.runner.feed(&history)?;
-        self.device = describe(&target, fallback);
-        self.target = target;
+        runner.feed(&history)?;
+        (self.runner, self.device, self.target) = (runner, device, target);
         Ok(())
     }
 

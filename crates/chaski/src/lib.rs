@@ -16,6 +16,7 @@
 //! Everything is a future and no async runtime is needed: natively `pollster::block_on` will do, in a browser the
 //! event loop does.
 
+mod device;
 mod engine;
 mod error;
 mod estimate;
@@ -33,7 +34,8 @@ pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
     Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters,
 };
-pub use engine::{DeviceChoice, DeviceInfo, Engine, EngineBuilder};
+pub use device::{DeviceChoice, DeviceInfo};
+pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use estimate::memory_need;
 pub use source::{AnySource, ModelInfo, OpenModel, Source};

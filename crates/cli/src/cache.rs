@@ -1,5 +1,5 @@
-//! What is kept in the user's cache directory from run to run: the driver's compiled kernels here, measured limits in
-//! `peaks`.
+//! What is kept in the user's cache directory from run to run: the driver's compiled kernels and whether they compute
+//! right here, measured limits in `peaks`.
 //!
 //! There is one file for each adapter and driver. Which one a start will need is known only once the device is open,
 //! and then it is too late: so a second, tiny file remembers for each `--device` where it led the last time. A wrong
@@ -55,6 +55,30 @@ impl WarmCache {
         }
     }
 }
+
+/// Whether this version of the command found an adapter to compute right with the features that are used.
+pub(crate) fn is_tested(s: &AdapterSummary) -> bool {
+    let path = folder("tested").map(|f| f.join(test_file(s)));
+    path.and_then(|p| std::fs::read_to_string(p).ok()).is_some_and(|found| found == TESTED_BY)
+}
+
+/// Remembers that it did.
+pub(crate) fn remember_test(s: &AdapterSummary) {
+    let Some(folder) = folder("tested") else { return };
+    let saved = std::fs::create_dir_all(&folder)
+        .map_err(anyhow::Error::from)
+        .and_then(|()| write_bytes(&folder.join(test_file(s)), &[], TESTED_BY.as_bytes()));
+    if let Err(e) = saved {
+        tracing::debug!(folder = %folder.display(), %e, "the self-test is not remembered");
+    }
+}
+
+fn test_file(s: &AdapterSummary) -> String {
+    file_of(s, s.caps.most().word())
+}
+
+/// Other versions have other kernels.
+const TESTED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CHASKI_COMMIT"));
 
 /// A folder of the user's cache directory, where there is one.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {

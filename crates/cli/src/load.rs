@@ -7,7 +7,7 @@ use std::time::Instant;
 use chaski::kernels::Tuning;
 use chaski::{Engine, Source};
 
-use crate::cache::WarmCache;
+use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, feature_word};
 use crate::tune;
 use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
@@ -24,7 +24,8 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
     let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
     let shown = progress.clone();
-    let no_tuning = args.no_tuning;
+    let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
+    let remembers = !args.no_warm_cache;
     let mut builder = Engine::builder(source)
         .context(args.ctx_size)
         .kv(args.kv()?)
@@ -34,6 +35,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .checked(args.checked)
         .device(args.device.clone())
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
+        .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
         .on_progress(move |p| shown.borrow_mut().report(p));
     if let Some(set) = args.features {
@@ -47,6 +49,13 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let times = LoadTimes { compile: on_gpu.compile, upload: on_gpu.upload, total };
     if let Some(cache) = cache {
         cache.save(&engine);
+    }
+    if let (Some(gpu), None) = (engine.gpu(), &engine.device().distrust)
+        && remembers
+        && !no_self_test
+        && !cache::is_tested(gpu.summary())
+    {
+        cache::remember_test(gpu.summary());
     }
     speak_of_device(&mut engine, ui);
     if args.explain {
@@ -77,6 +86,9 @@ fn speak_of_device(engine: &mut Engine, ui: &Ui) {
     let device = engine.device().clone();
     if let Some(reason) = &device.fallback {
         ui.note(&format!("running on the processor, which is slow: {reason}"));
+    }
+    if let Some(reason) = &device.distrust {
+        ui.note(&format!("fewer features of the device are used: {reason}"));
     }
     let info = engine.info();
     ui.detail(&format!("model   {} ({}, {})", info.file, info.description, bytes(info.n_byte)));

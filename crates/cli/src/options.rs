@@ -124,6 +124,9 @@ pub(crate) struct EngineArgs {
     /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
     #[arg(long)]
     pub(crate) no_tuning: bool,
+    /// Do not compare a few kernels with their references before a new device or driver is used
+    #[arg(long)]
+    pub(crate) no_self_test: bool,
     /// Say which kernel each part of a token runs, and why
     #[arg(long)]
     pub(crate) explain: bool,

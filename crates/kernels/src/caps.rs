@@ -70,6 +70,11 @@ impl Caps {
         }
     }
 
+    /// All that may be used here.
+    pub const fn most(&self) -> FeatureSet {
+        if self.coop { FeatureSet::Coop } else { self.set() }
+    }
+
     /// The feature set that kernels with team reductions use here: base or sg.
     pub const fn set(&self) -> FeatureSet {
         if self.subgroup.is_some() { FeatureSet::Sg } else { FeatureSet::Base }

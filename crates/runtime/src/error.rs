@@ -61,6 +61,16 @@ pub enum RuntimeError {
         /// Index of the first wrong value.
         at: usize,
     },
+    /// The device's own kernels do not give what their references give.
+    #[error("the driver computes wrong values: {kernel} ({case}): {what}")]
+    SelfTest {
+        /// The kernel.
+        kernel: String,
+        /// What it was asked.
+        case: String,
+        /// What is wrong.
+        what: String,
+    },
     /// Recurrent state that is not where a sequence wants to go on.
     #[error(
         "the recurrent state is {}, and cannot go on at position {pos}: bring a copy back or begin at 0",

@@ -305,6 +305,8 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     inputs,
                                     no_warm_cache: args.no_warm_cache,
                                     no_tuning: args.no_tuning,
+                                    // Loading is timed.
+                                    no_self_test: true,
                                     explain: args.explain,
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });

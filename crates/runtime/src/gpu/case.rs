@@ -33,6 +33,24 @@ pub async fn run_case(gpu: &Gpu, case: &Case) -> Result<CaseReport, RuntimeError
     ReadyCase::new(gpu, case).await?.check().await
 }
 
+/// Runs cases, such as [`chaski_kernels::probes`], until one fails.
+///
+/// # Errors
+/// [`RuntimeError::SelfTest`] for the first wrong result; other errors if the device refuses a kernel or fails.
+pub async fn self_test(gpu: &Gpu, cases: &[Case]) -> Result<(), RuntimeError> {
+    for case in cases {
+        let report = run_case(gpu, case).await?;
+        if let Some(what) = report.failure {
+            return Err(RuntimeError::SelfTest {
+                kernel: report.kernel.into(),
+                case: case.label.clone(),
+                what,
+            });
+        }
+    }
+    Ok(())
+}
+
 /// A case with everything in place to run it.
 pub struct ReadyCase<'a> {
     gpu: &'a Gpu,

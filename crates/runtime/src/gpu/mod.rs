@@ -13,7 +13,7 @@ mod timer;
 mod tune;
 
 pub use buffers::{Memory, MemoryItem};
-pub use case::{CaseReport, ReadyCase, run_case};
+pub use case::{CaseReport, ReadyCase, run_case, self_test};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;

@@ -58,6 +58,19 @@ impl Setting {
         }
     }
 
+    fn call(&self, ldq: u32, ldy: u32) -> Attention {
+        Attention {
+            n_head: self.n_head,
+            kv: self.kv(),
+            score: self.score,
+            splits: self.splits,
+            ldq,
+            ldy,
+            n_col: self.cols.len() as u32,
+            f16_tiles: self.f16_tiles,
+        }
+    }
+
     fn n_seq(&self) -> u32 {
         self.cols.iter().map(|c| c.0).max().unwrap_or(0) + 1
     }
@@ -173,16 +186,7 @@ impl Setting {
                 values[c * n_y + h as usize * out.len()..][..out.len()].copy_from_slice(&out);
             }
         }
-        let call = Attention {
-            n_head: self.n_head,
-            kv: self.kv(),
-            score: self.score,
-            splits: self.splits,
-            ldq: ldq as u32,
-            ldy: ldy as u32,
-            n_col: self.cols.len() as u32,
-            f16_tiles: self.f16_tiles,
-        };
+        let call = self.call(ldq as u32, ldy as u32);
         Case::new(
             format!(
                 "h{}/{} d{}/{} {}/{} page{} splits{} n{} from{:?} tiles{}{}",
@@ -346,6 +350,15 @@ pub(super) fn key_cases() -> Vec<Case> {
     let kinds = kinds(2).into_iter().map(|s| Setting { splits: 5, joined: true, ..s });
     cases.extend(kinds.map(|s| s.case(joined, 1e-7)));
     cases
+}
+
+/// A token after 300 others, and a piece of a prompt, whichever kernels do them on such a device.
+pub(crate) fn probes(caps: &Caps) -> Vec<Case> {
+    let token = Setting { splits: 4, joined: true, ..Setting::new(8, 2, 64, true, [300]) };
+    let joins = token.call(8, 8).joins(caps);
+    let token = if joins { token } else { Setting { splits: 1, joined: false, ..token } };
+    let piece = Setting { f16_tiles: true, exact: true, ..Setting::new(8, 2, 64, true, 40..75) };
+    [(token, 1e-7), (piece, 1e-6)].into_iter().map(|(s, limit)| s.case(Attention::dispatch, limit)).collect()
 }
 
 /// Columns of three sequences, out of order.

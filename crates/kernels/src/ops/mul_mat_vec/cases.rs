@@ -52,6 +52,15 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
+/// Gate and up of a token, and q, k, v.
+pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
+    let swiglu = Epilogue::Glu(glu::Act::Swiglu);
+    [
+        plain_of(f, 64, 2048, swiglu, Some(1e-5), false, Act::I16, None),
+        rope_kv(f, None, RopePairing::Norm, 32, true, false, Act::I16),
+    ]
+}
+
 /// All shapes and epilogues.
 fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     // Teams that go over many rows, rows that take several passes, more threads than there are values.

@@ -1,0 +1,174 @@
+//! Opening a device, and what to do about one that computes wrong values.
+
+use std::sync::Arc;
+
+use chaski_models::Target;
+use chaski_runtime::RuntimeError;
+use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, self_test};
+use chaski_runtime::kernels::{Caps, FeatureSet, probes};
+
+use crate::error::Error;
+
+/// Which device to use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The fastest GPU; the processor if there is none.
+    #[default]
+    Auto,
+    /// A GPU, by part of its name or its number; the fastest if `None`.
+    Gpu(Option<String>),
+    /// The processor.
+    Cpu,
+}
+
+/// The device that an engine runs on.
+#[derive(Clone, Debug)]
+pub struct DeviceInfo {
+    /// The adapter's name, or `processor`.
+    pub name: String,
+    /// Interface and driver.
+    pub driver: String,
+    /// What kernels can use; `None` on the processor.
+    pub caps: Option<Caps>,
+    /// Why the processor was taken although a GPU would do, if so.
+    pub fallback: Option<String>,
+    /// Why kernels use less than the device offers: what it computed wrong.
+    pub distrust: Option<String>,
+}
+
+/// An open device, and how it came to be this one.
+pub(crate) struct Opened {
+    pub(crate) target: Target,
+    pub(crate) info: DeviceInfo,
+}
+
+/// Opens a device. `trusted` says whether its kernels need not be tested.
+pub(crate) async fn open(
+    choice: &DeviceChoice,
+    options: &mut GpuOptions,
+    trusted: impl Fn(&AdapterSummary) -> bool,
+) -> Result<Opened, Error> {
+    open_tested(choice, options, async |gpu| match trusted(gpu.summary()) {
+        true => Ok(()),
+        false => self_test(gpu, &probes(gpu.caps())).await,
+    })
+    .await
+}
+
+/// The same with any test: what fails it is opened again with fewer features, and the processor comes last.
+#[allow(clippy::arc_with_non_send_sync, reason = "on the web there are no threads")]
+async fn open_tested(
+    choice: &DeviceChoice,
+    options: &mut GpuOptions,
+    test: impl AsyncFn(&Gpu) -> Result<(), RuntimeError>,
+) -> Result<Opened, Error> {
+    if *choice == DeviceChoice::Cpu {
+        return Ok(processor(None));
+    }
+    if let DeviceChoice::Gpu(Some(name)) = choice {
+        options.adapter = Some(name.clone());
+    }
+    let mut distrust = None;
+    loop {
+        let gpu = match Gpu::open(options).await {
+            Ok(gpu) => gpu,
+            Err(e @ RuntimeError::NoAdapter { .. }) if *choice == DeviceChoice::Auto => {
+                return Ok(processor(Some(e.to_string())));
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let Err(e) = test(&gpu).await else {
+            let info = describe(&gpu, distrust);
+            return Ok(Opened { target: Target::Gpu(Arc::new(gpu)), info });
+        };
+        tracing::warn!(adapter = gpu.summary().name, %e, "the self-test failed");
+        options.set = match gpu.caps().most() {
+            FeatureSet::Coop => Some(FeatureSet::Sg),
+            FeatureSet::Sg => Some(FeatureSet::Base),
+            FeatureSet::Base if *choice == DeviceChoice::Auto => return Ok(processor(Some(e.to_string()))),
+            FeatureSet::Base => return Err(e.into()),
+        };
+        // The first failure says most.
+        distrust.get_or_insert(e.to_string());
+    }
+}
+
+fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
+    let s = gpu.summary();
+    DeviceInfo {
+        name: s.name.clone(),
+        driver: format!("{} {}", s.backend, s.driver),
+        caps: Some(gpu.caps().clone()),
+        fallback: None,
+        distrust,
+    }
+}
+
+fn processor(fallback: Option<String>) -> Opened {
+    let (name, driver) = ("processor".into(), "references in Rust".into());
+    Opened { target: Target::Cpu, info: DeviceInfo { name, driver, caps: None, fallback, distrust: None } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong() -> RuntimeError {
+        let [kernel, case, what] = ["mul_mat", "q4_K", "NMSE 0.3"].map(String::from);
+        RuntimeError::SelfTest { kernel, case, what }
+    }
+
+    /// Opens whatever GPU there is, which fails with more than these features.
+    fn open_with(choice: &DeviceChoice, most: Option<FeatureSet>) -> Result<Opened, Error> {
+        let good = |caps: &Caps| match most {
+            None => false,
+            Some(FeatureSet::Base) => caps.subgroup.is_none() && !caps.coop,
+            Some(FeatureSet::Sg) => !caps.coop,
+            Some(FeatureSet::Coop) => true,
+        };
+        let test = async |gpu: &Gpu| if good(gpu.caps()) { Ok(()) } else { Err(wrong()) };
+        pollster::block_on(open_tested(choice, &mut GpuOptions::default(), test))
+    }
+
+    #[test]
+    fn a_device_that_computes_wrong_values_is_used_with_fewer_features_or_not_at_all() {
+        let any = DeviceChoice::Gpu(None);
+        let whole = open_with(&any, Some(FeatureSet::Coop)).expect("a GPU");
+        assert!(whole.info.distrust.is_none());
+        let base = open_with(&any, Some(FeatureSet::Base)).expect("a GPU");
+        let caps = base.info.caps.expect("those of a GPU");
+        assert!(caps.subgroup.is_none() && !caps.coop);
+        let had_more = whole.info.caps.expect("those of a GPU").most() != FeatureSet::Base;
+        assert_eq!(base.info.distrust, had_more.then(|| wrong().to_string()));
+
+        let e = open_with(&any, None).err().expect("no set computes right");
+        assert_eq!(e.to_string(), wrong().to_string());
+        let cpu = open_with(&DeviceChoice::Auto, None).expect("the processor");
+        assert!(matches!(cpu.target, Target::Cpu));
+        assert_eq!(cpu.info.fallback, Some(wrong().to_string()));
+    }
+
+    #[test]
+    fn the_device_here_passes_its_test() {
+        for set in [None, Some(FeatureSet::Base)] {
+            let mut options = GpuOptions { set, ..GpuOptions::default() };
+            let opened = pollster::block_on(open(&DeviceChoice::Gpu(None), &mut options, |_| false));
+            assert_eq!(opened.expect("a GPU").info.distrust, None);
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_found() {
+        let gpu = pollster::block_on(Gpu::open(&GpuOptions::default())).expect("a GPU");
+        let mut cases = probes(gpu.caps());
+        for case in &mut cases {
+            // Other inputs than those that the reference saw.
+            let input = case.buffers.iter_mut().find(|b| matches!(b.binding, "x" | "q")).expect("an input");
+            input.bytes.fill(0x3c);
+            let e =
+                pollster::block_on(self_test(&gpu, std::slice::from_ref(case))).expect_err("a wrong value");
+            assert!(matches!(e, RuntimeError::SelfTest { .. }), "{e}");
+        }
+        assert!(cases.len() >= 8);
+    }
+}
