@@ -9,6 +9,8 @@ override AFFINE: bool = false;
 override AFF: u32 = 0u;
 override RAGGED: bool = false;
 override BLOCKS: u32 = 1u;
+override K_RUN: u32 = 0xffffffffu;
+override PART: u32 = 0u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
 override w_p3: u32 = 0u;
@@ -56,14 +58,14 @@ fn w_load4(b: u32, e: u32) -> vec4<f32> {
 var<workgroup> ws: array<vec4<f16>, 512>;
 var<workgroup> xs: array<vec4<f16>, 512>;
 
-fn put(row: u32, col: u32, n_col: u32, sum: f32) {
+fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
     if (row < M && col < n_col) {
         var v = sum;
         if (AFFINE) {
             let at = AFF + 2u * (row_all + row);
             v = v * aux[at] + aux[at + 1u];
         }
-        let at = y_col(col, n_col) * LDY + Y0 + row;
+        let at = part0 + y_col(col, n_col) * LDY + Y0 + row;
         if (ADD) {
             v += y[at];
         }
@@ -126,11 +128,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var c15 = vec4<f32>();
     var c16 = vec4<f32>();
     var c17 = vec4<f32>();
+    let k_end = min(K, (group.z + 1u) * K_RUN);
         {
             let r = tid;
             let k = 0u;
 
-            let kw = 0u + k;
+            let kw = group.z * K_RUN + k;
             let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
             let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
@@ -187,7 +190,7 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             let r = tid;
             let k = 16u;
 
-            let kw = 0u + k;
+            let kw = group.z * K_RUN + k;
             let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
             let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
@@ -241,7 +244,7 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             }
         }
 
-    for (var k0 = 0u; k0 < K; k0 += 32u) {
+    for (var k0 = group.z * K_RUN; k0 < k_end; k0 += 32u) {
         {
             let r = tid;
             let k = 0u;
@@ -274,7 +277,7 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
         }
 
         let k1 = k0 + 32u;
-        if (k1 < K) {
+        if (k1 < k_end) {
         {
             let r = tid;
             let k = 0u;
@@ -1222,68 +1225,68 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
         c17 += vec4<f32>(vec4<f16>(h27.xz, h37.xz)) + vec4<f32>(vec4<f16>(h27.yw, h37.yw));
         workgroupBarrier();
     }
-    put(row0 + tr + 0u, col0 + tc + 0u, n_col, c00.x);
-    put(row0 + tr + 0u, col0 + tc + 8u, n_col, c01.x);
-    put(row0 + tr + 0u, col0 + tc + 16u, n_col, c02.x);
-    put(row0 + tr + 0u, col0 + tc + 24u, n_col, c03.x);
-    put(row0 + tr + 0u, col0 + tc + 32u, n_col, c04.x);
-    put(row0 + tr + 0u, col0 + tc + 40u, n_col, c05.x);
-    put(row0 + tr + 0u, col0 + tc + 48u, n_col, c06.x);
-    put(row0 + tr + 0u, col0 + tc + 56u, n_col, c07.x);
-    put(row0 + tr + 8u, col0 + tc + 0u, n_col, c00.y);
-    put(row0 + tr + 8u, col0 + tc + 8u, n_col, c01.y);
-    put(row0 + tr + 8u, col0 + tc + 16u, n_col, c02.y);
-    put(row0 + tr + 8u, col0 + tc + 24u, n_col, c03.y);
-    put(row0 + tr + 8u, col0 + tc + 32u, n_col, c04.y);
-    put(row0 + tr + 8u, col0 + tc + 40u, n_col, c05.y);
-    put(row0 + tr + 8u, col0 + tc + 48u, n_col, c06.y);
-    put(row0 + tr + 8u, col0 + tc + 56u, n_col, c07.y);
-    put(row0 + tr + 16u, col0 + tc + 0u, n_col, c00.z);
-    put(row0 + tr + 16u, col0 + tc + 8u, n_col, c01.z);
-    put(row0 + tr + 16u, col0 + tc + 16u, n_col, c02.z);
-    put(row0 + tr + 16u, col0 + tc + 24u, n_col, c03.z);
-    put(row0 + tr + 16u, col0 + tc + 32u, n_col, c04.z);
-    put(row0 + tr + 16u, col0 + tc + 40u, n_col, c05.z);
-    put(row0 + tr + 16u, col0 + tc + 48u, n_col, c06.z);
-    put(row0 + tr + 16u, col0 + tc + 56u, n_col, c07.z);
-    put(row0 + tr + 24u, col0 + tc + 0u, n_col, c00.w);
-    put(row0 + tr + 24u, col0 + tc + 8u, n_col, c01.w);
-    put(row0 + tr + 24u, col0 + tc + 16u, n_col, c02.w);
-    put(row0 + tr + 24u, col0 + tc + 24u, n_col, c03.w);
-    put(row0 + tr + 24u, col0 + tc + 32u, n_col, c04.w);
-    put(row0 + tr + 24u, col0 + tc + 40u, n_col, c05.w);
-    put(row0 + tr + 24u, col0 + tc + 48u, n_col, c06.w);
-    put(row0 + tr + 24u, col0 + tc + 56u, n_col, c07.w);
-    put(row0 + tr + 32u, col0 + tc + 0u, n_col, c10.x);
-    put(row0 + tr + 32u, col0 + tc + 8u, n_col, c11.x);
-    put(row0 + tr + 32u, col0 + tc + 16u, n_col, c12.x);
-    put(row0 + tr + 32u, col0 + tc + 24u, n_col, c13.x);
-    put(row0 + tr + 32u, col0 + tc + 32u, n_col, c14.x);
-    put(row0 + tr + 32u, col0 + tc + 40u, n_col, c15.x);
-    put(row0 + tr + 32u, col0 + tc + 48u, n_col, c16.x);
-    put(row0 + tr + 32u, col0 + tc + 56u, n_col, c17.x);
-    put(row0 + tr + 40u, col0 + tc + 0u, n_col, c10.y);
-    put(row0 + tr + 40u, col0 + tc + 8u, n_col, c11.y);
-    put(row0 + tr + 40u, col0 + tc + 16u, n_col, c12.y);
-    put(row0 + tr + 40u, col0 + tc + 24u, n_col, c13.y);
-    put(row0 + tr + 40u, col0 + tc + 32u, n_col, c14.y);
-    put(row0 + tr + 40u, col0 + tc + 40u, n_col, c15.y);
-    put(row0 + tr + 40u, col0 + tc + 48u, n_col, c16.y);
-    put(row0 + tr + 40u, col0 + tc + 56u, n_col, c17.y);
-    put(row0 + tr + 48u, col0 + tc + 0u, n_col, c10.z);
-    put(row0 + tr + 48u, col0 + tc + 8u, n_col, c11.z);
-    put(row0 + tr + 48u, col0 + tc + 16u, n_col, c12.z);
-    put(row0 + tr + 48u, col0 + tc + 24u, n_col, c13.z);
-    put(row0 + tr + 48u, col0 + tc + 32u, n_col, c14.z);
-    put(row0 + tr + 48u, col0 + tc + 40u, n_col, c15.z);
-    put(row0 + tr + 48u, col0 + tc + 48u, n_col, c16.z);
-    put(row0 + tr + 48u, col0 + tc + 56u, n_col, c17.z);
-    put(row0 + tr + 56u, col0 + tc + 0u, n_col, c10.w);
-    put(row0 + tr + 56u, col0 + tc + 8u, n_col, c11.w);
-    put(row0 + tr + 56u, col0 + tc + 16u, n_col, c12.w);
-    put(row0 + tr + 56u, col0 + tc + 24u, n_col, c13.w);
-    put(row0 + tr + 56u, col0 + tc + 32u, n_col, c14.w);
-    put(row0 + tr + 56u, col0 + tc + 40u, n_col, c15.w);
-    put(row0 + tr + 56u, col0 + tc + 48u, n_col, c16.w);
-    put(row0 + tr + 56u, col0 + tc + 56u, n_col, c17.w);
+    put(row0 + tr + 0u, col0 + tc + 0u, n_col, group.z * PART, c00.x);
+    put(row0 + tr + 0u, col0 + tc + 8u, n_col, group.z * PART, c01.x);
+    put(row0 + tr + 0u, col0 + tc + 16u, n_col, group.z * PART, c02.x);
+    put(row0 + tr + 0u, col0 + tc + 24u, n_col, group.z * PART, c03.x);
+    put(row0 + tr + 0u, col0 + tc + 32u, n_col, group.z * PART, c04.x);
+    put(row0 + tr + 0u, col0 + tc + 40u, n_col, group.z * PART, c05.x);
+    put(row0 + tr + 0u, col0 + tc + 48u, n_col, group.z * PART, c06.x);
+    put(row0 + tr + 0u, col0 + tc + 56u, n_col, group.z * PART, c07.x);
+    put(row0 + tr + 8u, col0 + tc + 0u, n_col, group.z * PART, c00.y);
+    put(row0 + tr + 8u, col0 + tc + 8u, n_col, group.z * PART, c01.y);
+    put(row0 + tr + 8u, col0 + tc + 16u, n_col, group.z * PART, c02.y);
+    put(row0 + tr + 8u, col0 + tc + 24u, n_col, group.z * PART, c03.y);
+    put(row0 + tr + 8u, col0 + tc + 32u, n_col, group.z * PART, c04.y);
+    put(row0 + tr + 8u, col0 + tc + 40u, n_col, group.z * PART, c05.y);
+    put(row0 + tr + 8u, col0 + tc + 48u, n_col, group.z * PART, c06.y);
+    put(row0 + tr + 8u, col0 + tc + 56u, n_col, group.z * PART, c07.y);
+    put(row0 + tr + 16u, col0 + tc + 0u, n_col, group.z * PART, c00.z);
+    put(row0 + tr + 16u, col0 + tc + 8u, n_col, group.z * PART, c01.z);
+    put(row0 + tr + 16u, col0 + tc + 16u, n_col, group.z * PART, c02.z);
+    put(row0 + tr + 16u, col0 + tc + 24u, n_col, group.z * PART, c03.z);
+    put(row0 + tr + 16u, col0 + tc + 32u, n_col, group.z * PART, c04.z);
+    put(row0 + tr + 16u, col0 + tc + 40u, n_col, group.z * PART, c05.z);
+    put(row0 + tr + 16u, col0 + tc + 48u, n_col, group.z * PART, c06.z);
+    put(row0 + tr + 16u, col0 + tc + 56u, n_col, group.z * PART, c07.z);
+    put(row0 + tr + 24u, col0 + tc + 0u, n_col, group.z * PART, c00.w);
+    put(row0 + tr + 24u, col0 + tc + 8u, n_col, group.z * PART, c01.w);
+    put(row0 + tr + 24u, col0 + tc + 16u, n_col, group.z * PART, c02.w);
+    put(row0 + tr + 24u, col0 + tc + 24u, n_col, group.z * PART, c03.w);
+    put(row0 + tr + 24u, col0 + tc + 32u, n_col, group.z * PART, c04.w);
+    put(row0 + tr + 24u, col0 + tc + 40u, n_col, group.z * PART, c05.w);
+    put(row0 + tr + 24u, col0 + tc + 48u, n_col, group.z * PART, c06.w);
+    put(row0 + tr + 24u, col0 + tc + 56u, n_col, group.z * PART, c07.w);
+    put(row0 + tr + 32u, col0 + tc + 0u, n_col, group.z * PART, c10.x);
+    put(row0 + tr + 32u, col0 + tc + 8u, n_col, group.z * PART, c11.x);
+    put(row0 + tr + 32u, col0 + tc + 16u, n_col, group.z * PART, c12.x);
+    put(row0 + tr + 32u, col0 + tc + 24u, n_col, group.z * PART, c13.x);
+    put(row0 + tr + 32u, col0 + tc + 32u, n_col, group.z * PART, c14.x);
+    put(row0 + tr + 32u, col0 + tc + 40u, n_col, group.z * PART, c15.x);
+    put(row0 + tr + 32u, col0 + tc + 48u, n_col, group.z * PART, c16.x);
+    put(row0 + tr + 32u, col0 + tc + 56u, n_col, group.z * PART, c17.x);
+    put(row0 + tr + 40u, col0 + tc + 0u, n_col, group.z * PART, c10.y);
+    put(row0 + tr + 40u, col0 + tc + 8u, n_col, group.z * PART, c11.y);
+    put(row0 + tr + 40u, col0 + tc + 16u, n_col, group.z * PART, c12.y);
+    put(row0 + tr + 40u, col0 + tc + 24u, n_col, group.z * PART, c13.y);
+    put(row0 + tr + 40u, col0 + tc + 32u, n_col, group.z * PART, c14.y);
+    put(row0 + tr + 40u, col0 + tc + 40u, n_col, group.z * PART, c15.y);
+    put(row0 + tr + 40u, col0 + tc + 48u, n_col, group.z * PART, c16.y);
+    put(row0 + tr + 40u, col0 + tc + 56u, n_col, group.z * PART, c17.y);
+    put(row0 + tr + 48u, col0 + tc + 0u, n_col, group.z * PART, c10.z);
+    put(row0 + tr + 48u, col0 + tc + 8u, n_col, group.z * PART, c11.z);
+    put(row0 + tr + 48u, col0 + tc + 16u, n_col, group.z * PART, c12.z);
+    put(row0 + tr + 48u, col0 + tc + 24u, n_col, group.z * PART, c13.z);
+    put(row0 + tr + 48u, col0 + tc + 32u, n_col, group.z * PART, c14.z);
+    put(row0 + tr + 48u, col0 + tc + 40u, n_col, group.z * PART, c15.z);
+    put(row0 + tr + 48u, col0 + tc + 48u, n_col, group.z * PART, c16.z);
+    put(row0 + tr + 48u, col0 + tc + 56u, n_col, group.z * PART, c17.z);
+    put(row0 + tr + 56u, col0 + tc + 0u, n_col, group.z * PART, c10.w);
+    put(row0 + tr + 56u, col0 + tc + 8u, n_col, group.z * PART, c11.w);
+    put(row0 + tr + 56u, col0 + tc + 16u, n_col, group.z * PART, c12.w);
+    put(row0 + tr + 56u, col0 + tc + 24u, n_col, group.z * PART, c13.w);
+    put(row0 + tr + 56u, col0 + tc + 32u, n_col, group.z * PART, c14.w);
+    put(row0 + tr + 56u, col0 + tc + 40u, n_col, group.z * PART, c15.w);
+    put(row0 + tr + 56u, col0 + tc + 48u, n_col, group.z * PART, c16.w);
+    put(row0 + tr + 56u, col0 + tc + 56u, n_col, group.z * PART, c17.w);
 }

@@ -439,11 +439,12 @@ fn op(p: &Planned) -> &'static str {
 type Rows = Vec<(u32, u32)>;
 
 /// All sequences of dispatches that a batch can be, and the columns of each.
-fn runs<'a>(s: &'a Segments, config: &PlanConfig) -> Vec<(&'static str, Vec<&'a Planned>, u32)> {
-    let mut out = vec![
-        ("prefill", s.prefill.iter().chain(&s.pick).chain(&s.head_pick).collect(), config.max_col),
-        ("all logits", s.prefill.iter().chain(&s.head_all).collect(), s.all_cols),
-    ];
+fn runs(s: &Segments) -> Vec<(&'static str, Vec<&Planned>, u32)> {
+    let mut out = Vec::new();
+    for p in &s.prompt {
+        out.push(("prompt", p.body.iter().chain(&p.pick).chain(&p.head).collect(), p.max_col));
+        out.push(("all logits", p.body.iter().chain(&p.head_all).collect(), s.all_cols.min(p.max_col)));
+    }
     for d in &s.decode {
         out.push(("decode", d.body.iter().chain(&d.head).collect(), 1));
     }
@@ -454,14 +455,14 @@ fn runs<'a>(s: &'a Segments, config: &PlanConfig) -> Vec<(&'static str, Vec<&'a 
 fn every_run_reads_every_weight_once_and_writes_every_row_once() {
     every_case(|case, _, config, made| {
         let head = made.graph.logits.expect("logits");
-        for (what, run, _) in runs(&made.segments, config) {
+        for (what, run, _) in runs(&made.segments) {
             let case = format!("{case}, {what}");
             let mut products: BTreeMap<(usize, usize), u32> = BTreeMap::new();
             let mut table = Rows::new();
             // Products of one step follow one another: (input, output, rows written).
             let mut steps: Vec<(Slot, Slot, Rows)> = Vec::new();
             let mut closed = true;
-            for p in &run {
+            for (i, p) in run.iter().enumerate() {
                 let shard = |name| match bound(p, name) {
                     Some(Slot::Weights { group, shard }) => Some((group, shard)),
                     _ => None,
@@ -475,9 +476,15 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
                         for s in [shard("w"), shard("w2")].into_iter().flatten() {
                             *products.entry(s).or_default() += 1;
                         }
-                        let (x, y) = (bound(p, "x").expect("x"), bound(p, "y").expect("y"));
+                        // The sums of ranges of K are joined by what follows at once.
+                        let end = if constant(p, "PART").is_some() { run[i + 1] } else { p };
+                        if constant(p, "PART").is_some() {
+                            let found = (op(end), bound(end, "x"));
+                            assert_eq!(found, ("mul_mat_join", bound(p, "y")), "{case}: ranges of K");
+                        }
+                        let (x, y) = (bound(p, "x").expect("x"), bound(end, "y").expect("y"));
                         assert_ne!(x, y, "{case}: {} works in place", p.dispatch.kernel.name);
-                        let rows = (constant(p, "Y0").unwrap_or(0), constant(p, "M").expect("M"));
+                        let rows = (constant(end, "Y0").unwrap_or(0), constant(end, "M").expect("M"));
                         match steps.last_mut() {
                             Some(s) if !closed && (s.0, s.1) == (x, y) && rows.0 > 0 => s.2.push(rows),
                             _ => steps.push((x, y, vec![rows])),
@@ -530,7 +537,7 @@ fn halves(p: &Planned) -> (bool, bool) {
 fn every_activation_is_read_as_it_was_written() {
     let mut n_half = 0;
     every_case(|case, caps, config, made| {
-        for (what, run, _) in runs(&made.segments, config) {
+        for (what, run, _) in runs(&made.segments) {
             let mut written: BTreeMap<usize, bool> = BTreeMap::new();
             for p in run {
                 let case = format!("{case}, {what}, {} of {}", p.dispatch.kernel.name, p.part);
@@ -568,7 +575,7 @@ fn work_counts_every_weight_once_and_every_key() {
                 n_byte += g.shards.iter().map(|s| g.layout(s).n_byte).sum::<u64>();
             }
         }
-        for (what, run, _) in runs(&made.segments, config) {
+        for (what, run, _) in runs(&made.segments) {
             let case = format!("{case}, {what}");
             let products = || run.iter().filter(|p| op(p).starts_with("mul_mat"));
             let weights: u64 = products().map(|p| p.work.weights).sum();
@@ -601,7 +608,7 @@ fn dispatches_stay_within_the_device() {
 /// Grids, bindings, constants and buffers of all that can run.
 fn check_device(case: &str, caps: &Caps, config: &PlanConfig, made: &Made) {
     let s = &made.segments;
-    let mut all = runs(s, config);
+    let mut all = runs(s);
     all.push(("adjust", s.adjust.iter().collect(), 1));
     all.push(("argmax", s.argmax.iter().collect(), 1));
     all.push(("sample", s.sample.iter().collect(), 1));
@@ -701,8 +708,10 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
             assert_eq!(parts, expected, "{case}");
         }
         // One norm of many columns for all that reads it: two a layer, and one before the logits.
-        let norms = made.segments.prefill.iter().filter(|p| p.part == "norm").count();
-        assert_eq!(norms, 2 * shape.n_layer as usize, "{case}");
+        for p in &made.segments.prompt {
+            let norms = p.body.iter().filter(|d| d.part == "norm").count();
+            assert_eq!(norms, 2 * shape.n_layer as usize, "{case}");
+        }
     });
 }
 
@@ -725,7 +734,7 @@ fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
             let name = &made.graph.weights[g.members[0].0.0].name;
             n_apart += usize::from(g.members.len() == 1 && name.contains("gate_exps"));
         }
-        for (what, run, _) in runs(&made.segments, config) {
+        for (what, run, _) in runs(&made.segments) {
             let mut read: BTreeMap<(usize, usize), u32> = BTreeMap::new();
             for p in run.iter().filter(|p| op(p).starts_with("mul_mat")) {
                 let Some(Slot::Weights { group, shard }) = bound(p, "w") else {

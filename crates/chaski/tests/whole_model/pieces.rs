@@ -30,8 +30,8 @@ fn pieces_of_any_size_give_the_same_bits() {
     let mut failures = Failures::default();
     for set in [FeatureSet::Sg, FeatureSet::Base] {
         let mut engine = build(default_engine().feature_set(set));
-        // Chunks of one token at the end, of two, and others; a prompt of several chunks.
-        for (n, chunk) in [(300, 512), (257, 256), (258, 256), (65, 512), (200, 48)] {
+        // Chunks of one token at the end, of two, and others, pieces of few tokens; a prompt of several chunks.
+        for (n, chunk) in [(300, 512), (257, 256), (258, 256), (65, 512), (70, 512), (200, 48)] {
             if chunk != 512 {
                 engine = build(default_engine().feature_set(set).chunk(chunk));
             }

@@ -2,7 +2,7 @@
 
 use chaski_kernels::ops::attention::{Attention, Score};
 use chaski_kernels::ops::attention_merge::AttentionMerge;
-use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
+use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
 use chaski_kernels::ops::rope_kv::{CellNorm, RopeKvCols};
 use chaski_kernels::rope::RopePairing;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
@@ -119,7 +119,13 @@ impl Expander<'_> {
         let kv = self.config.kv_layout(&kv_layer);
         let sinks = sinks.map(|w| self.groups.vectors(self.graph, &[w]));
         let spread = self.spread[usize::from(kv.d > 64)];
-        let splits = if self.n_col == 1 { (spread / kv.n_kv.max(1)).clamp(1, 32) } else { 1 };
+        let share = spread / (kv.n_kv.max(1) * self.n_col);
+        let splits = match self.n_col {
+            1 => share.clamp(1, 32),
+            // Tiles would take the few columns along all keys one after the other.
+            2..=mul_mat_vec::Columns::MAX => share.clamp(2, 32),
+            _ => 1,
+        };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));
         let f16_tiles = self.config.f16_tiles;
         let call = Attention { n_head, kv, score, splits, ldq, ldy, n_col: self.n_col, f16_tiles };

@@ -412,11 +412,22 @@ impl Expander<'_> {
                         n_col: self.n_col,
                         x_f16: x.f16,
                         tile: None,
+                        splits: 1,
                     };
+                    let call = call.spread(self.caps);
+                    let parts = (call.splits > 1).then(|| self.pool.acquire(call.parts_len()));
+                    if let Some(parts) = parts {
+                        bind[3].1 = Slot::Act(parts);
+                    }
                     bind.push(("step", Slot::Step));
                     let (dispatch, tile) = call.dispatch(self.caps)?;
                     let columns = tile.map_or(Columns::Fixed, Columns::XTiles);
                     self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
+                    if let Some(parts) = parts {
+                        let bind = vec![("x", Slot::Act(parts)), ("aux", Slot::Aux(aux)), ("y", y)];
+                        self.push(call.join()?, bind, Columns::Y, name, 0);
+                        self.pool.release(parts);
+                    }
                 }
             }
         }

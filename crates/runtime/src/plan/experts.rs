@@ -282,6 +282,7 @@ impl Expander<'_> {
                 n_col: self.n_col,
                 x_f16: x.f16,
                 tile: None,
+                splits: 1,
             };
             let (dispatch, _) = call.dispatch(self.caps)?;
             self.push(dispatch, bind, Columns::XExperts(route), to.name, n_byte).col(moved, n_flop);

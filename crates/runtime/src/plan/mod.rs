@@ -13,5 +13,7 @@ mod whole;
 
 pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
-pub use segments::{Columns, DecodePlan, PlanConfig, PlanError, Planned, Segment, Segments, Slot, Work};
+pub use segments::{
+    Columns, DecodePlan, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,
+};
 pub use whole::plan;

@@ -269,19 +269,28 @@ pub struct DecodePlan {
     pub head: Segment,
 }
 
+/// Several columns, for batches of at most `max_col`.
+#[derive(Clone, Debug)]
+pub struct PromptPlan {
+    /// Columns at most.
+    pub max_col: u32,
+    /// All layers.
+    pub body: Segment,
+    /// Copies the wanted column of the body's result.
+    pub pick: Segment,
+    /// The logits of that column.
+    pub head: Segment,
+    /// The logits of every column, of at most [`Segments::all_cols`].
+    pub head_all: Segment,
+}
+
 /// Everything that a model can be asked to run.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
     /// All layers and the logits of one column, for short and for long sequences.
     pub decode: Vec<DecodePlan>,
-    /// All layers for up to `max_col` columns.
-    pub prefill: Segment,
-    /// Copies the wanted column of a prefill.
-    pub pick: Segment,
-    /// Logits after [`Self::prefill`] and [`Self::pick`].
-    pub head_pick: Segment,
-    /// Logits of every column after [`Self::prefill`].
-    pub head_all: Segment,
+    /// Several columns, for small and for large batches.
+    pub prompt: Vec<PromptPlan>,
     /// Biases and penalties, before either choice.
     pub adjust: Segment,
     /// Greedy choice.
@@ -296,7 +305,7 @@ pub struct Segments {
     pub logits_words: u64,
     /// Values from row to row of the logits of many columns.
     pub ld_logits: u32,
-    /// Columns that [`Self::head_all`] takes at most.
+    /// Columns that [`PromptPlan::head_all`] takes at most.
     pub all_cols: u32,
     /// Layers of the model, for dispatch counts.
     pub n_layer: usize,

@@ -3,6 +3,7 @@
 use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::get_rows::GetRows;
+use chaski_kernels::ops::mul_mat_vec;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
@@ -10,7 +11,7 @@ use ggml_format::GgmlType;
 use super::expand::{Expander, Pool, f32s, ld};
 use super::fuse::Fused;
 use super::group::Groups;
-use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, Segment, Segments, Slot};
+use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot};
 use crate::graph::Graph;
 
 /// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
@@ -20,6 +21,13 @@ use crate::graph::Graph;
 /// more there are, and is a dispatch more where the kernel cannot do it itself. Workgroups for large heads have twice
 /// the threads. Measured on an H200, which has 132 multiprocessors.
 const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 256, 128)];
+
+/// Columns at most of the plans for several, before the one for as many as a chunk may have.
+///
+/// What is best for a whole chunk keeps few of a device's processors busy with the end of a prompt or with a short one:
+/// up to eight columns are done by teams of threads that read each weight once, some more by smaller tiles and ranges
+/// of each row. More such plans would save less than compiling their kernels costs.
+const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, 64, 128];
 
 /// Makes the plan.
 ///
@@ -72,25 +80,13 @@ pub fn plan(
     };
 
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
-    let n_col = config.max_col;
-    s.prefill = e.body(body, head, n_col)?;
-    let x = head
-        .first()
-        .and_then(|h| h.inputs().first().copied())
-        .ok_or(PlanError::Missing { what: "a head" })?;
-    let x_home = e.home[x.0].expect("the body made the head's input");
-    s.head_all = e.head(head, all_cols)?;
-    // The wanted column goes to a buffer of its own, from which the head reads it.
-    let width = graph.width(x);
-    let picked = e.pool.acquire(u64::from(ld(width)));
-    let f32_format = Format::of(GgmlType::F32).expect("plain values are a format");
-    let table = Matrix { format: f32_format, n_row: n_col, n_col: width };
-    let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
-    let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
-    e.push(pick.dispatch(caps)?, bind, Columns::Fixed, "pick", 0).col(2 * f32s(width), 0);
-    s.pick = std::mem::take(&mut e.out);
-    e.home[x.0] = Some(picked);
-    s.head_pick = e.head(head, 1)?;
+    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col);
+    for max_col in smaller.chain([config.max_col]) {
+        e.reset();
+        let (_, groups, groups_of_large) = SPLITS[SPLITS.len() - 1];
+        e.spread = [groups, groups_of_large];
+        s.prompt.push(prompt_plan(&mut e, body, head, max_col, all_cols)?);
+    }
 
     let mut covered = 0;
     for (max_key, groups, groups_of_large) in SPLITS {
@@ -157,6 +153,35 @@ pub fn plan(
         });
     }
     Ok(s)
+}
+
+/// The plan for up to `max_col` columns.
+fn prompt_plan(
+    e: &mut Expander<'_>,
+    body: &[Fused],
+    head: &[Fused],
+    max_col: u32,
+    all_cols: u32,
+) -> Result<PromptPlan, PlanError> {
+    let body = e.body(body, head, max_col)?;
+    let x = head
+        .first()
+        .and_then(|h| h.inputs().first().copied())
+        .ok_or(PlanError::Missing { what: "a head" })?;
+    let x_home = e.home[x.0].expect("the body made the head's input");
+    let head_all = e.head(head, all_cols.min(max_col))?;
+    // The wanted column goes to a buffer of its own, from which the head reads it.
+    let width = e.graph.width(x);
+    let picked = e.pool.acquire(u64::from(ld(width)));
+    let f32_format = Format::of(GgmlType::F32).expect("plain values are a format");
+    let table = Matrix { format: f32_format, n_row: max_col, n_col: width };
+    let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
+    let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
+    e.push(pick.dispatch(e.caps)?, bind, Columns::Fixed, "pick", 0).col(2 * f32s(width), 0);
+    let pick = std::mem::take(&mut e.out);
+    e.home[x.0] = Some(picked);
+    let head = e.head(head, 1)?;
+    Ok(PromptPlan { max_col, body, pick, head, head_all })
 }
 
 /// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.

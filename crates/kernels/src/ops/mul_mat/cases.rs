@@ -4,6 +4,7 @@ use half::f16;
 
 use super::{COOP_TILES, MulMat};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::dispatch::Step;
 use crate::format::{FORMATS, Format, Matrix};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
@@ -35,10 +36,19 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 out.push(Shape { pad: 4, add: true, ..coop(x_f16) }.case(f, 260, 150, 256));
                 out.push(Shape { pad: 3, add: true, ..coop(x_f16) }.case(f, 130, 129, 256));
                 out.push(Shape { pad: 4, add: true, affine: true, ..coop(x_f16) }.case(f, 80, 150, 512));
+                out.push(Shape { pad: 4, splits: 4, ..coop(x_f16) }.case(f, 128, 130, 1024));
+                out.push(
+                    Shape { pad: 3, add: true, affine: true, splits: 3, ..coop(x_f16) }.case(f, 80, 20, 1024),
+                );
             }
         }
     }
     out
+}
+
+/// A piece of a prompt, whichever kernel does it on a device.
+pub(crate) fn probe(f: &'static Format) -> Case {
+    Shape { f16_tiles: true, pad: 4, ..Shape::default() }.case(f, 70, 40, 512)
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -57,6 +67,9 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(Shape::default().case(f, m, n, k));
         }
         out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
+        // Ranges of K: some that are no whole blocks, a last one that is shorter, a few columns.
+        out.push(Shape { add: true, affine: true, splits: 3, ..Shape::default() }.case(f, 67, 33, 1024));
+        out.push(Shape { splits: 2, ..Shape::default() }.case(f, 5, 3, 512));
         out.push(
             Shape { add: true, affine: true, f16_tiles: true, ..Shape::default() }.case(f, 131, 130, 256),
         );
@@ -80,11 +93,13 @@ struct Shape {
     tile: Option<(u32, u32)>,
     /// Values between the columns of y.
     pad: u32,
+    /// Ranges of K at most.
+    splits: u32,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape { add: false, affine: false, f16_tiles: false, x_f16: false, tile: None, pad: 3 }
+        Shape { add: false, affine: false, f16_tiles: false, x_f16: false, tile: None, pad: 3, splits: 1 }
     }
 }
 
@@ -134,7 +149,9 @@ impl Shape {
             n_col: n,
             x_f16: self.x_f16,
             tile: self.tile,
-        };
+            splits: 1,
+        }
+        .in_ranges(self.splits);
         let x = if self.x_f16 {
             let half: Vec<u16> = x.iter().map(|v| f16::from_f32(*v).to_bits()).collect();
             CaseBuffer::input("x", &half)
@@ -143,16 +160,29 @@ impl Shape {
         };
         // A few columns go another way, where integers come with 1024 added.
         let max_nmse = if self.f16_tiles { 1e-6 } else { mul_mat_vec::cases::limit(f) };
+        let mut buffers = vec![
+            CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
+            x,
+            CaseBuffer::input("aux", &aux),
+            CaseBuffer::input("step", &words),
+            CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
+        ];
+        if call.splits > 1 {
+            buffers.push(CaseBuffer::scratch("parts", 4 * call.parts_len()));
+        }
         Case::new(
             format!("{} {m}x{n}x{k} {self:?}", f.name),
-            move |caps| Ok(call.dispatch(caps)?.0),
-            vec![
-                CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
-                x,
-                CaseBuffer::input("aux", &aux),
-                CaseBuffer::input("step", &words),
-                CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
-            ],
+            move |caps| {
+                let product = call.dispatch(caps)?.0;
+                Ok(match call.splits {
+                    1 => vec![product.into()],
+                    _ => vec![
+                        Step::renamed(product, &[("y", "parts")]),
+                        Step::renamed(call.join()?, &[("x", "parts")]),
+                    ],
+                })
+            },
+            buffers,
         )
         .work(2 * u64::from(m) * u64::from(n) * u64::from(k))
     }

@@ -185,6 +185,7 @@ impl Shape {
             n_col: n,
             x_f16: self.x_f16,
             tile: None,
+            splits: 1,
         };
         let x = if self.x_f16 {
             let half: Vec<u16> = x.iter().map(|v| f16::from_f32(*v).to_bits()).collect();

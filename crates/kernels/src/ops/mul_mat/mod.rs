@@ -1,6 +1,6 @@
 //! `mul_mat`: a matrix times many columns, by tiles.
 
-mod cases;
+pub(crate) mod cases;
 mod expert_cases;
 
 use crate::caps::Caps;
@@ -8,6 +8,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
 
@@ -95,8 +96,20 @@ fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
 }
 
 /// Columns up to which teams of `mul_mat_vec` take the place of tiles, also where there are cooperative matrices: they
-/// read as many weights and stage none. Not measured against narrow tiles yet.
+/// read as many weights and stage none. On an H200 four columns of Q4_K take 0.7 of the time of narrow tiles, eight as
+/// long, and of f16 0.6 and 0.9.
 const FEW: u32 = Columns::MAX;
+
+/// Values of one of `n` ranges of K: as many stages of 64 values as are needed.
+const fn range_len(k: u32, n: u32) -> u32 {
+    k.div_ceil(n).next_multiple_of(64)
+}
+
+/// Threads of a workgroup for such a tile: a subgroup for each 32 x 32 of it, or 16 x 16 if it has 16 columns.
+const fn coop_threads((bm, bn): (u32, u32)) -> u32 {
+    let side = if bn >= 32 { 32 } else { 16 };
+    bm / side * (bn / side) * 32
+}
 
 /// Rows and columns of a workgroup's register tile.
 const SIDE: u32 = 64;
@@ -174,7 +187,17 @@ pub struct MulMat {
     pub x_f16: bool,
     /// Rows and columns of the tiles of cooperative matrices; `None` chooses by the shape.
     pub tile: Option<(u32, u32)>,
+    /// Ranges of K that different workgroups take: 1, or what [`Self::in_ranges`] says. With more than one, y gets the
+    /// sums of each range, [`Self::parts_len`] words in all, and [`Self::join`] makes the result of them.
+    pub splits: u32,
 }
+
+/// Threads that keep a device busy, with cooperative matrices and with register tiles (measured on an H200).
+const ENOUGH_THREADS: [u32; 2] = [1 << 16, 1 << 17];
+/// Values of K of a range at least: fewer take longer to be joined than they save.
+const LEAST_RUN: u32 = 256;
+/// Ranges at most.
+const MOST_SPLITS: u32 = 16;
 
 impl MulMat {
     /// The kernel, its grid, and how many columns of y a step of the grid along x makes; `None`: the grid does not change
@@ -195,13 +218,89 @@ impl MulMat {
                 });
             }
         }
-        let few = self.n_col <= FEW && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
-        if few && self.experts.is_none() {
+        if self.goes_by_teams() {
             return Ok((self.few(caps)?, None));
         }
-        let coop = Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0;
-        let (dispatch, tile) = if coop { self.coop(caps)? } else { self.tiles(caps)? };
+        let call = if self.splits > 1 { self.of_ranges() } else { *self };
+        let (dispatch, tile) = if self.goes_by_coop(caps) { call.coop(caps)? } else { call.tiles(caps)? };
         Ok((dispatch, Some(tile)))
+    }
+
+    fn goes_by_teams(&self) -> bool {
+        let few = self.n_col <= FEW && self.tile.is_none() && !self.x_f16 && self.ldx % 4 == 0;
+        few && self.experts.is_none() && self.splits == 1
+    }
+
+    fn goes_by_coop(&self, caps: &Caps) -> bool {
+        Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0
+    }
+
+    /// Splits K into so many ranges or fewer, so that each has whole stages.
+    pub fn in_ranges(self, n: u32) -> MulMat {
+        let splits = self.w.n_col.div_ceil(range_len(self.w.n_col, n));
+        MulMat { splits: splits.max(1), ..self }
+    }
+
+    /// Splits K into as many ranges as keep a device busy.
+    pub fn spread(self, caps: &Caps) -> MulMat {
+        if self.experts.is_some() || self.goes_by_teams() {
+            return self;
+        }
+        let [enough_coop, enough] = ENOUGH_THREADS;
+        let (rows, cols, threads, enough) = match self.goes_by_coop(caps) {
+            true => {
+                let (bm, bn) = self.tile.unwrap_or_else(|| self.coop_tile(caps));
+                (bm, bn, coop_threads((bm, bn)), enough_coop)
+            }
+            false => (SIDE, SIDE, 64, enough),
+        };
+        let busy = self.w.n_row.div_ceil(rows) * self.n_col.div_ceil(cols) * threads;
+        let most = (self.w.n_col / LEAST_RUN).clamp(1, MOST_SPLITS);
+        self.in_ranges((enough / busy.max(1)).clamp(1, most))
+    }
+
+    /// Words from range to range of K, and from column to column, of the sums of each.
+    fn part(&self) -> [u32; 2] {
+        let ld = self.w.n_row.next_multiple_of(4);
+        [ld * self.n_col, ld]
+    }
+
+    /// Words of the sums of all ranges of K.
+    pub fn parts_len(&self) -> u64 {
+        u64::from(self.part()[0]) * u64::from(self.splits)
+    }
+
+    /// Adds up the sums of all ranges of K, bound as `x`, to what the product would leave without ranges.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn join(&self) -> Result<Dispatch, DispatchError> {
+        let [part, ldx] = self.part();
+        MulMatJoin {
+            n_row: self.w.n_row,
+            n_col: self.n_col,
+            splits: self.splits,
+            part,
+            ldx,
+            ldy: self.ldy,
+            y0: self.y0,
+            add: self.add,
+            affine: self.affine,
+        }
+        .dispatch()
+    }
+
+    /// The product of each range, without what comes after.
+    fn of_ranges(&self) -> MulMat {
+        MulMat { add: false, affine: None, y0: 0, ldy: self.part()[1], ..*self }
+    }
+
+    fn range_constants(&self) -> Vec<(&'static str, f64)> {
+        if self.splits == 1 {
+            return Vec::new();
+        }
+        let run = range_len(self.w.n_col, self.splits);
+        vec![("K_RUN", run.into()), ("PART", self.part()[0].into())]
     }
 
     /// Teams that read weights once for all columns.
@@ -253,7 +352,7 @@ impl MulMat {
         let has = |n_thread, n_byte| caps.max_threads >= n_thread && caps.max_workgroup_bytes >= n_byte;
         if self.n_col <= narrow.1 {
             narrow
-        } else if n_large >= 80 && has(512, 46080) {
+        } else if n_large >= 80 && self.n_col > small.1 && has(512, 46080) {
             large
         } else if self.n_col > small.1 && has(256, 35840) {
             middle
@@ -283,7 +382,8 @@ impl MulMat {
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), 1];
+        constants.extend(self.range_constants());
+        let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), self.splits];
         let why = format!("cooperative matrices in tiles of {bm} x {bn}");
         let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
         let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids());
@@ -320,7 +420,8 @@ impl MulMat {
         }
         constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
         let tile = if f16 { "f16" } else { "f32" };
-        let grid = [self.n_tile(SIDE), self.n_row().div_ceil(SIDE), 1];
+        constants.extend(self.range_constants());
+        let grid = [self.n_tile(SIDE), self.n_row().div_ceil(SIDE), self.splits];
         let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
         let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
         let op = if self.experts.is_some() { ID.name } else { OP.name };

@@ -1,0 +1,63 @@
+//! `mul_mat_join`: adds up what a product leaves for each range of K.
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "mul_mat_join",
+    template: include_str!("mul_mat_join.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: cases::cases,
+    ggml: &[],
+    grid: None,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct MulMatJoin {
+    /// Rows of the product.
+    pub n_row: u32,
+    /// Columns.
+    pub n_col: u32,
+    /// Ranges of K, at least 1.
+    pub splits: u32,
+    /// Words from range to range of x.
+    pub part: u32,
+    /// Words from column to column of x.
+    pub ldx: u32,
+    /// Values from column to column of y.
+    pub ldy: u32,
+    /// Index of row 0 in a column of y.
+    pub y0: u32,
+    /// y += r rather than y = r.
+    pub add: bool,
+    /// Word of `aux` where a (scale, bias) for each row begins.
+    pub affine: Option<u32>,
+}
+
+impl MulMatJoin {
+    /// The kernel and its grid: columns stand along y.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let mut constants = vec![
+            ("M", self.n_row.into()),
+            ("SPLITS", self.splits.into()),
+            ("PART", self.part.into()),
+            ("LDX", self.ldx.into()),
+            ("LDY", self.ldy.into()),
+            ("Y0", self.y0.into()),
+            ("ADD", f64::from(u8::from(self.add))),
+        ];
+        if let Some(at) = self.affine {
+            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
+        }
+        let grid = [self.n_row.div_ceil(128), self.n_col, 1];
+        dispatch(OP.name, &[], constants, grid, format!("{} ranges of K", self.splits))
+    }
+}
