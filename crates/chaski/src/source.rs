@@ -41,7 +41,15 @@ impl Source {
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
     pub async fn open(&self) -> Result<OpenModel, Error> {
         let first = self.bytes()?;
-        Ok(Model::open(first, async |name: &str| sibling(name)).await?)
+        let has_siblings = matches!(self, Source::Path(_));
+        let next = async |name: &str| match has_siblings {
+            true => sibling(name),
+            false => {
+                let source = "a part of a split set that was given as bytes: the others are not known".into();
+                Err(SourceError::Other { name: name.to_owned(), source })
+            }
+        };
+        Ok(Model::open(first, next).await?)
     }
 
     fn bytes(&self) -> Result<AnySource, Error> {

@@ -15,6 +15,9 @@ pub enum ModelError {
     /// The file is not what it should be.
     #[error("the model file cannot be read")]
     Open(#[from] OpenError),
+    /// A type that no KV cache has.
+    #[error(transparent)]
+    KvType(#[from] crate::run::KvTypeError),
     /// A value of the metadata.
     #[error("the model's metadata are wrong")]
     Metadata(#[from] GgufError),

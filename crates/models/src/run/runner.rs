@@ -83,7 +83,7 @@ impl fmt::Display for KvType {
 
 /// A word that names no type of cache.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected auto, a type or K/V, found `{found}` (types: {})", kv_names())]
+#[error("expected a type of KV cache, K/V or auto, found `{found}` (types: {})", kv_names())]
 pub struct KvTypeError {
     /// The word.
     pub found: String,
@@ -220,6 +220,9 @@ impl Runner {
     ) -> Result<Runner, ModelError> {
         let n_ctx = config.n_ctx_for(model);
         let kv = config.kv.types(model, n_ctx);
+        if let Some(ty) = [kv.0, kv.1].into_iter().find(|ty| !chaski_kernels::KV_TYPES.contains(ty)) {
+            return Err(KvTypeError { found: ty.name().to_owned() }.into());
+        }
         let graph = model.graph(n_ctx).await?;
         let n_vocab = model.config().n_vocab;
         let device = match target {
@@ -278,8 +281,14 @@ impl Runner {
         }
     }
 
-    /// The model on a GPU, for measurements.
+    /// The model on a GPU, for measurements. The sequence is forgotten: what they run takes its place in the cache.
     pub fn gpu_mut(&mut self) -> Option<&mut GpuModel> {
+        self.truncate(0);
+        self.on_gpu()
+    }
+
+    /// The model on a GPU, for those who keep the history true.
+    pub(crate) fn on_gpu(&mut self) -> Option<&mut GpuModel> {
         match &mut self.device {
             Device::Gpu(g) => Some(g),
             Device::Cpu(_) => None,
@@ -383,10 +392,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether `tokens` can follow the history.
-    pub(crate) fn check_prompt(&self, tokens: &[u32]) -> Result<(), ModelError> {
+    /// Whether `tokens` can follow the first `n` of the history.
+    pub(crate) fn check_prompt(&self, n: usize, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
-        let (found, limit) = ((self.history.len() + tokens.len()) as u64, u64::from(self.n_ctx));
+        let (found, limit) = ((n + tokens.len()) as u64, u64::from(self.n_ctx));
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit }.into());
         }

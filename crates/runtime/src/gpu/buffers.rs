@@ -121,10 +121,12 @@ pub(super) async fn make_buffers(
         acts.push(gpu.buffer(&format!("activations {i}"), words * 4, storage).await?);
     }
     let mut aux = Vec::new();
+    let mut flight = load::Flight::default();
     for a in &groups.aux {
         let words = load::aux(graph, a, tensors).await?;
         let buffer = gpu.buffer("norms, scales and biases", words.len() as u64 * 4, storage).await?;
         gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
+        flight.sent(gpu, 4 * words.len()).await?;
         aux.push(buffer);
     }
     let ring_bytes = u64::from(config.ring) * 4;

@@ -85,6 +85,7 @@ pub struct Gpu {
 #[derive(Clone, Debug)]
 enum Trouble {
     Lost(String),
+    OutOfMemory(String),
     Refused(String),
 }
 
@@ -263,7 +264,11 @@ impl Gpu {
         let trouble = Arc::new(Mutex::new(None));
         let note = |cell: &Arc<Mutex<Option<Trouble>>>, t: Trouble| {
             tracing::error!(?t, "the device reported an error");
-            cell.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(t);
+            let mut known = cell.lock().unwrap_or_else(|e| e.into_inner());
+            // The first says why, but nothing goes on without the device.
+            if known.is_none() || matches!(t, Trouble::Lost(_)) {
+                *known = Some(t);
+            }
         };
         let cell = trouble.clone();
         device.set_device_lost_callback(move |reason, message| {
@@ -272,7 +277,16 @@ impl Gpu {
             }
         });
         let cell = trouble.clone();
-        device.on_uncaptured_error(Arc::new(move |error| note(&cell, Trouble::Refused(error.to_string()))));
+        device.on_uncaptured_error(Arc::new(move |error| {
+            let text = error.to_string();
+            note(
+                &cell,
+                match error {
+                    wgpu::Error::OutOfMemory { .. } => Trouble::OutOfMemory(text),
+                    _ => Trouble::Refused(text),
+                },
+            );
+        }));
         let counters = Arc::new(Counters::default());
         let pipelines = Pipelines::new(&device, features, options.pipeline_cache.as_deref());
         let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
@@ -322,11 +336,12 @@ impl Gpu {
     /// Fails if the device has reported an error since it was opened.
     ///
     /// # Errors
-    /// [`RuntimeError::DeviceLost`], [`RuntimeError::Refused`].
+    /// [`RuntimeError::DeviceLost`], [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
     pub fn check(&self) -> Result<(), RuntimeError> {
         match self.trouble.lock().unwrap_or_else(|e| e.into_inner()).clone() {
             None => Ok(()),
             Some(Trouble::Lost(reason)) => Err(RuntimeError::DeviceLost { reason }),
+            Some(Trouble::OutOfMemory(what)) => Err(RuntimeError::OutOfMemory { what, n_byte: 0 }),
             Some(Trouble::Refused(reason)) => Err(RuntimeError::Refused { what: "a call".into(), reason }),
         }
     }

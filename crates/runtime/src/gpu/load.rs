@@ -44,6 +44,22 @@ pub struct Progress {
 /// Bytes that are read at once, and in flight to the device at most four times.
 pub(crate) const CHUNK: usize = 1 << 20;
 
+/// Bytes that are on their way: wgpu holds a copy of every write until the device has taken it.
+#[derive(Default)]
+pub(crate) struct Flight(usize);
+
+impl Flight {
+    /// Counts what was written, and waits for the device now and then.
+    pub(crate) async fn sent(&mut self, gpu: &Gpu, n_byte: usize) -> Result<(), RuntimeError> {
+        self.0 += n_byte;
+        if self.0 >= 4 * CHUNK {
+            gpu.finish().await?;
+            self.0 = 0;
+        }
+        Ok(())
+    }
+}
+
 /// A small tensor as f32.
 pub(crate) async fn small(
     graph: &Graph,
@@ -68,8 +84,9 @@ pub(crate) async fn groups(
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Vec<Vec<wgpu::Buffer>>, RuntimeError> {
-    let total = graph.weights.iter().map(crate::graph::Weight::n_byte).sum();
-    let (mut done, mut in_flight) = (0, 0usize);
+    let members = groups.groups.iter().flat_map(|g| &g.members);
+    let total = members.map(|(id, _)| graph.weights[id.0].n_byte()).sum();
+    let (mut done, mut flight) = (0, Flight::default());
     let mut out = Vec::with_capacity(groups.groups.len());
     let mut bytes = Vec::new();
     for g in &groups.groups {
@@ -92,12 +109,7 @@ pub(crate) async fn groups(
                     gpu.queue.write_buffer(&buffer, at, run);
                 });
                 done += bytes.len() as u64;
-                in_flight += bytes.len();
-                // wgpu holds a copy of every write until the device has taken it.
-                if in_flight >= 4 * CHUNK {
-                    gpu.finish().await?;
-                    in_flight = 0;
-                }
+                flight.sent(gpu, bytes.len()).await?;
                 progress(Progress { stage: Stage::Upload, done, total });
                 row += n;
             }
@@ -177,10 +189,11 @@ pub(crate) async fn ropes(gpu: &Gpu, ropes: &[Rope], n_ctx: u32) -> Result<Vec<w
         tables.push(vec![0.0; 4]);
     }
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-    let mut out = Vec::new();
+    let (mut out, mut flight) = (Vec::new(), Flight::default());
     for table in tables {
         let buffer = gpu.buffer("rope tables", table.len() as u64 * 4, usage).await?;
         gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&table));
+        flight.sent(gpu, 4 * table.len()).await?;
         out.push(buffer);
     }
     Ok(out)

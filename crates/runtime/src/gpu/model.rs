@@ -79,12 +79,17 @@ struct ReadyDecode {
     head: ReadySegment,
 }
 
+struct ReadyPrompt {
+    max_col: u32,
+    body: ReadySegment,
+    pick: ReadySegment,
+    head: ReadySegment,
+    head_all: ReadySegment,
+}
+
 struct ReadySegments {
     decode: Vec<ReadyDecode>,
-    prefill: ReadySegment,
-    pick: ReadySegment,
-    head_pick: ReadySegment,
-    head_all: ReadySegment,
+    prompt: Vec<ReadyPrompt>,
     adjust: ReadySegment,
     argmax: ReadySegment,
     sample: ReadySegment,
@@ -93,16 +98,10 @@ struct ReadySegments {
 impl ReadySegments {
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
         let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
-        let rest = [
-            &mut self.prefill,
-            &mut self.pick,
-            &mut self.head_pick,
-            &mut self.head_all,
-            &mut self.adjust,
-            &mut self.argmax,
-            &mut self.sample,
-        ];
-        decode.chain(rest).flatten()
+        let prompt =
+            self.prompt.iter_mut().flat_map(|p| [&mut p.body, &mut p.pick, &mut p.head, &mut p.head_all]);
+        let rest = [&mut self.adjust, &mut self.argmax, &mut self.sample];
+        decode.chain(prompt).chain(rest).flatten()
     }
 }
 
@@ -122,6 +121,8 @@ pub struct GpuModel {
     /// Tokens written to the ring so far.
     ring_at: u32,
     next_staging: usize,
+    /// Tickets that nobody has redeemed or given up.
+    n_ticket: usize,
     /// Logits are adjusted before a token is chosen.
     adjusts: bool,
     pace: Pace,
@@ -187,12 +188,22 @@ impl GpuModel {
             .iter()
             .map(|d| Ok(ReadyDecode { max_key: d.max_key, body: ready(&d.body)?, head: ready(&d.head)? }))
             .collect();
+        let prompt: Result<Vec<ReadyPrompt>, RuntimeError> = segments
+            .prompt
+            .iter()
+            .map(|p| {
+                Ok(ReadyPrompt {
+                    max_col: p.max_col,
+                    body: ready(&p.body)?,
+                    pick: ready(&p.pick)?,
+                    head: ready(&p.head)?,
+                    head_all: ready(&p.head_all)?,
+                })
+            })
+            .collect();
         let ready = ReadySegments {
             decode: decode?,
-            prefill: ready(&segments.prefill)?,
-            pick: ready(&segments.pick)?,
-            head_pick: ready(&segments.head_pick)?,
-            head_all: ready(&segments.head_all)?,
+            prompt: prompt?,
             adjust: ready(&segments.adjust)?,
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
@@ -217,8 +228,9 @@ impl GpuModel {
             gpu,
             ring_at: 0,
             next_staging: 0,
+            n_ticket: 0,
             adjusts: false,
-            pace: Pace::new(tile_of(&segments.prefill)),
+            pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
             times,
             ablation: Ablation::default(),
             state_at: Some(0),
@@ -307,6 +319,12 @@ impl GpuModel {
         plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
     }
 
+    /// The plan for `n_col` columns.
+    fn prompt_of(&self, n_col: u32) -> &ReadyPrompt {
+        let plans = &self.ready.prompt;
+        plans.iter().find(|p| n_col <= p.max_col).unwrap_or(&plans[plans.len() - 1])
+    }
+
     /// Dispatches of one token of a sequence that fills the context: (per layer, in all with a greedy choice).
     pub fn dispatches_per_token(&self) -> (f64, usize) {
         let d = self.decode_at(self.config.n_ctx - 1);
@@ -325,12 +343,12 @@ impl GpuModel {
 
     /// What one run of a batch of `n_col` columns at `pos` consists of.
     fn batch(&self, n_col: u32, pos: u32) -> [&ReadySegment; 3] {
-        let r = &self.ready;
         if n_col == 1 {
             let d = self.decode_at(pos);
-            [&d.body, &d.head, &r.argmax]
+            [&d.body, &d.head, &self.ready.argmax]
         } else {
-            [&r.prefill, &r.pick, &r.head_pick]
+            let p = self.prompt_of(n_col);
+            [&p.body, &p.pick, &p.head]
         }
     }
 
@@ -388,7 +406,7 @@ impl GpuModel {
     /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context; device errors.
+    /// [`RuntimeError::Limit`] past the context; [`RuntimeError::State`]; device errors.
     pub fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
         self.check_room(tokens.len(), pos)?;
         let mut at = 0;
@@ -413,12 +431,15 @@ impl GpuModel {
         pos: u32,
         last: bool,
     ) -> Result<usize, RuntimeError> {
-        self.check_room(tokens.len().saturating_sub(at), pos + at as u32)?;
+        if at >= tokens.len() {
+            return Ok(tokens.len());
+        }
+        self.check_room(tokens.len() - at, pos + at as u32)?;
         let chunk = self.config.max_col as usize;
-        let left = (chunk - at % chunk).min(tokens.len().saturating_sub(at));
-        let end = at + self.pace.n_col(left);
+        let whole = chunk.min(tokens.len() - at / chunk * chunk);
+        let end = at + self.pace.n_col(whole - at % chunk);
         let want = if last && end == tokens.len() { Want::Last } else { Want::None };
-        self.run_chunk(&tokens[at..end], pos + at as u32, want)?;
+        self.run_piece(&tokens[at..end], pos + at as u32, want, whole as u32)?;
         Ok(end)
     }
 
@@ -495,17 +516,17 @@ impl GpuModel {
         queue.write_buffer(&self.buffers.step, 4 * step::HEADER as u64, bytemuck::cast_slice(cols));
     }
 
-    fn run_chunk(&mut self, tokens: &[u32], pos: u32, want: Want) -> Result<(), RuntimeError> {
+    /// Runs a piece of a chunk of `whole` columns, by the chunk's plan: how a chunk is cut changes no result.
+    fn run_piece(&mut self, tokens: &[u32], pos: u32, want: Want, whole: u32) -> Result<(), RuntimeError> {
         self.write_columns(tokens, pos);
         let n = tokens.len() as u32;
         self.state_at = Some(pos + n);
-        let r = &self.ready;
-        let single = self.decode_at(pos);
+        let (single, several) = (self.decode_at(pos), self.prompt_of(whole));
         let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
             (true, Want::Last) => (&single.body, &[&single.head]),
             (true, Want::None) => (&single.body, &[]),
-            (false, Want::Last) => (&r.prefill, &[&r.pick, &r.head_pick]),
-            (false, Want::None) => (&r.prefill, &[]),
+            (false, Want::Last) => (&several.body, &[&several.pick, &several.head]),
+            (false, Want::None) => (&several.body, &[]),
         };
         let n_cut = if n == 1 { 1 } else { self.pace.n_cut(tokens.len()) };
         let mut cuts = body.chunks(body.len().div_ceil(n_cut).max(1)).peekable();
@@ -568,8 +589,9 @@ impl GpuModel {
     /// With [`Self::set_adjust`] the logits are others afterwards.
     ///
     /// # Errors
-    /// Device errors.
+    /// [`RuntimeError::Limit`] for more tickets than there are readbacks; device errors.
     pub fn choose(&mut self, choose: Choose) -> Result<Ticket, RuntimeError> {
+        self.check_ticket()?;
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -594,14 +616,18 @@ impl GpuModel {
     /// `pos` is the position of the first; the device keeps its own, the plan is chosen by this one.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context or for more tokens than the ring has slots; device errors.
+    /// [`RuntimeError::Limit`] past the context, for more tokens than the ring has slots, or for more tickets than there
+    /// are readbacks; [`RuntimeError::State`]; device errors.
     pub fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
+        self.check_ticket()?;
         self.check_room(n as usize, pos)?;
         let limit = u64::from(self.max_in_flight());
         if u64::from(n) > limit {
             return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
         }
-        self.state_at = Some(pos + n);
+        if n > 0 {
+            self.state_at = Some(pos + n);
+        }
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -615,6 +641,15 @@ impl GpuModel {
         self.read_back(encoder, n)
     }
 
+    /// Whether there is a readback for another ticket.
+    fn check_ticket(&self) -> Result<(), RuntimeError> {
+        if self.n_ticket < STAGING {
+            return Ok(());
+        }
+        let (found, limit) = (self.n_ticket as u64 + 1, STAGING as u64);
+        Err(RuntimeError::Limit { what: "tickets that are not redeemed", found, limit })
+    }
+
     fn read_back(&mut self, mut encoder: wgpu::CommandEncoder, n: u32) -> Result<Ticket, RuntimeError> {
         let slot = self.next_staging;
         self.next_staging = (slot + 1) % STAGING;
@@ -622,6 +657,7 @@ impl GpuModel {
         encoder.copy_buffer_to_buffer(&self.buffers.ring, 0, &self.buffers.ring_staging[slot], 0, n_byte);
         let index = self.gpu.submit(Some(encoder));
         self.gpu.check()?;
+        self.n_ticket += 1;
         let first = self.ring_at;
         self.ring_at = self.ring_at.wrapping_add(n);
         Ok(Ticket { slot, first, n, index })
@@ -632,6 +668,7 @@ impl GpuModel {
     /// # Errors
     /// Device errors.
     pub async fn tokens(&mut self, ticket: Ticket) -> Result<Vec<u32>, RuntimeError> {
+        self.n_ticket -= 1;
         let n_byte = u64::from(self.config.ring) * 4;
         let bytes =
             self.gpu.read(&self.buffers.ring_staging[ticket.slot], n_byte, Some(ticket.index)).await?;
@@ -642,7 +679,8 @@ impl GpuModel {
 
     /// Gives a ticket up.
     pub fn discard(&mut self, _: Ticket) {
-        // Its staging buffer was never mapped, so there is nothing to undo.
+        // Its staging buffer was never mapped, so there is nothing else to undo.
+        self.n_ticket -= 1;
     }
 
     /// The logits of the last token that ran.
@@ -656,7 +694,7 @@ impl GpuModel {
     /// Runs tokens and returns the logits of each: `[n, n_vocab]`, at most [`Self::all_cols`] tokens.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`]; device errors.
+    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
     pub async fn eval_all(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
         self.check_room(tokens.len(), pos)?;
         let (found, limit) = (tokens.len() as u64, u64::from(self.all_cols));
@@ -664,8 +702,11 @@ impl GpuModel {
             return Err(RuntimeError::Limit { what: "tokens with logits at once", found, limit });
         }
         let n = tokens.len() as u32;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
         if n == 1 {
-            self.run_chunk(tokens, pos, Want::Last)?;
+            self.run_piece(tokens, pos, Want::Last, n)?;
             return self.read_logits(1).await;
         }
         self.write_columns(tokens, pos);
@@ -673,8 +714,9 @@ impl GpuModel {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, &self.ready.prefill, n);
-            self.record(&mut pass, &self.ready.head_all, n);
+            let p = self.prompt_of(n);
+            self.record(&mut pass, &p.body, n);
+            self.record(&mut pass, &p.head_all, n);
         }
         self.gpu.submit(Some(encoder));
         self.read_logits(n).await
@@ -743,8 +785,8 @@ fn tile_of(segment: &Segment) -> usize {
 
 fn all_segments(s: &Segments) -> Vec<&Segment> {
     let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    let rest = [&s.prefill, &s.pick, &s.head_pick, &s.head_all, &s.adjust, &s.argmax, &s.sample];
-    decode.chain(rest).collect()
+    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all]);
+    decode.chain(prompt).chain([&s.adjust, &s.argmax, &s.sample]).collect()
 }
 
 fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {

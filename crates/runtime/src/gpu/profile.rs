@@ -36,10 +36,11 @@ pub struct Profile {
 }
 
 impl GpuModel {
-    /// Times one run of `n_col` tokens at `pos`, the median of `repeat`; `None` where the device has no timestamps.
+    /// Times one run of `n_col` tokens at `pos`, the median of `repeat`; `None` where the device has no timestamps. What
+    /// the cache holds from `pos` on is overwritten.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context; device errors.
+    /// [`RuntimeError::Limit`] past the context or for more columns than a chunk has; device errors.
     pub async fn profile(
         &mut self,
         n_col: u32,
@@ -50,10 +51,13 @@ impl GpuModel {
         if !gpu.has_timestamps() {
             return Ok(None);
         }
-        let end = u64::from(pos + n_col);
-        if end > u64::from(self.config().n_ctx) || n_col > self.config().max_col {
-            let limit = u64::from(self.config().n_ctx);
-            return Err(RuntimeError::Limit { what: "tokens of the sequence", found: end, limit });
+        let (end, config) = (u64::from(pos) + u64::from(n_col), self.config());
+        for (what, found, limit) in
+            [("tokens of the sequence", end, config.n_ctx), ("tokens at once", n_col.into(), config.max_col)]
+        {
+            if found > u64::from(limit) {
+                return Err(RuntimeError::Limit { what, found, limit: limit.into() });
+            }
         }
         let plan: Vec<_> = self
             .timeline(n_col, pos)
