@@ -425,7 +425,9 @@ impl Expander<'_> {
                     self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                     if let Some(parts) = parts {
                         let bind = vec![("x", Slot::Act(parts)), ("aux", Slot::Aux(aux)), ("y", y)];
-                        self.push(call.join()?, bind, Columns::Y, name, 0);
+                        let n_sum = u64::from(whole.n_row) * u64::from(call.splits);
+                        self.push(call.join()?, bind, Columns::Y, name, 0)
+                            .col(4 * (n_sum + u64::from(whole.n_row)), n_sum);
                         self.pool.release(parts);
                     }
                 }

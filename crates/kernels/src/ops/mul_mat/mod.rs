@@ -255,7 +255,9 @@ impl MulMat {
             false => (SIDE, SIDE, 64, enough),
         };
         let busy = self.w.n_row.div_ceil(rows) * self.n_col.div_ceil(cols) * threads;
-        let most = (self.w.n_col / LEAST_RUN).clamp(1, MOST_SPLITS);
+        // The sums of all ranges are one binding.
+        let bound = caps.max_binding_bytes / 4 / u64::from(self.part()[0].max(1));
+        let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(MOST_SPLITS)) as u32).max(1);
         self.in_ranges((enough / busy.max(1)).clamp(1, most))
     }
 
