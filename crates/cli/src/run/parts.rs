@@ -22,8 +22,8 @@ impl Parts {
         self.syntax.marker_tokens(engine.tokenizer())
     }
 
-    /// The answer's text as a message.
-    pub(super) fn message(&self, text: &str) -> Message {
-        self.parser.clone().parse(text).into_message()
+    /// The answer's text as a message of a conversation that has so many calls already.
+    pub(super) fn message(&self, text: &str, n_call_before: usize) -> Message {
+        self.parser.clone().parse(text).into_message(n_call_before)
     }
 }
