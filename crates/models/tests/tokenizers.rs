@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use chaski_models::{
-    AddSpecial, ChatTemplate, Message, ParseSpecial, RenderSpecial, Sampler, SamplerParams, TemplateOptions,
+    AddSpecial, ChatTemplates, Message, ParseSpecial, RenderSpecial, Sampler, SamplerParams, TemplateOptions,
     TextStream, TokenKind, Tokenizer, TokenizerError, TokenizerSpec, strip_added_special,
 };
 use proptest::prelude::*;
@@ -125,8 +125,8 @@ fn special_tokens_are_parsed_and_printed_when_asked() {
 #[test]
 fn template_bos_is_not_doubled() {
     let gguf = common::read_gguf(&common::root().join("fixtures/storyteller-Q4_K_M.gguf"));
-    let template = ChatTemplate::from_metadata(gguf.metadata(), None).unwrap().unwrap();
-    assert!(ChatTemplate::from_metadata(gguf.metadata(), Some("tool_use")).unwrap().is_none());
+    let templates = ChatTemplates::from_metadata(gguf.metadata());
+    let template = templates.get(false).unwrap().unwrap();
     let tokenizer = &*STORYTELLER;
     let bos_token = tokenizer.token_text(0).unwrap().to_owned();
     let options = TemplateOptions { bos_token, ..TemplateOptions::default() };
@@ -312,7 +312,8 @@ fn control_tokens_called_unused_are_control_tokens() {
 
 #[test]
 fn tokens_recognised_by_their_texts_are_control_tokens() {
-    let words = [SPM, &[("<|prefix|>", 0.0, 1), ("<|suffix|>", 0.0, 4), ("<|middle|>", 0.0, 1), ("<PRE>", 0.0, 1)]];
+    let words =
+        [SPM, &[("<|prefix|>", 0.0, 1), ("<|suffix|>", 0.0, 4), ("<|middle|>", 0.0, 1), ("<PRE>", 0.0, 1)]];
     let tokenizer = spm(&words.concat(), |_| {});
     let fim = tokenizer.fim();
     // The first text of the list wins; the other one stays what it was.
@@ -385,7 +386,7 @@ fn broken_metadata_are_refused_with_the_reason() {
 fn types_can_be_shared_between_threads() {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Tokenizer>();
-    is_shared::<ChatTemplate>();
+    is_shared::<ChatTemplates>();
     is_shared::<Sampler>();
     is_shared::<TextStream>();
 }
