@@ -286,7 +286,7 @@ fn an_object_alone_is_a_call_of_a_tool_that_was_given_and_of_no_other() {
 #[test]
 fn a_megabyte_of_arguments_is_read_in_seconds() {
     let long = "a)}>]\u{e9} ".repeat(1 << 17);
-    assert!(long.len() > 1 << 20);
+    assert!(long.len() >= 1 << 20);
     let json = format!("{{\"x\": \"{long}\"}}");
     for (name, text) in [
         ("harmony", format!("<|channel|>commentary to=functions.f<|message|>{json}<|call|>")),
@@ -295,7 +295,10 @@ fn a_megabyte_of_arguments_is_read_in_seconds() {
         ("apertus", format!("<|tools_prefix|>[{{\"f\": {json}}}]<|tools_suffix|>")),
         ("lfm2", format!("<|tool_call_start|>[f(x=\"{long}\")]<|tool_call_end|>")),
         ("gemma4", format!("<|tool_call>call:f{{x:<|\"|>{long}<|\"|>}}<tool_call|>")),
-        ("qwen3-coder", format!("<tool_call><function=f><parameter=x>\n{long}\n</parameter></function></tool_call>")),
+        (
+            "qwen3-coder",
+            format!("<tool_call><function=f><parameter=x>\n{long}\n</parameter></function></tool_call>"),
+        ),
     ] {
         let start = std::time::Instant::now();
         let answer = parse(by_name(name), "", &[], &text, 8);
