@@ -96,8 +96,8 @@ fn sudo() -> Option<Vec<&'static str>> {
 
 fn found_adapter(chaski: &Path) -> anyhow::Result<bool> {
     let program = chaski.display().to_string();
-    let list =
-        output(&program, &["devices", "--json"]).with_context(|| format!("`{program} devices` failed"))?;
+    let list = output(&program, &["devices", "-o", "json"])
+        .with_context(|| format!("`{program} devices` failed"))?;
     let list: Vec<Value> =
         serde_json::from_str(&list).with_context(|| format!("the answer of `{program}`"))?;
     for a in &list {

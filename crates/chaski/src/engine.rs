@@ -197,9 +197,12 @@ impl Engine {
         self.model.tokenizer()
     }
 
-    /// The chat template, if the model has one.
-    pub fn template(&self) -> Option<&ChatTemplate> {
-        self.model.template()
+    /// The chat template for a conversation with or without tools, if the model has one.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if it cannot be read.
+    pub fn template(&self, has_tools: bool) -> Result<Option<&ChatTemplate>, Error> {
+        Ok(self.model.templates().get(has_tools).map_err(chaski_models::ModelError::from)?)
     }
 
     /// Memory, by what it holds.
@@ -248,12 +251,12 @@ impl Engine {
         Ok(Generation::start(&mut self.runner, self.model.tokenizer(), prompt, options)?)
     }
 
-    /// The prompt of a conversation, by the model's template.
+    /// The prompt of a conversation, by the model's template; by the one for tools if there are any.
     ///
     /// # Errors
-    /// [`Error::NoTemplate`]; [`Error::Model`] if the template refuses the messages.
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
-        let template = self.template().ok_or(Error::NoTemplate)?;
+        let template = self.template(!options.tools.is_empty())?.ok_or(Error::NoTemplate)?;
         let tokenizer = self.tokenizer();
         let text = |id: Option<u32>| id.and_then(|t| tokenizer.token_text(t)).unwrap_or("").to_owned();
         let mut options = options.clone();

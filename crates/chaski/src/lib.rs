@@ -23,11 +23,11 @@ mod estimate;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, Constraint, ConstraintError,
-    Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType,
-    KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
-    RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer, ToolCall,
-    byte_to_char, imatrix, perplexity, strip_added_special,
+    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
+    ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress,
+    Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial,
+    Perplexity, Piece, RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer,
+    ToolCall, byte_to_char, imatrix, perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
@@ -38,6 +38,8 @@ pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use estimate::memory_need;
+#[cfg(not(target_arch = "wasm32"))]
+pub use source::FileSource;
 pub use source::{AnySource, ModelInfo, OpenModel, Source};
 
 /// What the runtime knows of kernels and feature sets.

@@ -123,8 +123,19 @@ impl FileSource {
         }
         Ok(FileSource { len: meta.len(), file, name })
     }
+}
 
-    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
+#[cfg(not(target_arch = "wasm32"))]
+impl ByteSource for FileSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
         SourceError::check_range(&self.name, self.len, offset, buf.len() as u64)?;
         read_exact_at(&self.file, offset, buf)
             .map_err(|source| SourceError::Io { name: self.name.clone(), source })
@@ -169,7 +180,7 @@ impl ByteSource for AnySource {
         match self {
             AnySource::Memory(s) => s.name(),
             #[cfg(not(target_arch = "wasm32"))]
-            AnySource::File(s) => &s.name,
+            AnySource::File(s) => s.name(),
         }
     }
 
@@ -177,7 +188,7 @@ impl ByteSource for AnySource {
         match self {
             AnySource::Memory(s) => s.len(),
             #[cfg(not(target_arch = "wasm32"))]
-            AnySource::File(s) => s.len,
+            AnySource::File(s) => s.len(),
         }
     }
 
@@ -185,7 +196,7 @@ impl ByteSource for AnySource {
         match self {
             AnySource::Memory(s) => s.read_at(offset, buf).await,
             #[cfg(not(target_arch = "wasm32"))]
-            AnySource::File(s) => s.read(offset, buf),
+            AnySource::File(s) => s.read_at(offset, buf).await,
         }
     }
 

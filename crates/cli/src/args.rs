@@ -1,6 +1,9 @@
 //! llama-style options of several letters behind one dash, such as `-ngl`, which clap has no notion of.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
+
+use clap::Command;
 
 /// Short spelling, and the long option that it becomes.
 const SPELLINGS: [(&str, &str); 13] = [
@@ -19,12 +22,18 @@ const SPELLINGS: [(&str, &str); 13] = [
     ("-no-cnv", "--raw"),
 ];
 
-/// Spells out the llama-style options of a command line, up to `--`.
-pub(crate) fn llama_style(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut literal = false;
+/// Spells out the llama-style options of a command line, up to `--`. What an option of `command` takes as its value,
+/// whatever it begins with, is left alone.
+pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Command) -> Vec<OsString> {
+    let greedy = options_of_any_value(command);
+    let (mut literal, mut is_value) = (false, false);
     args.map(|arg| {
+        if std::mem::take(&mut is_value) {
+            return arg;
+        }
         literal |= arg == "--";
         let Some(text) = arg.to_str().filter(|_| !literal) else { return arg };
+        is_value = greedy.contains(text);
         let (name, value) = text.split_once('=').map_or((text, None), |(n, v)| (n, Some(v)));
         match SPELLINGS.iter().find(|(short, _)| *short == name) {
             Some((_, long)) => value.map_or((*long).into(), |v| format!("{long}={v}").into()),
@@ -34,12 +43,27 @@ pub(crate) fn llama_style(args: impl Iterator<Item = OsString>) -> Vec<OsString>
     .collect()
 }
 
+/// The options of a command and those below it whose value may begin with a dash.
+fn options_of_any_value(command: &Command) -> HashSet<String> {
+    let mut found: HashSet<String> = command.get_subcommands().flat_map(options_of_any_value).collect();
+    for arg in command.get_arguments().filter(|arg| arg.is_allow_hyphen_values_set()) {
+        let long = arg.get_long_and_visible_aliases().into_iter().flatten().map(|name| format!("--{name}"));
+        found.extend(long.chain(arg.get_short().map(|letter| format!("-{letter}"))));
+    }
+    let spelled = SPELLINGS.iter().filter(|(_, long)| found.contains(*long));
+    let spelled: Vec<String> = spelled.map(|(short, _)| (*short).to_owned()).collect();
+    found.extend(spelled);
+    found
+}
+
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn words(line: &str) -> Vec<String> {
-        let args = llama_style(line.split(' ').map(OsString::from));
+        let args = llama_style(line.split(' ').map(OsString::from), &crate::Cli::command());
         args.into_iter().map(|a| a.into_string().unwrap()).collect()
     }
 
@@ -47,6 +71,16 @@ mod tests {
     fn short_options_of_several_letters_become_long_ones() {
         let long = "chaski bench --n-gpu-layers 99 --prompt-gen=8,9 -p 5";
         assert_eq!(words("chaski bench -ngl 99 -pg=8,9 -p 5").join(" "), long);
+    }
+
+    #[test]
+    fn values_of_options_are_left_alone() {
+        for line in ["chaski run -p -fa", "chaski run --stop -sys x", "chaski run --regex -pg -n 1"] {
+            assert_eq!(words(line).join(" "), line);
+        }
+        assert_eq!(words("chaski run -p a -fa").join(" "), "chaski run -p a --flash-attn");
+        assert_eq!(words("chaski run --prompt=-fa -fa").join(" "), "chaski run --prompt=-fa --flash-attn");
+        assert_eq!(words("chaski run -ngl -fa -fa").join(" "), "chaski run --n-gpu-layers -fa --flash-attn");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::failure::Usage;
 use crate::options::{device, feature_word};
 use crate::peaks;
-use crate::ui::{Ui, bytes};
+use crate::ui::{Side, Ui, bytes, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -21,9 +21,6 @@ pub(crate) struct Args {
     /// Form of the answer
     #[arg(short, long, value_enum, default_value = "md")]
     output: Form,
-    /// Print JSON, as `-o json`
-    #[arg(long)]
-    json: bool,
 }
 
 /// Form of the answer.
@@ -36,7 +33,7 @@ enum Form {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
-    let json = args.json || args.output == Form::Json;
+    let json = args.output == Form::Json;
     if args.measure {
         return measure(args.device.as_ref(), json, ui);
     }
@@ -65,14 +62,10 @@ fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result
         return Ok(());
     }
     writeln!(out, "{} ({}, driver {})", summary.name, summary.backend, summary.driver)?;
-    let rows = peaks::rows(&found);
-    let wide = |f: &dyn Fn(&(&str, String)) -> usize| rows.iter().map(f).max().unwrap_or(0);
-    let (a, b) = (wide(&|r| r.0.chars().count()), wide(&|r| r.1.chars().count()));
-    writeln!(out, "| {:<a$} | {:>b$} |", "measured", "best")?;
-    writeln!(out, "|{}|{}:|", "-".repeat(a + 2), "-".repeat(b + 1))?;
-    for (name, value) in &rows {
-        writeln!(out, "| {name:<a$} | {value:>b$} |")?;
-    }
+    let head = ["measured", "best"].map(str::to_owned);
+    let rows = peaks::rows(&found).into_iter().map(|(name, value)| [name.to_owned(), value]);
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    write!(out, "{}", table(&rows, [Side::Left, Side::Right]))?;
     ui.detail("`chaski bench --profile` compares with these numbers");
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Errors for people, and exit codes.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chaski::gguf::SourceError;
 use chaski::{Error, ModelError, RuntimeError};
 
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -39,6 +40,24 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+/// A file that was not written, as the context of the reason.
+#[derive(Debug)]
+pub(crate) struct NotWritten(pub(crate) PathBuf);
+
+impl std::fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` was not written", self.0.display())
+    }
+}
+
+/// Whether whoever read our answer on stdout has left. Who leaves a file that we write wanted it whole.
+pub(crate) fn is_closed_stdout(e: &anyhow::Error) -> bool {
+    let closed = |c: &(dyn std::error::Error + 'static)| {
+        c.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
+    };
+    e.chain().any(closed) && e.downcast_ref::<NotWritten>().is_none()
+}
+
 /// Prints clap's message; asking for help or the version is no failure.
 pub(crate) fn usage(e: &clap::Error) -> ExitCode {
     // Nobody is left to be told if this fails.
@@ -51,11 +70,7 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     if e.chain().any(|c| c.is::<Interrupted>()) {
         return INTERRUPTED.into();
     }
-    let closed = |c: &(dyn std::error::Error + 'static)| {
-        c.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
-    };
-    if e.chain().any(closed) {
-        // Whoever read our output has enough of it.
+    if is_closed_stdout(e) {
         return ExitCode::SUCCESS;
     }
     let (code, help) = classify(e);
@@ -67,13 +82,19 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
             continue;
         }
         let head = if i == 0 { ui.paint("1;31", "error:") } else { "  because:".into() };
-        eprintln!("{head} {text}");
+        eprintln!("{head} {}", lines(&text));
         said = text;
     }
     if let Some(help) = help {
         eprintln!("{} {help}", ui.paint("1;32", "help:"));
     }
     code.into()
+}
+
+/// A text of several lines, such as a compiler's, further to the right than what we say ourselves; other control
+/// characters, which names in files may have, as escapes.
+fn lines(text: &str) -> String {
+    text.lines().map(one_line).collect::<Vec<_>>().join("\n    ")
 }
 
 fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
@@ -150,5 +171,30 @@ fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
             Some((FAILED, Some("the driver may need a restart; `--chunk 64` makes its work shorter")))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn only_a_reader_of_stdout_may_leave() {
+        let broken = || anyhow::Error::from(std::io::Error::from(ErrorKind::BrokenPipe));
+        assert!(is_closed_stdout(&broken().context("the table")));
+        assert!(!is_closed_stdout(&anyhow::anyhow!("another")));
+        let file: anyhow::Error = Err::<(), _>(broken().context("the end"))
+            .context(NotWritten("a.gguf".into()))
+            .context("the command")
+            .unwrap_err();
+        assert!(!is_closed_stdout(&file));
+        assert!(format!("{file:#}").contains("`a.gguf` was not written"), "{file:#}");
+    }
+
+    #[test]
+    fn names_cannot_write_lines_of_ours() {
+        assert_eq!(lines("tensor `a\x1b[31m`\nerror: b\tc"), "tensor `a\\u{1b}[31m`\n    error: b\\tc");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use chaski::gguf::{GgmlType, Imatrix};
 use chaski::{DeviceChoice, Engine, ImatrixOptions, KvType};
 
-use crate::options;
+use crate::options::{Chunks, ModelArg};
 use crate::output::{files_of_model, refuse_to_overwrite, write_file};
 use crate::run::read_text;
 use crate::ui::Ui;
@@ -16,17 +16,13 @@ pub(crate) const LONG: &str = "\
 Measures on a text how large the inputs of each column of a model's matrices are, for `chaski quantize --imatrix`.
 
 The text is cut into chunks of -c tokens, which should be like what the model will read and write; a hundred chunks are \
-enough. The file is of llama.cpp's format. It is all done on the processor with slow reference code, so take a small \
-model, or time.";
+enough. The model is best one that is not quantised. The file is of llama.cpp's format. It is all done on the processor \
+with slow reference code, so take a small model, or time.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file, best not quantised; the built-in model without it
-    #[arg(value_name = "MODEL")]
-    first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
-    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArg,
     /// File with the text; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
@@ -36,9 +32,9 @@ pub(crate) struct Args {
     /// Tokens of a chunk
     #[arg(short = 'c', long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     ctx_size: u32,
-    /// Measure on so many chunks at most
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    chunks: Option<i64>,
+    /// Measure on so many chunks at most; below 0: all
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "-1")]
+    chunks: Chunks,
     /// Leave out so many chunks at the start
     #[arg(long, value_name = "N", default_value_t = 0, alias = "from-chunk")]
     chunk: usize,
@@ -58,13 +54,11 @@ pub(crate) struct Args {
 /// # Errors
 /// If the model or the text cannot be read, the text is too short, or the file cannot be written.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
-    let model = args.first.as_ref().or(args.model.as_ref());
-    let mut inputs = files_of_model(model.map(PathBuf::as_path));
+    let mut inputs = files_of_model(args.model.path());
     inputs.push(args.file.clone());
     refuse_to_overwrite(&args.output, &inputs)?;
     let text = read_text(&args.file)?;
-    let source = options::source(model);
-    let builder = Engine::builder(source)
+    let builder = Engine::builder(args.model.source())
         .context(args.ctx_size)
         .kv(KvType::Of { k: GgmlType::F32, v: GgmlType::F32 })
         .device(DeviceChoice::Cpu);
@@ -74,7 +68,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let options = ImatrixOptions {
         n_ctx: args.ctx_size as usize,
         skip: args.chunk,
-        max_chunks: args.chunks.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX),
+        max_chunks: args.chunks.0,
         process_output: args.process_output,
         parse_special: args.parse_special,
     };

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs};
+use crate::options::{EngineArgs, ModelArg};
 use crate::output::{files_of_model, refuse_to_overwrite, write_file};
 use crate::run::read_text;
 use crate::ui::Ui;
@@ -17,16 +17,12 @@ pub(crate) const LONG: &str = "\
 Runs token ids and writes the logits after each: one row of the vocabulary's size a token, 32-bit floats in \
 little-endian order, one row after the other.
 
---chunk N runs N tokens at once, at most 64 (1 takes the kernels of decoding); --kv f32 is exact.";
+--chunk N runs N tokens at once, on a GPU at most 64 (1 takes the kernels of decoding); --kv f32 is exact.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file; the built-in model without it
-    #[arg(value_name = "MODEL")]
-    first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
-    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArg,
     /// Token ids, by comma or space
     #[arg(long, value_name = "IDS", required_unless_present = "tokens_file", conflicts_with = "tokens_file")]
     tokens: Option<String>,
@@ -54,13 +50,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
             Usage("raw floats are not for a terminal: give --out FILE, --text or --json".into()).into()
         );
     }
-    let model = args.first.as_ref().or(args.model.as_ref());
-    let mut inputs = files_of_model(model.map(PathBuf::as_path));
+    let mut inputs = files_of_model(args.model.path());
     inputs.extend(args.tokens_file.clone());
     if let Some(path) = &args.out {
         refuse_to_overwrite(path, &inputs)?;
     }
-    let source = options::source(model);
+    let source = args.model.source();
     let mut engine_args = args.engine.clone();
     if engine_args.ctx_size == 0 {
         let n = u32::try_from(tokens.len())?;

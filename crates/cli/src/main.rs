@@ -104,7 +104,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let matches = match Cli::command().try_get_matches_from(args::llama_style(std::env::args_os())) {
+    let args = args::llama_style(std::env::args_os(), &Cli::command());
+    let matches = match Cli::command().try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(e) => return failure::usage(&e),
     };

@@ -1,6 +1,8 @@
 //! Options that several commands share.
 
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use chaski::gguf::GgmlType;
 use chaski::kernels::{Caps, FeatureSet};
@@ -10,8 +12,45 @@ use ggml_format::{FILE_TYPES, FileType};
 use crate::failure::Usage;
 
 /// The source of a model named on the command line; the built-in one if none is.
-pub(crate) fn source(model: Option<&PathBuf>) -> Source {
+pub(crate) fn source(model: Option<&Path>) -> Source {
     model.map_or(Source::Default, Source::path)
+}
+
+/// The model, named in either way.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ModelArg {
+    /// GGUF file; the built-in model without it
+    #[arg(value_name = "MODEL")]
+    first: Option<PathBuf>,
+    /// GGUF file, in place of MODEL
+    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
+    model: Option<PathBuf>,
+}
+
+impl ModelArg {
+    /// The file, if one was named.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.first.as_deref().or(self.model.as_deref())
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        source(self.path())
+    }
+}
+
+/// A limit to the pieces of a text that are measured, if there is one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunks(pub(crate) Option<NonZeroUsize>);
+
+impl FromStr for Chunks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Chunks, String> {
+        match text.parse::<i64>().map_err(|e| e.to_string())? {
+            0 => Err("there would be nothing to measure; below 0: all".into()),
+            n => Ok(Chunks(usize::try_from(n).ok().and_then(NonZeroUsize::new))),
+        }
+    }
 }
 
 /// How products with quantised weights take their inputs.
@@ -286,8 +325,9 @@ pub(crate) struct SamplingArgs {
     #[arg(short = 'l', long, value_name = "TOKEN+BIAS", value_parser = logit_bias)]
     logit_bias: Vec<(u32, f32)>,
     /// Never end by the model's own will
-    #[arg(long)]
-    ignore_eos: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    ignore_eos: Option<bool>,
 }
 
 /// A seed; negative numbers take another one each time.
@@ -390,13 +430,20 @@ impl SamplingArgs {
         set(&mut p.samplers, &samplers.map(|s| s.0.clone()));
         set(&mut p.seed, &self.seed.map(|s| s.0));
         p.logit_bias.extend_from_slice(&self.logit_bias);
-        p.ignore_eos |= self.ignore_eos;
+        set(&mut p.ignore_eos, &self.ignore_eos);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_no_chunks_is_refused() {
+        assert_eq!("-1".parse(), Ok(Chunks(None)));
+        assert_eq!("3".parse(), Ok(Chunks(NonZeroUsize::new(3))));
+        assert!("0".parse::<Chunks>().is_err() && "x".parse::<Chunks>().is_err());
+    }
 
     #[test]
     fn devices_are_words_or_names() {

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result, bail};
 use ggml_format::SplitName;
 
+use crate::failure::NotWritten;
 use crate::interrupt;
 
 /// Temporary files that are not complete yet; Ctrl-C removes them.
@@ -50,6 +51,19 @@ pub(crate) fn refuse_to_overwrite(path: &Path, inputs: &[PathBuf]) -> Result<()>
     Ok(())
 }
 
+/// The file that a path means: where symbolic links lead, so that they are followed and not replaced, whether or not it
+/// is there yet.
+fn followed(path: &Path) -> PathBuf {
+    // Links in a circle are an error of the system, which follows no more than these either.
+    const MAX_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(link) = fs::read_link(&path) else { break };
+        path = path.parent().map_or(link.clone(), |parent| parent.join(&link));
+    }
+    path
+}
+
 /// A file that is being written: under a temporary name beside the final one, or, if it is a device or a pipe, as it is.
 ///
 /// It is removed when this is dropped, unless [`publish`] gave it its name.
@@ -72,6 +86,7 @@ impl Part {
             let file = File::options().write(true).open(path).with_context(failed)?;
             return Ok((Part { path: path.to_owned(), temporary: None }, file));
         }
+        let path = followed(path);
         let name = path.file_name().with_context(|| format!("`{}` names no file", path.display()))?;
         for n in 0u32.. {
             let mut name = name.to_owned();
@@ -81,7 +96,7 @@ impl Part {
             match File::options().write(true).create_new(true).open(&temporary) {
                 Ok(file) => {
                     unfinished.push(temporary.clone());
-                    return Ok((Part { path: path.to_owned(), temporary: Some(temporary) }, file));
+                    return Ok((Part { path, temporary: Some(temporary) }, file));
                 }
                 // Some other file has this name; it is not ours to write.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
@@ -103,26 +118,92 @@ impl Drop for Part {
     }
 }
 
-/// Gives complete files their names, replacing older ones.
+/// Gives complete files their names, replacing older ones: all of them or none.
 ///
 /// # Errors
-/// If a name cannot be given; files after it are removed.
-pub(crate) fn publish(parts: Vec<Part>) -> Result<()> {
+/// If a name cannot be given. Then the new files are removed and the older ones are as they were.
+pub(crate) fn publish(mut parts: Vec<Part>) -> Result<()> {
+    // Ctrl-C waits until the set is whole.
     let mut unfinished = unfinished();
+    // One file alone takes the other's place in one step.
+    let keep_older = parts.len() > 1;
+    let mut replaced = Vec::with_capacity(parts.len());
     let mut result = Ok(());
-    for mut part in parts {
-        let Some(temporary) = part.temporary.take() else { continue };
-        if result.is_ok() {
-            result = fs::rename(&temporary, &part.path)
-                .with_context(|| format!("`{}` cannot be replaced", part.path.display()));
+    for part in &parts {
+        let Some(temporary) = &part.temporary else { continue };
+        match Replaced::replace(&part.path, temporary, keep_older) {
+            Ok(done) => replaced.push(done),
+            Err(e) => {
+                result = Err(e).with_context(|| format!("`{}` cannot be replaced", part.path.display()));
+                break;
+            }
         }
-        if result.is_err() {
-            // What matters is the first error.
-            let _ = fs::remove_file(&temporary);
+    }
+    for done in replaced.into_iter().rev() {
+        match &result {
+            Ok(()) => done.forget(),
+            Err(_) => done.undo(),
         }
+    }
+    for temporary in parts.iter_mut().filter_map(|part| part.temporary.take()) {
+        // It is there only if it got no name; what matters is the first error.
+        let _ = fs::remove_file(&temporary);
         unfinished.retain(|path| *path != temporary);
     }
     result
+}
+
+/// A file that took the place of another one, which is kept until a whole set has its names.
+struct Replaced {
+    path: PathBuf,
+    older: Option<PathBuf>,
+}
+
+impl Replaced {
+    fn replace(path: &Path, new: &Path, keep_older: bool) -> std::io::Result<Replaced> {
+        let mut older = None;
+        if keep_older && fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
+            let kept = new.with_extension("old");
+            // A second name leaves the file in its place meanwhile; not every file system has such.
+            fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))?;
+            older = Some(kept);
+        }
+        let result = fs::rename(new, path);
+        let replaced = Replaced { path: path.to_owned(), older };
+        match result {
+            Err(e) => {
+                replaced.restore();
+                Err(e)
+            }
+            Ok(()) => Ok(replaced),
+        }
+    }
+
+    fn forget(self) {
+        if let Some(older) = self.older {
+            // The set is there; a file too many is no reason to fail.
+            let _ = fs::remove_file(older);
+        }
+    }
+
+    /// Takes the new file away.
+    fn undo(self) {
+        if self.older.is_none() {
+            // What matters is the error that led here.
+            let _ = fs::remove_file(&self.path);
+        }
+        self.restore();
+    }
+
+    /// Puts the older file back; if even that fails, it is still there under its other name.
+    fn restore(self) {
+        if let Some(older) = self.older
+            && fs::rename(&older, &self.path).is_ok()
+        {
+            // A name of a file that is renamed to another name of it stays.
+            let _ = fs::remove_file(older);
+        }
+    }
 }
 
 /// Writes a file that is none of `inputs`; it appears under its name only when it is complete.
@@ -147,9 +228,15 @@ pub(crate) fn write_part(
     write: impl FnOnce(BufWriter<File>) -> Result<BufWriter<File>>,
 ) -> Result<Part> {
     let (part, file) = Part::create(path, inputs)?;
-    let written = write(BufWriter::with_capacity(1 << 20, file))
-        .and_then(|mut out| out.flush().context("the end cannot be written"));
-    written.with_context(|| format!("`{}` was not written", path.display()))?;
+    let written = write(BufWriter::with_capacity(1 << 20, file)).and_then(|mut out| {
+        out.flush().context("the end cannot be written")?;
+        // A name for bytes that a power cut takes away would be worse than none. Pipes and devices have no such step.
+        if part.temporary.is_some() {
+            out.get_ref().sync_all().context("the end cannot be written")?;
+        }
+        Ok(())
+    });
+    written.with_context(|| NotWritten(path.to_owned()))?;
     Ok(part)
 }
 
@@ -186,6 +273,50 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(names(dir.path()), ["model.gguf"]);
         assert!(unfinished().iter().all(|path| !path.starts_with(dir.path())));
+    }
+
+    #[test]
+    fn a_set_that_fails_leaves_an_older_one_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| dir.path().join(name));
+        write_bytes(&a, &[], b"old").unwrap();
+        let part = |path: &Path| {
+            let write = |mut out: BufWriter<File>| {
+                out.write_all(b"new")?;
+                Ok(out)
+            };
+            write_part(path, &[], write).unwrap()
+        };
+        let parts = vec![part(&a), part(&b), part(&c)];
+        // Someone makes a folder where the last file was to be.
+        fs::create_dir(&c).unwrap();
+        fs::write(c.join("theirs"), "theirs").unwrap();
+        let error = publish(parts).unwrap_err().to_string();
+        assert!(error.ends_with("c` cannot be replaced"), "{error}");
+        assert_eq!(fs::read(&a).unwrap(), b"old");
+        assert_eq!(names(dir.path()), ["a", "c"]);
+        assert_eq!(names(&c), ["theirs"]);
+        assert!(unfinished().iter().all(|path| !path.starts_with(dir.path())));
+        fs::remove_dir_all(&c).unwrap();
+        publish(vec![part(&a), part(&b), part(&c)]).unwrap();
+        assert_eq!(names(dir.path()), ["a", "b", "c"]);
+        assert!([a, b, c].iter().all(|path| fs::read(path).unwrap() == b"new"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("far")).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("far/model.gguf", &link).unwrap();
+        // First it leads nowhere, then to a file.
+        for bytes in [b"one", b"two"] {
+            write_bytes(&link, &[], bytes).unwrap();
+            assert_eq!(fs::read(dir.path().join("far/model.gguf")).unwrap(), bytes);
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        }
+        assert_eq!(names(&dir.path().join("far")), ["model.gguf"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs, Ignored};
+use crate::options::{Chunks, EngineArgs, Ignored, ModelArg};
 use crate::run::read_text;
 use crate::ui::Ui;
 
@@ -18,18 +18,14 @@ tool of this name does.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file; the built-in model without it
-    #[arg(value_name = "MODEL")]
-    first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
-    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArg,
     /// File with the text; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Score so many windows at most
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    chunks: Option<i64>,
+    /// Score so many windows at most; below 0: all
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "-1")]
+    chunks: Chunks,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +38,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
     let text = read_text(&args.file)?;
-    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let source = args.model.source();
     let mut engine_args = args.engine.clone();
     if engine_args.ctx_size == 0 {
         // The windows of llama.cpp's tool.
@@ -51,15 +47,20 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     }
     let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;
     let n_ctx = engine.runner().n_ctx() as usize;
-    let limit = args.chunks.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     let bar = ui.bar(0, "[{bar:30}] {pos}/{len} windows, PPL {msg}, {eta} left");
     let (tokenizer, runner) = engine.parts();
-    let result =
-        pollster::block_on(chaski::perplexity(runner, tokenizer, &text, n_ctx, limit, |done, all, value| {
+    let result = pollster::block_on(chaski::perplexity(
+        runner,
+        tokenizer,
+        &text,
+        n_ctx,
+        args.chunks.0,
+        |done, all, value| {
             bar.set_length(all as u64);
             bar.set_message(format!("{value:.4}"));
             bar.set_position(done as u64);
-        }));
+        },
+    ));
     bar.finish_and_clear();
     let p = result?;
     let mut out = std::io::stdout().lock();

@@ -2,23 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
 
 use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
 use chaski::{KvType, OpenModel, Source};
 use serde_json::{Value as Json, json};
 
-use crate::ui::bytes;
-use crate::{options, quantize};
+use crate::options::ModelArg;
+use crate::quantize;
+use crate::ui::{bytes, chain, one_line};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file; the built-in model without it
-    #[arg(value_name = "MODEL")]
-    first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
-    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArg,
     /// List the tensors
     #[arg(long)]
     tensors: bool,
@@ -48,8 +44,8 @@ const HEAD: usize = 4;
 const TEXT: usize = 72;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = args.first.as_ref().or(args.model.as_ref());
-    let source = options::source(path);
+    let path = args.model.path();
+    let source = args.model.source();
     let opened = pollster::block_on(source.open());
     let contents;
     let file = match &opened {
@@ -60,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             model: Ok((model, need(model, args))),
         },
         // A file of a model that we cannot run has contents, too.
-        Err(error) => match path.map(|path| quantize::open(path)) {
+        Err(error) => match path.map(quantize::open) {
             Some(Ok(found)) => {
                 contents = found;
                 let (metadata, tensors) = (contents.metadata(), contents.tensors());
@@ -155,7 +151,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     writeln!(out, "\nMetadata")?;
     let width = file.metadata.iter().map(|(k, _)| k.len()).max().unwrap_or(0).min(48);
     for (key, value) in file.metadata.iter() {
-        writeln!(out, "  {key:<width$}  {}", shown(value, args.full))?;
+        writeln!(out, "  {:<width$}  {}", one_line(key), shown(value, args.full))?;
     }
 
     writeln!(out, "\nFormats")?;
@@ -168,7 +164,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
         for t in file.tensors {
             let shape: Vec<String> = t.shape().iter().map(u64::to_string).collect();
             let (shape, size) = (shape.join(" x "), bytes(t.n_byte));
-            writeln!(out, "  {:<width$}  {:<8} {shape:<20} {size:>12}", t.name, t.ty.name())?;
+            writeln!(out, "  {:<width$}  {:<8} {shape:<20} {size:>12}", one_line(&t.name), t.ty.name())?;
         }
     }
 
@@ -201,20 +197,12 @@ fn print_config(out: &mut impl Write, model: &OpenModel) -> anyhow::Result<()> {
     let (heads, kv_heads) = (per_layer(&c.n_head), per_layer(&c.n_head_kv));
     writeln!(out, "  {} layers of width {}, feed-forward {}", c.n_layer, c.n_embd, per_layer(&c.n_ff))?;
     writeln!(out, "  {heads} heads of {}, {kv_heads} for keys and values", c.d_head)?;
-    let template = if model.template().is_some() { "has a chat template" } else { "has no chat template" };
-    writeln!(out, "  {template}")?;
-    Ok(())
-}
-
-/// An error and its causes in one line.
-fn chain(e: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = e.to_string();
-    let mut next = e.source();
-    while let Some(e) = next {
-        text = format!("{text}: {e}");
-        next = e.source();
+    match model.templates().get(false) {
+        Ok(Some(_)) => writeln!(out, "  has a chat template")?,
+        Ok(None) => writeln!(out, "  has no chat template")?,
+        Err(e) => writeln!(out, "  has a chat template that cannot be read: {}", chain(&e))?,
     }
-    text
+    Ok(())
 }
 
 /// A value in one line; long ones are cut unless all is wanted.
@@ -239,18 +227,6 @@ fn shown(value: Value<'_>, full: bool) -> String {
         }
         v => scalar(v),
     }
-}
-
-/// Control characters as escapes, so that a text stays in its line.
-fn one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c.is_control() {
-            true => out.extend(c.escape_default()),
-            false => out.push(c),
-        }
-    }
-    out
 }
 
 fn scalar(value: Value<'_>) -> String {
@@ -317,7 +293,11 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
             object["vocabulary"] = c.n_vocab.into();
             object["layers"] = c.n_layer.into();
             object["width"] = c.n_embd.into();
-            object["chat_template"] = model.template().is_some().into();
+            let template = model.templates().get(false);
+            object["chat_template"] = matches!(template, Ok(Some(_))).into();
+            if let Err(e) = template {
+                object["chat_template_error"] = chain(&e).into();
+            }
             object["memory"] =
                 json!({ "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory });
         }

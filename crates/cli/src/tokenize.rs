@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let (model, text) = model_and_text(args)?;
-    let model = pollster::block_on(options::source(model.as_ref()).open())?;
+    let model = pollster::block_on(options::source(model.as_deref()).open())?;
     let tokenizer = model.tokenizer();
     let add = if args.no_bos { AddSpecial::No } else { AddSpecial::Yes };
     let parse = if args.no_special { ParseSpecial::No } else { ParseSpecial::Yes };

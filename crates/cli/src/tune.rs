@@ -4,7 +4,6 @@
 //! it, for any model with such shapes.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cache;
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
-use crate::options::{self, EngineArgs};
+use crate::options::{EngineArgs, ModelArg};
 use crate::output::write_bytes;
 use crate::ui::Ui;
 
@@ -31,12 +30,8 @@ chaski, which `--explain` shows.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file; the built-in model without it
-    #[arg(value_name = "MODEL")]
-    first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
-    #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArg,
     /// Stop trying after so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     budget: u64,
@@ -54,7 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
-    let source = options::source(args.first.as_ref().or(args.model.as_ref()));
+    let source = args.model.source();
     let mut engine_args = args.engine.clone();
     engine_args.no_tuning |= args.fresh;
     let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;

@@ -193,3 +193,73 @@ pub(crate) fn bytes(n: u64) -> String {
     }
     if unit == "B" { format!("{n} B") } else { format!("{value:.2} {unit}") }
 }
+
+/// An error and its causes in one line.
+pub(crate) fn chain(e: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = e.to_string();
+    let mut next = e.source();
+    while let Some(e) = next {
+        text = format!("{text}: {e}");
+        next = e.source();
+    }
+    one_line(&text)
+}
+
+/// Control characters as escapes, so that a text stays in its line.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
+/// Where the text of a column stands.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A row of a Markdown table, by text, width and side of each cell.
+pub(crate) fn row<'t>(cells: impl Iterator<Item = (&'t str, usize, Side)>) -> String {
+    let cells = cells.map(|(text, width, side)| match side {
+        Side::Left => format!("{text:<width$}"),
+        Side::Right => format!("{text:>width$}"),
+    });
+    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+}
+
+/// The line below the head of a Markdown table.
+pub(crate) fn rule(columns: impl Iterator<Item = (usize, Side)>) -> String {
+    let rules = columns.map(|(width, side)| match side {
+        Side::Left => "-".repeat(width + 2),
+        Side::Right => format!("{}:", "-".repeat(width + 1)),
+    });
+    format!("|{}|", rules.collect::<Vec<_>>().join("|"))
+}
+
+/// A Markdown table whose columns are as wide as they must be; the first row is its head.
+pub(crate) fn table<const N: usize>(rows: &[[String; N]], sides: [Side; N]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for (index, cells) in rows.iter().enumerate() {
+        text += &row(cells
+            .iter()
+            .zip(widths)
+            .zip(sides)
+            .map(|((cell, width), side)| (cell.as_str(), width, side)));
+        text.push('\n');
+        if index == 0 {
+            text += &rule(widths.into_iter().zip(sides));
+            text.push('\n');
+        }
+    }
+    text
+}

@@ -66,6 +66,10 @@ fn wrong_usage_exits_with_2() {
         &["run"],
         &["logits"],
         &["logits", "--tokens", "x", "--text"],
+        &["run", "no/such.gguf", "hi", "--logprobs", "1"],
+        &["perplexity", "-f", "no/such.txt", "--chunks", "0"],
+        &["imatrix", "-f", "no/such.txt", "--chunks", "0"],
+        &["devices", "--json"],
         &["frobnicate"],
     ] {
         let o = run(args);
@@ -187,6 +191,27 @@ fn show_tells_of_any_gguf_file_and_why_it_cannot_run() {
 }
 
 #[test]
+fn names_in_a_file_stay_in_their_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut head = ggml_format::GgufWriter::new();
+    head.set("general.architecture", "odd").unwrap().set("key\n\u{1b}[31m", 1u32).unwrap();
+    head.tensor("tensor\n\u{1b}[2J", &[1], ggml_format::GgmlType::F32).unwrap();
+    let mut data = head.begin(Vec::new()).unwrap();
+    data.write("tensor\n\u{1b}[2J", &[0; 4]).unwrap();
+    let path = folder.path().join("odd.gguf");
+    std::fs::write(&path, data.finish().unwrap()).unwrap();
+    let path = path.to_str().unwrap();
+    let small = folder.path().join("small.gguf");
+    for args in
+        [&["show", path, "--tensors"][..], &["quantize", path, small.to_str().unwrap(), "q8_0", "--dry-run"]]
+    {
+        let text = out(&run(args));
+        assert!(text.contains("tensor\\n\\u{1b}[2J") && !text.contains('\u{1b}'), "{text}");
+    }
+    assert!(out(&run(&["show", path])).contains("key\\n\\u{1b}[31m"));
+}
+
+#[test]
 fn what_is_read_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -291,6 +316,101 @@ fn an_answer_to_a_message_is_a_message() {
     std::fs::write(&tools, "{}").unwrap();
     let o = chaski(&GREEDY).args(args).arg(&tools).output().unwrap();
     assert!(!o.status.success() && err(&o).contains("is no JSON list of tools"), "{}", err(&o));
+}
+
+/// The default model with other chat templates: their keys behind `tokenizer.chat_template`, and their texts.
+fn with_templates(folder: &Path, templates: &[(&str, &str)]) -> String {
+    let bytes = std::fs::read(fixture()).unwrap();
+    let old = ggml_format::Gguf::parse(bytes.clone().into(), bytes.len() as u64).unwrap();
+    let mut head = ggml_format::GgufWriter::new();
+    head.copy_metadata(old.metadata(), |key| !key.starts_with("tokenizer.chat_template")).unwrap();
+    for (key, text) in templates {
+        head.set(&format!("tokenizer.chat_template{key}"), *text).unwrap();
+    }
+    for t in old.tensors() {
+        head.tensor(&t.name, &t.ne[..t.n_dims as usize], t.ty).unwrap();
+    }
+    let mut data = head.begin(Vec::new()).unwrap();
+    for t in old.tensors() {
+        data.write(&t.name, &bytes[t.offset as usize..][..t.n_byte as usize]).unwrap();
+    }
+    let path = folder.join("model.gguf");
+    std::fs::write(&path, data.finish().unwrap()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// A template that refuses any conversation with this expression.
+fn saying(expression: &str) -> String {
+    format!("{{{{ raise_exception({expression}) }}}}")
+}
+
+#[test]
+fn tools_are_for_the_template_that_knows_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path().join("tools.json");
+    std::fs::write(&tools, r#"[{"type": "function", "function": {"name": "f", "parameters": {}}}]"#).unwrap();
+    let tools = ["--tools", tools.to_str().unwrap()];
+    let (usual, special) = (saying("'usual'"), saying("'for ' ~ tools[0].function.name"));
+    let model = with_templates(folder.path(), &[("", &usual), (".tool_use", &special)]);
+    let ask = |more: &[&str]| {
+        let args = ["run", "--device", "cpu", "-n", "1", "--temp", "0", &model, "Hi"];
+        run(&[&args[..], more].concat())
+    };
+    assert!(err(&ask(&[])).contains("chat template refuses the conversation: usual"), "{}", err(&ask(&[])));
+    assert!(err(&ask(&tools)).contains("chat template refuses the conversation: for f"));
+    // One that does not know them is told.
+    with_templates(folder.path(), &[("", "{{ messages[0].content }}")]);
+    let o = ask(&tools);
+    assert!(o.status.success() && err(&o).contains("note: --tools changes nothing"), "{}", err(&o));
+    with_templates(folder.path(), &[("", "{{ messages[0].content }}{{ tools | tojson if tools else '' }}")]);
+    let o = ask(&tools);
+    assert!(o.status.success() && !err(&o).contains("--tools"), "{}", err(&o));
+}
+
+#[test]
+fn a_template_that_cannot_be_read_hinders_conversations_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = with_templates(folder.path(), &[("", "{% if %}")]);
+    let run_with =
+        |more: &[&str]| run(&[&["run", "--device", "cpu", "-n", "2", "-m", &model], more].concat());
+    let o = run_with(&["-p", "Once upon a time"]);
+    assert!(
+        o.status.success() && err(&o).contains("note: the model cannot hold a conversation"),
+        "{}",
+        err(&o)
+    );
+    let o = run_with(&["Hi"]);
+    assert!(!o.status.success() && err(&o).contains("chat template, line 1"), "{}", err(&o));
+    assert!(run_with(&["--raw", "Hi"]).status.success());
+    assert!(out(&run(&["show", &model])).contains("has a chat template that cannot be read"));
+}
+
+#[test]
+fn templates_get_the_time_of_the_users_zone() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = with_templates(folder.path(), &[("", &saying("strftime_now('day %j')"))]);
+    let day = |zone: &str| {
+        let o = chaski(&["run", "--device", "cpu", &model, "Hi"]).env("TZ", zone).output().unwrap();
+        let text = err(&o);
+        let (_, rest) = text.split_once("refuses the conversation: day ").unwrap_or_else(|| panic!("{text}"));
+        rest.lines().next().unwrap().parse::<i32>().unwrap()
+    };
+    // Clocks a whole day apart; in POSIX zones, west is positive.
+    let days = day("EAST-12") - day("WEST+12");
+    assert!([1, -364, -365].contains(&days), "{days}");
+}
+
+#[test]
+fn what_is_wrong_is_said_before_the_model_is_loaded() {
+    for (option, value, says) in [
+        ("--tools", "no/such.json", "no/such.json"),
+        ("--json-schema", "{", "the schema of --json-schema is no JSON"),
+        ("--grammar-file", "no/such.gbnf", "no/such.gbnf"),
+    ] {
+        let o = run(&["run", "no/such.gguf", "-p", "a", option, value]);
+        assert!(!o.status.success() && err(&o).contains(says), "{option}: {}", err(&o));
+        assert!(!err(&o).contains("no/such.gguf"), "{option}: {}", err(&o));
+    }
 }
 
 #[test]
@@ -459,7 +579,7 @@ fn completions_and_manual() {
 #[test]
 fn devices_are_listed() {
     assert!(out(&run(&["devices"])).contains("cpu:"));
-    for a in json(&run(&["devices", "--json"])).as_array().unwrap() {
+    for a in json(&run(&["devices", "-o", "json"])).as_array().unwrap() {
         assert!(a["limits"]["max_binding_bytes"].as_u64().unwrap() > 0, "{a}");
     }
 }
@@ -494,7 +614,7 @@ fn ctrl_c_stops_the_answer_and_exits_with_130() {
 
 /// Whether there is a GPU, a software one included; `cargo xtask test` brings one.
 fn has_gpu(test: &str) -> bool {
-    let found = !json(&run(&["devices", "--json"])).as_array().unwrap().is_empty();
+    let found = !json(&run(&["devices", "-o", "json"])).as_array().unwrap().is_empty();
     if !found {
         // Past the test harness, which hides what macros of passing tests print.
         let line = format!("LEFT OUT: {test}: the part on a GPU, there is no adapter\n");

@@ -27,12 +27,12 @@ fn wrong_declarations_are_refused() {
         "tensor `u`: expected rows of a multiple of 32 values for q4_0, found 33"
     );
     assert_eq!(
-        text(writer.tensor("u", &[], GgmlType::F32)),
-        "tensor `u`: expected 1 to 4 dimensions, found 0"
+        text(writer.tensor("u", &[], GgmlType::Q4_0)),
+        "tensor `u`: expected rows of a multiple of 32 values for q4_0, found 1"
     );
     assert_eq!(
         text(writer.tensor("u", &[1; 5], GgmlType::F32)),
-        "tensor `u`: expected 1 to 4 dimensions, found 5"
+        "tensor `u`: expected at most 4 dimensions, found 5"
     );
     assert_eq!(
         text(writer.tensor("u", &[1 << 40, 1 << 40], GgmlType::F32)),
@@ -44,6 +44,18 @@ fn wrong_declarations_are_refused() {
         format!("tensor `{long}`: expected a name of less than 64 bytes, found 64")
     );
     assert!(ArrayBuf::new(ValueType::Array).is_err());
+}
+
+#[test]
+fn a_tensor_without_dimensions_is_one_value() {
+    let mut writer = GgufWriter::new();
+    writer.tensor("t", &[], GgmlType::F32).unwrap();
+    let mut data = writer.begin(Vec::new()).unwrap();
+    data.write("t", &1.5f32.to_le_bytes()).unwrap();
+    let file = data.finish().unwrap();
+    let gguf = Gguf::parse(file.clone().into(), file.len() as u64).unwrap();
+    let tensor = gguf.tensor("t").unwrap();
+    assert_eq!((tensor.n_dims, tensor.n_byte, tensor.n_elem()), (0, 4, 1));
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub use run::{
 };
 pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{
-    CHATML, ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions, strip_added_special,
+    CHATML, ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions,
+    strip_added_special,
 };
 pub use text::{StopStrings, Stopped, TextStream};
 pub use tokenizer::{

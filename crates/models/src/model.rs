@@ -6,7 +6,7 @@ use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceErr
 
 use crate::arch::{Arch, Builder, Config, rope_factor_tensor};
 use crate::error::ModelError;
-use crate::template::ChatTemplate;
+use crate::template::ChatTemplates;
 use crate::tokenizer::Tokenizer;
 
 /// An opened model file; weights stay in the file until they are loaded.
@@ -15,7 +15,7 @@ pub struct Model<S> {
     arch: &'static Arch,
     config: Config,
     tokenizer: Tokenizer,
-    template: Option<ChatTemplate>,
+    templates: ChatTemplates,
 }
 
 impl<S: ByteSource> Model<S> {
@@ -31,8 +31,8 @@ impl<S: ByteSource> Model<S> {
         let arch = Arch::of(file.metadata())?;
         let config = Config::new(file.metadata())?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
-        let template = ChatTemplate::from_metadata(file.metadata(), None)?;
-        Ok(Model { file, arch, config, tokenizer, template })
+        let templates = ChatTemplates::from_metadata(file.metadata());
+        Ok(Model { file, arch, config, tokenizer, templates })
     }
 
     /// The file's metadata.
@@ -60,9 +60,9 @@ impl<S: ByteSource> Model<S> {
         &self.tokenizer
     }
 
-    /// The chat template, if the file has one.
-    pub fn template(&self) -> Option<&ChatTemplate> {
-        self.template.as_ref()
+    /// The chat templates that the file has.
+    pub fn templates(&self) -> &ChatTemplates {
+        &self.templates
     }
 
     /// Bytes of all tensors.

@@ -182,10 +182,6 @@ fn families_without_calls_in_their_template_are_read_too() {
         ),
         ("llama3", "<|python_tag|>{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}"),
         (
-            "llama3",
-            "{\"type\": \"function\", \"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}",
-        ),
-        (
             "hermes",
             "<tool_call>{\"arguments\": {\"city\": \"Paris\"}, \"name\": \"get_weather\"}</tool_call>",
         ),
@@ -255,6 +251,61 @@ fn what_is_no_call_is_content_and_broken_calls_say_so() {
         let answer = parts(name, text);
         assert_eq!(answer.calls.len(), 1, "{name}: {text}");
         assert!(!answer.calls[0].is_valid, "{name}: {text}");
+        assert_eq!(answer.content, text, "{name}: what is no call was said all the same");
+    }
+}
+
+#[test]
+fn an_object_alone_is_a_call_of_a_tool_that_was_given_and_of_no_other() {
+    let tools = [json!({"type": "function", "function": {"name": "get_weather"}}), json!({"name": "now"})];
+    let read = |tools: &[Value], text: &str| {
+        let whole = parse(by_name("llama3"), "", tools, text, usize::MAX);
+        assert_eq!(parse(by_name("llama3"), "", tools, text, 1), whole, "{text}");
+        whole
+    };
+    let weather = r#"{"type": "function", "name": "get_weather", "parameters": {"city": "Paris"}}"#;
+    assert_eq!(calls(&read(&tools, weather).calls), [call("get_weather", json!({"city": "Paris"}))]);
+    let late = r#"{"parameters": {}, "name": "now"}"#;
+    assert_eq!(calls(&read(&tools, late).calls), [call("now", json!({}))]);
+    let alice = r#"{"name": "Alice", "age": 3}"#;
+    let person = r#"{"name": "Alice", "parameters": {}}"#;
+    let bare = r#"{"name": "now"}"#;
+    for (tools, text) in
+        [(&tools[..], alice), (&tools, person), (&tools, bare), (&[], weather), (&[], alice), (&[], late)]
+    {
+        let answer = read(tools, text);
+        assert_eq!((answer.content.as_str(), answer.calls.len()), (text, 0));
+    }
+    // Without tools nothing waits for the end of the object.
+    let mut parser = AnswerParser::new(by_name("llama3"), "", &[]);
+    let mut answer = Answer::default();
+    answer.extend(parser.push("{\"name\": \"Al"));
+    assert_eq!(answer.content, "{\"name\": \"Al");
+}
+
+#[test]
+fn a_megabyte_of_arguments_is_read_in_seconds() {
+    let long = "a)}>]\u{e9} ".repeat(1 << 17);
+    assert!(long.len() >= 1 << 20);
+    let json = format!("{{\"x\": \"{long}\"}}");
+    for (name, text) in [
+        ("harmony", format!("<|channel|>commentary to=functions.f<|message|>{json}<|call|>")),
+        ("hermes", format!("<tool_call>{{\"name\": \"f\", \"arguments\": {json}}}</tool_call>")),
+        ("hermes", format!("<tool_call>{{\"arguments\": {json}, \"name\": \"f\"}}</tool_call>")),
+        ("apertus", format!("<|tools_prefix|>[{{\"f\": {json}}}]<|tools_suffix|>")),
+        ("lfm2", format!("<|tool_call_start|>[f(x=\"{long}\")]<|tool_call_end|>")),
+        ("gemma4", format!("<|tool_call>call:f{{x:<|\"|>{long}<|\"|>}}<tool_call|>")),
+        (
+            "qwen3-coder",
+            format!("<tool_call><function=f><parameter=x>\n{long}\n</parameter></function></tool_call>"),
+        ),
+    ] {
+        let start = std::time::Instant::now();
+        let answer = parse(by_name(name), "", &[], &text, 8);
+        assert_eq!(calls(&answer.calls), [call("f", json!({"x": long}))], "{name}");
+        assert_eq!(answer.content, "", "{name}");
+        let seconds = start.elapsed().as_secs_f64();
+        assert!(seconds < 10.0, "{name}: {seconds:.1} s");
     }
 }
 
@@ -282,11 +333,12 @@ fn schemas_say_which_arguments_are_strings() {
 fn answers_become_messages_that_templates_take() {
     let text = "<think>Hm.</think>Let me see.<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1}}</tool_call>\
         <tool_call>{\"name\": \"g\", \"arguments\": {\"x\": 1</tool_call>";
-    let message = AnswerParser::new(by_name("hermes"), "", &[]).parse(text).into_message();
+    let message = AnswerParser::new(by_name("hermes"), "", &[]).parse(text).into_message(12);
     assert_eq!(
         serde_json::to_value(&message).unwrap(),
-        json!({"role": "assistant", "content": "Let me see.", "reasoning_content": "Hm.",
-            "tool_calls": [{"id": "call00000", "type": "function",
+        json!({"role": "assistant",
+            "content": "Let me see.<tool_call>{\"name\": \"g\", \"arguments\": {\"x\": 1</tool_call>",
+            "reasoning_content": "Hm.", "tool_calls": [{"id": "call00012", "type": "function",
                 "function": {"name": "f", "arguments": "{\"x\": 1}"}}]})
     );
 }
@@ -387,9 +439,11 @@ proptest! {
         text in broken_text(),
         syntax in prop::sample::select(AnswerSyntax::names().collect::<Vec<_>>()),
         n_char in 1usize..6,
+        has_tools: bool,
     ) {
-        let whole = parse(by_name(syntax), "", &[], &text, usize::MAX);
-        prop_assert_eq!(parse(by_name(syntax), "", &[], &text, n_char), whole);
+        let tools = if has_tools { vec![json!({"name": "f"}), json!({"name": "g"})] } else { Vec::new() };
+        let whole = parse(by_name(syntax), "", &tools, &text, usize::MAX);
+        prop_assert_eq!(parse(by_name(syntax), "", &tools, &text, n_char), whole);
     }
 
     #[test]

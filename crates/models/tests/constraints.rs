@@ -131,6 +131,14 @@ fn grammars_take_what_they_say_and_nothing_else() {
     assert!(matches!(gbnf, Grammar::Gbnf(_)));
     let lark = Grammar::from_text("start: \"yes\" | \"no\" \" \"? word\nword: /[a-z]+/\n");
     assert!(matches!(lark, Grammar::Lark(_)));
+    for text in
+        ["start: \"a ::= b\"\n", "// root ::= is GBNF\nstart: \"a\"\n", "start: \"a\" // ::=\n::= x\n"]
+    {
+        assert!(matches!(Grammar::from_text(text), Grammar::Lark(_)), "{text}");
+    }
+    for text in ["# sums\n  root::=\"a\"\n", "a-b_1 ::= \"x\"\n"] {
+        assert!(matches!(Grammar::from_text(text), Grammar::Gbnf(_)), "{text}");
+    }
     let regex = Grammar::Regex(r"\d{4}-\d\d(/[a-zé]+)?".into());
     for (name, tokenizer) in vocabularies() {
         let tokenizer = &tokenizer;

@@ -5,7 +5,10 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chaski_models::{ChatTemplate, Content, LocalTime, Message, TemplateError, TemplateOptions};
+use chaski_models::{
+    ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions,
+};
+use ggml_format::{Gguf, GgufWriter};
 use serde_json::{Value, json};
 
 /// Renderings that differ, as `template/conversation`, with the reason; each is asserted to differ still.
@@ -192,4 +195,36 @@ fn short(rendered: &Result<String, TemplateError>) -> String {
         cause = error.source();
     }
     text
+}
+
+/// The templates of a file with these keys.
+fn templates_of(keys: &[(&str, &str)]) -> ChatTemplates {
+    let mut head = GgufWriter::new();
+    for (key, source) in keys {
+        head.set(key, *source).unwrap();
+    }
+    let bytes = head.begin(Vec::new()).unwrap().finish().unwrap();
+    let n_byte = bytes.len() as u64;
+    ChatTemplates::from_metadata(Gguf::parse(bytes.into(), n_byte).unwrap().metadata())
+}
+
+#[test]
+fn conversations_with_tools_take_the_template_for_tools() {
+    const USUAL: &str = "tokenizer.chat_template";
+    const TOOLS: &str = "tokenizer.chat_template.tool_use";
+    let source = |templates: &ChatTemplates, has_tools| {
+        templates.get(has_tools).map(|found| found.map(|template| template.source().to_owned())).ok()
+    };
+    let both = templates_of(&[(USUAL, "usual"), (TOOLS, "tools")]);
+    assert_eq!(source(&both, false), Some(Some("usual".to_owned())));
+    assert_eq!(source(&both, true), Some(Some("tools".to_owned())));
+    let usual = templates_of(&[(USUAL, "usual")]);
+    assert_eq!(source(&usual, true), Some(Some("usual".to_owned())));
+    let none = templates_of(&[]);
+    assert_eq!([false, true].map(|has_tools| source(&none, has_tools)), [Some(None), Some(None)]);
+    // One that cannot be read hinders only those who ask for it.
+    let broken = templates_of(&[(USUAL, "usual"), (TOOLS, "{% if %}")]);
+    assert_eq!(source(&broken, false), Some(Some("usual".to_owned())));
+    let error = broken.get(true).unwrap_err();
+    assert!(matches!(error, TemplateError::Parse { line: 1, .. }), "{error}");
 }

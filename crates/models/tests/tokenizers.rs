@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use chaski_models::{
-    AddSpecial, ChatTemplate, Message, ParseSpecial, RenderSpecial, Sampler, SamplerParams, TemplateOptions,
+    AddSpecial, ChatTemplates, Message, ParseSpecial, RenderSpecial, Sampler, SamplerParams, TemplateOptions,
     TextStream, TokenKind, Tokenizer, TokenizerError, TokenizerSpec, strip_added_special,
 };
 use proptest::prelude::*;
@@ -125,8 +125,8 @@ fn special_tokens_are_parsed_and_printed_when_asked() {
 #[test]
 fn template_bos_is_not_doubled() {
     let gguf = common::read_gguf(&common::root().join("fixtures/storyteller-Q4_K_M.gguf"));
-    let template = ChatTemplate::from_metadata(gguf.metadata(), None).unwrap().unwrap();
-    assert!(ChatTemplate::from_metadata(gguf.metadata(), Some("tool_use")).unwrap().is_none());
+    let templates = ChatTemplates::from_metadata(gguf.metadata());
+    let template = templates.get(false).unwrap().unwrap();
     let tokenizer = &*STORYTELLER;
     let bos_token = tokenizer.token_text(0).unwrap().to_owned();
     let options = TemplateOptions { bos_token, ..TemplateOptions::default() };
@@ -283,9 +283,47 @@ fn end_of_generation_is_known_by_id_and_by_text() {
     let (eog, tokenizer) = with(&harmony, Some(1));
     assert_eq!(eog, [1, 2]);
     assert_eq!(tokenizer.kind(4), Some(TokenKind::UserDefined));
-    // gemma 4: an HTML tag is not the end.
-    let (eog, _) = with(&["a", "</s>", "<|tool_response>"], Some(0));
+    // Solar Open: likewise, by other tokens; without them it is the end.
+    for calls in ["<|call|>", "<|calls|>"] {
+        let (eog, tokenizer) = with(&["a", "<|flush|>", calls, "<|end|>"], Some(1));
+        assert_eq!(eog, [1, 2], "{calls}");
+        assert_eq!(tokenizer.kind(3), Some(TokenKind::UserDefined));
+    }
+    let (eog, _) = with(&["a", "<|flush|>", "b", "<|end|>"], Some(1));
+    assert_eq!(eog, [1, 3]);
+    // gemma 4: an HTML tag is not the end, but text.
+    let (eog, tokenizer) = with(&["a", "</s>", "<|tool_response>"], Some(0));
     assert_eq!(eog, [0, 2]);
+    assert_eq!(tokenizer.kind(1), Some(TokenKind::Normal));
+    assert_eq!(tokenizer.decode_lossy(&[1], RenderSpecial::No), "</s>");
+}
+
+#[test]
+fn control_tokens_called_unused_are_control_tokens() {
+    let words = [SPM, &[("<unused94>", 0.0, 3), ("<unused95>", 0.0, 5)]].concat();
+    let tokenizer = spm(&words, |spec| spec.add_space_prefix = Some(false));
+    let ids = tokenizer.encode("a<unused94>", AddSpecial::No, ParseSpecial::Yes).unwrap();
+    assert_eq!(ids, [4, 10]);
+    assert_eq!(tokenizer.decode_lossy(&ids, RenderSpecial::Yes), "a<unused94>");
+    assert_eq!(tokenizer.decode_lossy(&ids, RenderSpecial::No), "a");
+    // What the file itself calls unused is nothing.
+    assert_eq!(tokenizer.decode_lossy(&[11], RenderSpecial::Yes), "");
+}
+
+#[test]
+fn tokens_recognised_by_their_texts_are_control_tokens() {
+    let words =
+        [SPM, &[("<|prefix|>", 0.0, 1), ("<|suffix|>", 0.0, 4), ("<|middle|>", 0.0, 1), ("<PRE>", 0.0, 1)]];
+    let tokenizer = spm(&words.concat(), |_| {});
+    let fim = tokenizer.fim();
+    // The first text of the list wins; the other one stays what it was.
+    assert_eq!((fim.prefix, fim.suffix, fim.middle), (Some(13), Some(11), Some(12)));
+    let kinds = [10, 11, 12, 13].map(|id| tokenizer.kind(id).unwrap());
+    use TokenKind::{Control, Normal};
+    assert_eq!(kinds, [Normal, Control, Control, Control]);
+    // An id that the file states is no guess.
+    let tokenizer = spm(&words.concat(), |spec| spec.fim.prefix = Some(10));
+    assert_eq!((tokenizer.fim().prefix, tokenizer.kind(10)), (Some(10), Some(Normal)));
 }
 
 #[test]
@@ -348,7 +386,7 @@ fn broken_metadata_are_refused_with_the_reason() {
 fn types_can_be_shared_between_threads() {
     fn is_shared<T: Send + Sync>() {}
     is_shared::<Tokenizer>();
-    is_shared::<ChatTemplate>();
+    is_shared::<ChatTemplates>();
     is_shared::<Sampler>();
     is_shared::<TextStream>();
 }

@@ -1,6 +1,7 @@
 //! Importance of columns, against sums that the formulas give, and what it is good for.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
 use chaski::{AddSpecial, DeviceChoice, Engine, ImatrixOptions, ModelError, ParseSpecial, Source, imatrix};
@@ -18,8 +19,13 @@ fn measure(device: DeviceChoice, process_output: bool) -> (Vec<u32>, Result<Imat
     let mut engine = build(Engine::builder(Source::Default).device(device).context(N_CTX as u32));
     let (tokenizer, runner) = engine.parts();
     let tokens = tokenizer.encode(TEXT, AddSpecial::Yes, ParseSpecial::No).expect("a text");
-    let options =
-        ImatrixOptions { n_ctx: N_CTX, skip: 1, max_chunks: 2, process_output, parse_special: false };
+    let options = ImatrixOptions {
+        n_ctx: N_CTX,
+        skip: 1,
+        max_chunks: NonZeroUsize::new(2),
+        process_output,
+        parse_special: false,
+    };
     (tokens, imatrix(runner, tokenizer, TEXT, &options, &|_| 1, |_| Ok(())))
 }
 

@@ -168,7 +168,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
         };
         say("loading".into());
         let Loaded { mut engine, times } =
-            load::load(options::source(setup.model.as_ref()), &setup.engine, ui)?;
+            load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
         describe(&mut engine, &times, ui);
         let ablation = Ablation {
             bind_groups: args.ablate.contains(&Ablate::BindGroups),

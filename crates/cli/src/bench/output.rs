@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value};
 
 use super::measure::Test;
+use crate::ui::{self, Side};
 
 /// Form of the results.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -77,26 +78,26 @@ impl<W: Write> Writer<W> {
         let number = |key: &str| r.fields[key].as_f64().unwrap_or(0.0);
         let text = |key: &str| r.fields[key].as_str().unwrap_or("").to_owned();
         let mut cells = vec![
-            ("model", text("model_type"), 30, false),
-            ("size", size(number("model_size")), 10, true),
-            ("params", params(number("model_n_params")), 10, true),
-            ("backend", text("backends"), 10, false),
-            ("ngl", r.fields["n_gpu_layers"].to_string(), 3, true),
+            ("model", text("model_type"), 30, Side::Left),
+            ("size", size(number("model_size")), 10, Side::Right),
+            ("params", params(number("model_n_params")), 10, Side::Right),
+            ("backend", text("backends"), 10, Side::Left),
+            ("ngl", r.fields["n_gpu_layers"].to_string(), 3, Side::Right),
         ];
-        cells.extend(r.extra.iter().map(|(title, value)| (*title, value.clone(), title.len().max(8), true)));
-        cells.push(("test", r.test.name(), 15, true));
-        cells.push(("t/s", format!("{:.2} ± {:.2}", number("avg_ts"), number("stddev_ts")), 20, true));
+        let extra = r.extra.iter();
+        cells.extend(extra.map(|(title, value)| (*title, value.clone(), title.len().max(8), Side::Right)));
+        cells.push(("test", r.test.name(), 15, Side::Right));
+        cells.push(("t/s", format!("{:.2} ± {:.2}", number("avg_ts"), number("stddev_ts")), 20, Side::Right));
         if self.n == 0 {
-            let titles = cells.iter().map(|(title, _, width, right)| pad(title, *width, *right));
-            writeln!(self.out, "| {} |", titles.collect::<Vec<_>>().join(" | "))?;
-            let rules = cells.iter().map(|(_, _, width, right)| match right {
-                true => format!("{}:", "-".repeat(width + 1)),
-                false => "-".repeat(width + 2),
-            });
-            writeln!(self.out, "|{}|", rules.collect::<Vec<_>>().join("|"))?;
+            writeln!(
+                self.out,
+                "{}",
+                ui::row(cells.iter().map(|(title, _, width, side)| (*title, *width, *side)))
+            )?;
+            writeln!(self.out, "{}", ui::rule(cells.iter().map(|(_, _, width, side)| (*width, *side))))?;
         }
-        let values = cells.iter().map(|(_, value, width, right)| pad(value, *width, *right));
-        writeln!(self.out, "| {} |", values.collect::<Vec<_>>().join(" | "))
+        let values = cells.iter().map(|(_, value, width, side)| (value.as_str(), *width, *side));
+        writeln!(self.out, "{}", ui::row(values))
     }
 
     fn line(&mut self, r: &Record) -> io::Result<()> {
@@ -109,10 +110,6 @@ impl<W: Write> Writer<W> {
         let values: Vec<String> = fields.iter().map(|(_, v)| quoted(v)).collect();
         writeln!(self.out, "{}", values.join(","))
     }
-}
-
-fn pad(text: &str, width: usize, right: bool) -> String {
-    if right { format!("{text:>width$}") } else { format!("{text:<width$}") }
 }
 
 fn quoted(v: &Value) -> String {

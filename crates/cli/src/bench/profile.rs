@@ -8,6 +8,7 @@ use chaski::{Peaks, Profile, ProfileRow};
 use serde_json::{Value, json};
 
 use crate::output::write_bytes;
+use crate::ui::{self, Side};
 
 /// A profile and what it is of.
 pub(super) struct Named {
@@ -81,24 +82,11 @@ pub(super) fn print(out: &mut impl Write, p: &Named) -> io::Result<()> {
     }
     let rate = weights as f64 / total.max(1e-9) / 1e3;
     writeln!(out, "\n{}: {total:.1} µs on the device, {rate:.1} GB/s of weights", p.name)?;
-    let wide: Vec<usize> =
-        (0..head.len()).map(|c| table.iter().map(|r| r[c].chars().count()).max().unwrap_or(0)).collect();
-    let left = |c: usize| c < 2 || c + 1 == head.len();
-    for (i, row) in table.iter().enumerate() {
-        let cells = row.iter().enumerate().map(|(c, text)| match left(c) {
-            true => format!(" {text:<w$} ", w = wide[c]),
-            false => format!(" {text:>w$} ", w = wide[c]),
-        });
-        writeln!(out, "|{}|", cells.collect::<Vec<_>>().join("|"))?;
-        if i == 0 {
-            let rules = wide.iter().enumerate().map(|(c, w)| match left(c) {
-                true => "-".repeat(w + 2),
-                false => format!("{}:", "-".repeat(w + 1)),
-            });
-            writeln!(out, "|{}|", rules.collect::<Vec<_>>().join("|"))?;
-        }
+    let mut sides = [Side::Right; 10];
+    for words in [0, 1, 9] {
+        sides[words] = Side::Left;
     }
-    Ok(())
+    write!(out, "{}", ui::table(&table, sides))
 }
 
 /// Everything of a profile but the single dispatches, which are the trace's.

@@ -3,22 +3,22 @@
 use std::io::Write;
 
 use anyhow::Result;
-use indicatif::HumanBytes;
 
 use super::layout::Output;
 use super::plan::Step;
+use crate::ui::{bytes, one_line};
 
 /// Writes one line for each tensor, one for each file of a set, and one for all.
 pub(super) fn print_table(steps: &[Step<'_>], files: &[Output], out: &mut impl Write) -> Result<()> {
     let width = steps.iter().map(|s| s.tensor.name.len()).max().unwrap_or(0);
     for s in steps {
         let shape = s.ne().iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
-        let (name, from, ty, size) = (&s.tensor.name, s.tensor.ty, s.ty, HumanBytes(s.n_byte()).to_string());
+        let (name, from, ty, size) = (one_line(&s.tensor.name), s.tensor.ty, s.ty, bytes(s.n_byte()));
         writeln!(out, "{name:width$}  {shape:>18}  {from:>7} -> {ty:7}  {size:>12}")?;
     }
     for file in files.iter().filter(|file| file.split.is_some()) {
         let (path, n) = (file.path.display(), file.steps.len());
-        writeln!(out, "{path}: {n} tensors, {}", HumanBytes(sum(&steps[file.steps.clone()])))?;
+        writeln!(out, "{path}: {n} tensors, {}", bytes(sum(&steps[file.steps.clone()])))?;
     }
     writeln!(out, "{} tensors, {}", steps.len(), total(steps))?;
     Ok(())
@@ -34,5 +34,5 @@ pub(super) fn total(steps: &[Step<'_>]) -> String {
     let n_elem: u64 = steps.iter().map(|s| s.tensor.n_elem()).sum();
     let before: u64 = steps.iter().map(|s| s.tensor.n_byte).sum();
     let bits = sum(steps) as f64 * 8.0 / n_elem.max(1) as f64;
-    format!("{} instead of {}, {bits:.2} bits a weight", HumanBytes(sum(steps)), HumanBytes(before))
+    format!("{} instead of {}, {bits:.2} bits a weight", bytes(sum(steps)), bytes(before))
 }

@@ -455,7 +455,7 @@ fn set(dir: &Path, count: u32) -> (Vec<Vec<String>>, Model) {
             ggml_format::Gguf::parse(fs::read(name.sibling(i)).unwrap().into(), u64::MAX >> 1).unwrap();
         assert_eq!(gguf.u16("split.no").unwrap(), i as u16);
         assert_eq!(gguf.u16("split.count").unwrap(), count as u16);
-        assert_eq!(gguf.i32("split.tensors.count").unwrap(), tensors().len() as i32);
+        assert_eq!(gguf.value::<i32>("split.tensors.count").unwrap(), tensors().len() as i32);
         assert_eq!(gguf.contains("a.note"), i == 0);
         gguf.tensors().iter().map(|t| t.name.clone()).collect()
     };

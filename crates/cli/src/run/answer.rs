@@ -131,7 +131,7 @@ fn summary(
         object.insert("type".into(), "end".into());
     }
     if let Some(parts) = parts {
-        object.insert("message".into(), json!(parts.message(&answer.text)));
+        object.insert("message".into(), json!(parts.message(&answer.text, 0)));
     }
     object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
     object.insert("model".into(), json!({ "file": info.file, "description": info.description }));

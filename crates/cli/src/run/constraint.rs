@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use chaski::Grammar;
+use clap::Args as _;
 
 use super::read_text;
 
@@ -29,6 +30,16 @@ pub(crate) struct ConstraintArgs {
 }
 
 impl ConstraintArgs {
+    /// Forgets what was given if `option` is one of these, which it says: only one of them counts.
+    pub(crate) fn make_room_for(&mut self, option: &str) -> bool {
+        let options = ConstraintArgs::augment_args(clap::Command::new("constraint"));
+        let is_one = options.get_arguments().any(|arg| arg.get_long() == Some(option));
+        if is_one {
+            *self = ConstraintArgs::default();
+        }
+        is_one
+    }
+
     /// What was given, if anything.
     pub(crate) fn grammar(&self) -> anyhow::Result<Option<Grammar>> {
         let schema = |text: &str, from: &str| {

@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use chaski::{
-    AddSpecial, Engine, GenerateOptions, LocalTime, Message, ParseSpecial, RenderSpecial, SamplerParams,
-    TemplateOptions,
+    AddSpecial, Engine, GenerateOptions, Grammar, LocalTime, Message, ParseSpecial, RenderSpecial,
+    SamplerParams, TemplateOptions,
 };
+use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
 use crate::load::{self, Loaded};
 use crate::options::{self, EngineArgs, Ignored, SamplingArgs};
-use crate::ui::Ui;
+use crate::ui::{Ui, chain};
 use crate::{interrupt, stats};
 
 pub(crate) const LONG: &str = "\
@@ -83,8 +84,9 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
     /// Show special tokens in the answer
-    #[arg(long)]
-    special: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    special: Option<bool>,
     /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
@@ -95,10 +97,19 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// Ask the chat template for an answer without reasoning
-    #[arg(long)]
-    no_think: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    no_think: Option<bool>,
     #[command(flatten)]
     constraint: constraint::ConstraintArgs,
+}
+
+/// What the options of an answer hold in files and notations of their own, read.
+#[derive(Clone, Debug, Default)]
+struct Demands {
+    /// The tools that the model may call.
+    tools: Vec<Value>,
+    grammar: Option<Grammar>,
 }
 
 /// What to answer.
@@ -113,24 +124,26 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     args.ignored.notes().iter().for_each(|n| ui.note(n));
     let (model, message) = names(&args)?;
     let prompt = prompt(&args, message)?;
-    let Loaded { mut engine, times } = load::load(options::source(model.as_ref()), &args.engine, ui)?;
-    interrupt::install()?;
-    let Some(prompt) = prompt else {
-        let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
-        return repl::run(&mut engine, settings, args.raw, &times, ui);
-    };
-    let (text, is_chat) = prompt_text(&engine, prompt, &args, ui)?;
-    let tokens = encode(&engine, &text)?;
     if args.answer.logprobs.is_some() && !args.json && !args.jsonl {
         return Err(Usage("--logprobs needs --json or --jsonl".into()).into());
     }
-    let mut options = generate_options(&engine, &args.answer, &args.sampling, ui)?;
+    // Before the model, which may take long to load.
+    let demands = args.answer.read()?;
+    let Loaded { mut engine, times } = load::load(options::source(model.as_deref()), &args.engine, ui)?;
+    interrupt::install()?;
+    let Some(prompt) = prompt else {
+        let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
+        return repl::run(&mut engine, settings, demands, args.raw, &times, ui);
+    };
+    let (text, is_chat) = prompt_text(&engine, prompt, &args, &demands.tools, ui)?;
+    let tokens = encode(&engine, &text)?;
+    let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
         _ => answer::Format::Text,
     };
-    let parts = if is_chat { parts::Parts::new(&engine, &text, &args.answer.tools()?) } else { None };
+    let parts = if is_chat { parts::Parts::new(&engine, &text, &demands.tools)? } else { None };
     if let Some(parts) = &parts
         && format != answer::Format::Text
     {
@@ -204,16 +217,22 @@ pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
 }
 
 /// The text that the model continues, and whether it comes from the chat template.
-fn prompt_text(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow::Result<(String, bool)> {
-    let no_template = engine.template().is_none();
+fn prompt_text(
+    engine: &Engine,
+    prompt: Prompt,
+    args: &Args,
+    tools: &[Value],
+    ui: &Ui,
+) -> anyhow::Result<(String, bool)> {
+    let template = engine.template(!tools.is_empty());
     Ok(match prompt {
-        Prompt::Message(m) if args.chat || !no_template => {
-            let mut messages = Vec::new();
-            messages.extend(args.answer.system.as_ref().map(|s| Message::new("system", s)));
-            messages.push(Message::new("user", m));
-            (engine.chat_prompt(&messages, &args.answer.template_options()?)?, true)
+        Prompt::Message(m) if args.chat || !matches!(template, Ok(None)) => {
+            (conversation_text(engine, &args.answer, tools, &[Message::new("user", m)], ui)?, true)
         }
         Prompt::Message(text) | Prompt::Text(text) => {
+            if let Err(e) = template {
+                note_broken_template(&e, ui);
+            }
             if args.answer.system.is_some() {
                 ui.note("--system is left out: the prompt is a plain text, not a message");
             }
@@ -223,6 +242,33 @@ fn prompt_text(engine: &Engine, prompt: Prompt, args: &Args, ui: &Ui) -> anyhow:
             (text, false)
         }
     })
+}
+
+/// The prompt of a conversation, by the chat template. At its first message it says if tools make no difference.
+fn conversation_text(
+    engine: &Engine,
+    answer: &AnswerArgs,
+    tools: &[Value],
+    conversation: &[Message],
+    ui: &Ui,
+) -> Result<String, chaski::Error> {
+    let system = answer.system.as_ref().map(|s| Message::new("system", s));
+    let messages: Vec<Message> = system.into_iter().chain(conversation.iter().cloned()).collect();
+    let options = answer.template_options(tools);
+    let text = engine.chat_prompt(&messages, &options)?;
+    if !tools.is_empty() && conversation.len() == 1 {
+        let without = TemplateOptions { tools: Vec::new(), ..options };
+        // A template that cannot do without tools does use them.
+        if engine.chat_prompt(&messages, &without).is_ok_and(|other| other == text) {
+            ui.note("--tools changes nothing: the model's chat template does not mention them");
+        }
+    }
+    Ok(text)
+}
+
+/// Says that a text is continued by a model whose chat template is of no use.
+fn note_broken_template(e: &chaski::Error, ui: &Ui) {
+    ui.note(&format!("the model cannot hold a conversation: {}", chain(e)));
 }
 
 /// The tokens of a text, special ones in it included; BOS alone for an empty text, where the model has one.
@@ -238,19 +284,29 @@ fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
 }
 
 impl AnswerArgs {
-    /// The tools that the model may call.
-    fn tools(&self) -> anyhow::Result<Vec<serde_json::Value>> {
-        let Some(path) = &self.tools else { return Ok(Vec::new()) };
-        serde_json::from_str(&read_text(path)?)
-            .with_context(|| format!("`{}` is no JSON list of tools", path.display()))
+    /// Reads files and notations.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or is not what it should be.
+    fn read(&self) -> anyhow::Result<Demands> {
+        let tools = match &self.tools {
+            Some(path) => serde_json::from_str(&read_text(path)?)
+                .with_context(|| format!("`{}` is no JSON list of tools", path.display()))?,
+            None => Vec::new(),
+        };
+        Ok(Demands { tools, grammar: self.constraint.grammar()? })
     }
 
-    fn template_options(&self) -> anyhow::Result<TemplateOptions> {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock before 1970 gives no date, which templates can do without.
-        let now = since_1970.ok().map(|t| LocalTime::from_unix(t.as_secs() as i64, 0));
-        let enable_thinking = Some(!self.no_think);
-        Ok(TemplateOptions { now, enable_thinking, tools: self.tools()?, ..TemplateOptions::default() })
+    fn template_options(&self, tools: &[Value]) -> TemplateOptions {
+        let now = chrono::Local::now();
+        let now = LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc());
+        let enable_thinking = Some(!self.no_think.unwrap_or(false));
+        TemplateOptions {
+            now: Some(now),
+            enable_thinking,
+            tools: tools.to_vec(),
+            ..TemplateOptions::default()
+        }
     }
 }
 
@@ -258,21 +314,23 @@ fn generate_options(
     engine: &Engine,
     answer: &AnswerArgs,
     sampling: &SamplingArgs,
+    grammar: Option<Grammar>,
     ui: &Ui,
-) -> anyhow::Result<GenerateOptions> {
+) -> GenerateOptions {
     let mut sampler = SamplerParams::default();
     for unknown in sampler.apply_metadata(engine.model().metadata()) {
         ui.detail(&format!("the model recommends a sampler that is not known: {unknown}"));
     }
     sampling.apply(&mut sampler);
-    Ok(GenerateOptions {
+    let special = answer.special.unwrap_or(false);
+    GenerateOptions {
         max_tokens: answer.n_predict.and_then(|n| usize::try_from(n).ok()),
         sampler,
         stop: answer.stop.clone(),
         interval: answer.interval.unwrap_or(0),
-        special: if answer.special { RenderSpecial::Yes } else { RenderSpecial::No },
+        special: if special { RenderSpecial::Yes } else { RenderSpecial::No },
         shown: Vec::new(),
-        grammar: answer.constraint.grammar()?,
+        grammar,
         logprobs: answer.logprobs,
-    })
+    }
 }

@@ -12,9 +12,17 @@ pub(super) struct Parts {
 
 impl Parts {
     /// By the chat template of the model, for an answer to `prompt`; `None` if it has none.
-    pub(super) fn new(engine: &Engine, prompt: &str, tools: &[Value]) -> Option<Parts> {
-        let syntax = AnswerSyntax::of_template(engine.template()?.source());
-        Some(Parts { syntax, parser: AnswerParser::new(syntax, prompt, tools) })
+    ///
+    /// # Errors
+    /// If the template cannot be read.
+    pub(super) fn new(
+        engine: &Engine,
+        prompt: &str,
+        tools: &[Value],
+    ) -> Result<Option<Parts>, chaski::Error> {
+        let Some(template) = engine.template(!tools.is_empty())? else { return Ok(None) };
+        let syntax = AnswerSyntax::of_template(template.source());
+        Ok(Some(Parts { syntax, parser: AnswerParser::new(syntax, prompt, tools) }))
     }
 
     /// Special tokens that must be shown in the answer's text, so that its parts can be told apart.
@@ -22,8 +30,8 @@ impl Parts {
         self.syntax.marker_tokens(engine.tokenizer())
     }
 
-    /// The answer's text as a message.
-    pub(super) fn message(&self, text: &str) -> Message {
-        self.parser.clone().parse(text).into_message()
+    /// The answer's text as a message of a conversation that has so many calls already.
+    pub(super) fn message(&self, text: &str, n_call_before: usize) -> Message {
+        self.parser.clone().parse(text).into_message(n_call_before)
     }
 }

@@ -9,13 +9,16 @@ use rustyline::error::ReadlineError;
 
 use super::answer::{self, Format};
 use super::parts::Parts;
-use super::{AnswerArgs, encode, generate_options};
+use super::{AnswerArgs, Demands, conversation_text, encode, generate_options, note_broken_template};
+use crate::failure::is_closed_stdout;
 use crate::options::SamplingArgs;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui, bytes};
 
 const HELP: &str = "\
-  /set OPTION VALUE   change an option: /set temp 0.5, /set n-predict 100, /set system You are a pirate.
+  /set OPTION VALUE   change an option: /set temp 0.5, /set special false, /set system You are a pirate.
+                      An option that can be given several times, such as stop, has this one value then; json-schema,
+                      grammar and regex end one another, and without VALUE what there is of them.
   /show               model, device, memory, and the options that were set
   /clear              forget the conversation
   /bye                leave (so does Ctrl-D)
@@ -35,10 +38,15 @@ pub(super) struct Settings {
 impl Settings {
     /// These with another value of an option, which has no dashes.
     fn with(&self, name: &str, value: &str) -> Result<Settings, clap::Error> {
-        let word = if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") };
+        let dashes = if name.chars().count() == 1 { "-" } else { "--" };
+        let word =
+            if value.is_empty() { format!("{dashes}{name}") } else { format!("{dashes}{name}={value}") };
         let mut settings = self.clone();
         settings.sampling.make_room_for(name);
-        settings.try_update_from([word])?;
+        let is_constraint = settings.answer.constraint.make_room_for(name);
+        if !(is_constraint && value.is_empty()) {
+            settings.try_update_from([word])?;
+        }
         Ok(settings)
     }
 }
@@ -46,6 +54,8 @@ impl Settings {
 struct Session<'a> {
     engine: &'a mut Engine,
     settings: Settings,
+    /// What they hold in files and notations of their own.
+    demands: Demands,
     /// What `/set` was given, for `/show`.
     changes: Vec<String>,
     /// The conversation, without the system's text.
@@ -60,11 +70,18 @@ struct Session<'a> {
 pub(super) fn run(
     engine: &mut Engine,
     settings: Settings,
+    demands: Demands,
     raw: bool,
     times: &LoadTimes,
     ui: &Ui,
 ) -> anyhow::Result<()> {
-    let chat = !raw && engine.template().is_some();
+    let chat = match engine.template(!demands.tools.is_empty()) {
+        Err(e) if raw => {
+            note_broken_template(&e, ui);
+            false
+        }
+        template => template?.is_some() && !raw,
+    };
     if !ui.quiet() {
         let what =
             if chat { "Talk to it" } else { "It has no chat template: every text is continued as it stands" };
@@ -79,7 +96,7 @@ pub(super) fn run(
         tracing::debug!(?loaded, path = %path.display(), "history");
     }
     let mut session =
-        Session { engine, settings, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
+        Session { engine, settings, demands, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
     while let Some(input) = read(&mut editor)? {
         if input.text().trim().is_empty() {
             continue;
@@ -219,25 +236,21 @@ impl Session<'_> {
             eprintln!("Say which option: /set temp 0.5");
             return;
         }
-        match self.settings.with(name, value.trim()) {
-            Ok(settings) => {
-                self.settings = settings;
+        let changed = self.settings.with(name, value.trim()).map_err(anyhow::Error::from);
+        match changed.and_then(|settings| Ok((settings.answer.read()?, settings))) {
+            Ok((demands, settings)) => {
+                (self.demands, self.settings) = (demands, settings);
                 self.changes.push(rest.to_owned());
             }
-            Err(e) => eprintln!("{}", e.to_string().lines().next().unwrap_or_default()),
+            // Of clap's messages, the first line says it; others are a line each.
+            Err(e) => eprintln!("{}", format!("{e:#}").lines().next().unwrap_or_default()),
         }
     }
 
     /// Answers a message; errors are told and the conversation goes on, unless nobody can read them.
     fn answer(&mut self, input: &str) -> anyhow::Result<()> {
-        let result = self.try_answer(input);
-        let closed = |e: &anyhow::Error| {
-            e.chain()
-                .filter_map(|c| c.downcast_ref::<std::io::Error>())
-                .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-        };
-        match result {
-            Err(e) if closed(&e) => Err(e),
+        match self.try_answer(input) {
+            Err(e) if is_closed_stdout(&e) => Err(e),
             Err(e) => {
                 let _ = crate::failure::report(&e, self.ui);
                 if self.chat {
@@ -260,21 +273,25 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Calls of tools in the conversation.
+    fn n_call(&self) -> usize {
+        let calls = self.messages.iter().filter_map(|m| m.fields.get("tool_calls")?.as_array());
+        calls.map(Vec::len).sum()
+    }
+
     fn try_answer(&mut self, input: &str) -> anyhow::Result<()> {
         let text = if self.chat {
-            let mut messages = Vec::new();
-            messages.extend(self.settings.answer.system.as_ref().map(|s| Message::new("system", s)));
-            messages.extend(self.messages.iter().cloned());
+            let mut messages = self.messages.clone();
             messages.push(Message::new("user", input));
-            self.engine.chat_prompt(&messages, &self.settings.answer.template_options()?)?
+            conversation_text(self.engine, &self.settings.answer, &self.demands.tools, &messages, self.ui)?
         } else {
             input.to_owned()
         };
         let tokens = encode(self.engine, &text)?;
+        let Settings { answer, sampling } = &self.settings;
         let mut options =
-            generate_options(self.engine, &self.settings.answer, &self.settings.sampling, self.ui)?;
-        let tools = self.settings.answer.tools()?;
-        let parts = if self.chat { Parts::new(self.engine, &text, &tools) } else { None };
+            generate_options(self.engine, answer, sampling, self.demands.grammar.clone(), self.ui);
+        let parts = if self.chat { Parts::new(self.engine, &text, &self.demands.tools)? } else { None };
         options.shown = parts.as_ref().map(|parts| parts.marker_tokens(self.engine)).unwrap_or_default();
         let answer = answer::print(self.engine, &tokens, options, Format::Text, None, self.times)?;
         answer::warn_of_context(&answer, self.engine, self.ui);
@@ -286,7 +303,7 @@ impl Session<'_> {
             self.messages.push(Message::new("user", input));
             // Reasoning is no part of what was said.
             self.messages.push(match parts {
-                Some(parts) => parts.message(&answer.text),
+                Some(parts) => parts.message(&answer.text, self.n_call()),
                 None => Message::new("assistant", answer.text),
             });
         }
@@ -296,11 +313,45 @@ impl Session<'_> {
 
 #[cfg(test)]
 mod tests {
+    use chaski::{Grammar, SamplerParams};
+
     use super::*;
 
     #[test]
+    fn setting_an_option_leaves_the_others_as_they_are() {
+        let line = ["--no-think", "--ignore-eos", "--special", "--stop", "a", "--stop", "b"];
+        let begun = Settings::try_parse_from(line).unwrap();
+        let is_on = |settings: &Settings| {
+            let mut p = SamplerParams::default();
+            settings.sampling.apply(&mut p);
+            [settings.answer.no_think, settings.answer.special, Some(p.ignore_eos)].map(|on| on == Some(true))
+        };
+        let changed = begun.with("temp", "0.5").unwrap();
+        assert_eq!((is_on(&changed), changed.sampling.temp), ([true; 3], Some(0.5)));
+        assert_eq!(changed.answer.stop, ["a", "b"]);
+        let off = changed.with("special", "false").unwrap().with("ignore-eos", "false").unwrap();
+        assert_eq!(is_on(&off), [true, false, false]);
+        assert_eq!(is_on(&off.with("special", "").unwrap()), [true, true, false]);
+        assert_eq!(changed.with("stop", "c").unwrap().answer.stop, ["c"]);
+        assert_eq!(changed.with("n", "7").unwrap().answer.n_predict, Some(7));
+    }
+
+    #[test]
+    fn a_constraint_takes_the_place_of_another_and_can_be_taken_away() {
+        let grammar = |settings: &Settings| settings.answer.constraint.grammar().unwrap();
+        let schema = Settings::default().with("json-schema", "{}").unwrap();
+        assert!(matches!(grammar(&schema), Some(Grammar::JsonSchema(_))));
+        let regex = schema.with("regex", "a+").unwrap();
+        assert_eq!(grammar(&regex), Some(Grammar::Regex("a+".into())));
+        let gbnf = regex.with("grammar", "root ::= \"a\"").unwrap();
+        assert!(matches!(grammar(&gbnf), Some(Grammar::Gbnf(_))));
+        assert_eq!(grammar(&gbnf.with("temp", "1").unwrap()), grammar(&gbnf));
+        assert_eq!(grammar(&gbnf.with("json-schema", "").unwrap()), None);
+    }
+
+    #[test]
     fn the_last_sequence_of_samplers_counts_whichever_way_it_is_written() {
-        use chaski::{SamplerKind, SamplerParams};
+        use chaski::SamplerKind;
         let samplers = |settings: &Settings| {
             let mut p = SamplerParams::default();
             settings.sampling.apply(&mut p);

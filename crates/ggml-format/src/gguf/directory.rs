@@ -93,11 +93,12 @@ pub(super) fn read(cursor: &mut Cursor<'_>, n_tensor: u64, alignment: u32) -> Re
 /// whole number of blocks.
 ///
 /// # Shapes
-/// `ne`: at least one size, in ggml's order
+/// `ne`: sizes in ggml's order, of which those left out at the end are 1
 pub(super) fn data_bytes(ty: GgmlType, ne: &[u64]) -> Option<u64> {
     // A size of 0 must not hide that the others are too large: zeros count as 1 here.
     let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1)))?;
-    let n_byte = ne[1..].iter().try_fold(ty.row_bytes(ne[0])?, |n, &size| n.checked_mul(size))?;
+    let (row, rest) = ne.split_first().unwrap_or((&1, &[]));
+    let n_byte = rest.iter().try_fold(ty.row_bytes(*row)?, |n, &size| n.checked_mul(size))?;
     (n_elem.max(n_byte) <= i64::MAX as u64).then_some(n_byte)
 }
 

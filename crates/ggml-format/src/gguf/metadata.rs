@@ -298,12 +298,9 @@ macro_rules! getters {
 getters! {
     u16, opt_u16: u16, "any integer that fits a u16";
     u32, opt_u32: u32, "any integer that fits a u32";
-    i32, opt_i32: i32, "any integer that fits an i32";
     u64, opt_u64: u64, "any integer that fits a u64";
     i64, opt_i64: i64, "any integer that fits an i64";
-    usize, opt_usize: usize, "any integer that fits a usize";
     f32, opt_f32: f32, "a number";
-    f64, opt_f64: f64, "a number";
     bool, opt_bool: bool, "a bool, or 0 or 1";
     str, opt_str: &str, "a string";
     array, opt_array: ArrayView<'_>, "an array";

@@ -24,7 +24,7 @@ pub enum WriteError {
     NameLength { tensor: String },
     #[error("tensor `{tensor}`: expected each tensor once")]
     DuplicateTensor { tensor: String },
-    #[error("tensor `{tensor}`: expected 1 to 4 dimensions, found {found}")]
+    #[error("tensor `{tensor}`: expected at most 4 dimensions, found {found}")]
     DimensionCount { tensor: String, found: usize },
     #[error("tensor `{tensor}`: expected less than 2^63 values and bytes, found the shape {ne:?}")]
     TooLarge { tensor: String, ne: Vec<u64> },
@@ -150,7 +150,7 @@ impl GgufWriter {
     /// Declares a tensor; the data follow in the order of the declarations.
     ///
     /// # Shapes
-    /// `ne`: 1 to 4 sizes in ggml's order, fastest varying first
+    /// `ne`: up to 4 sizes in ggml's order, fastest varying first; without any it is one value
     ///
     /// # Errors
     /// For names, shapes and types that a reader would refuse.
@@ -159,11 +159,12 @@ impl GgufWriter {
         if name.len() >= 64 {
             return Err(WriteError::NameLength { tensor: tensor() });
         }
-        if !(1..=4).contains(&ne.len()) {
+        if ne.len() > 4 {
             return Err(WriteError::DimensionCount { tensor: tensor(), found: ne.len() });
         }
-        if !ne[0].is_multiple_of(ty.block_len() as u64) {
-            return Err(WriteError::RowLength { tensor: tensor(), ty, found: ne[0] });
+        let n_row = ne.first().copied().unwrap_or(1);
+        if !n_row.is_multiple_of(ty.block_len() as u64) {
+            return Err(WriteError::RowLength { tensor: tensor(), ty, found: n_row });
         }
         let n_byte =
             data_bytes(ty, ne).ok_or_else(|| WriteError::TooLarge { tensor: tensor(), ne: ne.to_vec() })?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::{Imatrix, ImatrixEntry, ImatrixError};
-use crate::gguf::{Gguf, GgufWriter, HeaderBytes, TensorInfo, WriteError};
+use crate::gguf::{Gguf, GgufWriter, HeaderBytes, TensorInfo};
 use crate::types::GgmlType;
 
 const SUMS: &str = ".in_sum2";
@@ -49,8 +49,12 @@ impl Imatrix {
     /// Writes the GGUF format and gives the output back.
     ///
     /// # Errors
-    /// [`WriteError::NameLength`] for names that are too long with what is added to them; [`WriteError::Io`].
-    pub fn write<W: io::Write>(&self, out: W) -> Result<W, WriteError> {
+    /// [`ImatrixError::Empty`] if there is no entry, for no reader takes such a file; [`ImatrixError::Write`] for names
+    /// that are too long with what is added to them, and if the output fails.
+    pub fn write<W: io::Write>(&self, out: W) -> Result<W, ImatrixError> {
+        if self.entries.is_empty() {
+            return Err(ImatrixError::Empty);
+        }
         let mut head = GgufWriter::new();
         head.set("general.type", "imatrix")?
             .set("imatrix.datasets", self.datasets.as_slice())?
@@ -70,6 +74,6 @@ impl Imatrix {
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             data.write(&name, &bytes)?;
         }
-        data.finish()
+        Ok(data.finish()?)
     }
 }

@@ -9,10 +9,10 @@ mod legacy;
 
 use std::collections::BTreeMap;
 
-use crate::gguf::{GgufError, HeaderBytes};
+use crate::gguf::{GgufError, HeaderBytes, WriteError};
 
 /// A file that is no importance matrix, or one that does not fit a model.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ImatrixError {
@@ -42,6 +42,8 @@ pub enum ImatrixError {
         "tensor `{tensor}`: expected importance for {n_col} columns of {n_mat} matrices, found {found} values"
     )]
     Tensor { tensor: String, n_col: usize, n_mat: usize, found: usize },
+    #[error("the file cannot be written")]
+    Write(#[from] WriteError),
 }
 
 /// What was measured about one tensor.
@@ -179,6 +181,14 @@ mod tests {
     fn what_is_written_is_read_again() {
         let file = sample().write(Vec::new()).unwrap();
         assert_eq!(Imatrix::parse(file).unwrap(), sample());
+    }
+
+    #[test]
+    fn nothing_is_not_written() {
+        let mut out = Vec::new();
+        let error = Imatrix::default().write(&mut out).unwrap_err();
+        assert!(matches!(error, ImatrixError::Empty), "{error}");
+        assert!(out.is_empty());
     }
 
     #[test]

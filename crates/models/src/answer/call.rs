@@ -13,8 +13,8 @@ pub(super) struct CallHead {
 /// What comes after the head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Rest {
-    /// Nothing: the arguments are known.
-    Known(String),
+    /// Nothing: the arguments are known, or there are none.
+    Known(Option<String>),
     /// The arguments as JSON, then the end of the object that they are in (`true`) or a closing text.
     Json { in_object: bool },
     /// Arguments between tags, in Gemma's form, or Python's, by the form of the call.
@@ -143,8 +143,7 @@ fn object_head(text: &str, name_key: &str, arguments_key: &str, last: bool) -> H
             if !is_complete {
                 return Head::Yes(n, CallHead { name, rest: Rest::Json { in_object: true } });
             }
-            let arguments = arguments.unwrap_or_else(|| "{}".to_owned());
-            if !is_object(&arguments) {
+            if arguments.as_deref().is_some_and(|arguments: &str| !is_object(arguments)) {
                 return Head::No;
             }
             Head::Yes(n, CallHead { name, rest: Rest::Known(arguments) })
@@ -175,7 +174,7 @@ fn name_is_key(text: &str, last: bool) -> Head<CallHead> {
             match object.ok().map(|object| object.into_iter().collect::<Vec<_>>()).as_deref() {
                 Some([(name, arguments)]) if arguments.is_object() && !name.is_empty() => Head::Yes(
                     n_before + end,
-                    CallHead { name: name.clone(), rest: Rest::Known(arguments.to_string()) },
+                    CallHead { name: name.clone(), rest: Rest::Known(Some(arguments.to_string())) },
                 ),
                 _ => Head::No,
             }
@@ -250,10 +249,13 @@ mod tests {
         assert_eq!(head(r#"{"title": "x"}"#), Head::No);
         assert_eq!(head(r#"{"name": "f", "arguments": 3"#), Head::No);
         assert_eq!(head("hello"), Head::No);
-        let known = |arguments: &str| CallHead { name: "f".into(), rest: Rest::Known(arguments.into()) };
+        let known = |arguments: Option<&str>| CallHead {
+            name: "f".into(),
+            rest: Rest::Known(arguments.map(str::to_owned)),
+        };
         let text = r#"{"arguments": {"x": 1}, "name": "f"}"#;
-        assert_eq!(head(text), Head::Yes(text.len(), known(r#"{"x": 1}"#)));
-        assert_eq!(head(r#"{"name": "f"}"#), Head::Yes(13, known("{}")));
+        assert_eq!(head(text), Head::Yes(text.len(), known(Some(r#"{"x": 1}"#))));
+        assert_eq!(head(r#"{"name": "f"}"#), Head::Yes(13, known(None)));
     }
 
     #[test]

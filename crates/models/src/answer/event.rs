@@ -23,6 +23,8 @@ pub enum AnswerEvent {
         /// Whether the arguments are a JSON object. They are not if the model broke off or wrote it wrongly; a caller
         /// should then not call.
         is_valid: bool,
+        /// The call as the model wrote it, with its marks, if it is not valid; empty if it is.
+        written: String,
     },
 }
 
@@ -55,7 +57,7 @@ pub struct ToolCall {
 pub struct Answer {
     /// What the model thought.
     pub reasoning: String,
-    /// What it says.
+    /// What it says. A call that is not valid stands here, too, as the model wrote it.
     pub content: String,
     /// What it calls, in order.
     pub calls: Vec<ToolCall>,
@@ -63,8 +65,10 @@ pub struct Answer {
 
 impl Answer {
     /// The message that a conversation goes on with, in OpenAI's form: the content, `reasoning_content` and
-    /// `tool_calls` if there are any. Calls that are not valid are left out.
-    pub fn into_message(self) -> Message {
+    /// `tool_calls` if there are any. Calls that are not valid are part of the content alone.
+    ///
+    /// `n_call_before` is the number of calls that the conversation has already: their ids count on.
+    pub fn into_message(self, n_call_before: usize) -> Message {
         let mut message = Message::new("assistant", self.content);
         if !self.reasoning.is_empty() {
             message.fields.insert("reasoning_content".into(), self.reasoning.into());
@@ -73,8 +77,8 @@ impl Answer {
             .calls
             .into_iter()
             .filter(|call| call.is_valid)
-            .enumerate()
-            .map(|(index, call)| {
+            .zip(n_call_before..)
+            .map(|(call, index)| {
                 // Mistral's templates want nine characters.
                 json!({"id": format!("call{index:05}"), "type": "function",
                     "function": {"name": call.name, "arguments": call.arguments}})
@@ -101,7 +105,8 @@ impl Extend<AnswerEvent> for Answer {
                         call.arguments += &text;
                     }
                 }
-                AnswerEvent::CallEnd { is_valid } => {
+                AnswerEvent::CallEnd { is_valid, written } => {
+                    self.content += &written;
                     if let Some(call) = self.calls.last_mut() {
                         call.is_valid = is_valid;
                     }

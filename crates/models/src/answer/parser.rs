@@ -25,7 +25,15 @@ pub struct AnswerParser {
     is_start: bool,
     /// White space that comes next is dropped.
     skip_space: bool,
+    /// What the model wrote of the call that goes on, if one does.
+    call: Option<String>,
+    /// The buffer is looked at again when it has so many bytes.
+    look_at: usize,
 }
+
+/// A buffer of more bytes waits for something large, such as the end of an argument. It is looked at again when it has
+/// grown by an eighth, and not for every piece, so that the time for a text stays in proportion to its length.
+const LARGE: usize = 1024;
 
 /// What the text that comes next is.
 #[derive(Clone, Debug)]
@@ -51,7 +59,7 @@ enum State {
 impl AnswerParser {
     /// A parser for the answer to `prompt`, the whole text that the model is given: it may end in what opens the
     /// reasoning. `tools` are JSON schemas in OpenAI's form; they say which arguments are strings where the model
-    /// does not.
+    /// does not, and without them an answer that is nothing but an object is never a call.
     pub fn new(syntax: &'static AnswerSyntax, prompt: &str, tools: &[Value]) -> AnswerParser {
         let state = match (&syntax.calls.form, Reasoning::opened_by(prompt)) {
             (Form::Harmony, _) => State::Header,
@@ -65,6 +73,8 @@ impl AnswerParser {
             state,
             is_start: true,
             skip_space,
+            call: None,
+            look_at: 0,
         }
     }
 
@@ -79,6 +89,9 @@ impl AnswerParser {
     /// Takes the next piece of text; gives what is certain now.
     pub fn push(&mut self, piece: &str) -> Vec<AnswerEvent> {
         self.buffer.push_str(piece);
+        if self.buffer.len() < self.look_at {
+            return Vec::new();
+        }
         self.advance(false)
     }
 
@@ -90,6 +103,8 @@ impl AnswerParser {
     fn advance(&mut self, last: bool) -> Vec<AnswerEvent> {
         let mut out = Vec::new();
         while self.step(last, &mut out) {}
+        let n_byte = self.buffer.len();
+        self.look_at = if n_byte > LARGE { n_byte + n_byte / 8 } else { 0 };
         out
     }
 
@@ -110,7 +125,11 @@ impl AnswerParser {
     /// Takes `n_byte` off the buffer.
     fn take(&mut self, n_byte: usize) -> String {
         let rest = self.buffer.split_off(n_byte);
-        std::mem::replace(&mut self.buffer, rest)
+        let taken = std::mem::replace(&mut self.buffer, rest);
+        if let Some(call) = &mut self.call {
+            call.push_str(&taken);
+        }
+        taken
     }
 
     /// Gives the first `n_byte` of the buffer as reasoning or content.
@@ -184,10 +203,7 @@ impl AnswerParser {
             match call_head(&parser.syntax.calls.form, &parser.buffer[n_marker..], last) {
                 Head::Wait => return false,
                 Head::No => parser.give_text(n_marker, false, out),
-                Head::Yes(n_head, head) => {
-                    parser.take(n_marker + n_head);
-                    parser.begin(head, out);
-                }
+                Head::Yes(n_head, head) => parser.begin(n_marker + n_head, head, out),
             }
             true
         })
@@ -234,29 +250,34 @@ impl AnswerParser {
             }
         }
         if let Form::Object { alone: true, .. } = self.syntax.calls.form
+            && !self.tools.is_empty()
             && self.buffer.trim_start().starts_with('{')
         {
             match call_head(&self.syntax.calls.form, &self.buffer, last) {
                 Head::Wait => waits = true,
-                Head::Yes(n, head) => {
-                    self.take(n);
-                    self.begin(head, out);
+                // Any answer in JSON may have a name in it.
+                Head::Yes(n, head)
+                    if head.rest != Rest::Known(None) && function(&self.tools, &head.name).is_some() =>
+                {
+                    self.begin(n, head, out);
                     return Head::Yes(n, ());
                 }
-                Head::No => {}
+                Head::Yes(..) | Head::No => {}
             }
         }
         if waits { Head::Wait } else { Head::No }
     }
 
-    /// A call begins; what stood before its arguments has been taken.
-    fn begin(&mut self, head: CallHead, out: &mut Vec<AnswerEvent>) {
+    /// A call begins: its head is the first `n_byte` of the buffer.
+    fn begin(&mut self, n_byte: usize, head: CallHead, out: &mut Vec<AnswerEvent>) {
         self.is_start = false;
+        self.call = Some(String::new());
+        self.take(n_byte);
         out.push(AnswerEvent::CallBegin { name: head.name.clone() });
         self.state = match head.rest {
             Rest::Known(arguments) => {
-                out.push(AnswerEvent::Arguments(arguments));
-                out.push(AnswerEvent::CallEnd { is_valid: true });
+                out.push(AnswerEvent::Arguments(arguments.unwrap_or_else(|| "{}".to_owned())));
+                self.end_call(true, out);
                 State::Block
             }
             Rest::Json { in_object } => {
@@ -266,9 +287,15 @@ impl AnswerParser {
         };
     }
 
+    /// Says that a call has ended.
+    fn end_call(&mut self, is_valid: bool, out: &mut Vec<AnswerEvent>) {
+        let written = self.call.take().filter(|_| !is_valid).unwrap_or_default();
+        out.push(AnswerEvent::CallEnd { is_valid, written });
+    }
+
     /// A call ends; if it is broken, what follows is text.
     fn end(&mut self, is_valid: bool, next: State, out: &mut Vec<AnswerEvent>) {
-        out.push(AnswerEvent::CallEnd { is_valid });
+        self.end_call(is_valid, out);
         self.state = if is_valid { next } else { State::Text(None) };
     }
 
@@ -361,10 +388,7 @@ impl AnswerParser {
         }
         match call_head(&calls.form, &self.buffer, last) {
             Head::Wait => return false,
-            Head::Yes(n, head) => {
-                self.take(n);
-                self.begin(head, out);
-            }
+            Head::Yes(n, head) => self.begin(n, head, out),
             Head::No => self.go_on_with_text(None),
         }
         true
@@ -424,10 +448,11 @@ impl AnswerParser {
         match harmony::header(&self.buffer, last) {
             Header::Wait => return false,
             Header::Yes(n, target) => {
-                self.take(n);
                 if let Target::Tool(name) = &target {
+                    self.call = Some(String::new());
                     out.push(AnswerEvent::CallBegin { name: name.clone() });
                 }
+                self.take(n);
                 self.state = State::Message(target, String::new());
             }
             Header::No => {
@@ -455,13 +480,13 @@ impl AnswerParser {
         match target {
             Target::Tool(_) => {
                 gathered.push_str(&self.buffer[..n_all]);
-                let is_valid = is_object(gathered);
+                let is_valid = is_end && is_object(gathered);
                 let piece = self.take(n_all);
                 if !piece.is_empty() {
                     out.push(AnswerEvent::Arguments(piece));
                 }
                 if is_end {
-                    out.push(AnswerEvent::CallEnd { is_valid });
+                    self.end_call(is_valid, out);
                 }
             }
             _ => {
@@ -487,8 +512,11 @@ impl AnswerParser {
 
 /// Whether the argument `key` of `tool` is a string; `None` if the schemas do not say.
 fn is_string_by_schema(tools: &[Value], tool: &str, key: &str) -> Option<bool> {
-    let functions = tools.iter().map(|tool| tool.get("function").unwrap_or(tool));
-    let function = functions.into_iter().find(|function| function["name"] == tool)?;
-    let kind = function["parameters"]["properties"][key]["type"].as_str()?;
+    let kind = function(tools, tool)?["parameters"]["properties"][key]["type"].as_str()?;
     Some(kind == "string")
+}
+
+/// The schema of the function called `name`.
+fn function<'t>(tools: &'t [Value], name: &str) -> Option<&'t Value> {
+    tools.iter().map(|tool| tool.get("function").unwrap_or(tool)).find(|function| function["name"] == name)
 }

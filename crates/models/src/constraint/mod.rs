@@ -31,10 +31,15 @@ pub enum Grammar {
 }
 
 impl Grammar {
-    /// A grammar in the notation that its text shows: only GBNF has `::=`.
+    /// A grammar in the notation that its text shows: in GBNF some line begins with a rule's name and `::=`.
     pub fn from_text(text: impl Into<String>) -> Grammar {
         let text = text.into();
-        if text.contains("::=") { Grammar::Gbnf(text) } else { Grammar::Lark(text) }
+        let is_rule = |line: &str| {
+            let line = line.trim_start();
+            let rest = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+            rest.len() < line.len() && rest.trim_start().starts_with("::=")
+        };
+        if text.lines().any(is_rule) { Grammar::Gbnf(text) } else { Grammar::Lark(text) }
     }
 
     /// What it is called in messages.

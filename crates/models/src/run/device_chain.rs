@@ -27,7 +27,7 @@ fn is_tame(v: f32) -> bool {
 pub(super) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static str> {
     let p = sampler.params();
     let is_argmax = p.is_argmax();
-    let penalizes = !is_argmax && p.penalizes();
+    let penalizes = !is_argmax && p.uses(SamplerKind::Penalties);
     if !is_argmax {
         refuse(&limits_of_chain(p))?;
     }
@@ -77,10 +77,10 @@ fn limits_of_chain(p: &SamplerParams) -> [(bool, &'static str); 8] {
     [
         (p.mirostat != Mirostat::Off, "Mirostat is on"),
         (p.samplers != SamplerKind::DEFAULT_ORDER, "the samplers or their order are not the default ones"),
-        (p.dry_multiplier != 0.0, "the DRY penalty is on"),
-        (p.top_n_sigma > 0.0, "top-n-sigma is on"),
-        (p.typical_p < 1.0, "typical-p is on"),
-        (p.xtc_probability > 0.0 && p.xtc_threshold <= 0.5, "XTC is on"),
+        (p.uses(SamplerKind::Dry), "the DRY penalty is on"),
+        (p.uses(SamplerKind::TopNSigma), "top-n-sigma is on"),
+        (p.uses(SamplerKind::Typical), "typical-p is on"),
+        (p.uses(SamplerKind::Xtc), "XTC is on"),
         (p.dynatemp_range > 0.0, "the temperature varies"),
         (p.min_keep > 1, "samplers keep more than one token"),
     ]

@@ -1,6 +1,7 @@
 //! Importance of a model's columns, measured on a text, as llama.cpp's `llama-imatrix` measures it.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use chaski_runtime::cpu::ProductInput;
 use ggml_format::{Imatrix, ImatrixEntry};
@@ -16,8 +17,8 @@ pub struct ImatrixOptions {
     pub n_ctx: usize,
     /// Chunks at the start of the text that are left out.
     pub skip: usize,
-    /// Chunks at most.
-    pub max_chunks: usize,
+    /// Chunks at most, if there is a limit.
+    pub max_chunks: Option<NonZeroUsize>,
     /// Measure the output matrix, too, whose inputs are calculated for the last token alone otherwise.
     pub process_output: bool,
     /// Take names of special tokens in the text for these tokens.
@@ -132,8 +133,8 @@ pub fn imatrix<E: From<ModelError>>(
             ModelError::ShortText { found: tokens.len(), what: "measuring importance", needed }.into()
         );
     }
-    let chunks: Vec<&[u32]> =
-        tokens.chunks_exact(n_ctx).skip(options.skip).take(options.max_chunks).collect();
+    let max_chunks = options.max_chunks.map_or(usize::MAX, NonZeroUsize::get);
+    let chunks: Vec<&[u32]> = tokens.chunks_exact(n_ctx).skip(options.skip).take(max_chunks).collect();
     let mut collector = Collector::default();
     for (i, chunk) in chunks.iter().enumerate() {
         let mut chunk = chunk.to_vec();

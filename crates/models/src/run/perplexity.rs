@@ -1,5 +1,7 @@
 //! Perplexity of a text, as llama.cpp computes it.
 
+use std::num::NonZeroUsize;
+
 use super::runner::Runner;
 use crate::error::ModelError;
 use crate::tokenizer::{AddSpecial, ParseSpecial, Tokenizer};
@@ -17,7 +19,7 @@ pub struct Perplexity {
     pub n_chunk: usize,
 }
 
-/// Perplexity over windows of `n_ctx` tokens that do not overlap; the second half of each is scored.
+/// Perplexity over windows of `n_ctx` tokens that do not overlap, `max_chunks` at most; the second half of each is scored.
 ///
 /// `progress` is told the windows done, all windows, and the value so far. Source: llama.cpp's perplexity tool.
 ///
@@ -28,7 +30,7 @@ pub async fn perplexity(
     tokenizer: &Tokenizer,
     text: &str,
     n_ctx: usize,
-    max_chunks: usize,
+    max_chunks: Option<NonZeroUsize>,
     mut progress: impl FnMut(usize, usize, f64),
 ) -> Result<Perplexity, ModelError> {
     let tokens = tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::No)?;
@@ -39,7 +41,7 @@ pub async fn perplexity(
             needed: 2 * n_ctx.max(2),
         });
     }
-    let n_chunk = (tokens.len() / n_ctx).min(max_chunks);
+    let n_chunk = (tokens.len() / n_ctx).min(max_chunks.map_or(usize::MAX, NonZeroUsize::get));
     let first = n_ctx / 2;
     let (mut sum, mut squares, mut n) = (0.0f64, 0.0f64, 0usize);
     let n_vocab = runner.n_vocab() as usize;

@@ -81,10 +81,6 @@ impl Breakers {
 /// Takes `multiplier * base^(m - allowed_length)` off the logit of each token that would continue a repeated
 /// sequence of `m` tokens, if `m >= allowed_length`.
 pub(super) fn apply(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) {
-    let is_off = params.dry_multiplier == 0.0 || params.dry_base < 1.0 || params.dry_penalty_last_n == 0;
-    if is_off {
-        return;
-    }
     let n_last = usize::try_from(params.dry_penalty_last_n).unwrap_or(usize::MAX);
     let last: Vec<u32> = state.history.iter().rev().take(n_last).copied().collect();
     let allowed = params.dry_allowed_length.max(0) as usize;

@@ -4,9 +4,6 @@ use super::{Candidates, SamplerParams, State};
 
 /// Keeps tokens with `p >= min_p * p_max`, that is `l >= l_max + ln(min_p)`.
 pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
-    if params.min_p <= 0.0 {
-        return;
-    }
     let least = candidates.best().logit + params.min_p.min(1.0).ln();
     let n_kept = candidates.list.iter().filter(|candidate| candidate.logit >= least).count();
     if n_kept >= params.min_keep {
@@ -32,6 +29,5 @@ mod tests {
         assert_eq!(keep(0.25, 0), [1, 2, 3]);
         assert_eq!(keep(1.0, 0), [1]);
         assert_eq!(keep(1.0, 3), [1, 2, 3]);
-        assert_eq!(keep(0.0, 0).len(), 4);
     }
 }

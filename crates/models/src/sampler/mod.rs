@@ -40,6 +40,10 @@ struct Row {
     aliases: &'static [&'static str],
     /// What `--sampling-seq` calls it.
     letter: char,
+    /// Whether it would do nothing with these parameters.
+    is_off: fn(&SamplerParams) -> bool,
+    /// Whether the most probable token is the same after it, whatever it is set to.
+    keeps_best: bool,
     apply: fn(&SamplerParams, &mut State, &mut Candidates),
 }
 
@@ -50,22 +54,47 @@ static SAMPLERS: &[Row] = &[
         name: "penalties",
         aliases: &[],
         letter: 'e',
+        is_off: |p| {
+            p.penalty_last_n <= 0
+                || (p.penalty_repeat == 1.0 && p.penalty_freq == 0.0 && p.penalty_present == 0.0)
+        },
+        keeps_best: false,
         apply: penalties::apply,
     },
-    Row { kind: SamplerKind::Dry, name: "dry", aliases: &[], letter: 'd', apply: dry::apply },
+    Row {
+        kind: SamplerKind::Dry,
+        name: "dry",
+        aliases: &[],
+        letter: 'd',
+        is_off: |p| p.dry_multiplier == 0.0 || p.dry_base < 1.0 || p.dry_penalty_last_n == 0,
+        keeps_best: false,
+        apply: dry::apply,
+    },
     Row {
         kind: SamplerKind::TopNSigma,
         name: "top_n_sigma",
         aliases: &["top-n-sigma"],
         letter: 's',
+        is_off: |p| p.top_n_sigma <= 0.0,
+        keeps_best: true,
         apply: top_n_sigma::apply,
     },
-    Row { kind: SamplerKind::TopK, name: "top_k", aliases: &["top-k"], letter: 'k', apply: top_k::apply },
+    Row {
+        kind: SamplerKind::TopK,
+        name: "top_k",
+        aliases: &["top-k"],
+        letter: 'k',
+        is_off: |p| p.top_k <= 0,
+        keeps_best: true,
+        apply: top_k::apply,
+    },
     Row {
         kind: SamplerKind::Typical,
         name: "typ_p",
         aliases: &["typical_p", "typical-p", "typical", "typ-p", "typ"],
         letter: 'y',
+        is_off: |p| p.typical_p >= 1.0,
+        keeps_best: false,
         apply: typical::apply,
     },
     Row {
@@ -73,15 +102,35 @@ static SAMPLERS: &[Row] = &[
         name: "top_p",
         aliases: &["top-p", "nucleus"],
         letter: 'p',
+        is_off: |p| p.top_p >= 1.0,
+        keeps_best: true,
         apply: top_p::apply,
     },
-    Row { kind: SamplerKind::MinP, name: "min_p", aliases: &["min-p"], letter: 'm', apply: min_p::apply },
-    Row { kind: SamplerKind::Xtc, name: "xtc", aliases: &[], letter: 'x', apply: xtc::apply },
+    Row {
+        kind: SamplerKind::MinP,
+        name: "min_p",
+        aliases: &["min-p"],
+        letter: 'm',
+        is_off: |p| p.min_p <= 0.0,
+        keeps_best: true,
+        apply: min_p::apply,
+    },
+    Row {
+        kind: SamplerKind::Xtc,
+        name: "xtc",
+        aliases: &[],
+        letter: 'x',
+        is_off: |p| p.xtc_probability <= 0.0 || p.xtc_threshold > 0.5,
+        keeps_best: false,
+        apply: xtc::apply,
+    },
     Row {
         kind: SamplerKind::Temperature,
         name: "temperature",
         aliases: &["temp"],
         letter: 't',
+        is_off: |_| false,
+        keeps_best: true,
         apply: temperature::apply,
     },
     Row {
@@ -89,6 +138,8 @@ static SAMPLERS: &[Row] = &[
         name: "adaptive_p",
         aliases: &["adaptive-p"],
         letter: 'a',
+        is_off: |p| p.adaptive_target < 0.0,
+        keeps_best: false,
         // It is the draw itself.
         apply: |_, _, _| {},
     },
@@ -97,6 +148,22 @@ static SAMPLERS: &[Row] = &[
 impl SamplerKind {
     fn row(self) -> &'static Row {
         SAMPLERS.iter().find(|row| row.kind == self).expect("every kind has a row")
+    }
+
+    /// Whether it would do nothing with these parameters.
+    pub(crate) fn is_off(self, params: &SamplerParams) -> bool {
+        (self.row().is_off)(params)
+    }
+
+    /// Whether the most probable token is the same after it, whatever it is set to.
+    fn keeps_best(self) -> bool {
+        self.row().keeps_best
+    }
+
+    fn apply(self, params: &SamplerParams, state: &mut State, candidates: &mut Candidates) {
+        if !self.is_off(params) {
+            (self.row().apply)(params, state, candidates);
+        }
     }
 
     /// All samplers there are.
@@ -188,8 +255,7 @@ impl Sampler {
         for &id in tokenizer.suppressed().iter().chain(&ends) {
             bias.insert(id, f32::NEG_INFINITY);
         }
-        let uses_dry = params.dry_multiplier != 0.0 && params.samplers.contains(&SamplerKind::Dry);
-        let breakers = if uses_dry {
+        let breakers = if params.uses(SamplerKind::Dry) {
             dry::Breakers::new(&params.dry_sequence_breakers, tokenizer)
         } else {
             dry::Breakers::default()
@@ -245,11 +311,11 @@ impl Sampler {
         let index = match params.mirostat {
             Mirostat::Off => {
                 for kind in &params.samplers {
-                    (kind.row().apply)(params, state, candidates);
+                    kind.apply(params, state, candidates);
                 }
                 // Absurd parameters can spoil good logits.
                 candidates.check()?;
-                if params.samplers.contains(&SamplerKind::AdaptiveP) && params.adaptive_target >= 0.0 {
+                if params.uses(SamplerKind::AdaptiveP) {
                     adaptive::draw(params, state, candidates)
                 } else {
                     dist::draw(state, candidates)
@@ -345,6 +411,63 @@ mod tests {
         }
         assert!(SamplerKind::DEFAULT_ORDER.iter().all(|kind| SamplerKind::all().any(|row| row == *kind)));
         assert_eq!(SamplerKind::from_name("no such"), None);
+    }
+
+    #[test]
+    fn what_is_off_changes_nothing_and_what_is_on_does() {
+        use SamplerKind::{Dry, MinP, Penalties, TopK, TopNSigma, TopP, Typical, Xtc};
+        type Change = fn(&mut SamplerParams);
+        // Everything is off in it.
+        let params = |change: Change| {
+            let mut p = SamplerParams { top_k: 0, top_p: 1.0, min_p: 0.0, ..SamplerParams::default() };
+            change(&mut p);
+            p
+        };
+        let cases: [(SamplerKind, &[Change], Change); 8] = [
+            (
+                Penalties,
+                &[
+                    |p| (p.penalty_repeat, p.penalty_last_n) = (2.0, 0),
+                    |p| (p.penalty_repeat, p.penalty_last_n) = (2.0, -1),
+                ],
+                |p| p.penalty_freq = 1.0,
+            ),
+            (
+                Dry,
+                &[
+                    |p| (p.dry_multiplier, p.dry_base) = (1.0, 0.5),
+                    |p| (p.dry_multiplier, p.dry_penalty_last_n) = (1.0, 0),
+                ],
+                |p| p.dry_multiplier = 1.0,
+            ),
+            (TopNSigma, &[|p| p.top_n_sigma = 0.0], |p| p.top_n_sigma = 0.5),
+            (TopK, &[|p| p.top_k = -1], |p| p.top_k = 1),
+            (Typical, &[|p| p.typical_p = 1.5], |p| p.typical_p = 0.1),
+            (TopP, &[|p| p.top_p = 1.5], |p| p.top_p = 0.1),
+            (MinP, &[|p| p.min_p = -1.0], |p| p.min_p = 0.9),
+            (Xtc, &[|p| (p.xtc_probability, p.xtc_threshold) = (1.0, 0.6), |p| p.xtc_threshold = 0.0], |p| {
+                (p.xtc_probability, p.xtc_threshold) = (1.0, 0.1)
+            }),
+        ];
+        let before = Candidates::with_p(&[0.1, 0.5, 0.25, 0.15]);
+        let after = |kind: SamplerKind, p: &SamplerParams| {
+            let mut candidates = before.clone();
+            kind.apply(p, &mut State::with_history(&[0, 1, 2, 0, 1]), &mut candidates);
+            candidates.list
+        };
+        for (kind, off, on) in cases {
+            let unchanged: Change = |_| {};
+            for change in off.iter().copied().chain([unchanged]) {
+                let p = params(change);
+                assert!(kind.is_off(&p) && !p.uses(kind), "{kind:?}");
+                assert_eq!(after(kind, &p), before.list, "{kind:?}");
+            }
+            let p = params(on);
+            assert!(!kind.is_off(&p) && p.uses(kind), "{kind:?}");
+            assert_ne!(after(kind, &p), before.list, "{kind:?}");
+            let p = SamplerParams { temp: 0.0, ..p };
+            assert_eq!(p.is_argmax(), kind.keeps_best(), "{kind:?}");
+        }
     }
 
     #[test]

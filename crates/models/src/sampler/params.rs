@@ -114,22 +114,13 @@ impl SamplerParams {
         self.temp <= 0.0
             && self.dynatemp_range <= 0.0
             && self.mirostat == Mirostat::Off
-            && self.samplers.iter().all(|&kind| match kind {
-                SamplerKind::Penalties => !self.penalizes(),
-                SamplerKind::Dry => self.dry_multiplier == 0.0,
-                SamplerKind::Typical => self.typical_p >= 1.0,
-                SamplerKind::Xtc => self.xtc_probability <= 0.0 || self.xtc_threshold > 0.5,
-                SamplerKind::AdaptiveP => self.adaptive_target < 0.0,
-                SamplerKind::TopNSigma | SamplerKind::TopK | SamplerKind::TopP => true,
-                SamplerKind::MinP | SamplerKind::Temperature => true,
-            })
+            && self.samplers.iter().all(|kind| kind.keeps_best() || kind.is_off(self))
             && self.samplers.contains(&SamplerKind::Temperature)
     }
 
-    /// Whether tokens that occurred are lowered, if the chain has that sampler.
-    pub(crate) fn penalizes(&self) -> bool {
-        self.penalty_last_n > 0
-            && (self.penalty_repeat != 1.0 || self.penalty_freq != 0.0 || self.penalty_present != 0.0)
+    /// Whether the chain has that sampler and it does something.
+    pub(crate) fn uses(&self, kind: SamplerKind) -> bool {
+        self.samplers.contains(&kind) && !kind.is_off(self)
     }
 
     /// Takes over what a model's author recommends in the metadata `general.sampling.*`.

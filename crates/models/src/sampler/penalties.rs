@@ -7,9 +7,6 @@ use super::{Candidates, SamplerParams, State};
 /// Lowers the logits of the last `penalty_last_n` tokens: `l = l <= 0 ? l * repeat : l / repeat`, then
 /// `l -= count * freq + present`.
 pub(super) fn apply(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) {
-    if !params.penalizes() {
-        return;
-    }
     let n_last = params.penalty_last_n as usize;
     let mut counts: HashMap<u32, u32> = HashMap::new();
     for &id in &state.history[state.history.len().saturating_sub(n_last)..] {
@@ -49,15 +46,5 @@ mod tests {
         apply(&params, &mut state, &mut candidates);
         let logits: Vec<f32> = candidates.list.iter().map(|candidate| candidate.logit).collect();
         assert_eq!(logits, [2.0 - 1.75, -2.0 - 0.75, 3.0, 3.0]);
-    }
-
-    #[test]
-    fn no_window_is_off() {
-        for penalty_last_n in [0, -1] {
-            let params = SamplerParams { penalty_last_n, penalty_repeat: 2.0, ..SamplerParams::default() };
-            let mut candidates = Candidates::new(&[4.0, 1.0]);
-            apply(&params, &mut State::with_history(&[0, 1]), &mut candidates);
-            assert_eq!(candidates.list[0].logit, 4.0);
-        }
     }
 }

@@ -8,7 +8,7 @@ use super::{Candidates, SamplerParams, State};
 ///
 /// Tang et al. 2024, "Top-nσ: Not All Logits Are You Need".
 pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
-    if params.top_n_sigma <= 0.0 || candidates.len() < 2 {
+    if candidates.len() < 2 {
         return;
     }
     let finite =

@@ -8,9 +8,6 @@ use super::{Candidates, SamplerParams, State};
 ///
 /// Holtzman et al. 2019, "The Curious Case of Neural Text Degeneration".
 pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
-    if params.top_p >= 1.0 {
-        return;
-    }
     candidates.sort();
     candidates.softmax();
     let mut sum = 0.0;
@@ -40,6 +37,5 @@ mod tests {
         assert_eq!(keep(0.51, 0), [1, 2]);
         assert_eq!(keep(0.76, 0), [1, 2, 0]);
         assert_eq!(keep(0.1, 3), [1, 2, 0]);
-        assert_eq!(keep(1.0, 0).len(), 4);
     }
 }

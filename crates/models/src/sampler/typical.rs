@@ -8,9 +8,6 @@ use super::{Candidates, SamplerParams, State};
 ///
 /// Meister et al. 2022, "Locally Typical Sampling".
 pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
-    if params.typical_p >= 1.0 {
-        return;
-    }
     candidates.softmax();
     let entropy = candidates.entropy();
     let distance = |p: f32| (-f64::from(p).ln() - entropy).abs();

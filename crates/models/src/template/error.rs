@@ -1,7 +1,9 @@
 //! What can go wrong with a chat template.
 
+use std::sync::Arc;
+
 /// Why a template could not be read or rendered.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
     /// The template is not valid Jinja.
@@ -11,7 +13,7 @@ pub enum TemplateError {
         line: usize,
         /// What is wrong.
         #[source]
-        source: Box<minijinja::Error>,
+        source: Arc<minijinja::Error>,
     },
     /// The template refused the conversation (`raise_exception`).
     #[error("chat template refuses the conversation: {message}")]
@@ -34,7 +36,7 @@ pub enum TemplateError {
         line: usize,
         /// What is wrong.
         #[source]
-        source: Box<minijinja::Error>,
+        source: Arc<minijinja::Error>,
     },
 }
 
@@ -55,14 +57,17 @@ impl TemplateError {
         }
         match source.kind() {
             minijinja::ErrorKind::OutOfFuel => {
-                return TemplateError::Limit { what: "steps", limit: super::MAX_STEPS };
+                return TemplateError::Limit { what: "steps", limit: super::limits::MAX_STEPS };
             }
             // Only the limit makes writing to memory fail.
             minijinja::ErrorKind::WriteFailure => {
-                return TemplateError::Limit { what: "bytes of text", limit: super::MAX_BYTES as u64 };
+                return TemplateError::Limit {
+                    what: "bytes of text",
+                    limit: super::limits::MAX_BYTES as u64,
+                };
             }
             _ => {}
         }
-        TemplateError::Render { line: source.line().unwrap_or(0), source: Box::new(source) }
+        TemplateError::Render { line: source.line().unwrap_or(0), source: Arc::new(source) }
     }
 }

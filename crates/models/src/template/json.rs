@@ -1,7 +1,9 @@
 //! The `tojson` filter: values as Python's `json.dumps` writes them.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
-use minijinja::{Error, ErrorKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::limits;
 
 /// How `json.dumps` is called.
 struct Style {
@@ -10,12 +12,19 @@ struct Style {
     item_separator: String,
     key_separator: String,
     sort_keys: bool,
+    /// Bytes at most.
+    max: usize,
 }
 
 /// `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
 ///
 /// Unlike Jinja's own filter it does not escape for HTML; this is what Hugging Face gives to chat templates.
-pub(super) fn tojson(value: &Value, positional: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+pub(super) fn tojson(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    positional: Rest<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
     let argument = |index: usize, name: &str| -> Result<Option<Value>, Error> {
         let given = match positional.get(index) {
             Some(value) => Some(value.clone()),
@@ -25,8 +34,8 @@ pub(super) fn tojson(value: &Value, positional: Rest<Value>, kwargs: Kwargs) -> 
     };
     let ensure_ascii = argument(0, "ensure_ascii")?.is_some_and(|value| value.is_true());
     let indent = argument(1, "indent")?.map(|value| match value.as_str() {
-        Some(text) => text.to_owned(),
-        None => " ".repeat(usize::try_from(value).unwrap_or(0).min(64)),
+        Some(text) => text.chars().take(MAX_INDENT).collect(),
+        None => " ".repeat(usize::try_from(value).unwrap_or(0).min(MAX_INDENT)),
     });
     let separators = argument(2, "separators")?;
     let sort_keys = argument(3, "sort_keys")?.is_some_and(|value| value.is_true());
@@ -37,18 +46,27 @@ pub(super) fn tojson(value: &Value, positional: Rest<Value>, kwargs: Kwargs) -> 
         None => (", ".to_owned(), ": ".to_owned()),
     };
 
-    let style = Style { ensure_ascii, indent, item_separator, key_separator, sort_keys };
+    let max = limits::n_byte_left(state);
+    let style = Style { ensure_ascii, indent, item_separator, key_separator, sort_keys, max };
     let mut text = String::new();
     write(&style, value, 0, &mut text)?;
+    limits::count(state, text.len())?;
     Ok(Value::from_safe_string(text))
 }
 
 /// Deeper values are refused: templates are data from outside.
 const MAX_DEPTH: usize = 128;
 
+/// Characters of an indentation; it is written before every line, as often as the line is deep.
+const MAX_INDENT: usize = 64;
+
 fn write(style: &Style, value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(Error::new(ErrorKind::BadSerialization, "value is nested too deeply for JSON"));
+    }
+    // A list may hold another one many times, so that its text is far larger than itself.
+    if out.len() > style.max {
+        return Err(limits::too_large());
     }
     match value.kind() {
         ValueKind::None => out.push_str("null"),
@@ -56,9 +74,8 @@ fn write(style: &Style, value: &Value, depth: usize, out: &mut String) -> Result
         ValueKind::Number => out.push_str(&number(value)),
         ValueKind::String => write_string(style, value.as_str().unwrap_or_default(), out),
         ValueKind::Seq | ValueKind::Iterable => {
-            let items = value.try_iter()?.collect::<Vec<_>>();
-            write_items(style, ['[', ']'], &items, depth, out, |item, out| {
-                write(style, item, depth + 1, out)
+            write_items(style, ['[', ']'], value.try_iter()?, depth, out, |item, out| {
+                write(style, &item, depth + 1, out)
             })?;
         }
         ValueKind::Map => {
@@ -70,10 +87,10 @@ fn write(style: &Style, value: &Value, depth: usize, out: &mut String) -> Result
             if style.sort_keys {
                 entries.sort_by(|a, b| a.0.cmp(&b.0));
             }
-            write_items(style, ['{', '}'], &entries, depth, out, |(key, entry), out| {
-                write_string(style, key, out);
+            write_items(style, ['{', '}'], entries.into_iter(), depth, out, |(key, entry), out| {
+                write_string(style, &key, out);
                 out.push_str(&style.key_separator);
-                write(style, entry, depth + 1, out)
+                write(style, &entry, depth + 1, out)
             })?;
         }
         other => {
@@ -87,10 +104,10 @@ fn write(style: &Style, value: &Value, depth: usize, out: &mut String) -> Result
 fn write_items<T>(
     style: &Style,
     [open, close]: [char; 2],
-    items: &[T],
+    items: impl Iterator<Item = T>,
     depth: usize,
     out: &mut String,
-    mut write_item: impl FnMut(&T, &mut String) -> Result<(), Error>,
+    mut write_item: impl FnMut(T, &mut String) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let new_line = |depth: usize, out: &mut String| {
         if let Some(indent) = &style.indent {
@@ -99,14 +116,16 @@ fn write_items<T>(
         }
     };
     out.push(open);
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
+    let mut is_empty = true;
+    for item in items {
+        if !is_empty {
             out.push_str(&style.item_separator);
         }
+        is_empty = false;
         new_line(depth + 1, out);
         write_item(item, out)?;
     }
-    if !items.is_empty() {
+    if !is_empty {
         new_line(depth, out);
     }
     out.push(close);

@@ -5,12 +5,14 @@
 
 mod error;
 mod json;
+mod limits;
 mod message;
 mod prepare;
+mod set;
 mod time;
 
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
@@ -19,9 +21,11 @@ use regex::Regex;
 
 pub use error::TemplateError;
 pub use message::{Content, Message, TemplateOptions};
+pub use set::ChatTemplates;
 pub use time::LocalTime;
 
 use error::Raised;
+use limits::MAX_BYTES;
 use prepare::Capabilities;
 
 /// The template for files that have none (ChatML).
@@ -47,12 +51,6 @@ pub struct ChatTemplate {
     capabilities: OnceLock<Capabilities>,
 }
 
-/// Instructions of the template engine for one rendering: enough for a hundred thousand messages, and over in seconds.
-const MAX_STEPS: u64 = 20_000_000;
-
-/// Bytes of a rendered text: more than any context holds.
-const MAX_BYTES: usize = 1 << 26;
-
 /// Name of the only template in the environment.
 const NAME: &str = "chat_template";
 
@@ -65,14 +63,13 @@ impl ChatTemplate {
     pub fn new(source: impl Into<String>) -> Result<ChatTemplate, TemplateError> {
         let source = source.into();
         let parse_error =
-            |e: Error| TemplateError::Parse { line: e.line().unwrap_or(0), source: Box::new(e) };
+            |e: Error| TemplateError::Parse { line: e.line().unwrap_or(0), source: Arc::new(e) };
 
         let mut env = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         env.set_syntax(syntax.map_err(parse_error)?);
-        env.set_fuel(Some(MAX_STEPS));
         env.set_auto_escape_callback(|_| AutoEscape::None);
-        env.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        limits::set(&mut env);
         env.add_filter("tojson", json::tojson);
         env.add_function("raise_exception", |message: String| -> Result<Value, Error> {
             let error = Error::new(ErrorKind::InvalidOperation, "raise_exception");
@@ -80,26 +77,6 @@ impl ChatTemplate {
         });
         env.add_template_owned(NAME, without_generation_tags(&source)).map_err(parse_error)?;
         Ok(ChatTemplate { env, source, capabilities: OnceLock::new() })
-    }
-
-    /// Compiles the chat template of a GGUF file, or the one called `name` (`tool_use`, `rag`, ...) if it has several.
-    ///
-    /// `None` if there is no such template. A model without any may be one that does not chat; [`CHATML`] is the
-    /// best guess otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`ChatTemplate::new`].
-    pub fn from_metadata(
-        metadata: &ggml_format::Metadata,
-        name: Option<&str>,
-    ) -> Result<Option<ChatTemplate>, TemplateError> {
-        let key = match name {
-            None => "tokenizer.chat_template".to_owned(),
-            Some(name) => format!("tokenizer.chat_template.{name}"),
-        };
-        let source = metadata.get(&key).and_then(|value| value.to::<&str>());
-        source.map(ChatTemplate::new).transpose()
     }
 
     /// The text that was compiled.
@@ -263,6 +240,39 @@ mod tests {
         let long = "{% set x = 'a' * 9999999 %}{% for i in range(9) %}{{ x }}{% endfor %}";
         let error = render(long).unwrap_err().to_string();
         assert!(error.starts_with("chat template: expected at most 67108864 bytes of text"), "{error}");
+    }
+
+    #[test]
+    fn texts_that_grow_without_end_are_given_up() {
+        let doubled = |make: &str, what: &str| {
+            format!(
+                "{{% set ns = namespace(x='bb', l=['ab' * 99999]) %}}{{% for i in range(60) %}}{make}{{% endfor %}}{what}"
+            )
+        };
+        let nest = "{% set ns.l = [ns.l, ns.l] %}";
+        for source in [
+            doubled(nest, "{{ ns.l }}"),
+            doubled(nest, "{{ ns.l | tojson }}"),
+            doubled(nest, "{{ ns.l | tojson(indent=2) }}"),
+            doubled(nest, "{{ ns.l | string | length }}"),
+            doubled(nest, "{{ ns.l | join('') | length }}"),
+            doubled(nest, "{{ ''.join(ns.l) | length }}"),
+            doubled(nest, "{% set text %}{{ ns.l }}{% endset %}"),
+            // After 32 sums the engine makes one list of them, which nobody counts.
+            doubled("{% set ns.l = ns.l + ns.l %}", "{{ ns.l | tojson | length }}").replace("60", "30"),
+            doubled("{% set t %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = t %}", ""),
+            doubled("{% set ns.x = [ns.x, ns.x] | join(' ') %}", ""),
+            doubled("{% set ns.x = '-'.join([ns.x, ns.x]) %}", ""),
+            doubled("{% set ns.x = ns.x.replace('b', ns.x) %}", ""),
+            doubled("{% set ns.x = ns.x | replace('b', ns.x) %}", ""),
+            doubled("{% set ns.x = (ns.x ~ '\n') | indent(10000000) %}", ""),
+        ] {
+            let error = render(&source).expect_err(&source).to_string();
+            assert!(
+                error.starts_with("chat template: expected at most 67108864 bytes of text"),
+                "{source}: {error}"
+            );
+        }
     }
 
     #[test]

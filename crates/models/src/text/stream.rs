@@ -19,7 +19,6 @@ pub struct TextStream {
     /// The beginning of a character.
     held: Vec<u8>,
     text: String,
-    drop_space: bool,
 }
 
 impl TextStream {
@@ -28,20 +27,8 @@ impl TextStream {
         TextStream::default()
     }
 
-    /// An empty stream that drops one space at the beginning of the text: for the start of a text with a tokenizer
-    /// that puts a space there (`Tokenizer::adds_space_prefix`), not for the continuation of one.
-    pub fn without_first_space() -> TextStream {
-        TextStream { drop_space: true, ..TextStream::default() }
-    }
-
     /// Takes the bytes of the next token and gives the text that is complete now, if any.
     pub fn push(&mut self, bytes: &[u8]) -> Option<&str> {
-        let mut bytes = bytes;
-        if self.drop_space && !bytes.is_empty() {
-            // The first byte decides; tokens without text do not.
-            self.drop_space = false;
-            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-        }
         self.held.extend_from_slice(bytes);
         self.text.clear();
         let mut n_done = 0;
@@ -71,11 +58,6 @@ impl TextStream {
         }
         (!self.text.is_empty()).then_some(self.text.as_str())
     }
-
-    /// Number of bytes that wait for the rest of their character, at most 3.
-    pub fn n_byte_held(&self) -> usize {
-        self.held.len()
-    }
 }
 
 /// Whether `bytes` is the beginning of a character.
@@ -92,22 +74,14 @@ mod tests {
 
     use super::*;
 
-    fn collect(mut stream: TextStream, pieces: &[&[u8]]) -> String {
+    fn collect(pieces: &[&[u8]]) -> String {
+        let mut stream = TextStream::new();
         let mut text = String::new();
         for piece in pieces {
             text.extend(stream.push(piece));
         }
         text.extend(stream.finish());
         text
-    }
-
-    #[test]
-    fn one_space_is_dropped_at_the_beginning_only() {
-        assert_eq!(collect(TextStream::without_first_space(), &[b"", b" a", b" b"]), "a b");
-        assert_eq!(collect(TextStream::without_first_space(), &[b" ", b" a"]), " a");
-        assert_eq!(collect(TextStream::without_first_space(), &[b"a", b" b"]), "a b");
-        assert_eq!(collect(TextStream::without_first_space(), &[b"\xc3", b"\xa9", b" b"]), "é b");
-        assert_eq!(collect(TextStream::new(), &[b" a"]), " a");
     }
 
     #[test]
@@ -129,7 +103,7 @@ mod tests {
             cuts.extend([0, bytes.len()]);
             cuts.sort();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-            prop_assert_eq!(collect(TextStream::new(), &pieces), String::from_utf8_lossy(&bytes));
+            prop_assert_eq!(collect(&pieces), String::from_utf8_lossy(&bytes));
         }
 
         #[test]
@@ -138,7 +112,7 @@ mod tests {
             let mut collected = String::new();
             for piece in text.as_bytes().chunks(cut) {
                 collected.extend(stream.push(piece));
-                prop_assert!(stream.n_byte_held() < 4);
+                prop_assert!(stream.held.len() < 4);
             }
             prop_assert_eq!(stream.finish(), None);
             prop_assert_eq!(collected, text);

@@ -126,8 +126,8 @@ impl Tokenizer {
                 SpecialIds { bos: has_bos.then_some(11), eos: Some(11), ..SpecialIds::default() }
             }
             "bert" => {
-                let (bos, unk, sep, pad) = (Some(101), Some(100), Some(102), Some(0));
-                SpecialIds { bos, unk, sep, pad, ..SpecialIds::default() }
+                let (bos, unk, sep) = (Some(101), Some(100), Some(102));
+                SpecialIds { bos, unk, sep, ..SpecialIds::default() }
             }
             _ => SpecialIds::default(),
         };
@@ -333,29 +333,9 @@ impl Tokenizer {
         self.vocab.ids.eot
     }
 
-    /// End of message.
-    pub fn eom(&self) -> Option<u32> {
-        self.vocab.ids.eom
-    }
-
-    /// The token for text that cannot be expressed.
-    pub fn unk(&self) -> Option<u32> {
-        self.vocab.ids.unk
-    }
-
-    /// Padding.
-    pub fn pad(&self) -> Option<u32> {
-        self.vocab.ids.pad
-    }
-
     /// The fill-in-the-middle tokens, as stated or recognised by their texts.
     pub fn fim(&self) -> FimTokens {
         self.vocab.ids.fim
-    }
-
-    /// Separator between texts.
-    pub fn sep(&self) -> Option<u32> {
-        self.vocab.ids.sep
     }
 
     /// Whether [`AddSpecial::Yes`] puts BOS before a text.

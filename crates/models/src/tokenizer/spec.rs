@@ -12,7 +12,7 @@ pub struct TokenizerSpec {
     pub model: String,
     /// `pre`: name of the rule that cuts text into words before BPE.
     pub pre: Option<String>,
-    /// `general.name`: two families need it, because the file has no other sign of how they treat white space.
+    /// `general.name`: Phi-3 needs it, because the file has no other sign of how it treats white space.
     pub name: Option<String>,
     /// `tokens`: the text of each token, the index is the id.
     pub tokens: Vec<String>,
@@ -38,8 +38,6 @@ pub struct TokenizerSpec {
     pub cls: Option<u32>,
     /// `seperator_token_id` (spelled so).
     pub sep: Option<u32>,
-    /// `padding_token_id`.
-    pub pad: Option<u32>,
     /// `fim_pre_token_id`, ...: the fill-in-the-middle tokens.
     pub fim: FimTokens,
     /// `add_bos_token`: put `bos` before a text.
@@ -90,7 +88,6 @@ impl TokenizerSpec {
             unk: id("unknown")?,
             cls: id("cls")?,
             sep: id("seperator")?,
-            pad: id("padding")?,
             fim: FimTokens {
                 prefix: id("fim_pre")?,
                 suffix: id("fim_suf")?,

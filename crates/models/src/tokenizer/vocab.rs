@@ -50,7 +50,6 @@ pub(super) struct SpecialIds {
     pub(super) eot: Option<u32>,
     pub(super) eom: Option<u32>,
     pub(super) unk: Option<u32>,
-    pub(super) pad: Option<u32>,
     pub(super) sep: Option<u32>,
     pub(super) fim: FimTokens,
 }
@@ -119,6 +118,7 @@ const FIM_PREFIX_TEXTS: &[&str] = &[
     "<PRE>",
     "▁<PRE>",
     "<|code_prefix|>",
+    "<|prefix|>",
 ];
 const FIM_SUFFIX_TEXTS: &[&str] = &[
     "<|fim_suffix|>",
@@ -128,6 +128,7 @@ const FIM_SUFFIX_TEXTS: &[&str] = &[
     "<SUF>",
     "▁<SUF>",
     "<|code_suffix|>",
+    "<|suffix|>",
 ];
 const FIM_MIDDLE_TEXTS: &[&str] = &[
     "<|fim_middle|>",
@@ -137,13 +138,14 @@ const FIM_MIDDLE_TEXTS: &[&str] = &[
     "<MID>",
     "▁<MID>",
     "<|code_middle|>",
+    "<|middle|>",
 ];
 const FIM_PAD_TEXTS: &[&str] = &["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"];
 const FIM_REPO_TEXTS: &[&str] =
     &["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<repo_name>"];
 const FIM_SEP_TEXTS: &[&str] = &["<|file_sep|>"];
 
-/// gpt-oss tokens that structure an answer; they are always rendered, so that the caller can parse them.
+/// Tokens that structure an answer (gpt-oss); they are always rendered, so that the caller can parse them.
 const HARMONY_TEXTS: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 impl Vocab {
@@ -181,25 +183,24 @@ impl Vocab {
         let mut vocab = Vocab { tokens, kinds, n_vocab, ids: defaults, eog: BTreeSet::new() };
         vocab.set_ids(spec, defaults);
         vocab.set_eog();
-        for (id, text) in vocab.tokens.iter().enumerate() {
-            if vocab.kinds[id] == TokenKind::Control && text.contains("unused") {
-                vocab.kinds[id] = TokenKind::Unused;
-            }
-        }
         Ok(vocab)
     }
 
+    /// Takes the ids that the file states; tokens that are recognised by their texts instead become control tokens.
     fn set_ids(&mut self, spec: &TokenizerSpec, defaults: SpecialIds) {
         let n_vocab = self.n_vocab;
         let known = |id: Option<u32>| id.filter(|&id| id < n_vocab);
-        let guess = |id: Option<u32>, texts: &[&str]| {
-            known(id).or_else(|| texts.iter().find_map(|text| self.id(text)))
+        let mut guess = |id: Option<u32>, texts: &[&str]| {
+            known(id).or_else(|| {
+                let found = texts.iter().find_map(|text| self.id(text))?;
+                self.kinds[found as usize] = TokenKind::Control;
+                Some(found)
+            })
         };
-        let ids = SpecialIds {
+        self.ids = SpecialIds {
             bos: known(spec.bos).or(known(spec.cls)).or(known(defaults.bos)),
             eos: known(spec.eos).or(known(defaults.eos)),
             unk: known(spec.unk).or(known(defaults.unk)),
-            pad: known(spec.pad).or(known(defaults.pad)),
             sep: known(spec.sep).or(known(defaults.sep)),
             eot: guess(spec.eot, EOT_TEXTS),
             eom: guess(spec.eom, EOM_TEXTS),
@@ -212,7 +213,6 @@ impl Vocab {
                 sep: guess(spec.fim.sep, FIM_SEP_TEXTS),
             },
         };
-        self.ids = ids;
     }
 
     /// Collects the ids that end a generation, by number and by text.
@@ -226,23 +226,27 @@ impl Vocab {
                 self.kinds[id as usize] = TokenKind::Control;
             }
         }
-        // gpt-oss: `<|end|>` only closes one channel, the answer goes on after it.
-        if let (Some(_), Some(_), Some(end)) =
-            (self.id("<|return|>"), self.id("<|call|>"), self.id("<|end|>"))
+        for text in HARMONY_TEXTS {
+            if let Some(id) = self.id(text) {
+                self.kinds[id as usize] = TokenKind::UserDefined;
+            }
+        }
+        // gpt-oss and Solar Open: `<|end|>` only closes one part, the answer goes on after it.
+        let has = |text: &str| self.id(text).is_some();
+        let calls = has("<|call|>") || has("<|calls|>");
+        if calls
+            && (has("<|return|>") || has("<|flush|>"))
+            && let Some(end) = self.id("<|end|>")
         {
             self.eog.remove(&end);
             self.kinds[end as usize] = TokenKind::UserDefined;
-            for text in HARMONY_TEXTS {
-                if let Some(id) = self.id(text) {
-                    self.kinds[id as usize] = TokenKind::UserDefined;
-                }
-            }
         }
         // gemma 4: `</s>` is an HTML tag there, not an end.
         if self.id("<|tool_response>").is_some()
             && let Some(id) = self.id("</s>")
         {
             self.eog.remove(&id);
+            self.kinds[id as usize] = TokenKind::Normal;
         }
     }
 
