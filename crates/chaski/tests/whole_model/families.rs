@@ -47,6 +47,22 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("smollm3-dense", 5),
     ("stablelm-dense", 16),
     ("starcoder2-dense", 9),
+    ("mamba2-dense", 5),
+    ("mamba-dense", 8),
+    ("granitehybrid-dense", 8),
+    ("falcon-h1-dense", 12),
+    ("nemotron_h-dense", 5),
+    ("lfm2-full-attention", 6),
+    ("lfm2moe-moe", 8),
+    ("qwen35-dense", 8),
+    ("qwen35moe-moe", 14),
+    ("qwen3next-moe", 14),
+    ("qwen35-heads", 8),
+    ("qwen3next-heads", 14),
+    ("lfm2-window", 6),
+    ("lfm2moe-choice", 8),
+    ("nemotron_h_moe-plain", 6),
+    ("nemotron_h_moe-latent", 6),
 ];
 
 /// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
@@ -91,10 +107,11 @@ fn every_family_has_a_fixture() {
 #[test]
 fn a_layer_takes_no_more_dispatches_than_it_did() {
     let mut failures = Failures::default();
-    for (name, _, _) in FAMILIES {
+    let names = FAMILIES.iter().map(|f| f.0).chain(recurrent::FIXTURES.iter().map(|f| f.0));
+    for name in names {
         let found = per_layer(name);
         say(format!("{name:24} {found} dispatches a layer"));
-        let limit = PER_LAYER.iter().find(|row| row.0 == *name).map(|row| row.1);
+        let limit = PER_LAYER.iter().find(|row| row.0 == name).map(|row| row.1);
         failures.check(limit == Some(found), || format!("{name}: {found} dispatches a layer, not {limit:?}"));
     }
     failures.conclude();
@@ -111,7 +128,7 @@ fn a_context_longer_than_the_table_of_positions_is_an_error() {
 /// Keys of single families with values that cannot be.
 #[test]
 fn wrong_keys_of_families_are_errors_that_name_them() {
-    let cases: [(&str, &str, OwnedValue, &str); 4] = [
+    let cases: [(&str, &str, OwnedValue, &str); 10] = [
         ("glm4moe-moe", "glm4moe.expert_gating_func", 9u32.into(), "must be 1 to 4"),
         (
             "glm4-dense",
@@ -121,6 +138,12 @@ fn wrong_keys_of_families_are_errors_that_name_them() {
         ),
         ("granite-dense", "granite.logit_scale", f32::NAN.into(), "must be finite"),
         ("gemma3-dense", "gemma3.attention.sliding_window_pattern", "all".into(), "sliding_window_pattern"),
+        ("qwen35-heads", "qwen35.rope.dimension_sections", vec![0i32; 4].into(), "must be four counts of pairs"),
+        ("qwen35-heads", "qwen35.rope.dimension_sections", vec![8i32, 8, -1, 1].into(), "must be four counts"),
+        ("qwen35-heads", "qwen35.full_attention_interval", 0u32.into(), "must be 1 to 4096"),
+        ("qwen35-heads", "qwen35.ssm.group_count", 4u32.into(), "must be a multiple of 4"),
+        ("qwen35-heads", "qwen35.ssm.inner_size", 128u32.into(), "must be 6 heads of 32 channels"),
+        ("lfm2-window", "lfm2.shortconv.l_cache", 1u32.into(), "must be 2 to 64"),
     ];
     let mut failures = Failures::default();
     for (name, key, value, expected) in cases {

@@ -16,6 +16,7 @@ pub use buffers::{Memory, MemoryItem};
 pub use case::{CaseReport, ReadyCase, run_case};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
 pub use load::{Progress, Stage, Tensors};
+pub(crate) use load::read_rows;
 pub use measure::Peaks;
 pub use model::{Ablation, Choose, GpuModel, LoadTimes, Ticket};
 pub use profile::{Profile, ProfileRow};
