@@ -238,14 +238,8 @@ pub(crate) fn delta_net(
     };
     let y = b.recurrent(Recurrent::DeltaNet(rule), d_inner); // [heads, dim]
     let norm = GroupNorm { at: NormAt::First, weight: norm, own: false, eps: b.config.eps };
-    let gate = GatedNorm {
-        x: y,
-        z: part(n_conv),
-        z_row: false,
-        act: GateAct::Silu,
-        norm: Some(norm),
-        k: dim,
-    };
+    let gate =
+        GatedNorm { x: y, z: part(n_conv), z_row: false, act: GateAct::Silu, norm: Some(norm), k: dim };
     let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
     Ok(b.mul(y, output)) // [n_embd]
 }

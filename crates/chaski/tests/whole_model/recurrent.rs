@@ -42,9 +42,9 @@ pub(crate) const FIXTURES: &[(&str, Quirk)] = &[
 /// State alone, and beside a cache of keys and values.
 const SET_BACK: &[&str] =
     &["mamba2-dense", "mamba-dense", "falcon-h1-dense", "lfm2-full-attention", "qwen35-heads"];
-/// What rounding keys and values costs.
+/// What rounding keys and values costs, three times what came.
 const F16_KV: &[(&str, f64)] =
-    &[("lfm2-window", 1e-6), ("lfm2moe-choice", 1e-6), ("qwen35-heads", 1e-6), ("qwen3next-heads", 1e-6)];
+    &[("lfm2-window", 2e-11), ("lfm2moe-choice", 2e-11), ("qwen35-heads", 1.5e-7), ("qwen3next-heads", 3e-8)];
 /// What sums in another order cost, which is up to 2e-11 where what layers add is scaled up (granitehybrid).
 const LIMIT: f64 = 4e-11;
 
@@ -132,7 +132,8 @@ fn logits_with_a_cache_in_f16_match_the_golden_ones() {
                 let all = block_on(r.eval_all(&f.tokens, n)).expect("48 tokens run");
                 let e = nmse(&all, f.logits_of(0, 48));
                 say(format!("{name:24} {device:10} KV f16: NMSE {e:.1e} in pieces of {n}"));
-                failures.check(e <= *limit, || format!("{name}, {device}, pieces of {n}: {e:.2e} > {limit:.0e}"));
+                failures
+                    .check(e <= *limit, || format!("{name}, {device}, pieces of {n}: {e:.2e} > {limit:.0e}"));
             }
         }
     }

@@ -71,7 +71,9 @@ impl Experts {
         let Routed { h, down, route, logits } = self.routed(b, block, gate, x)?;
         let shared = match self.shared {
             Shared::None => None,
-            Shared::Plain(n_ff) | Shared::Gated(n_ff) => Some(gate_up(b, block, "_shexp", n_ff, self.act, x)?),
+            Shared::Plain(n_ff) | Shared::Gated(n_ff) => {
+                Some(gate_up(b, block, "_shexp", n_ff, self.act, x)?)
+            }
         };
         let y = b.mul_id(h, route, down); // [n_used, n_embd]
         let mut out = vec![b.push(Op::MoeReduce { x: y, route }, n_embd)];

@@ -140,9 +140,7 @@ impl Fused {
             }
             Fused::Add { x, y } => vec![x, y],
             Fused::Scale { y, .. } => vec![y],
-            Fused::Recurrent { ref op, add, y } => {
-                op.inputs().into_iter().chain(add.then_some(y)).collect()
-            }
+            Fused::Recurrent { ref op, add, y } => op.inputs().into_iter().chain(add.then_some(y)).collect(),
             Fused::RowNorm { x, add, .. } => [x].into_iter().chain(add).collect(),
             Fused::Unary { x, .. } | Fused::Rope { x, .. } => vec![x],
             Fused::Binary { a, b, .. } => vec![a, b],
@@ -304,8 +302,7 @@ impl<'a> Fuser<'a> {
             }
             Op::Products { x, parts } => {
                 let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
-                let part =
-                    |p: &Product| Part { weight: p.weight, bias: p.bias, scale: p.scale, by: 1.0 };
+                let part = |p: &Product| Part { weight: p.weight, bias: p.bias, scale: p.scale, by: 1.0 };
                 Fused::Products { x: self.place(from), norm, parts: parts.iter().map(part).collect(), y }
             }
             Op::TopkMoe { x, bias, routing } => Fused::Topk { x: self.place(x), bias, routing, y },

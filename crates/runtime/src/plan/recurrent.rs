@@ -167,11 +167,18 @@ impl Expander<'_> {
     ) -> Result<(), PlanError> {
         let parts = self.pool.acquire(DeltaChunks::n_word(call));
         let name = "delta net";
-        let bind =
-            vec![("x", x), ("a", a), ("step", Slot::Step), ("g", g), ("beta", beta), ("parts", Slot::Act(parts))];
+        let bind = vec![
+            ("x", x),
+            ("a", a),
+            ("step", Slot::Step),
+            ("g", g),
+            ("beta", beta),
+            ("parts", Slot::Act(parts)),
+        ];
         let columns = Columns::XTiles(DeltaChunks::CHUNK);
         let keys = o.dim * o.k_heads;
-        self.push(chunks.prepare, bind, columns, name, f32s(2 * o.heads)).col(f32s(2 * keys + 2 * o.heads), 0);
+        self.push(chunks.prepare, bind, columns, name, f32s(2 * o.heads))
+            .col(f32s(2 * keys + 2 * o.heads), 0);
         let bind = vec![
             ("x", x),
             ("parts", Slot::Act(parts)),

@@ -55,7 +55,9 @@ impl DeltaChunks {
         let parts = [&call.q, &call.k, &call.v];
         let whole = |n: u32| n % 4 == 0;
         let even = whole(s)
-            && parts.iter().all(|t| t.stride[0] == 1 && t.stride[1] == s && whole(t.stride[2]) && whole(t.offset))
+            && parts
+                .iter()
+                .all(|t| t.stride[0] == 1 && t.stride[1] == s && whole(t.stride[2]) && whole(t.offset))
             && parts.iter().all(|t| t.stride[2] == call.v.stride[2])
             && [call.alpha, call.beta].iter().all(|t| t.stride[0] == 1)
             && (call.y.offset, call.y.stride[0], call.y.stride[1]) == (0, 1, s);

@@ -52,5 +52,9 @@ fn case(
     }
     let expect = Expected::F32 { values: y, max_nmse: 1e-10 };
     buffers.push(CaseBuffer::output("y", &vec![7.0f32; ldy * cols], expect));
-    Case::new(format!("{k}x{per}x{n_col} {act:?} {norm:?} z_row {z_row} add {add}"), move |caps| call.dispatch(caps), buffers)
+    Case::new(
+        format!("{k}x{per}x{n_col} {act:?} {norm:?} z_row {z_row} add {add}"),
+        move |caps| call.dispatch(caps),
+        buffers,
+    )
 }
