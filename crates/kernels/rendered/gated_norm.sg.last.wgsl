@@ -10,6 +10,8 @@ override LDX: u32 = 1u;
 override LDZ: u32 = 1u;
 override LDY: u32 = 1u;
 override Z_AT: u32 = 0u;
+override Z_ROW: bool = false;
+override ADD: bool = false;
 override ACT: u32 = 0u;
 override W_ROW: u32 = 0u;
 override EPS: f32 = 0.00001;
@@ -55,10 +57,15 @@ fn turn(v: f32) -> f32 {
 }
 
 fn act(v: f32) -> f32 {
-    if (ACT == 2u) {
-        return max(v, 0.0);
-    }
     return logistic(v) * select(1.0, v, ACT == 0u);
+}
+
+fn put(at: u32, v: f32) {
+    if (ADD) {
+        y[at] += v;
+    } else {
+        y[at] = v;
+    }
 }
 
 var<workgroup> red: array<f32, 1u * WG>;
@@ -76,11 +83,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let col = row / PER;
     let nth_row = row % PER;
     let x0 = col * LDX + nth_row * K;
-    let z0 = col * LDZ + Z_AT + nth_row * K;
+    let z_step = select(1u, 0u, Z_ROW);
+    let z0 = col * LDZ + Z_AT + nth_row * select(K, 1u, Z_ROW);
     let y0 = col * LDY + nth_row * K;
     var ss = 0.0;
     for (var i = lane; i < K; i += T) {
-        let v = x[x0 + i] * act(z[z0 + i]);
+        let v = x[x0 + i] * act(z[z0 + i * z_step]);
         ss += v * v;
     }
     ss = subgroupAdd(ss);
@@ -102,6 +110,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let scale = 1.0 / sqrt(ss / f32(K) + EPS);
     for (var i = lane; i < K; i += T) {
-        y[y0 + i] = x[x0 + i] * act(z[z0 + i]) * scale * aux[nth_row * W_ROW + i];
+        put(y0 + i, x[x0 + i] * act(z[z0 + i * z_step]) * scale * aux[nth_row * W_ROW + i]);
     }
 }

@@ -68,6 +68,7 @@ pub static OPS: &[Op] = &[
     ops::cpy::SAME,
     ops::cumsum::OP,
     ops::gated_delta_net::OP,
+    ops::gated_delta_net::CHUNKS,
     ops::gated_linear_attn::OP,
     ops::gated_norm::OP,
     ops::gather::OP,

@@ -1,8 +1,8 @@
-//! Layers with recurrent state that families share: Mamba-1, Mamba-2.
+//! Layers with recurrent state that families share: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
 
 use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
 use chaski_runtime::graph::ValueId;
-use chaski_runtime::graph::recurrent::{GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
+use chaski_runtime::graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
 
 use crate::arch::Builder;
 use crate::error::ModelError;
@@ -30,7 +30,7 @@ impl Ssm {
         Ok(Ssm {
             taps: size("ssm.conv_kernel", 2, 64)?,
             d_inner: size("ssm.inner_size", 1, 1 << 20)?,
-            n_state: size("ssm.state_size", 1, 1 << 12)?,
+            n_state: size("ssm.state_size", 1, 1 << 11)?,
             rank: size("ssm.time_step_rank", 1, 1 << 16)?,
         })
     }
@@ -115,7 +115,7 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
     let y = b.recurrent(Recurrent::Scan(scan), d_inner); // [heads, dim]
     let eps = b.config.eps;
     let norm = norm.map(|weight| GroupNorm { at: NormAt::Last, weight, own: true, eps });
-    let gate = GatedNorm { x: y, z: p.into(), act: GateAct::Silu, norm, k: d_inner / groups };
+    let gate = GatedNorm { x: y, z: p.into(), z_row: false, act: GateAct::Silu, norm, k: d_inner / groups };
     let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
     Ok(b.mul(y, output)) // [n_embd]
 }
@@ -163,7 +163,111 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
     };
     let y = b.recurrent(Recurrent::Scan(scan), d_inner);
     let z = View { of: p, at: d_inner };
-    let gate = GatedNorm { x: y, z, act: GateAct::Silu, norm: None, k: d_inner };
+    let gate = GatedNorm { x: y, z, z_row: false, act: GateAct::Silu, norm: None, k: d_inner };
     let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
+
+/// Which heads of values share a query and a key, and how files say what the heads read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DeltaOrder {
+    /// Those that are as far apart as there are keys; `ssm_beta` and `ssm_alpha` (Qwen 3.5).
+    Tiled,
+    /// Neighbours; `ssm_ba` has beta, then alpha of the heads of each key, and older files have q, k, v and gate of the
+    /// heads of each key in `ssm_in` (Qwen 3 Next).
+    Grouped,
+}
+
+/// A gated delta net: projection, convolution, recurrence of heads, gated norm of heads, projection.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn delta_net(
+    b: &mut Builder<'_>,
+    block: &str,
+    order: DeltaOrder,
+    x: ValueId,
+) -> Result<ValueId, ModelError> {
+    let Ssm { taps, d_inner, n_state: dim, rank: heads } = Ssm::new(b)?;
+    let k_heads = size(b, "ssm.group_count", 1, 1 << 16)?;
+    multiple(b, ("ssm.time_step_rank", heads), ("ssm.group_count", k_heads))?;
+    if u64::from(dim) * u64::from(heads) != u64::from(d_inner) {
+        return Err(ModelError::Config {
+            key: format!("{}.ssm.inner_size", b.config.arch),
+            found: d_inner.to_string(),
+            expected: format!("must be {heads} heads of {dim} channels (ssm.time_step_rank, ssm.state_size)"),
+        });
+    }
+    let n_embd = b.config.n_embd;
+    let (n_k, each) = (k_heads * dim, heads / k_heads);
+    let n_conv = 2 * n_k + d_inner;
+    let stem = |name: &str| format!("{block}.{name}");
+    let mut inputs = if order == DeltaOrder::Tiled || b.has(&stem("attn_qkv.weight")) {
+        vec![b.linear(&stem("attn_qkv"), n_conv, n_embd)?, b.linear(&stem("attn_gate"), d_inner, n_embd)?]
+    } else {
+        b.alternating(&stem("ssm_in"), k_heads, [dim, dim, each * dim, each * dim], n_embd)?.to_vec()
+    };
+    inputs.extend(match order {
+        DeltaOrder::Tiled => {
+            [b.linear(&stem("ssm_beta"), heads, n_embd)?, b.linear(&stem("ssm_alpha"), heads, n_embd)?]
+        }
+        DeltaOrder::Grouped => b.alternating(&stem("ssm_ba"), k_heads, [each, each], n_embd)?,
+    });
+    let a = b.vector(&stem("ssm_a"), heads)?;
+    let bias = b.vector(&stem("ssm_dt.bias"), heads)?;
+    let norm = b.vector(&stem("ssm_norm.weight"), dim)?;
+    let output = b.linear(&stem("ssm_out"), n_embd, d_inner)?;
+
+    let p = b.mul_all(x, &inputs); // q, k, v [n_conv], gate [d_inner], beta [heads], alpha [heads]
+    let part = |at| View { of: p, at };
+    let qkv = silu_conv(b, block, part(0), n_conv, taps)?;
+    let rule = DeltaNet {
+        qkv: qkv.into(),
+        alpha: part(n_conv + d_inner + heads),
+        beta: part(n_conv + d_inner),
+        a,
+        bias,
+        heads,
+        k_heads,
+        dim,
+        neighbours: order == DeltaOrder::Grouped,
+        eps: b.config.eps,
+        state: b.state(d_inner * dim),
+    };
+    let y = b.recurrent(Recurrent::DeltaNet(rule), d_inner); // [heads, dim]
+    let norm = GroupNorm { at: NormAt::First, weight: norm, own: false, eps: b.config.eps };
+    let gate =
+        GatedNorm { x: y, z: part(n_conv), z_row: false, act: GateAct::Silu, norm: Some(norm), k: dim };
+    let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
+
+/// A short convolution between two gates: projection to gate, gate and input, convolution, projection.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn gated_conv(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    let n = b.config.n_embd;
+    let taps = size(b, "shortconv.l_cache", 2, 64)?;
+    let input = b.linear(&format!("{block}.shortconv.in_proj"), 3 * n, n)?;
+    let weight = b.matrix(&format!("{block}.shortconv.conv.weight"), n, taps)?;
+    let output = b.linear(&format!("{block}.shortconv.out_proj"), n, n)?;
+
+    let p = b.mul(x, input); // what gates inputs, what gates outputs, inputs: [n_embd] each
+    let conv = ShortConv {
+        x: View { of: p, at: 2 * n },
+        n,
+        taps,
+        weight,
+        bias: None,
+        silu: false,
+        gates: Some([0, n]),
+        state: b.state(n * (taps - 1)),
+    };
+    let y = b.recurrent(Recurrent::ShortConv(conv), n);
     Ok(b.mul(y, output)) // [n_embd]
 }

@@ -268,6 +268,8 @@ fn kind(s: &Fused) -> &'static str {
         Fused::Project { norm: None, add: true, .. } => "project+add",
         Fused::Project { norm: Some(_), add: false, .. } => "norm+project",
         Fused::Project { norm: Some(_), add: true, .. } => "norm+project+add",
+        Fused::Products { norm: None, .. } => "products",
+        Fused::Products { norm: Some(_), .. } => "norm+products",
         Fused::Gated { norm: None, .. } => "gated",
         Fused::Gated { norm: Some(_), .. } => "norm+gated",
         Fused::Qkv { norm: None, .. } => "qkv",

@@ -38,14 +38,17 @@ pub struct Weight {
     pub n_col: u32,
     /// Matrices of experts that stand one after the other; 1 for all others.
     pub n_expert: u32,
-    /// Rows of the file's tensor from one expert to the next: more than an expert has for parts of a fused matrix.
+    /// Rows that follow one another in the file's tensor: those of an expert, or fewer where the parts of a fused matrix
+    /// alternate.
+    pub run: u32,
+    /// Rows of the file's tensor from one run to the next: more than a run has for parts of a fused matrix.
     pub stride: u32,
 }
 
 impl Weight {
     /// A whole tensor.
     pub fn new(name: String, ty: GgmlType, n_row: u32, n_col: u32) -> Self {
-        Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, stride: n_row }
+        Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, run: n_row, stride: n_row }
     }
 
     /// Rows of one expert, or all.
@@ -63,11 +66,21 @@ impl Weight {
         u64::from(self.n_row) * self.row_bytes()
     }
 
-    /// Byte of the file's tensor at which a row begins. Rows follow one another within an expert.
+    /// Byte of the file's tensor at which a row begins.
     pub fn offset(&self, row: u32) -> u64 {
-        let (expert, row) = (row / self.expert_rows().max(1), row % self.expert_rows().max(1));
-        let before = u64::from(expert) * u64::from(self.stride);
+        let (nth, row) = (row / self.run.max(1), row % self.run.max(1));
+        let before = u64::from(nth) * u64::from(self.stride);
         (u64::from(self.row0) + before + u64::from(row)) * self.row_bytes()
+    }
+
+    /// Where `n` rows from `first` on lie in the file's tensor: the byte at which each piece begins, and its rows.
+    pub fn pieces(&self, first: u32, n: u32) -> impl Iterator<Item = (u64, u32)> {
+        let (run, end) = (self.run.max(1), first + n);
+        let starts = std::iter::successors(Some(first), move |row| Some((row / run + 1) * run));
+        starts.take_while(move |row| *row < end).map(move |row| {
+            let next = (row / run + 1) * run;
+            (self.offset(row), next.min(end) - row)
+        })
     }
 }
 
@@ -110,6 +123,13 @@ pub enum Op {
         bias: Option<WeightId>,
         /// `[1]`
         scale: Option<WeightId>,
+    },
+    /// Products of one input, the rows of each after those of the one before.
+    Products {
+        /// Input.
+        x: ValueId,
+        /// Their matrices.
+        parts: Vec<Product>,
     },
     /// Rotates every head by the token's position.
     Rope {
@@ -160,7 +180,7 @@ pub enum Op {
     },
     /// Which experts every column uses and with which weights, from the router's logits: a value of `n_used` slots.
     TopkMoe {
-        /// Logits, one an expert.
+        /// Logits, one an expert, and what stands behind them.
         x: ValueId,
         /// `[n_expert]`, added for choosing only.
         bias: Option<WeightId>,
@@ -214,6 +234,17 @@ pub enum Op {
     },
 }
 
+/// A matrix with what is applied to its products row by row: W x * scale + bias.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct Product {
+    /// `[n_out, n_in]`
+    pub weight: WeightId,
+    /// `[n_out]`
+    pub bias: Option<WeightId>,
+    /// `[1]`
+    pub scale: Option<WeightId>,
+}
+
 /// A norm of rows that are the whole column or its heads.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct RowNorm {
@@ -237,6 +268,7 @@ impl Op {
             Op::RmsNorm { x, .. }
             | Op::Norm { x, .. }
             | Op::MulMat { x, .. }
+            | Op::Products { x, .. }
             | Op::Rope { x, .. }
             | Op::Scale { x, .. }
             | Op::Unary { x, .. }
@@ -348,5 +380,21 @@ impl Graph {
         let mut n = vec![0; self.widths.len()];
         self.nodes.iter().flat_map(|node| node.op.inputs()).for_each(|v| n[v.0] += 1);
         n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_alternate_are_read_in_pieces() {
+        let whole = Weight::new("w".into(), GgmlType::F32, 12, 2);
+        assert_eq!(whole.pieces(3, 5).collect::<Vec<_>>(), [(3 * 8, 5)]);
+        // Twos of a matrix of fives, behind the first three.
+        let parts = Weight { row0: 3, n_row: 6, run: 2, stride: 5, ..whole };
+        assert_eq!(parts.pieces(0, 6).collect::<Vec<_>>(), [(3 * 8, 2), (8 * 8, 2), (13 * 8, 2)]);
+        assert_eq!(parts.pieces(1, 4).collect::<Vec<_>>(), [(4 * 8, 1), (8 * 8, 2), (13 * 8, 1)]);
+        assert_eq!(parts.pieces(6, 0).count(), 0);
     }
 }

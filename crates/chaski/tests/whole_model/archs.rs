@@ -22,7 +22,7 @@ pub(crate) enum Quirk {
     ScalesBiases,
 }
 
-const FFN_SCALES: &[&str] = &[
+pub(crate) const FFN_SCALES: &[&str] = &[
     "ffn_gate.scale",
     "ffn_up.scale",
     "ffn_down.scale",
@@ -315,15 +315,22 @@ fn check(modes: &[Mode]) {
     check_some(modes, of);
 }
 
-/// Runs the fixtures that `of` names, each up to its limit, in the modes. `CHASKI_FIXTURE=qwen3,glm4` leaves out those whose
-/// names do not begin so.
-fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
+/// Whether to run a fixture: `CHASKI_FIXTURE=qwen3,glm4` leaves out those whose names do not begin so.
+pub(crate) fn wanted(name: &str) -> bool {
     let only = std::env::var("CHASKI_FIXTURE").ok();
+    let left_out = only.is_some_and(|o| !o.split(',').any(|o| name.starts_with(o)));
+    if left_out {
+        say(format!("LEFT OUT: {name}, by CHASKI_FIXTURE"));
+    }
+    !left_out
+}
+
+/// Runs the fixtures that `of` names, each up to its limit, in the modes.
+fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
     let mut failures = Failures::default();
     for mode in modes {
         for (name, limit) in of(mode) {
-            if only.as_ref().is_some_and(|o| !o.split(',').any(|o| name.starts_with(o))) {
-                say(format!("LEFT OUT: {name}, by CHASKI_FIXTURE"));
+            if !wanted(name) {
                 continue;
             }
             let f = Fixture::load(name);

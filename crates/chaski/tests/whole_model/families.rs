@@ -22,14 +22,14 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("gemma3-dense", 8),
     ("gemma3-scaled", 8),
     ("glm4-dense", 7),
-    ("glm4moe-moe", 9),
+    ("glm4moe-moe", 8),
     ("gpt-oss-moe", 7),
     ("gpt-oss-yarn", 7),
     ("gpt2-dense", 9),
     ("gptneox-dense", 9),
     ("granite-dense", 5),
     ("granite-multipliers", 5),
-    ("granitemoe-moe", 11),
+    ("granitemoe-moe", 9),
     ("hunyuan-dense-dense", 6),
     ("internlm2-dense", 5),
     ("mistral3-dense", 5),
@@ -41,12 +41,28 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("phi3-longrope", 5),
     ("phimoe-moe", 10),
     ("qwen2-dense", 5),
-    ("qwen2moe-moe", 14),
+    ("qwen2moe-moe", 11),
     ("qwen3-dense", 6),
     ("qwen3moe-moe", 8),
     ("smollm3-dense", 5),
     ("stablelm-dense", 16),
     ("starcoder2-dense", 9),
+    ("mamba2-dense", 5),
+    ("mamba-dense", 8),
+    ("granitehybrid-dense", 6),
+    ("falcon-h1-dense", 11),
+    ("nemotron_h-dense", 4),
+    ("lfm2-full-attention", 6),
+    ("lfm2moe-moe", 7),
+    ("qwen35-dense", 8),
+    ("qwen35moe-moe", 14),
+    ("qwen3next-moe", 14),
+    ("qwen35-heads", 8),
+    ("qwen3next-heads", 14),
+    ("lfm2-window", 6),
+    ("lfm2moe-choice", 7),
+    ("nemotron_h_moe-plain", 6),
+    ("nemotron_h_moe-latent", 7),
 ];
 
 /// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
@@ -91,10 +107,11 @@ fn every_family_has_a_fixture() {
 #[test]
 fn a_layer_takes_no_more_dispatches_than_it_did() {
     let mut failures = Failures::default();
-    for (name, _, _) in FAMILIES {
+    let names = FAMILIES.iter().map(|f| f.0).chain(recurrent::FIXTURES.iter().map(|f| f.0));
+    for name in names {
         let found = per_layer(name);
         say(format!("{name:24} {found} dispatches a layer"));
-        let limit = PER_LAYER.iter().find(|row| row.0 == *name).map(|row| row.1);
+        let limit = PER_LAYER.iter().find(|row| row.0 == name).map(|row| row.1);
         failures.check(limit == Some(found), || format!("{name}: {found} dispatches a layer, not {limit:?}"));
     }
     failures.conclude();
@@ -111,7 +128,7 @@ fn a_context_longer_than_the_table_of_positions_is_an_error() {
 /// Keys of single families with values that cannot be.
 #[test]
 fn wrong_keys_of_families_are_errors_that_name_them() {
-    let cases: [(&str, &str, OwnedValue, &str); 4] = [
+    let cases: [(&str, &str, OwnedValue, &str); 10] = [
         ("glm4moe-moe", "glm4moe.expert_gating_func", 9u32.into(), "must be 1 to 4"),
         (
             "glm4-dense",
@@ -121,6 +138,22 @@ fn wrong_keys_of_families_are_errors_that_name_them() {
         ),
         ("granite-dense", "granite.logit_scale", f32::NAN.into(), "must be finite"),
         ("gemma3-dense", "gemma3.attention.sliding_window_pattern", "all".into(), "sliding_window_pattern"),
+        (
+            "qwen35-heads",
+            "qwen35.rope.dimension_sections",
+            vec![0i32; 4].into(),
+            "must be four counts of pairs",
+        ),
+        (
+            "qwen35-heads",
+            "qwen35.rope.dimension_sections",
+            vec![8i32, 8, -1, 1].into(),
+            "must be four counts",
+        ),
+        ("qwen35-heads", "qwen35.full_attention_interval", 0u32.into(), "must be 1 to 4096"),
+        ("qwen35-heads", "qwen35.ssm.time_step_rank", 7u32.into(), "must be a multiple of 2"),
+        ("qwen35-heads", "qwen35.ssm.inner_size", 128u32.into(), "must be 6 heads of 32 channels"),
+        ("lfm2-window", "lfm2.shortconv.l_cache", 1u32.into(), "must be 2 to 64"),
     ];
     let mut failures = Failures::default();
     for (name, key, value, expected) in cases {

@@ -6,7 +6,7 @@ use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::rope::{Rope, RopePairing};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
-use chaski_runtime::graph::{Graph, KvLayer, Op, RowNorm, ValueId, Weight, WeightId};
+use chaski_runtime::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
@@ -287,16 +287,28 @@ impl<'a> Builder<'a> {
         let n = self.config.n_head.len();
         let m = self.metadata;
         let every = |period: u32| (0..n as u32).map(|i| period > 0 && i % period + 1 < period).collect();
-        let local: Vec<bool> = if !m.contains(&key) {
-            every(period)
-        } else if m.array(&key).is_err() {
+        let local: Vec<bool> = if m.contains(&key) && m.array(&key).is_err() {
             every(m.u32(&key)?)
-        } else if let Ok(list) = m.per_layer::<bool>(&key, n) {
-            list
         } else {
-            m.per_layer::<u32>(&key, n)?.into_iter().map(|v| v != 0).collect()
+            self.flags("attention.sliding_window_pattern")?.unwrap_or_else(|| every(period))
         };
         Ok(local.into_iter().map(|local| if local { window } else { 0 }).collect())
+    }
+
+    /// A switch of each layer, as truth values or as numbers that are not 0.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`] for another type, or another number of layers.
+    pub fn flags(&self, key: &str) -> Result<Option<Vec<bool>>, ModelError> {
+        let key = format!("{}.{key}", self.config.arch);
+        let (m, n) = (self.metadata, self.config.n_head.len());
+        if !m.contains(&key) {
+            return Ok(None);
+        }
+        if let Ok(list) = m.per_layer::<bool>(&key, n) {
+            return Ok(Some(list));
+        }
+        Ok(Some(m.per_layer::<u32>(&key, n)?.into_iter().map(|v| v != 0).collect()))
     }
 
     /// Says that the model has no positions beyond the first `limit`.
@@ -403,8 +415,24 @@ impl<'a> Builder<'a> {
         rows: [u32; N],
         n_in: u32,
     ) -> Result<[Linear; N], ModelError> {
+        self.alternating(stem, 1, rows, n_in)
+    }
+
+    /// Products whose rows alternate in `stem.weight`, with its optional `stem.bias` and `stem.scale`: `n` times those of
+    /// the first, those of the second and so on, so many of each at a time. Each is made of its own rows alone.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn alternating<const N: usize>(
+        &mut self,
+        stem: &str,
+        n: u32,
+        rows: [u32; N],
+        n_in: u32,
+    ) -> Result<[Linear; N], ModelError> {
         let (name, bias, scale) = (format!("{stem}.weight"), format!("{stem}.bias"), format!("{stem}.scale"));
-        let all: u32 = rows.iter().sum();
+        let stride: u32 = rows.iter().sum();
+        let all = n * stride;
         let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
         let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
         if let Some(ty) = bias_ty.filter(|ty| ty.block_len() > 1) {
@@ -412,12 +440,12 @@ impl<'a> Builder<'a> {
         }
         let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
         let mut row0 = 0;
-        Ok(rows.map(|n_row| {
-            let weight = self.graph.weight(Weight { row0, ..Weight::new(name.clone(), ty, n_row, n_in) });
-            // A part of the bias is a run of single values.
-            let part = |ty| Weight { row0, ..Weight::new(bias.clone(), ty, n_row, 1) };
-            let bias = bias_ty.map(|ty| self.graph.weight(part(ty)));
-            row0 += n_row;
+        Ok(rows.map(|run| {
+            let part = |w: Weight| Weight { row0, run, stride, ..w };
+            let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
+            // A part of the bias is made of single values.
+            let bias = bias_ty.map(|ty| self.graph.weight(part(Weight::new(bias.clone(), ty, n * run, 1))));
+            row0 += run;
             Linear { weight, bias, scale }
         }))
     }
@@ -436,7 +464,7 @@ impl<'a> Builder<'a> {
         let name = format!("{stem}.weight");
         let t = self.find(&name, &[n_expert.into(), n_out.into(), n_in.into()])?;
         let whole = Weight::new(name, t.ty, n_expert * n_out, n_in);
-        let weight = self.graph.weight(Weight { n_expert, stride: n_out, ..whole });
+        let weight = self.graph.weight(Weight { n_expert, run: n_out, stride: n_out, ..whole });
         let (bias, scale) = (format!("{stem}.bias"), format!("{stem}.scale"));
         let bias = if self.has(&bias) { Some(self.matrix(&bias, n_expert, n_out)?) } else { None };
         let scale = if self.has(&scale) { Some(self.vector(&scale, n_expert)?) } else { None };
@@ -469,7 +497,7 @@ impl<'a> Builder<'a> {
         let t = self.find(&fused, &[n_expert.into(), 2 * u64::from(n_out), n_in.into()])?;
         Ok([0, n_out].map(|row0| {
             let part = Weight::new(fused.clone(), t.ty, n_expert * n_out, n_in);
-            let weight = self.graph.weight(Weight { row0, n_expert, stride: 2 * n_out, ..part });
+            let weight = self.graph.weight(Weight { row0, n_expert, run: n_out, stride: 2 * n_out, ..part });
             Linear { weight, bias: None, scale: None }
         }))
     }
@@ -506,6 +534,13 @@ impl<'a> Builder<'a> {
     pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
         let width = self.graph.weights[l.weight.0].n_row;
         self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width)
+    }
+
+    /// Products of one input as one value, the rows of each after those of the one before.
+    pub fn mul_all(&mut self, x: ValueId, linears: &[Linear]) -> ValueId {
+        let width = linears.iter().map(|l| self.graph.weights[l.weight.0].n_row).sum();
+        let part = |l: &Linear| Product { weight: l.weight, bias: l.bias, scale: l.scale };
+        self.graph.push(Op::Products { x, parts: linears.iter().map(part).collect() }, width)
     }
 
     /// Experts and their weights from router logits; `bias` is added for choosing only.

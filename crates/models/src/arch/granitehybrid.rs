@@ -50,9 +50,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         } else {
             FeedForward::Gated(Act::Swiglu)
         };
-        let f = part.build(b, &block, layer, h)?;
-        let f = b.scaled(f, residual);
-        x = b.add(x, f);
+        for f in part.addends(b, &block, layer, h)? {
+            let f = b.scaled(f, residual);
+            x = b.add(x, f);
+        }
     }
     let h = b.norm_of(x, "output_norm", Kind::Rms)?;
     b.logits(h, embeddings, |b, y| b.scaled(y, logit))

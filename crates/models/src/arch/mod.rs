@@ -16,6 +16,7 @@ mod gptneox;
 mod granite;
 mod granitehybrid;
 mod hunyuan_dense;
+mod lfm2;
 mod llama;
 mod mamba;
 mod mamba2;
@@ -29,11 +30,12 @@ mod phimoe;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
+mod qwen35;
 mod smollm3;
 mod stablelm;
 mod starcoder2;
 
-pub use builder::{Builder, Config};
+pub use builder::{Builder, Config, Linear};
 
 use ggml_format::{Metadata, TensorInfo};
 
@@ -67,11 +69,14 @@ pub static ARCHS: &[Arch] = &[
     Arch { name: "granitemoe", build: granite::build },
     Arch { name: "hunyuan-dense", build: hunyuan_dense::build },
     Arch { name: "internlm2", build: ernie4_5::build },
+    Arch { name: "lfm2", build: lfm2::build },
+    Arch { name: "lfm2moe", build: lfm2::build_moe },
     Arch { name: "llama", build: llama::build },
     Arch { name: "mamba", build: mamba::build },
     Arch { name: "mamba2", build: mamba2::build },
     Arch { name: "mistral3", build: mistral3::build },
     Arch { name: "nemotron_h", build: nemotron_h::build },
+    Arch { name: "nemotron_h_moe", build: nemotron_h::build },
     Arch { name: "olmo2", build: olmo2::build },
     Arch { name: "olmoe", build: olmoe::build },
     Arch { name: "phi2", build: phi2::build },
@@ -80,7 +85,10 @@ pub static ARCHS: &[Arch] = &[
     Arch { name: "qwen2", build: qwen2::build },
     Arch { name: "qwen2moe", build: qwen2moe::build },
     Arch { name: "qwen3", build: qwen3::build },
+    Arch { name: "qwen35", build: qwen35::build },
+    Arch { name: "qwen35moe", build: qwen35::build },
     Arch { name: "qwen3moe", build: qwen3::build },
+    Arch { name: "qwen3next", build: qwen35::build_next },
     Arch { name: "smollm3", build: smollm3::build },
     Arch { name: "stablelm", build: stablelm::build },
     Arch { name: "starcoder2", build: starcoder2::build },

@@ -1,10 +1,12 @@
 //! Causal self-attention: q, k, v, what happens to their heads, cache, scores, output.
 
 use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::gated_norm::GateAct;
 use chaski_kernels::ops::norm::Kind;
+use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
 use chaski_runtime::graph::{Op, RowNorm, ValueId};
 
-use crate::arch::Builder;
+use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
 
 /// Which norm q and k have, by the weights `attn_q_norm` and `attn_k_norm`.
@@ -37,6 +39,9 @@ pub(crate) struct Attention {
     pub(crate) norm: QkNorm,
     /// How products become scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
+    /// What comes of a head is gated, channel by channel, by the logistic function of products whose rows stand in
+    /// `attn_q` behind those of the head's query.
+    pub(crate) gated: bool,
 }
 
 impl Attention {
@@ -56,7 +61,7 @@ impl Attention {
             });
         }
         let score = Score::scaled(1.0 / (d as f32).sqrt());
-        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, score })
+        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, score, gated: false })
     }
 
     /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
@@ -66,7 +71,7 @@ impl Attention {
     pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
         let Attention { n_head, n_kv, d, score, .. } = *self;
         let n_embd = b.config.n_embd;
-        let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
+        let ([q, k, v], gate) = self.products(b, block)?;
         let output = b.linear(&format!("{block}.attn_output"), n_embd, n_head * d)?;
         let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
         let q = self.heads(b, &format!("{block}.attn_q_norm.weight"), n_head, q)?;
@@ -75,8 +80,30 @@ impl Attention {
         b.push(Op::KvWrite { k, v, layer }, 0);
         let sinks = format!("{block}.attn_sinks.weight");
         let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
-        let a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d);
+        let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
+        if let Some(gate) = gate {
+            let z = b.mul(x, gate).into(); // [n_head, d]
+            let gate = GatedNorm { x: a, z, z_row: false, act: GateAct::Sigmoid, norm: None, k: d };
+            a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
+        }
         Ok(b.mul(a, output)) // [n_embd]
+    }
+
+    /// q, k and v, and the gate if there is one.
+    fn products(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+    ) -> Result<([Linear; 3], Option<Linear>), ModelError> {
+        let Attention { n_head, n_kv, d, .. } = *self;
+        let n_embd = b.config.n_embd;
+        if !self.gated {
+            return Ok((b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?, None));
+        }
+        let [q, gate] = b.alternating(&format!("{block}.attn_q"), n_head, [d, d], n_embd)?;
+        let k = b.linear(&format!("{block}.attn_k"), n_kv * d, n_embd)?;
+        let v = b.linear(&format!("{block}.attn_v"), n_kv * d, n_embd)?;
+        Ok(([q, k, v], Some(gate)))
     }
 
     /// Norm and rotation of `n` heads.

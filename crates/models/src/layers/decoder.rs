@@ -126,10 +126,18 @@ pub(crate) fn decoder(
             Norms { parallel: true, .. } => norm(b, norms.feed_forward, before)?,
             _ => norm(b, norms.feed_forward, x)?,
         };
-        let f = feed_forward.build(b, &block, i, h)?;
-        let f = norm(b, norms.after_feed_forward, f)?;
-        let f = b.scaled(f, d.residual_scale);
-        x = b.add(x, f);
+        // A norm is one of the whole.
+        let parts = match norms.after_feed_forward {
+            None => feed_forward.addends(b, &block, i, h)?,
+            stem => {
+                let f = feed_forward.build(b, &block, i, h)?;
+                vec![norm(b, stem, f)?]
+            }
+        };
+        for f in parts {
+            let f = b.scaled(f, d.residual_scale);
+            x = b.add(x, f);
+        }
     }
     let h = b.norm_of(x, "output_norm", d.norm)?;
     b.logits(h, embeddings, |b, mut y| {

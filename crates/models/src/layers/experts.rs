@@ -1,12 +1,13 @@
 //! Mixtures of experts: routing, the experts that a token uses, and an expert that all tokens use.
 
+use chaski_kernels::ops::gated_norm::GateAct;
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::ops::unary::Function;
+use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent, View};
 use chaski_runtime::graph::{Op, ValueId};
 
-use super::feed_forward::gated;
-use crate::arch::Builder;
+use super::feed_forward::gate_up;
+use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
 
 /// An expert that all tokens use, `ffn_*_shexp`.
@@ -33,31 +34,86 @@ pub(crate) struct Experts {
     pub(crate) shared: Shared,
 }
 
+/// What experts have made, and what is left to do.
+struct Routed {
+    /// `[n_used, n_ff]`
+    h: ValueId,
+    /// The last product.
+    down: Linear,
+    /// Which experts and with which weights: `[n_used, 2]`.
+    route: ValueId,
+    /// Of the router, and of what was multiplied with it.
+    logits: ValueId,
+}
+
 impl Experts {
     /// Experts of this width with SiLU gates and the routing of most families.
     pub(crate) fn new(b: &Builder<'_>, n_ff: u32) -> Self {
         Experts { n_ff, act: Act::Swiglu, routing: softmax_routing(b), shared: Shared::None }
     }
 
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]` each.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-    pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let y = experts(b, block, self.n_ff, self.act, self.routing, x)?;
+    pub(crate) fn addends(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+    ) -> Result<Vec<ValueId>, ModelError> {
+        let n_embd = b.config.n_embd;
+        // All that reads x comes first: what follows can be added to the residual stream in its place.
+        let gate = match self.shared {
+            Shared::Gated(_) => Some(b.row(&format!("{block}.ffn_gate_inp_shexp.weight"), n_embd)?),
+            _ => None,
+        };
+        let Routed { h, down, route, logits } = self.routed(b, block, gate, x)?;
         let shared = match self.shared {
-            Shared::None => return Ok(y),
-            Shared::Plain(n_ff) => gated(b, block, "_shexp", n_ff, self.act, x)?,
-            Shared::Gated(n_ff) => {
-                let w = b.row(&format!("{block}.ffn_gate_inp_shexp.weight"), b.config.n_embd)?;
-                let gate = b.mul(x, w); // [1]
-                let f = Function::find("sigmoid").expect("a row of the table");
-                let gate = b.push(Op::Unary { x: gate, f, params: [0.0; 4] }, 1);
-                let a = gated(b, block, "_shexp", n_ff, self.act, x)?;
-                b.push(Op::Mul { a, b: gate }, b.config.n_embd)
+            Shared::None => None,
+            Shared::Plain(n_ff) | Shared::Gated(n_ff) => {
+                Some(gate_up(b, block, "_shexp", n_ff, self.act, x)?)
             }
         };
-        Ok(b.add(y, shared))
+        let y = b.mul_id(h, route, down); // [n_used, n_embd]
+        let mut out = vec![b.push(Op::MoeReduce { x: y, route }, n_embd)];
+        if let Some((h, down)) = shared {
+            let mut y = b.mul(h, down); // [n_embd]
+            if gate.is_some() {
+                let z = View { of: logits, at: self.routing.n_expert };
+                let gate = GatedNorm { x: y, z, z_row: true, act: GateAct::Sigmoid, norm: None, k: n_embd };
+                y = b.recurrent(Recurrent::GatedNorm(gate), n_embd);
+            }
+            out.push(y);
+        }
+        Ok(out)
+    }
+
+    /// What experts make up to their last product: each token goes through those that the routing chooses by the router
+    /// `ffn_gate_inp`, with `exp_probs_b` for choosing if the file has it. The router's product has that of `gate`
+    /// behind it.
+    fn routed(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        gate: Option<Linear>,
+        x: ValueId,
+    ) -> Result<Routed, ModelError> {
+        let Experts { n_ff, act, routing, .. } = *self;
+        let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
+        let router = b.linear(&format!("{block}.ffn_gate_inp"), n_expert, n_embd)?;
+        let bias = format!("{block}.exp_probs_b.bias");
+        let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
+        let [gate_of, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
+        let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
+        let logits = match gate {
+            None => b.mul(x, router),                    // [n_expert]
+            Some(gate) => b.mul_all(x, &[router, gate]), // [n_expert + 1]
+        };
+        let route = b.route(logits, bias, routing); // [n_used, 2]
+        let (gate, up) = (b.mul_id(x, route, gate_of), b.mul_id(x, route, up)); // [n_used, n_ff] each
+        let h = b.push(Op::Glu { gate, up, act }, n_ff);
+        Ok(Routed { h, down, route, logits })
     }
 }
 
@@ -110,31 +166,4 @@ pub(crate) fn routing(b: &Builder<'_>, gate: Gate) -> Result<Routing, ModelError
         )),
         _ => Ok(r),
     }
-}
-
-/// Feed-forward part of experts that are `n_ff` wide: each token goes through those that `routing` chooses by the
-/// router `ffn_gate_inp`, with `exp_probs_b` for choosing if the file has it.
-///
-/// # Errors
-/// [`ModelError::NoTensor`], [`ModelError::Shape`].
-fn experts(
-    b: &mut Builder<'_>,
-    block: &str,
-    n_ff: u32,
-    act: Act,
-    routing: Routing,
-    x: ValueId,
-) -> Result<ValueId, ModelError> {
-    let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
-    let router = b.linear(&format!("{block}.ffn_gate_inp"), n_expert, n_embd)?;
-    let bias = format!("{block}.exp_probs_b.bias");
-    let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
-    let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
-    let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
-    let logits = b.mul(x, router); // [n_expert]
-    let route = b.route(logits, bias, routing); // [n_used, 2]
-    let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
-    let h = b.push(Op::Glu { gate, up, act }, n_ff);
-    let y = b.mul_id(h, route, down); // [n_used, n_embd]
-    Ok(b.push(Op::MoeReduce { x: y, route }, n_embd))
 }

@@ -5,7 +5,7 @@ use chaski_kernels::ops::unary::Function;
 use chaski_runtime::graph::{Op, ValueId};
 
 use super::Experts;
-use crate::arch::Builder;
+use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
 
 /// The kinds of feed-forward parts.
@@ -40,7 +40,10 @@ impl FeedForward {
     ) -> Result<ValueId, ModelError> {
         let (n_embd, n_ff) = (b.config.n_embd, b.config.n_ff[layer]);
         match *self {
-            FeedForward::Gated(act) => gated(b, block, "", n_ff, act, x),
+            FeedForward::Gated(act) => {
+                let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+                Ok(b.mul(h, down)) // [n_embd]
+            }
             FeedForward::Joined(act) => {
                 let [gate, up] = b.joined(&format!("{block}.ffn_up"), [n_ff, n_ff], n_embd)?;
                 let down = b.linear(&format!("{block}.ffn_down"), n_embd, n_ff)?;
@@ -55,29 +58,48 @@ impl FeedForward {
                 let h = b.push(Op::Unary { x: h, f, params: [0.0; 4] }, n_ff);
                 Ok(b.mul(h, down)) // [n_embd]
             }
-            FeedForward::Experts(e) => e.build(b, block, x),
+            FeedForward::Experts(e) => {
+                let parts = e.addends(b, block, x)?;
+                Ok(parts.into_iter().reduce(|sum, y| b.add(sum, y)).expect("experts make something"))
+            }
+        }
+    }
+
+    /// The same in parts, each of which is added to the residual stream.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub(crate) fn addends(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        layer: usize,
+        x: ValueId,
+    ) -> Result<Vec<ValueId>, ModelError> {
+        match self {
+            FeedForward::Experts(e) => e.addends(b, block, x),
+            _ => Ok(vec![self.build(b, block, layer, x)?]),
         }
     }
 }
 
-/// Gated feed-forward part, `n_ff` wide: down(act(gate x) * (up x)), by tensors whose
-/// names end in `suffix`.
+/// Gated feed-forward part, `n_ff` wide, up to its last product: act(gate x) * (up x) and down, by tensors whose names end
+/// in `suffix`.
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-pub(super) fn gated(
+pub(super) fn gate_up(
     b: &mut Builder<'_>,
     block: &str,
     suffix: &str,
     n_ff: u32,
     act: Act,
     x: ValueId,
-) -> Result<ValueId, ModelError> {
+) -> Result<(ValueId, Linear), ModelError> {
     let n_embd = b.config.n_embd;
     let gate = b.linear(&format!("{block}.ffn_gate{suffix}"), n_ff, n_embd)?;
     let up = b.linear(&format!("{block}.ffn_up{suffix}"), n_ff, n_embd)?;
     let down = b.linear(&format!("{block}.ffn_down{suffix}"), n_embd, n_ff)?;
     let (gate, up) = (b.mul(x, gate), b.mul(x, up)); // [n_ff] each
-    let h = b.push(Op::Glu { gate, up, act }, n_ff);
-    Ok(b.mul(h, down)) // [n_embd]
+    Ok((b.push(Op::Glu { gate, up, act }, n_ff), down))
 }

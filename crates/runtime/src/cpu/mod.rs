@@ -10,8 +10,8 @@ use ggml_format::GgmlType;
 
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
-use crate::gpu::Tensors;
-use crate::graph::{Graph, KvLayer, Op, RowNorm, ValueId, Weight, WeightId};
+use crate::gpu::{Tensors, read_rows};
+use crate::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
 use crate::platform;
 
 /// A loaded model.
@@ -84,6 +84,15 @@ impl Cache {
     }
 }
 
+/// The matrices of products that are not by experts, with what they are multiplied by.
+fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
+    match op {
+        Op::MulMat { x, weight, .. } => vec![(*x, *weight)],
+        Op::Products { x, parts } => parts.iter().map(|p| (*x, p.weight)).collect(),
+        _ => vec![],
+    }
+}
+
 /// The logits and what they are made of value by value, back to the product.
 fn tail(graph: &Graph) -> Vec<ValueId> {
     let mut out: Vec<ValueId> = graph.logits.into_iter().collect();
@@ -116,12 +125,7 @@ impl CpuModel {
                 return Err(RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty });
             }
             let mut bytes = vec![0; w.n_byte() as usize];
-            // Rows follow one another within an expert.
-            let n_byte = (bytes.len() / w.n_expert.max(1) as usize).max(1);
-            for (expert, part) in bytes.chunks_exact_mut(n_byte).enumerate() {
-                let read = tensors.read(&w.name, w.offset(expert as u32 * w.expert_rows()), part).await;
-                read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
-            }
+            read_rows(w, 0, &mut bytes, tensors).await?;
             done += bytes.len() as u64;
             progress(done, total);
             weights.push(bytes);
@@ -219,8 +223,8 @@ impl CpuModel {
             // Only the wanted rows of the result are computed: the head is the largest product.
             let is_head = matches!(node.op, Op::MulMat { .. }) && tail.contains(&node.out);
             let first = if is_head { n.saturating_sub(1) } else { 0 };
-            if let Op::MulMat { x, weight, .. } = &node.op {
-                let x = &values[x.0][first * graph.width(*x) as usize..];
+            for (x, weight) in products(&node.op) {
+                let x = &values[x.0][first * graph.width(x) as usize..];
                 watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x });
             }
             let out = self.node(&graph, &node.op, &values, tokens, pos, width, first, watch);
@@ -258,14 +262,28 @@ impl CpuModel {
             Op::Norm { x, norm } => self.norm(&values[x.0], width, norm),
             Op::MulMat { x, weight, bias, scale } => {
                 let k = graph.width(*x) as usize;
-                let scale = scale.map_or(1.0, |s| self.vector(s)[0]);
-                let bias = bias.map(|b| self.vector(b));
-                self.mul_mat(&values[x.0][first * k..], k, *weight, 0, width, scale, bias.as_deref())
+                let part = Product { weight: *weight, bias: *bias, scale: *scale };
+                self.product(graph, &values[x.0][first * k..], k, &part)
+            }
+            Op::Products { x, parts } => {
+                let k = graph.width(*x) as usize;
+                let mut out = vec![0.0; values[x.0].len() / k.max(1) * width];
+                let mut at = 0;
+                for part in parts {
+                    let n = graph.weights[part.weight.0].n_row as usize;
+                    let made = self.product(graph, &values[x.0], k, part);
+                    for (to, from) in out.chunks_exact_mut(width).zip(made.chunks_exact(n)) {
+                        to[at..at + n].copy_from_slice(from);
+                    }
+                    at += n;
+                }
+                out
             }
             Op::TopkMoe { x, bias, routing } => {
                 let bias = bias.map(|b| self.vector(b));
                 let mut out = Vec::new();
-                for logits in values[x.0].chunks_exact(routing.n_expert as usize) {
+                for logits in values[x.0].chunks_exact(graph.width(*x) as usize) {
+                    let logits = &logits[..routing.n_expert as usize];
                     for (id, weight) in topk_moe::reference::topk_moe(routing, logits, bias.as_deref()) {
                         // Expert numbers are exact in f32.
                         out.extend([id as f32, weight]);
@@ -390,6 +408,14 @@ impl CpuModel {
             }
         }
         out
+    }
+
+    /// `[n, n_row]` from `x`: `[n, k]`.
+    fn product(&self, graph: &Graph, x: &[f32], k: usize, p: &Product) -> Vec<f32> {
+        let scale = p.scale.map_or(1.0, |s| self.vector(s)[0]);
+        let bias = p.bias.map(|b| self.vector(b));
+        let n_row = graph.weights[p.weight.0].n_row as usize;
+        self.mul_mat(x, k, p.weight, 0, n_row, scale, bias.as_deref())
     }
 
     /// `[n, width]` from `x`: `[n, k]` and the rows from `row0` on, which are taken in parallel.

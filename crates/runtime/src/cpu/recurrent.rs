@@ -144,8 +144,8 @@ impl CpuModel {
                     .norm
                     .zip(weight.as_ref())
                     .map(|(n, w)| (n.at, if n.own { &w[row * k..][..k] } else { &w[..k] }, n.eps));
-                let (x, z) = (x.row(t, row * k, k), z.row(t, row * k, k));
-                out.extend(gated_norm::reference::gated_norm(x, z, o.act, norm));
+                let z = if o.z_row { vec![z.at(t, row); k] } else { z.row(t, row * k, k).to_vec() };
+                out.extend(gated_norm::reference::gated_norm(x.row(t, row * k, k), &z, o.act, norm));
             }
         }
         out

@@ -6,7 +6,7 @@ use chaski_kernels::rope::Rope;
 
 use super::device::Gpu;
 use crate::error::RuntimeError;
-use crate::graph::{Graph, WeightId};
+use crate::graph::{Graph, Weight, WeightId};
 use crate::plan::{Aux, Group, Groups};
 
 /// Where tensors come from: a file, a range of a web resource, a generator.
@@ -60,6 +60,24 @@ impl Flight {
     }
 }
 
+/// The rows of a matrix from `first` on, which may lie apart in the file.
+pub(crate) async fn read_rows(
+    w: &Weight,
+    first: u32,
+    mut out: &mut [u8],
+    tensors: &impl Tensors,
+) -> Result<(), RuntimeError> {
+    let row_bytes = w.row_bytes() as usize;
+    let n = out.len().checked_div(row_bytes).unwrap_or(0) as u32;
+    for (offset, rows) in w.pieces(first, n) {
+        let (piece, rest) = out.split_at_mut(rows as usize * row_bytes);
+        let read = tensors.read(&w.name, offset, piece).await;
+        read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+        out = rest;
+    }
+    Ok(())
+}
+
 /// A small tensor as f32.
 pub(crate) async fn small(
     graph: &Graph,
@@ -68,8 +86,7 @@ pub(crate) async fn small(
 ) -> Result<Vec<f32>, RuntimeError> {
     let w = &graph.weights[id.0];
     let mut bytes = vec![0; w.n_byte() as usize];
-    let read = tensors.read(&w.name, w.offset(0), &mut bytes).await;
-    read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+    read_rows(w, 0, &mut bytes, tensors).await?;
     let mut out = vec![0.0; (w.n_row * w.n_col) as usize];
     let no = || RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty };
     (w.ty.info().dequantize.ok_or_else(no)?)(&bytes, &mut out);
@@ -140,9 +157,7 @@ async fn rows(
             let (a, b) = (first.max(begin), end.min(begin + w.expert_rows()));
             if a < b {
                 let part = &mut out[(a - first) as usize * row_bytes..(b - first) as usize * row_bytes];
-                let offset = w.offset(expert * w.expert_rows() + a - begin);
-                let read = tensors.read(&w.name, offset, part).await;
-                read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
+                read_rows(w, expert * w.expert_rows() + a - begin, part, tensors).await?;
             }
         }
     }

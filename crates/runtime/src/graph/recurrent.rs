@@ -121,8 +121,10 @@ pub struct DeltaNet {
 pub struct GatedNorm {
     /// Input.
     pub x: ValueId,
-    /// What gates it, as wide.
+    /// What gates it, as wide, or a value for each row.
     pub z: View,
+    /// A gate is of a whole row.
+    pub z_row: bool,
     /// What becomes of z.
     pub act: GateAct,
     /// The norm.

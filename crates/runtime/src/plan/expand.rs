@@ -222,6 +222,11 @@ impl Expander<'_> {
                 let (y_slot, ldy) = (self.act(*y), self.ld_of(*y));
                 self.projects(x, norm, &[*part], *add, y_slot, ldy, part_name)
             }
+            Fused::Products { x, norm, parts, y } => {
+                let (x, norm) = self.fed(*x, *norm)?;
+                let (y_slot, ldy) = (self.act(*y), self.ld_of(*y));
+                self.projects(x, norm, parts, false, y_slot, ldy, "project")
+            }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
             Fused::Qkv { x, norm, q, k, v, heads, y } => self.qkv(*x, *norm, [*q, *k, *v], heads, *y),
             Fused::Attention { q, layer, n_head, score, sinks, y } => {
@@ -233,7 +238,7 @@ impl Expander<'_> {
             }
             Fused::ProjectId { x, norm, route, part, y } => self.project_id(*x, *norm, *route, *part, *y),
             Fused::ReduceId { x, route, part, add, y } => self.reduce_id(*x, *route, *part, *add, *y),
-            Fused::Recurrent { op, y } => self.recurrent(op, *y),
+            Fused::Recurrent { op, add, y } => self.recurrent(op, *add, *y),
             Fused::Add { x, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
                 let (k, l) = (self.graph.width(*y), self.ld_of(*y));

@@ -65,7 +65,7 @@ impl Expander<'_> {
         let call = TopkMoe {
             routing,
             bias: bias.is_some(),
-            ldx: ld(n_expert),
+            ldx: self.ld_of(x),
             n_col,
             weights_at: route.weights_at(),
         };

@@ -11,7 +11,7 @@ use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::ops::unary::Function;
 
 use crate::graph::recurrent::Recurrent;
-use crate::graph::{Graph, Op, RowNorm, ValueId, WeightId};
+use crate::graph::{Graph, Op, Product, RowNorm, ValueId, WeightId};
 
 /// An RMS norm in front of a product.
 #[derive(Copy, Clone, Debug, PartialEq)]
@@ -74,6 +74,8 @@ pub enum Fused {
     Norm { x: ValueId, norm: Norm, y: ValueId },
     /// A norm if there is one, product, and either a plain result or a sum into `y` in place.
     Project { x: ValueId, norm: Option<Norm>, part: Part, add: bool, y: ValueId },
+    /// A norm if there is one, and products whose rows follow one another.
+    Products { x: ValueId, norm: Option<Norm>, parts: Vec<Part>, y: ValueId },
     /// A norm if there is one, gate and up, activation, product.
     Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
     /// A norm if there is one, q, k and v; heads of q and k rotated and normalised; k and v to the cache; `y` is q.
@@ -92,8 +94,8 @@ pub enum Fused {
     Add { x: ValueId, y: ValueId },
     /// `y *= by` in place.
     Scale { by: f32, y: ValueId },
-    /// An operation on recurrent state, or one that goes with them.
-    Recurrent { op: Recurrent, y: ValueId },
+    /// An operation on recurrent state, or one that goes with them; of gates the result may be a sum into `y` in place.
+    Recurrent { op: Recurrent, add: bool, y: ValueId },
     /// A norm of rows, and a sum if there is one.
     RowNorm { x: ValueId, norm: RowNorm, add: Option<ValueId>, y: ValueId },
     /// `y = f(x)`, in place if `x` is `y`.
@@ -115,7 +117,10 @@ impl Fused {
     pub fn inputs(&self) -> Vec<ValueId> {
         match *self {
             Fused::Embed { .. } => vec![],
-            Fused::Norm { x, .. } | Fused::Gated { x, .. } | Fused::Qkv { x, .. } => vec![x],
+            Fused::Norm { x, .. }
+            | Fused::Products { x, .. }
+            | Fused::Gated { x, .. }
+            | Fused::Qkv { x, .. } => vec![x],
             Fused::Project { x, add, y, .. } => {
                 if add {
                     vec![x, y]
@@ -135,7 +140,7 @@ impl Fused {
             }
             Fused::Add { x, y } => vec![x, y],
             Fused::Scale { y, .. } => vec![y],
-            Fused::Recurrent { ref op, .. } => op.inputs(),
+            Fused::Recurrent { ref op, add, y } => op.inputs().into_iter().chain(add.then_some(y)).collect(),
             Fused::RowNorm { x, add, .. } => [x].into_iter().chain(add).collect(),
             Fused::Unary { x, .. } | Fused::Rope { x, .. } => vec![x],
             Fused::Binary { a, b, .. } => vec![a, b],
@@ -149,6 +154,7 @@ impl Fused {
     pub fn norm(&self) -> Option<Norm> {
         match *self {
             Fused::Project { norm, .. }
+            | Fused::Products { norm, .. }
             | Fused::Gated { norm, .. }
             | Fused::Qkv { norm, .. }
             | Fused::GatedId { norm, .. }
@@ -161,6 +167,7 @@ impl Fused {
     pub fn multiplies(&self, v: ValueId) -> bool {
         match *self {
             Fused::Gated { x, norm: None, .. }
+            | Fused::Products { x, norm: None, .. }
             | Fused::Qkv { x, norm: None, .. }
             | Fused::GatedId { x, norm: None, .. }
             | Fused::ProjectId { x, norm: None, .. } => x == v,
@@ -181,6 +188,7 @@ impl Fused {
             Fused::Embed { y, .. }
             | Fused::Norm { y, .. }
             | Fused::Project { y, .. }
+            | Fused::Products { y, .. }
             | Fused::Gated { y, .. }
             | Fused::Qkv { y, .. }
             | Fused::Attention { y, .. }
@@ -259,7 +267,7 @@ impl<'a> Fuser<'a> {
                 // A norm that only products read becomes their prologue.
                 let readers = self.readers(y);
                 let multiplies = |r: &usize| match self.graph.nodes[*r].op {
-                    Op::MulMat { .. } => true,
+                    Op::MulMat { .. } | Op::Products { .. } => true,
                     Op::MulMatId { x, route, .. } => x == y && route != y,
                     _ => false,
                 };
@@ -291,6 +299,11 @@ impl<'a> Fuser<'a> {
                 self.qkv(i, &left, from, norm)
                     .or_else(|| self.gated(i, &left, from, norm))
                     .unwrap_or_else(|| self.project(i, from, norm))
+            }
+            Op::Products { x, parts } => {
+                let (from, norm) = self.folded[x.0].map_or((x, None), |(from, n)| (from, Some(n)));
+                let part = |p: &Product| Part { weight: p.weight, bias: p.bias, scale: p.scale, by: 1.0 };
+                Fused::Products { x: self.place(from), norm, parts: parts.iter().map(part).collect(), y }
             }
             Op::TopkMoe { x, bias, routing } => Fused::Topk { x: self.place(x), bias, routing, y },
             Op::MulMatId { x, route, .. } => {
@@ -325,7 +338,12 @@ impl<'a> Fuser<'a> {
                 }
             }
             Op::Recurrent(op) => {
-                Fused::Recurrent { op: op.moved(|v| self.place(v)), y: self.graph.nodes[i].out }
+                let op = op.moved(|v| self.place(v));
+                let sum = match &op {
+                    Recurrent::GatedNorm(o) => self.sum_into(y, i, o.x),
+                    _ => None,
+                };
+                Fused::Recurrent { op, add: sum.is_some(), y: sum.unwrap_or(y) }
             }
             Op::Unary { x, f, params } => {
                 Fused::Unary { y: self.in_place(i, x), x: self.place(x), f, params }
@@ -443,7 +461,9 @@ impl<'a> Fuser<'a> {
         // Nobody may look at the other operand between the product and the sum.
         let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum)
             && self.folded_readers(other).iter().all(|r| *r <= n);
-        if !quiet || self.place(other) == x || self.maker[other.0] >= n {
+        // It is there already if it comes earlier, or if an earlier step has taken it in.
+        let made = self.maker[other.0];
+        if !quiet || self.place(other) == x || made >= n && !self.done[made] {
             return None;
         }
         self.done[sum] = true;

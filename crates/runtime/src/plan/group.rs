@@ -122,6 +122,10 @@ impl Groups {
             match step {
                 Fused::Embed { table, .. } => g.add(graph, &[*table], caps)?,
                 Fused::Project { part, .. } => g.add(graph, &[part.weight], caps)?,
+                Fused::Products { parts, .. } => {
+                    let weights: Vec<_> = parts.iter().map(|p| p.weight).collect();
+                    g.add(graph, &weights, caps)?;
+                }
                 Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
                 Fused::Qkv { q, k, v, .. } => g.add(graph, &[q.weight, k.weight, v.weight], caps)?,
                 Fused::GatedId { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,

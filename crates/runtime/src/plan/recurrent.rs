@@ -1,7 +1,7 @@
 //! Expansion of operations on recurrent state, and of the gates behind them.
 
 use chaski_kernels::Tensor;
-use chaski_kernels::ops::gated_delta_net::DeltaColumns;
+use chaski_kernels::ops::gated_delta_net::{DeltaChunks, DeltaColumns};
 use chaski_kernels::ops::gated_norm;
 use chaski_kernels::ops::short_conv;
 use chaski_kernels::ops::ssm_scan::ScanColumns;
@@ -13,12 +13,12 @@ use crate::graph::ValueId;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};
 
 impl Expander<'_> {
-    pub(super) fn recurrent(&mut self, op: &Recurrent, y: ValueId) -> Result<(), PlanError> {
+    pub(super) fn recurrent(&mut self, op: &Recurrent, add: bool, y: ValueId) -> Result<(), PlanError> {
         match op {
             Recurrent::ShortConv(o) => self.short_conv(o, y),
             Recurrent::Scan(o) => self.scan(o, y),
             Recurrent::DeltaNet(o) => self.delta_net(o, y),
-            Recurrent::GatedNorm(o) => self.gated_norm(o, y),
+            Recurrent::GatedNorm(o) => self.gated_norm(o, add, y),
         }
     }
 
@@ -135,6 +135,10 @@ impl Expander<'_> {
             eps: o.eps,
             y: self.rows_of(y.into(), o.dim, o.heads),
         };
+        let chunks = if self.n_col > 1 { DeltaChunks::of(&call, self.caps)? } else { None };
+        if let Some(chunks) = chunks {
+            return self.delta_chunks(o, &call, chunks, [qkv, alpha, beta, Slot::Aux(Some(aux)), y_slot]);
+        }
         let dispatch = call.dispatch(self.caps)?;
         let bind = vec![
             ("q", qkv),
@@ -153,7 +157,44 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn gated_norm(&mut self, o: &GatedNorm, y: ValueId) -> Result<(), PlanError> {
+    /// Many columns of a delta net, a chunk of them at once.
+    fn delta_chunks(
+        &mut self,
+        o: &DeltaNet,
+        call: &DeltaColumns,
+        chunks: DeltaChunks,
+        [x, g, beta, a, y]: [Slot; 5],
+    ) -> Result<(), PlanError> {
+        let parts = self.pool.acquire(DeltaChunks::n_word(call));
+        let name = "delta net";
+        let bind = vec![
+            ("x", x),
+            ("a", a),
+            ("step", Slot::Step),
+            ("g", g),
+            ("beta", beta),
+            ("parts", Slot::Act(parts)),
+        ];
+        let columns = Columns::XTiles(DeltaChunks::CHUNK);
+        let keys = o.dim * o.k_heads;
+        self.push(chunks.prepare, bind, columns, name, f32s(2 * o.heads))
+            .col(f32s(2 * keys + 2 * o.heads), 0);
+        let bind = vec![
+            ("x", x),
+            ("parts", Slot::Act(parts)),
+            ("step", Slot::Step),
+            ("s", Slot::State(o.state)),
+            ("y", y),
+        ];
+        let n_state = u64::from(call.n_state());
+        let moved = f32s(2 * keys + 2 * o.heads * o.dim);
+        // As many operations as by single columns; those between the columns of a chunk come on top.
+        self.push(chunks.advance, bind, Columns::Fixed, name, 0).col(moved, 7 * n_state).state = 8 * n_state;
+        self.pool.release(parts);
+        Ok(())
+    }
+
+    fn gated_norm(&mut self, o: &GatedNorm, add: bool, y: ValueId) -> Result<(), PlanError> {
         let (x_slot, z_slot, y_slot) = (self.act(o.x), self.act(o.z.of), self.act(y));
         let width = self.graph.width(o.x);
         let call = gated_norm::GatedNorm {
@@ -162,6 +203,8 @@ impl Expander<'_> {
             n_col: self.n_col,
             ld: [self.ld_of(o.x), self.ld_of(o.z.of), self.ld_of(y)],
             z_at: o.z.at,
+            z_row: o.z_row,
+            add,
             act: o.act,
             norm: o.norm.map(|n| (n.at, n.own, n.eps)),
         };
@@ -171,7 +214,7 @@ impl Expander<'_> {
         }
         let columns = self.many(Columns::Y);
         self.push(call.dispatch(self.caps)?, bind, columns, "gate", 0)
-            .col(3 * f32s(width), 8 * u64::from(width));
+            .col(if add { 4 } else { 3 } * f32s(width), 8 * u64::from(width));
         Ok(())
     }
 }

@@ -2,11 +2,12 @@
 
 use ggml_format::GgmlType;
 
+use super::chunks::DeltaChunks;
 use super::reference::{Head, Inputs};
 use super::{BETA, G, K, OP, Q, V};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::dispatch::{Dispatch, DispatchError};
+use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::op::Value;
 use crate::state::{State, here};
 use crate::step;
@@ -45,6 +46,24 @@ impl DeltaColumns {
     /// # Errors
     /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        self.check()?;
+        let op = OP.name;
+        let [s, heads, n_tok, _] = self.v.ne;
+        let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
+        let (mut constants, n_group, why) = state.plan_here(op, caps)?;
+        constants.extend([("NEIGHBOURS", f64::from(u8::from(self.neighbours))), ("EPS", self.eps.into())]);
+        Call {
+            op,
+            variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],
+            sources: &[(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.alpha), (BETA, &self.beta)],
+            y: &self.y,
+            constants,
+        }
+        .groups(n_group, why, caps)
+    }
+
+    /// Whether types and sizes fit.
+    pub(super) fn check(&self) -> Result<(), DispatchError> {
         let op = OP.name;
         let [s, heads, n_tok, _] = self.v.ne;
         let parts = [&self.q, &self.k, &self.v];
@@ -64,17 +83,7 @@ impl DeltaColumns {
             let expected = format!("a multiple of {k_heads} heads of q");
             return Err(DispatchError::Shape { op, what: "heads", expected, found: heads.into() });
         }
-        let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
-        let (mut constants, n_group, why) = state.plan_here(op, caps)?;
-        constants.extend([("NEIGHBOURS", f64::from(u8::from(self.neighbours))), ("EPS", self.eps.into())]);
-        Call {
-            op,
-            variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],
-            sources: &[(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.alpha), (BETA, &self.beta)],
-            y: &self.y,
-            constants,
-        }
-        .groups(n_group, why, caps)
+        Ok(())
     }
 }
 
@@ -83,16 +92,23 @@ pub(super) fn cases() -> Vec<Case> {
     for (s, heads, k_heads) in [(128, 4, 2), (16, 6, 3), (33, 2, 2), (1, 1, 1), (64, 3, 1)] {
         for (n_col, pos) in [((1, 1), 0), ((1, 1), 9), ((8, 8), 0), ((20, 5), 3)] {
             for neighbours in [false, true] {
-                out.push(case(s, heads, k_heads, n_col, pos, neighbours));
+                out.push(case(s, heads, k_heads, n_col, pos, neighbours, false));
             }
         }
     }
     out
 }
 
-/// `n_col`: columns that the call is planned for, and those that there are.
-fn case(s: u32, heads: u32, k_heads: u32, n_col: (u32, u32), pos: u32, neighbours: bool) -> Case {
-    let (n_k, n_v, cols) = (s * k_heads, s * heads, n_col.0);
+/// A call for `cols` columns; in a call for chunks columns begin with whole fours.
+pub(super) fn call(
+    s: u32,
+    heads: u32,
+    k_heads: u32,
+    cols: u32,
+    neighbours: bool,
+    chunks: bool,
+) -> DeltaColumns {
+    let (n_k, n_v) = (s * k_heads, s * heads);
     let tensor = |at, ne: [u32; 2], stride: [u32; 2]| Tensor {
         ty: GgmlType::F32,
         ne: [ne[0], ne[1], cols, 1],
@@ -100,7 +116,7 @@ fn case(s: u32, heads: u32, k_heads: u32, n_col: (u32, u32), pos: u32, neighbour
         offset: at,
         n_alloc: stride[1] * cols,
     };
-    let (ld, ldy, ldh) = (2 * n_k + n_v + 1, n_v + 2, 2 * heads + 1);
+    let (ld, ldy, ldh) = (2 * n_k + n_v + if chunks { 4 } else { 1 }, n_v + 2, 2 * heads + 1);
     let per_head = |at| Tensor {
         ty: GgmlType::F32,
         ne: [heads, cols, 1, 1],
@@ -108,24 +124,36 @@ fn case(s: u32, heads: u32, k_heads: u32, n_col: (u32, u32), pos: u32, neighbour
         offset: at,
         n_alloc: ldh * cols,
     };
-    let eps = 1e-3;
-    let call = DeltaColumns {
+    DeltaColumns {
         q: tensor(0, [s, k_heads], [s, ld]),
         k: tensor(n_k, [s, k_heads], [s, ld]),
         v: tensor(2 * n_k, [s, heads], [s, ld]),
         alpha: per_head(0),
         beta: per_head(heads),
         neighbours,
-        eps,
+        eps: 1e-3,
         y: tensor(0, [s, heads], [s, ldy]),
-    };
-    let x = random_values(1, (ld * cols) as usize);
-    let gates = random_values(2, (ldh * cols) as usize);
+    }
+}
+
+/// `n_col`: columns that the call is planned for, and those that there are; `chunks`: it takes them a chunk at once.
+pub(super) fn case(
+    s: u32,
+    heads: u32,
+    k_heads: u32,
+    n_col: (u32, u32),
+    pos: u32,
+    neighbours: bool,
+    chunks: bool,
+) -> Case {
+    let call = call(s, heads, k_heads, n_col.0, neighbours, chunks);
+    let x = random_values(1, call.q.n_alloc as usize);
+    let gates = random_values(2, call.alpha.n_alloc as usize);
     let before = random_values(3, call.n_state() as usize);
     let mut a: Vec<f32> = random_values(4, heads as usize).iter().map(|v| -0.05 - v.abs()).collect();
     a.extend(random_values(5, heads as usize));
     let mut state = if pos == 0 { vec![0.0; before.len()] } else { before.clone() };
-    let mut y = vec![7.0; (ldy * cols) as usize];
+    let mut y = vec![7.0; call.y.n_alloc as usize];
     for (h, state) in (0..heads).zip(state.chunks_exact_mut((s * s) as usize)) {
         let of_k = if neighbours { h / (heads / k_heads) } else { h % k_heads };
         let row = |t: &Tensor, head, col| &x[t.index([0, head, col, 0])..][..s as usize];
@@ -136,22 +164,31 @@ fn case(s: u32, heads: u32, k_heads: u32, n_col: (u32, u32), pos: u32, neighbour
             alpha: gates[call.alpha.index([h, t, 0, 0])],
             beta: gates[call.beta.index([h, t, 0, 0])],
         });
-        let head = Head { a: a[h as usize], bias: a[(heads + h) as usize], eps };
+        let head = Head { a: a[h as usize], bias: a[(heads + h) as usize], eps: call.eps };
         for (t, made) in (0..).zip(head.columns(state, inputs).chunks_exact(s as usize)) {
             y[call.y.index([0, h, t, 0])..][..s as usize].copy_from_slice(made);
         }
     }
-    Case::new(
-        format!("columns {s}x{heads}/{k_heads} {n_col:?} at {pos} neighbours {neighbours}"),
-        move |caps| call.dispatch(caps),
-        vec![
-            CaseBuffer::input("q", &x),
-            CaseBuffer::input("a", &a),
-            CaseBuffer::input("step", &step::columns(n_col.1, pos)),
-            CaseBuffer::input("g", &gates),
-            CaseBuffer::input("beta", &gates),
-            CaseBuffer::output("s", &before, Expected::F32 { values: state, max_nmse: 1e-9 }),
-            CaseBuffer::output("y", &vec![7.0f32; y.len()], Expected::F32 { values: y, max_nmse: 1e-9 }),
-        ],
-    )
+    let mut buffers = vec![
+        CaseBuffer::input(if chunks { "x" } else { "q" }, &x),
+        CaseBuffer::input("a", &a),
+        CaseBuffer::input("step", &step::columns(n_col.1, pos)),
+        CaseBuffer::input("g", &gates),
+        CaseBuffer::input("beta", &gates),
+        CaseBuffer::output("s", &before, Expected::F32 { values: state, max_nmse: 1e-9 }),
+        CaseBuffer::output("y", &vec![7.0f32; y.len()], Expected::F32 { values: y, max_nmse: 1e-9 }),
+    ];
+    // Decay; products with key and query; the update: seven operations a value.
+    let n_flop = 7 * u64::from(call.n_state()) * u64::from(n_col.1);
+    let label = format!("columns {s}x{heads}/{k_heads} {n_col:?} at {pos} neighbours {neighbours}");
+    if !chunks {
+        return Case::new(label, move |caps| call.dispatch(caps), buffers).work(n_flop);
+    }
+    buffers.push(CaseBuffer::scratch("parts", 4 * DeltaChunks::n_word(&call)));
+    let steps = move |caps: &Caps| {
+        let chunks = DeltaChunks::of(&call, caps)?;
+        let DeltaChunks { prepare, advance } = chunks.expect("the case is one for chunks");
+        Ok(vec![Step::from(prepare), advance.into()])
+    };
+    Case::new(label, steps, buffers).work(n_flop)
 }

@@ -1,9 +1,11 @@
 //! `gated_delta_net`: linear attention by the gated delta rule, with one decay a head or one for each channel (KDA).
 
 mod cases;
+mod chunks;
 mod columns;
 pub mod reference;
 
+pub use chunks::{DeltaChunks, OP as CHUNKS};
 pub use columns::DeltaColumns;
 
 use ggml_format::GgmlType;

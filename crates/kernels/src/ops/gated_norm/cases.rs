@@ -8,19 +8,29 @@ pub(super) fn cases() -> Vec<Case> {
     for (k, per, n_col) in
         [(256, 2, 1), (64, 5, 7), (33, 3, 4), (1, 1, 1), (1500, 1, 3), (128, 1, 300), (8, 2, 0)]
     {
-        for act in [GateAct::Silu, GateAct::Sigmoid, GateAct::Relu] {
+        for act in [GateAct::Silu, GateAct::Sigmoid] {
             for norm in [NormAt::First, NormAt::Last] {
-                out.push(case(k, per, n_col, act, Some((norm, k % 2 == 0, 1e-5))));
+                out.push(case(k, per, n_col, act, Some((norm, k % 2 == 0, 1e-5)), (false, false)));
             }
-            out.push(case(k, per, n_col, act, None));
+            for z_row in [false, true] {
+                out.push(case(k, per, n_col, act, None, (z_row, per % 2 == 1)));
+            }
         }
     }
     out
 }
 
-fn case(k: u32, per: u32, n_col: u32, act: GateAct, norm: Option<(NormAt, bool, f32)>) -> Case {
+fn case(
+    k: u32,
+    per: u32,
+    n_col: u32,
+    act: GateAct,
+    norm: Option<(NormAt, bool, f32)>,
+    (z_row, add): (bool, bool),
+) -> Case {
     let n = per * k;
-    let call = GatedNorm { k, per, n_col, ld: [n + 1, 2 * n + 3, n + 2], z_at: n + 2, act, norm };
+    let ld = [n + 1, 2 * n + 3, n + 2];
+    let call = GatedNorm { k, per, n_col, ld, z_at: n + 2, z_row, add, act, norm };
     let [ldx, ldz, ldy] = call.ld.map(|n| n as usize);
     let cols = n_col.max(1) as usize;
     let (x, z, w) =
@@ -29,9 +39,12 @@ fn case(k: u32, per: u32, n_col: u32, act: GateAct, norm: Option<(NormAt, bool, 
     for (c, r) in (0..n_col as usize).flat_map(|c| (0..per as usize).map(move |r| (c, r))) {
         let k = k as usize;
         let norm = norm.map(|(at, own, eps)| (at, &w[if own { r * k } else { 0 }..][..k], eps));
-        let z = &z[c * ldz + call.z_at as usize + r * k..][..k];
-        let row = reference::gated_norm(&x[c * ldx + r * k..][..k], z, act, norm);
-        y[c * ldy + r * k..][..k].copy_from_slice(&row);
+        let z = &z[c * ldz + call.z_at as usize..];
+        let z = if z_row { vec![z[r]; k] } else { z[r * k..][..k].to_vec() };
+        let row = reference::gated_norm(&x[c * ldx + r * k..][..k], &z, act, norm);
+        for (y, v) in y[c * ldy + r * k..].iter_mut().zip(row) {
+            *y = if add { *y + v } else { v };
+        }
     }
     let mut buffers = vec![CaseBuffer::input("x", &x), CaseBuffer::input("z", &z)];
     if norm.is_some() {
@@ -39,5 +52,9 @@ fn case(k: u32, per: u32, n_col: u32, act: GateAct, norm: Option<(NormAt, bool, 
     }
     let expect = Expected::F32 { values: y, max_nmse: 1e-10 };
     buffers.push(CaseBuffer::output("y", &vec![7.0f32; ldy * cols], expect));
-    Case::new(format!("{k}x{per}x{n_col} {act:?} {norm:?}"), move |caps| call.dispatch(caps), buffers)
+    Case::new(
+        format!("{k}x{per}x{n_col} {act:?} {norm:?} z_row {z_row} add {add}"),
+        move |caps| call.dispatch(caps),
+        buffers,
+    )
 }

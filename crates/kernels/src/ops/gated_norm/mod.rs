@@ -28,8 +28,6 @@ pub enum GateAct {
     Silu,
     /// 1 / (1 + exp(-z)).
     Sigmoid,
-    /// max(z, 0); a value that gates itself so is squared if it is positive.
-    Relu,
 }
 
 /// Whether a row is normalised before it is gated or after.
@@ -54,6 +52,10 @@ pub struct GatedNorm {
     pub ld: [u32; 3],
     /// First value of z in its columns.
     pub z_at: u32,
+    /// A gate for each row rather than for each value.
+    pub z_row: bool,
+    /// What comes of it is added to y.
+    pub add: bool,
     /// What becomes of z.
     pub act: GateAct,
     /// Where the norm is, if there is one, whether each row of a column has weights of its own in `aux`, and what is
@@ -78,6 +80,8 @@ impl GatedNorm {
             ("LDZ", ldz.into()),
             ("LDY", ldy.into()),
             ("Z_AT", self.z_at.into()),
+            ("Z_ROW", f64::from(u8::from(self.z_row))),
+            ("ADD", f64::from(u8::from(self.add))),
             ("ACT", f64::from(self.act as u8)),
         ]);
         if let Some((_, own, eps)) = self.norm {

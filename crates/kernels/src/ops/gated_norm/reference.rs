@@ -8,7 +8,6 @@ fn act(kind: GateAct, z: f64) -> f64 {
     match kind {
         GateAct::Silu => z * logistic,
         GateAct::Sigmoid => logistic,
-        GateAct::Relu => z.max(0.0),
     }
 }
 

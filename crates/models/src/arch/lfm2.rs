@@ -1,0 +1,63 @@
+//! LFM 2, dense and by experts: short convolutions, here and there attention, a feed-forward part in every layer.
+//!
+//! x += mixer(norm(x)); x += feed_forward(norm(x)). Layers without KV heads are convolutions between two gates. By experts
+//! the first layers are dense, the others have experts by logistic gates.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::ops::topk_moe::{Gate, Routing};
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Experts, FeedForward, QkNorm, Shared, routing};
+use crate::recurrent;
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let window = b.u32("attention.sliding_window")?.unwrap_or(0);
+    layers(b, window, |_| FeedForward::Gated(Act::Swiglu))
+}
+
+pub(super) fn build_moe(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let n_dense = b.u32("leading_dense_block_count")?.unwrap_or(0) as usize;
+    let n_ff = recurrent::size(b, "expert_feed_forward_length", 1, 1 << 22)?;
+    // Weights are always divided by their sum, and by nothing else.
+    let routing = Routing { norm: Some(Routing::CLAMP), scale: 1.0, ..routing(b, Gate::Sigmoid)? };
+    let experts = Experts { n_ff, act: Act::Swiglu, routing, shared: Shared::None };
+    layers(b, 0, |layer| match layer < n_dense {
+        true => FeedForward::Gated(Act::Swiglu),
+        false => FeedForward::Experts(experts),
+    })
+}
+
+/// All layers; attention sees `window` tokens, or all if that is 0.
+fn layers(
+    b: &mut Builder<'_>,
+    window: u32,
+    feed_forward: impl Fn(usize) -> FeedForward,
+) -> Result<(), ModelError> {
+    let c = b.config;
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    let mut x = b.embed(embeddings); // [n_embd]
+    for layer in 0..c.n_layer as usize {
+        let block = format!("blk.{layer}");
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let m = if c.n_head_kv[layer] == 0 {
+            recurrent::gated_conv(b, &block, h)?
+        } else {
+            let mut attention = Attention::new(b, layer, Some(rope))?;
+            attention.score.window = window;
+            Attention { norm: QkNorm::Heads, ..attention }.build(b, &block, h)?
+        };
+        x = b.add(x, m);
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        for f in feed_forward(layer).addends(b, &block, layer, h)? {
+            x = b.add(x, f);
+        }
+    }
+    // By its name this norm would be one of the embeddings.
+    let h = b.norm_of(x, "token_embd_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
+}

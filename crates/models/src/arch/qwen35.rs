@@ -1,0 +1,104 @@
+//! Qwen 3.5, dense and by experts, and Qwen 3 Next: gated delta nets, every few layers attention.
+//!
+//! x += mixer(norm(x)); x += feed_forward(norm(x)). Attention has a norm of every head of q and k and a gate for what comes
+//! of it; experts have one for all tokens behind a gate beside them.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Experts, FeedForward, QkNorm, Shared};
+use crate::recurrent::{self, DeltaOrder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let unrotated = pairs_without_position(b)?;
+    let mut rope = b.rope(RopePairing::Neox)?;
+    if !unrotated.is_empty() {
+        let n_pair = (rope.n_rot / 2) as usize;
+        let factors = rope.factors.get_or_insert_with(|| vec![1.0; n_pair]);
+        // What divides the frequencies: these pairs do not turn.
+        unrotated.into_iter().for_each(|i| factors[i as usize] = f32::INFINITY);
+    }
+    let rope = b.add_rope(rope);
+    layers(b, rope, DeltaOrder::Tiled)
+}
+
+pub(super) fn build_next(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    layers(b, rope, DeltaOrder::Grouped)
+}
+
+/// The pairs of channels that a text does not rotate. For pictures pairs rotate by time, height and width in turn, as long
+/// as there are sections of these left, then by a fourth position; in a text the first three are the token's and the
+/// fourth is 0.
+fn pairs_without_position(b: &Builder<'_>) -> Result<Vec<u32>, ModelError> {
+    let key = format!("{}.rope.dimension_sections", b.config.arch);
+    let sections = b.metadata.array(&key)?.to_vec::<i32>()?;
+    let wrong = || ModelError::Config {
+        key: key.clone(),
+        found: format!("{sections:?}"),
+        expected: "must be four counts of pairs, not all 0".into(),
+    };
+    let counts: Option<Vec<u64>> = sections.iter().map(|n| u64::try_from(*n).ok()).collect();
+    let [t, h, w, e] = counts.and_then(|c| <[u64; 4]>::try_from(c).ok()).ok_or_else(wrong)?;
+    let all = t + h + w + e;
+    if all == 0 {
+        return Err(wrong());
+    }
+    let turns = |pair: &u32| {
+        let at = u64::from(*pair) % all;
+        at < 3 * [t, h, w][(at % 3) as usize]
+    };
+    Ok((0..b.config.n_rot / 2).filter(|pair| !turns(pair)).collect())
+}
+
+/// Which layers are delta nets.
+fn delta_layers(b: &Builder<'_>) -> Result<Vec<bool>, ModelError> {
+    if let Some(flags) = b.flags("attention.recurrent_layers")? {
+        return Ok(flags);
+    }
+    let key = "full_attention_interval";
+    let interval = match b.u32(key)? {
+        Some(_) => recurrent::size(b, key, 1, 4096)?,
+        None => 4,
+    };
+    Ok((1..=b.config.n_layer).map(|i| i % interval != 0).collect())
+}
+
+fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), ModelError> {
+    let c = b.config;
+    let is_delta = delta_layers(b)?;
+    let n_ff = b.u32("expert_feed_forward_length")?;
+    let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
+    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    let mut x = b.embed(embeddings); // [n_embd]
+    for layer in 0..c.n_layer as usize {
+        let block = format!("blk.{layer}");
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let m = if is_delta[layer] {
+            recurrent::delta_net(b, &block, order, h)?
+        } else {
+            let attention = Attention::new(b, layer, Some(rope))?;
+            Attention { norm: QkNorm::Heads, gated: true, ..attention }.build(b, &block, h)?
+        };
+        x = b.add(x, m);
+        // By its name the second norm would come after attention.
+        let h = b.norm_of(x, &format!("{block}.post_attention_norm"), Kind::Rms)?;
+        let part = if c.n_expert > 0 {
+            let shared = Shared::Gated(shared.unwrap_or(c.n_ff[layer]));
+            // Files without a width of experts share out that of the feed-forward part.
+            let n_ff = n_ff.unwrap_or(c.n_ff[layer] / c.n_expert_used);
+            FeedForward::Experts(Experts { shared, ..Experts::new(b, n_ff) })
+        } else {
+            FeedForward::Gated(Act::Swiglu)
+        };
+        for f in part.addends(b, &block, layer, h)? {
+            x = b.add(x, f);
+        }
+    }
+    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
+}
