@@ -10,7 +10,7 @@ use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::Attention;
+use crate::layers::{Attend, Attention};
 use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {

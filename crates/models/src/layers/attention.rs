@@ -2,7 +2,7 @@
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::norm::Kind;
-use chaski_runtime::graph::{Op, RowNorm, ValueId};
+use chaski_runtime::graph::{KvLayer, Op, RowNorm, ValueId};
 
 use crate::arch::Builder;
 use crate::error::ModelError;
@@ -22,6 +22,15 @@ pub(crate) enum QkNorm {
     LayerHeads,
 }
 
+/// A kind of attention.
+pub(crate) trait Attend {
+    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError>;
+}
+
 /// How a layer attends.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Attention {
@@ -35,6 +44,10 @@ pub(crate) struct Attention {
     pub(crate) rope: Option<usize>,
     /// Norm of q and k.
     pub(crate) norm: QkNorm,
+    /// RMS norm of the heads of v, without weights. Layers without `attn_v` make v of the rows of k, then.
+    pub(crate) value_norm: bool,
+    /// Layer of the cache whose keys and values are taken; `None`: the layer makes its own.
+    pub(crate) shares: Option<usize>,
     /// How products become scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
 }
@@ -56,27 +69,43 @@ impl Attention {
             });
         }
         let score = Score::scaled(1.0 / (d as f32).sqrt());
-        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, score })
+        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, value_norm: false, shares: None, score })
     }
 
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
-    ///
-    /// # Errors
-    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-    pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let Attention { n_head, n_kv, d, score, .. } = *self;
+    /// q, and the layer of the cache that it looks at: its own, to which keys and values go, or an earlier one.
+    fn q_and_cache(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+    ) -> Result<(ValueId, usize), ModelError> {
+        let Attention { n_head, n_kv, d, .. } = *self;
         let n_embd = b.config.n_embd;
-        let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
-        let output = b.linear(&format!("{block}.attn_output"), n_embd, n_head * d)?;
-        let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
-        let q = self.heads(b, &format!("{block}.attn_q_norm.weight"), n_head, q)?;
-        let k = self.heads(b, &format!("{block}.attn_k_norm.weight"), n_kv, k)?;
-        let layer = b.kv_layer(n_kv, d, d);
+        let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
+        if let Some(layer) = self.shares {
+            let q = b.linear(&format!("{block}.attn_q"), n_head * d, n_embd)?;
+            let q = b.mul(x, q);
+            return Ok((self.heads(b, &q_norm, n_head, q)?, layer));
+        }
+        let has = |part: &str| b.has(&format!("{block}.attn_{part}.weight"));
+        let (q, k, v) = if self.value_norm && !has("v") && !has("qkv") {
+            let q = b.linear(&format!("{block}.attn_q"), n_head * d, n_embd)?;
+            let k = b.linear(&format!("{block}.attn_k"), n_kv * d, n_embd)?;
+            let (q, k) = (b.mul(x, q), b.mul(x, k));
+            (q, k, k)
+        } else {
+            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
+            (b.mul(x, q), b.mul(x, k), b.mul(x, v))
+        }; // [n_head, d], [n_kv, d], [n_kv, d]
+        let q = self.heads(b, &q_norm, n_head, q)?;
+        let k = self.heads(b, &k_norm, n_kv, k)?;
+        let v = match self.value_norm {
+            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d, b.config.eps) }, n_kv * d),
+            false => v,
+        };
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false });
         b.push(Op::KvWrite { k, v, layer }, 0);
-        let sinks = format!("{block}.attn_sinks.weight");
-        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
-        let a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d);
-        Ok(b.mul(a, output)) // [n_embd]
+        Ok((q, layer))
     }
 
     /// Norm and rotation of `n` heads.
@@ -98,5 +127,17 @@ impl Attention {
         let norm = RowNorm { kind, d: row, eps, weight: Some(weight), bias: None };
         let x = b.push(Op::Norm { x, norm }, width);
         Ok(if self.norm == QkNorm::HeadsLast { x } else { rotate(b, x) })
+    }
+}
+
+impl Attend for Attention {
+    fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+        let Attention { n_head, d, score, .. } = *self;
+        let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
+        let (q, layer) = self.q_and_cache(b, block, x)?;
+        let sinks = format!("{block}.attn_sinks.weight");
+        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
+        let a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d);
+        Ok(b.mul(a, output)) // [n_embd]
     }
 }

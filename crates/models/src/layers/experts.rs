@@ -44,7 +44,23 @@ impl Experts {
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let y = experts(b, block, self.n_ff, self.act, self.routing, x)?;
+        let router = b.linear(&format!("{block}.ffn_gate_inp"), self.routing.n_expert, b.config.n_embd)?;
+        let logits = b.mul(x, router); // [n_expert]
+        self.build_routed(b, block, x, logits)
+    }
+
+    /// The same by a router's logits, `[n_expert]`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub(crate) fn build_routed(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+        logits: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        let y = self.chosen(b, block, x, logits)?;
         let shared = match self.shared {
             Shared::None => return Ok(y),
             Shared::Plain(n_ff) => gated(b, block, "_shexp", n_ff, self.act, x)?,
@@ -58,6 +74,27 @@ impl Experts {
             }
         };
         Ok(b.add(y, shared))
+    }
+
+    /// Each token goes through the experts that the routing chooses by the logits, with `exp_probs_b` for choosing if the
+    /// file has it.
+    fn chosen(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+        logits: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        let (n_embd, n_expert, n_ff) = (b.config.n_embd, self.routing.n_expert, self.n_ff);
+        let bias = format!("{block}.exp_probs_b.bias");
+        let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
+        let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
+        let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
+        let route = b.route(logits, bias, self.routing); // [n_used, 2]
+        let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
+        let h = b.push(Op::Glu { gate, up, act: self.act }, n_ff);
+        let y = b.mul_id(h, route, down); // [n_used, n_embd]
+        Ok(b.push(Op::MoeReduce { x: y, route }, n_embd))
     }
 }
 
@@ -110,31 +147,4 @@ pub(crate) fn routing(b: &Builder<'_>, gate: Gate) -> Result<Routing, ModelError
         )),
         _ => Ok(r),
     }
-}
-
-/// Feed-forward part of experts that are `n_ff` wide: each token goes through those that `routing` chooses by the
-/// router `ffn_gate_inp`, with `exp_probs_b` for choosing if the file has it.
-///
-/// # Errors
-/// [`ModelError::NoTensor`], [`ModelError::Shape`].
-fn experts(
-    b: &mut Builder<'_>,
-    block: &str,
-    n_ff: u32,
-    act: Act,
-    routing: Routing,
-    x: ValueId,
-) -> Result<ValueId, ModelError> {
-    let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
-    let router = b.linear(&format!("{block}.ffn_gate_inp"), n_expert, n_embd)?;
-    let bias = format!("{block}.exp_probs_b.bias");
-    let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
-    let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
-    let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
-    let logits = b.mul(x, router); // [n_expert]
-    let route = b.route(logits, bias, routing); // [n_used, 2]
-    let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
-    let h = b.push(Op::Glu { gate, up, act }, n_ff);
-    let y = b.mul_id(h, route, down); // [n_used, n_embd]
-    Ok(b.push(Op::MoeReduce { x: y, route }, n_embd))
 }
