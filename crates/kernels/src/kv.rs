@@ -16,6 +16,8 @@ pub struct KvLayout {
     pub d: u32,
     /// Channels of a value.
     pub d_v: u32,
+    /// Values are the first channels of their keys and are not stored again.
+    pub in_keys: bool,
     /// Type of the keys, one of [`KV_TYPES`].
     pub k: GgmlType,
     /// Type of the values, likewise.
@@ -75,14 +77,14 @@ impl KvLayout {
         self.matrix(self.k, self.d)
     }
 
-    /// The values as a matrix of cells.
+    /// The values as a matrix of cells: the keys, if they are in these.
     pub fn values(&self) -> Matrix {
-        self.matrix(self.v, self.d_v)
+        if self.in_keys { self.keys() } else { self.matrix(self.v, self.d_v) }
     }
 
     /// Byte at which the values begin.
     pub fn values_at(&self) -> u64 {
-        self.keys().layout().n_byte.next_multiple_of(ALIGN)
+        if self.in_keys { 0 } else { self.keys().layout().n_byte.next_multiple_of(ALIGN) }
     }
 
     /// Bytes in all.
@@ -93,7 +95,8 @@ impl KvLayout {
     /// Bytes of the keys and values of one token: of all heads.
     pub fn token_bytes(&self) -> u64 {
         let cell = |m: Matrix| m.layout().blocks_per_row as u64 * m.format.block_bytes as u64;
-        u64::from(self.n_kv) * (cell(self.keys()) + cell(self.values()))
+        let values = if self.in_keys { 0 } else { cell(self.values()) };
+        u64::from(self.n_kv) * (cell(self.keys()) + values)
     }
 
     /// Channels are whole eights, and whole blocks of quantised types.
@@ -101,6 +104,11 @@ impl KvLayout {
     /// # Errors
     /// [`DispatchError::Shape`] if they are not, [`DispatchError::NoKernel`] if no kernel reads or writes such a cache.
     pub fn check(&self, op: &'static str) -> Result<(), DispatchError> {
+        if self.in_keys && (self.d_v > self.d || self.k != self.v) {
+            let (what, expected) =
+                ("channels of a value in its key", format!("at most {}, of its type", self.d));
+            return Err(DispatchError::Shape { op, what, expected, found: self.d_v.into() });
+        }
         for (what, ty, d) in
             [("channels of a key", self.k, self.d), ("channels of a value", self.v, self.d_v)]
         {
@@ -132,6 +140,7 @@ impl KvLayout {
     /// Constants of `shared/kv.wgsl.jinja` and `shared/step.wgsl.jinja` for kernels that read.
     pub fn reader_constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = self.cells();
+        constants.push(("V_ROW", if self.in_keys { self.d } else { self.d_v }.into()));
         // No type of cache has a table.
         let planes = [["k_p1", "k_p2", "k_p3", ""], ["v_p1", "v_p2", "v_p3", ""]];
         for (matrix, names) in [self.keys(), self.values()].iter().zip(planes) {
@@ -157,17 +166,24 @@ impl KvLayout {
         constants
     }
 
-    /// The bytes of a cache that holds these keys, then values, `[cell][channel]`, as the formats round them.
+    /// The bytes of a cache that holds these keys, then values if they are not in the keys, `[cell][channel]`, as the
+    /// formats round them.
     pub fn encode(&self, cells: &[f32]) -> Vec<u8> {
         let (keys, values) = cells.split_at((self.n_cell() * self.d) as usize);
         let mut out = encode(&self.keys(), self.d, keys);
+        if self.in_keys {
+            return out;
+        }
         out.resize(self.values_at() as usize, 0);
         out.extend(encode(&self.values(), self.d_v, values));
         out
     }
 
-    /// Keys, then values, `[cell][channel]`, from the bytes of a cache.
+    /// Keys, then values if they are not in the keys, `[cell][channel]`, from the bytes of a cache.
     pub fn decode(&self, bytes: &[u8]) -> Vec<f32> {
+        if self.in_keys {
+            return decode(&self.keys(), self.d, bytes);
+        }
         let (keys, values) = bytes.split_at(self.values_at() as usize);
         let mut out = decode(&self.keys(), self.d, keys);
         out.extend(decode(&self.values(), self.d_v, values));
@@ -260,6 +276,7 @@ mod tests {
             n_kv: 1,
             d: 64,
             d_v: 64,
+            in_keys: false,
             k,
             v,
             n_page: 1,

@@ -56,6 +56,11 @@ impl Route {
         self.tiles_of(self.n_pair())
     }
 
+    /// Tiles of `n_col` columns where every slot has the expert of its number.
+    pub fn tiles_by_slot(&self, n_col: u32) -> u32 {
+        n_col.div_ceil(self.tile) * self.n_used
+    }
+
     /// Words of a buffer; `lists` with tiles, sorted pairs and their places.
     pub fn n_word(&self, lists: bool) -> u32 {
         if lists { self.places_at() + self.n_pair() } else { self.tiles_at() }
@@ -73,6 +78,9 @@ pub struct Experts {
     pub n_row: u32,
     /// Rows from one to the next, at least as many.
     pub stride: u32,
+    /// Every slot has the expert of its own number, as every head has a matrix of its own: nothing is routed. In place of
+    /// a route kernels bind the step buffer.
+    pub by_slot: bool,
 }
 
 impl Experts {

@@ -8,6 +8,7 @@
 mod answer;
 pub mod arch;
 mod constraint;
+mod derived;
 mod error;
 mod layers;
 mod model;
@@ -22,6 +23,7 @@ mod tokenizer;
 pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use arch::ARCHS;
 pub use constraint::{Constraint, ConstraintError, Grammar};
+pub use derived::Transposed;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{

@@ -1,11 +1,14 @@
 //! A model file, opened: metadata, tokenizer, template, and the graph for a context.
 
+use std::collections::BTreeMap;
+
 use chaski_runtime::gpu::Tensors;
 use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::arch::{Arch, Builder, Config, rope_factor_tensor};
+use crate::arch::{Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
+use crate::layers::derived;
 use crate::template::ChatTemplates;
 use crate::tokenizer::Tokenizer;
 
@@ -102,16 +105,20 @@ impl<S: ByteSource> Model<S> {
     pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
         let find = |name: &str| self.file.tensor(name);
         let factors = match rope_factor_tensor(find, &self.config, n_ctx) {
-            Some(t) => Some(self.rope_factors(t).await?),
+            Some(t) => Some(self.floats(t, u64::from(self.config.n_rot / 2)).await?),
             None => None,
         };
-        let mut builder = Builder::new(self.metadata(), &self.config, n_ctx, factors, &find);
+        let mut scalars = BTreeMap::new();
+        for t in self.tensors().iter().filter(|t| SCALARS.iter().any(|stem| t.name.ends_with(stem))) {
+            scalars.insert(t.name.clone(), self.floats(t, 1).await?[0]);
+        }
+        let mut builder = Builder::new(self.metadata(), &self.config, n_ctx, factors, scalars, &find);
         (self.arch.build)(&mut builder)?;
         Ok(builder.finish())
     }
 
-    async fn rope_factors(&self, t: &TensorInfo) -> Result<Vec<f32>, ModelError> {
-        let expected = u64::from(self.config.n_rot / 2);
+    /// The values of a tensor of `expected` f32.
+    async fn floats(&self, t: &TensorInfo, expected: u64) -> Result<Vec<f32>, ModelError> {
         if t.ty != GgmlType::F32 || t.n_elem() != expected {
             let (tensor, found) = (t.name.clone(), t.shape());
             return Err(ModelError::Shape { tensor, expected: vec![expected], found });
@@ -129,7 +136,12 @@ impl<S: ByteSource> Tensors for Model<S> {
         offset: u64,
         buf: &mut [u8],
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let tensor = self.file.tensor(name).ok_or_else(|| format!("no tensor `{name}`"))?;
-        Ok(self.file.read_tensor(tensor, offset, buf).await?)
+        if let Some(tensor) = self.file.tensor(name) {
+            return Ok(self.file.read_tensor(tensor, offset, buf).await?);
+        }
+        let (derived, from) = derived(self.metadata(), &self.config, name)?
+            .and_then(|(d, from)| Some((d, self.file.tensor(&from)?)))
+            .ok_or_else(|| format!("no tensor `{name}`"))?;
+        Ok(derived.read(&self.file, from, offset, buf).await?)
     }
 }

@@ -291,6 +291,12 @@ fn kind(s: &Fused) -> &'static str {
         Fused::Glu { .. } => "glu",
         Fused::Rope { .. } => "rope",
         Fused::KvWrite { .. } => "write",
+        Fused::Latent { .. } => "latent",
+        Fused::MulHeads { .. } => "project by heads",
+        Fused::AltUp { .. } => "rows of the stream",
+        Fused::Cutoff { .. } => "cutoff",
+        Fused::MulWeight { .. } => "mul by weights",
+        Fused::Slice { .. } => "slice",
         Fused::Reduce { .. } => "sum of experts",
     }
 }
@@ -411,7 +417,8 @@ fn weights_that_share_an_input_lie_together_and_shards_hold_every_row_once() {
                         let (g, u) = (made.groups.home(gate.weight), made.groups.home(up.weight));
                         assert_eq!(g.0, u.0, "{case}: gate and up");
                     }
-                    Fused::Qkv { q, k, v, .. } => {
+                    Fused::Qkv { parts, .. } => {
+                        let [q, k, v] = &parts[..] else { panic!("{case}: {} parts", parts.len()) };
                         let home = |p: &chaski_runtime::plan::Part| made.groups.home(p.weight).0;
                         assert_eq!(home(q), home(k), "{case}: q and k");
                         let ty = |p: &chaski_runtime::plan::Part| made.graph.weights[p.weight.0].ty;

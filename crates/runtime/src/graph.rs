@@ -3,6 +3,8 @@
 //! Models build it once; it knows no GPU. A value has one column for every token of a batch, so the graph is the same
 //! for one token and for a prompt.
 
+pub mod altup;
+pub mod latent;
 pub mod recurrent;
 
 use chaski_kernels::ops::attention::Score;
@@ -13,6 +15,8 @@ use chaski_kernels::ops::unary::Function;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
 
+use altup::AltUp;
+use latent::Latent;
 use recurrent::{Recurrent, StateLayer};
 
 /// Number of a weight in [`Graph::weights`].
@@ -216,6 +220,38 @@ pub enum Op {
     },
     /// An operation on recurrent state, or one that goes with them.
     Recurrent(Recurrent),
+    /// Queries of attention over latents; its keys go to the cache.
+    Latent(Latent),
+    /// A step of a residual stream of several rows.
+    AltUp(AltUp),
+    /// What stands out of x: max(x - (mean + by * deviation), 0).
+    Cutoff {
+        /// Input.
+        x: ValueId,
+        /// Deviations above the mean.
+        by: f32,
+    },
+    /// x * weight, value by value.
+    MulWeight {
+        /// Input.
+        x: ValueId,
+        /// `[n]`
+        weight: WeightId,
+    },
+    /// W_h x_h for every head h of x.
+    MulHeads {
+        /// Input, a row for every head.
+        x: ValueId,
+        /// `[n_head, n_out, n_in]`
+        weight: WeightId,
+    },
+    /// Channels of x from `at` on, as many as the result has.
+    Slice {
+        /// Input.
+        x: ValueId,
+        /// The first of them.
+        at: u32,
+    },
     /// f(x), value by value.
     Unary {
         /// Input.
@@ -260,6 +296,13 @@ pub struct RowNorm {
     pub bias: Option<WeightId>,
 }
 
+impl RowNorm {
+    /// RMS norm of rows of `d` values, without weights.
+    pub const fn plain(d: u32, eps: f32) -> Self {
+        RowNorm { kind: NormKind::Rms, d, eps, weight: None, bias: None }
+    }
+}
+
 impl Op {
     /// Values that the operation reads.
     pub fn inputs(&self) -> Vec<ValueId> {
@@ -272,6 +315,10 @@ impl Op {
             | Op::Rope { x, .. }
             | Op::Scale { x, .. }
             | Op::Unary { x, .. }
+            | Op::MulHeads { x, .. }
+            | Op::MulWeight { x, .. }
+            | Op::Cutoff { x, .. }
+            | Op::Slice { x, .. }
             | Op::TopkMoe { x, .. } => vec![x],
             Op::KvWrite { k, v, .. } => vec![k, v],
             Op::Attention { q, .. } => vec![q],
@@ -279,6 +326,8 @@ impl Op {
             Op::Add { a, b } | Op::Mul { a, b } => vec![a, b],
             Op::MulMatId { x, route, .. } | Op::MoeReduce { x, route } => vec![x, route],
             Op::Recurrent(ref op) => op.inputs(),
+            Op::Latent(ref op) => vec![op.q, op.x],
+            Op::AltUp(ref op) => op.inputs(),
         }
     }
 }
@@ -301,6 +350,8 @@ pub struct KvLayer {
     pub d: u32,
     /// Channels of a value.
     pub d_v: u32,
+    /// Values are the first channels of their keys, and are not stored again.
+    pub in_keys: bool,
 }
 
 /// What a model computes.

@@ -3,6 +3,7 @@
 //! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
 
 mod archs;
+mod caches;
 mod common;
 mod constrained;
 mod errors;

@@ -1,5 +1,7 @@
 //! What all families share: the common metadata, and adding tensors and layers to a graph.
 
+use std::collections::BTreeMap;
+
 use chaski_kernels::Route;
 use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::topk_moe::Routing;
@@ -9,6 +11,7 @@ use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
 use chaski_runtime::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
+use crate::derived::Transposed;
 use crate::error::ModelError;
 
 /// The common metadata of a model, without the family's own.
@@ -209,6 +212,8 @@ pub struct Builder<'a> {
     pub config: &'a Config,
     /// Divisors of the rotation's frequencies.
     pub rope_factors: Option<Vec<f32>>,
+    /// Tensors of one value that are factors of the graph, by name.
+    pub scalars: BTreeMap<String, f32>,
     /// Tokens that a sequence may have.
     n_ctx: u32,
     graph: Graph,
@@ -222,9 +227,10 @@ impl<'a> Builder<'a> {
         config: &'a Config,
         n_ctx: u32,
         rope_factors: Option<Vec<f32>>,
+        scalars: BTreeMap<String, f32>,
         tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
     ) -> Self {
-        Builder { metadata, config, rope_factors, n_ctx, graph: Graph::default(), tensor }
+        Builder { metadata, config, rope_factors, scalars, n_ctx, graph: Graph::default(), tensor }
     }
 
     /// The finished graph.
@@ -328,6 +334,12 @@ impl<'a> Builder<'a> {
         self.graph.width(x)
     }
 
+    /// An error about a key of the family's own, by its name without the family's.
+    pub fn wrong(&self, key: &str, found: impl ToString, expected: impl Into<String>) -> ModelError {
+        let key = format!("{}.{key}", self.config.arch);
+        ModelError::Config { key, found: found.to_string(), expected: expected.into() }
+    }
+
     /// Whether the file has a tensor.
     pub fn has(&self, name: &str) -> bool {
         (self.tensor)(name).is_some()
@@ -378,6 +390,24 @@ impl<'a> Builder<'a> {
         let bias = if self.has(&bias) { Some(self.vector(&bias, n_out)?) } else { None };
         let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
         Ok(Linear { weight, bias, scale })
+    }
+
+    /// Matrices that the file stacks, as one.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn stacked(&mut self, name: &str, n: u32, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        let t = self.find(name, &[n.into(), n_out.into(), n_in.into()])?;
+        let weight = self.graph.weight(Weight::new(name.to_owned(), t.ty, n * n_out, n_in));
+        Ok(Linear { weight, bias: None, scale: None })
+    }
+
+    /// The matrix alone, whatever else stands under its name.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn bare(&mut self, name: &str, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        Ok(Linear { weight: self.matrix(name, n_out, n_in)?, bias: None, scale: None })
     }
 
     /// A matrix of a single row that the file holds as a vector.
@@ -469,6 +499,47 @@ impl<'a> Builder<'a> {
         let bias = if self.has(&bias) { Some(self.matrix(&bias, n_expert, n_out)?) } else { None };
         let scale = if self.has(&scale) { Some(self.vector(&scale, n_expert)?) } else { None };
         Ok(Linear { weight, bias, scale })
+    }
+
+    /// A matrix for every head, some rows of each stretch of `stride` rows of a matrix: those from `row0` on.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn heads_of(
+        &mut self,
+        name: &str,
+        n_head: u32,
+        (row0, n_out, stride): (u32, u32, u32),
+        n_in: u32,
+    ) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[u64::from(n_head) * u64::from(stride), n_in.into()])?;
+        let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
+        Ok(self.graph.weight(Weight { row0, n_expert: n_head, stride, ..whole }))
+    }
+
+    /// The matrices of all heads, one after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn heads(&mut self, name: &str, n_head: u32, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n_head.into(), n_out.into(), n_in.into()])?;
+        let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
+        Ok(self.graph.weight(Weight { n_expert: n_head, stride: n_out, ..whole }))
+    }
+
+    /// The matrices that [`crate::derived`] makes of a tensor of the file, which must have this shape.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn derived(
+        &mut self,
+        derived: &Transposed,
+        (name, from): (&str, &str),
+    ) -> Result<WeightId, ModelError> {
+        let Transposed { n_matrix, n_row, n_col, stride } = *derived;
+        let t = self.find(from, &[u64::from(n_matrix) * u64::from(stride), n_col.into()])?;
+        let whole = Weight::new(name.to_owned(), Transposed::ty(t.ty), n_matrix * n_col, n_row);
+        Ok(self.graph.weight(Weight { n_expert: n_matrix, stride: n_col, ..whole }))
     }
 
     /// Gate and up of all experts: two tensors, or one that holds the rows of both for each expert, gate first.
@@ -584,9 +655,9 @@ impl<'a> Builder<'a> {
         self.graph.push(op, width)
     }
 
-    /// A new layer of the KV cache: KV heads, channels of a key, channels of a value.
-    pub fn kv_layer(&mut self, n_kv: u32, d: u32, d_v: u32) -> usize {
-        self.graph.kv.push(KvLayer { n_kv, d, d_v });
+    /// A new layer of the KV cache.
+    pub fn kv_layer(&mut self, layer: KvLayer) -> usize {
+        self.graph.kv.push(layer);
         self.graph.kv.len() - 1
     }
 

@@ -9,7 +9,7 @@ use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, FeedForward};
+use crate::layers::{Attend, Attention, FeedForward};
 use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {

@@ -11,7 +11,7 @@ use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Experts, FeedForward, Shared};
+use crate::layers::{Attend, Attention, Experts, FeedForward, Shared};
 use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {

@@ -2,12 +2,15 @@
 
 mod builder;
 mod command_r;
+mod deepseek2;
 mod ernie4_5;
 mod exaone4;
 mod falcon_h1;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma3n;
+mod gemma4;
 mod glm4;
 mod glm4moe;
 mod gpt2;
@@ -53,12 +56,15 @@ pub struct Arch {
 pub static ARCHS: &[Arch] = &[
     Arch { name: "cohere2", build: command_r::build_cohere2 },
     Arch { name: "command-r", build: command_r::build },
+    Arch { name: "deepseek2", build: deepseek2::build },
     Arch { name: "ernie4_5", build: ernie4_5::build },
     Arch { name: "exaone4", build: exaone4::build },
     Arch { name: "falcon-h1", build: falcon_h1::build },
     Arch { name: "gemma", build: gemma::build },
     Arch { name: "gemma2", build: gemma2::build },
     Arch { name: "gemma3", build: gemma3::build },
+    Arch { name: "gemma3n", build: gemma3n::build },
+    Arch { name: "gemma4", build: gemma4::build },
     Arch { name: "glm4", build: glm4::build },
     Arch { name: "glm4moe", build: glm4moe::build },
     Arch { name: "gpt-oss", build: gpt_oss::build },
@@ -107,6 +113,9 @@ impl Arch {
         })
     }
 }
+
+/// Ends of the names of tensors that hold one value, a factor of the graph.
+pub(crate) const SCALARS: &[&str] = &[".layer_output_scale.weight"];
 
 /// The tensor whose values divide the frequencies of the rotation, for a context of `n_ctx` tokens.
 pub(crate) fn rope_factor_tensor<'a>(

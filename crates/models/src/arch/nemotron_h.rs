@@ -11,7 +11,7 @@ use chaski_runtime::graph::{Op, ValueId};
 
 use super::{Builder, Linear};
 use crate::error::ModelError;
-use crate::layers::{Attention, routing};
+use crate::layers::{Attend, Attention, routing};
 use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {

@@ -9,7 +9,7 @@ use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attention, Experts, FeedForward, QkNorm, Shared};
+use crate::layers::{Attend, Attention, Experts, FeedForward, QkNorm, Shared};
 use crate::recurrent::{self, DeltaOrder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {

@@ -4,7 +4,7 @@ use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::gated_norm::GateAct;
 use chaski_kernels::ops::norm::Kind;
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
-use chaski_runtime::graph::{Op, RowNorm, ValueId};
+use chaski_runtime::graph::{KvLayer, Op, RowNorm, ValueId};
 
 use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
@@ -24,6 +24,15 @@ pub(crate) enum QkNorm {
     LayerHeads,
 }
 
+/// A kind of attention.
+pub(crate) trait Attend {
+    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError>;
+}
+
 /// How a layer attends.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Attention {
@@ -37,6 +46,10 @@ pub(crate) struct Attention {
     pub(crate) rope: Option<usize>,
     /// Norm of q and k.
     pub(crate) norm: QkNorm,
+    /// RMS norm of the heads of v, without weights. Layers without `attn_v` make v of the rows of k, then.
+    pub(crate) value_norm: bool,
+    /// Layer of the cache whose keys and values are taken; `None`: the layer makes its own.
+    pub(crate) shares: Option<usize>,
     /// How products become scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
     /// What comes of a head is gated, channel by channel, by the logistic function of products whose rows stand in
@@ -61,49 +74,72 @@ impl Attention {
             });
         }
         let score = Score::scaled(1.0 / (d as f32).sqrt());
-        Ok(Attention { n_head, n_kv, d, rope, norm: QkNorm::None, score, gated: false })
+        Ok(Attention {
+            n_head,
+            n_kv,
+            d,
+            rope,
+            norm: QkNorm::None,
+            value_norm: false,
+            shares: None,
+            score,
+            gated: false,
+        })
     }
 
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
-    ///
-    /// # Errors
-    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-    pub(crate) fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let Attention { n_head, n_kv, d, score, .. } = *self;
-        let n_embd = b.config.n_embd;
-        let ([q, k, v], gate) = self.products(b, block)?;
-        let output = b.linear(&format!("{block}.attn_output"), n_embd, n_head * d)?;
-        let (q, k, v) = (b.mul(x, q), b.mul(x, k), b.mul(x, v)); // [n_head, d], [n_kv, d], [n_kv, d]
-        let q = self.heads(b, &format!("{block}.attn_q_norm.weight"), n_head, q)?;
-        let k = self.heads(b, &format!("{block}.attn_k_norm.weight"), n_kv, k)?;
-        let layer = b.kv_layer(n_kv, d, d);
-        b.push(Op::KvWrite { k, v, layer }, 0);
-        let sinks = format!("{block}.attn_sinks.weight");
-        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
-        let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
-        if let Some(gate) = gate {
-            let z = b.mul(x, gate).into(); // [n_head, d]
-            let gate = GatedNorm { x: a, z, z_row: false, act: GateAct::Sigmoid, norm: None, k: d };
-            a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
-        }
-        Ok(b.mul(a, output)) // [n_embd]
-    }
-
-    /// q, k and v, and the gate if there is one.
-    fn products(
+    /// q, the layer of the cache that it looks at, its own, to which keys and values go, or an earlier one, and the gate
+    /// if there is one.
+    fn q_and_cache(
         &self,
         b: &mut Builder<'_>,
         block: &str,
-    ) -> Result<([Linear; 3], Option<Linear>), ModelError> {
+        x: ValueId,
+    ) -> Result<(ValueId, usize, Option<Linear>), ModelError> {
+        let Attention { n_head, n_kv, d, .. } = *self;
+        let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
+        if let Some(layer) = self.shares {
+            let q = b.linear(&format!("{block}.attn_q"), n_head * d, b.config.n_embd)?;
+            let q = b.mul(x, q);
+            return Ok((self.heads(b, &q_norm, n_head, q)?, layer, None));
+        }
+        let (q, k, v, gate) = self.products(b, block)?;
+        let (q, k) = (b.mul(x, q), b.mul(x, k)); // [n_head, d], [n_kv, d]
+        let v = v.map_or(k, |v| b.mul(x, v)); // [n_kv, d]
+        let q = self.heads(b, &q_norm, n_head, q)?;
+        let k = self.heads(b, &k_norm, n_kv, k)?;
+        let v = match self.value_norm {
+            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d, b.config.eps) }, n_kv * d),
+            false => v,
+        };
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false });
+        b.push(Op::KvWrite { k, v, layer }, 0);
+        Ok((q, layer, gate))
+    }
+
+    /// q, k and v, which may be the rows of k, and the gate if there is one.
+    fn products(&self, b: &mut Builder<'_>, block: &str) -> Result<Products, ModelError> {
         let Attention { n_head, n_kv, d, .. } = *self;
         let n_embd = b.config.n_embd;
-        if !self.gated {
-            return Ok((b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?, None));
+        let has = |part: &str| b.has(&format!("{block}.attn_{part}.weight"));
+        let rows_of_k = self.value_norm && !has("v") && !has("qkv");
+        if !self.gated && !rows_of_k {
+            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
+            return Ok((q, k, Some(v), None));
         }
-        let [q, gate] = b.alternating(&format!("{block}.attn_q"), n_head, [d, d], n_embd)?;
+        let name = format!("{block}.attn_q");
+        let (q, gate) = match self.gated {
+            true => {
+                let [q, gate] = b.alternating(&name, n_head, [d, d], n_embd)?;
+                (q, Some(gate))
+            }
+            false => (b.linear(&name, n_head * d, n_embd)?, None),
+        };
         let k = b.linear(&format!("{block}.attn_k"), n_kv * d, n_embd)?;
-        let v = b.linear(&format!("{block}.attn_v"), n_kv * d, n_embd)?;
-        Ok(([q, k, v], Some(gate)))
+        let v = match rows_of_k {
+            true => None,
+            false => Some(b.linear(&format!("{block}.attn_v"), n_kv * d, n_embd)?),
+        };
+        Ok((q, k, v, gate))
     }
 
     /// Norm and rotation of `n` heads.
@@ -125,5 +161,25 @@ impl Attention {
         let norm = RowNorm { kind, d: row, eps, weight: Some(weight), bias: None };
         let x = b.push(Op::Norm { x, norm }, width);
         Ok(if self.norm == QkNorm::HeadsLast { x } else { rotate(b, x) })
+    }
+}
+
+/// Matrices of q, k, v if there is one, and of the gate if there is one.
+type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
+
+impl Attend for Attention {
+    fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+        let Attention { n_head, d, score, .. } = *self;
+        let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
+        let (q, layer, gate) = self.q_and_cache(b, block, x)?;
+        let sinks = format!("{block}.attn_sinks.weight");
+        let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
+        let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
+        if let Some(gate) = gate {
+            let z = b.mul(x, gate).into(); // [n_head, d]
+            let gate = GatedNorm { x: a, z, z_row: false, act: GateAct::Sigmoid, norm: None, k: d };
+            a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
+        }
+        Ok(b.mul(a, output)) // [n_embd]
     }
 }

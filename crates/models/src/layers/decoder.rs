@@ -2,9 +2,9 @@
 
 use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::Op;
+use chaski_runtime::graph::{Op, ValueId};
 
-use super::{Attention, FeedForward};
+use super::{Attend, Attention, FeedForward};
 use crate::arch::Builder;
 use crate::error::ModelError;
 
@@ -80,9 +80,9 @@ impl Norms {
 
 /// A layer.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Layer {
+pub(crate) struct Layer<A = Attention> {
     /// How it attends.
-    pub(crate) attention: Attention,
+    pub(crate) attention: A,
     /// What follows.
     pub(crate) feed_forward: FeedForward,
     /// Their norms.
@@ -93,10 +93,10 @@ pub(crate) struct Layer {
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`], and those of `layer`.
-pub(crate) fn decoder(
+pub(crate) fn decoder<A: Attend>(
     b: &mut Builder<'_>,
     d: &Decoder,
-    layer: impl Fn(&Builder<'_>, usize) -> Result<Layer, ModelError>,
+    layer: impl Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>,
 ) -> Result<(), ModelError> {
     let c = b.config;
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
@@ -140,13 +140,17 @@ pub(crate) fn decoder(
         }
     }
     let h = b.norm_of(x, "output_norm", d.norm)?;
-    b.logits(h, embeddings, |b, mut y| {
-        y = b.scaled(y, d.logit_scale);
-        if d.logit_softcap == 0.0 {
-            return y;
-        }
-        let f = Function::find("softcap").expect("a row of the table");
-        let params = [d.logit_softcap, 1.0 / d.logit_softcap, 0.0, 0.0];
-        b.push(Op::Unary { x: y, f, params }, b.config.n_vocab)
+    b.logits(h, embeddings, |b, y| {
+        let y = b.scaled(y, d.logit_scale);
+        softcapped(b, y, d.logit_softcap)
     })
+}
+
+/// Logits limited to cap * tanh(logit / cap); 0: as they are.
+pub(crate) fn softcapped(b: &mut Builder<'_>, x: ValueId, cap: f32) -> ValueId {
+    if cap == 0.0 {
+        return x;
+    }
+    let f = Function::find("softcap").expect("a row of the table");
+    b.push(Op::Unary { x, f, params: [cap, 1.0 / cap, 0.0, 0.0] }, b.config.n_vocab)
 }

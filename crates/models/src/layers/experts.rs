@@ -89,9 +89,24 @@ impl Experts {
         Ok(out)
     }
 
-    /// What experts make up to their last product: each token goes through those that the routing chooses by the router
-    /// `ffn_gate_inp`, with `exp_probs_b` for choosing if the file has it. The router's product has that of `gate`
-    /// behind it.
+    /// The chosen experts alone, by logits of a router, `[n_expert]`, that were made of something else than x.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub(crate) fn build_routed(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+        logits: ValueId,
+    ) -> Result<ValueId, ModelError> {
+        let Routed { h, down, route, .. } = self.chosen(b, block, x, logits)?;
+        let y = b.mul_id(h, route, down); // [n_used, n_embd]
+        Ok(b.push(Op::MoeReduce { x: y, route }, b.config.n_embd))
+    }
+
+    /// What experts make up to their last product, by the router `ffn_gate_inp`, whose product has that of `gate` behind
+    /// it.
     fn routed(
         &self,
         b: &mut Builder<'_>,
@@ -99,19 +114,31 @@ impl Experts {
         gate: Option<Linear>,
         x: ValueId,
     ) -> Result<Routed, ModelError> {
-        let Experts { n_ff, act, routing, .. } = *self;
-        let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
-        let router = b.linear(&format!("{block}.ffn_gate_inp"), n_expert, n_embd)?;
-        let bias = format!("{block}.exp_probs_b.bias");
-        let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
-        let [gate_of, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
-        let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
+        let router = b.linear(&format!("{block}.ffn_gate_inp"), self.routing.n_expert, b.config.n_embd)?;
         let logits = match gate {
             None => b.mul(x, router),                    // [n_expert]
             Some(gate) => b.mul_all(x, &[router, gate]), // [n_expert + 1]
         };
+        self.chosen(b, block, x, logits)
+    }
+
+    /// Each token goes through the experts that the routing chooses by the logits, with `exp_probs_b` for choosing if the
+    /// file has it.
+    fn chosen(
+        &self,
+        b: &mut Builder<'_>,
+        block: &str,
+        x: ValueId,
+        logits: ValueId,
+    ) -> Result<Routed, ModelError> {
+        let Experts { n_ff, act, routing, .. } = *self;
+        let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
+        let bias = format!("{block}.exp_probs_b.bias");
+        let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
+        let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
+        let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
         let route = b.route(logits, bias, routing); // [n_used, 2]
-        let (gate, up) = (b.mul_id(x, route, gate_of), b.mul_id(x, route, up)); // [n_used, n_ff] each
+        let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
         let h = b.push(Op::Glu { gate, up, act }, n_ff);
         Ok(Routed { h, down, route, logits })
     }

@@ -1,11 +1,16 @@
-//! Layers that families share: attention, feed-forward parts, mixtures of experts, and the decoder that is made of them.
+//! Layers that families share: attention, also over latents, feed-forward parts, mixtures of experts, embeddings of single
+//! layers, and the decoder that is made of them.
 
 mod attention;
 mod decoder;
 mod experts;
 mod feed_forward;
+mod latent;
+mod per_layer;
 
-pub(crate) use attention::{Attention, QkNorm};
-pub(crate) use decoder::{Decoder, Layer, Norms, decoder};
+pub(crate) use attention::{Attend, Attention, QkNorm};
+pub(crate) use decoder::{Decoder, Layer, Norms, decoder, softcapped};
 pub(crate) use experts::{Experts, Shared, routing, softmax_routing};
 pub(crate) use feed_forward::FeedForward;
+pub(crate) use latent::{LatentAttention, LatentSizes, derived};
+pub(crate) use per_layer::PerLayer;

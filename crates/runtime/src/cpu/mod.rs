@@ -1,11 +1,12 @@
 //! The CPU executor: interprets the graph through the operations' references. Slow and obvious; the oracle, and the
 //! way out where there is no GPU.
 
+mod latent;
 mod recurrent;
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::attention::reference::Query;
-use chaski_kernels::ops::{glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe};
+use chaski_kernels::ops::{altup, cutoff, glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe};
 use ggml_format::GgmlType;
 
 use crate::STATE_COPIES;
@@ -132,7 +133,7 @@ impl CpuModel {
         }
         let layer = |l: &KvLayer| {
             let n_cell = l.n_kv as usize * n_ctx as usize;
-            [Cache::new(k, n_cell, l.d), Cache::new(v, n_cell, l.d_v)]
+            [Cache::new(k, n_cell, l.d), Cache::new(v, if l.in_keys { 0 } else { n_cell }, l.d_v)]
         };
         let kv = graph.kv.iter().map(layer).collect();
         let state: Vec<Vec<f32>> = graph.states.iter().map(|l| vec![0.0; l.n as usize]).collect();
@@ -339,6 +340,40 @@ impl CpuModel {
             Op::Glu { gate, up, act } => glu::reference::glu(*act, &values[gate.0], &values[up.0]),
             Op::Add { a, b } => values[a.0].iter().zip(&values[b.0]).map(|(a, b)| a + b).collect(),
             Op::Recurrent(op) => self.recurrent(graph, op, values, pos),
+            Op::Latent(op) => self.latent(graph, op, values, pos, watch),
+            Op::MulHeads { x, weight } => {
+                let d = graph.width(*x) as usize / graph.weights[weight.0].n_expert as usize;
+                self.mul_heads(graph, &values[x.0], d, *weight, watch)
+            }
+            Op::AltUp(op) => {
+                let (rows, n) = (op.rows as usize, graph.width(op.x) as usize);
+                let [router, other] = [op.mix.map(|m| m.0), op.other];
+                let weights = op.mix.map(|(_, w)| self.vector(w)).unwrap_or_default();
+                let column = |v: Option<ValueId>, c: usize| match v {
+                    None => &[][..],
+                    Some(v) => {
+                        let width = graph.width(v) as usize;
+                        &values[v.0][c * width..][..width]
+                    }
+                };
+                let columns = values[op.x.0].chunks_exact(n).enumerate();
+                let made = columns.map(|(c, x)| {
+                    altup::reference::altup(op.kind, rows, x, column(other, c), column(router, c), &weights)
+                });
+                made.flatten().collect()
+            }
+            Op::Cutoff { x, by } => {
+                let rows = values[x.0].chunks_exact(width);
+                rows.flat_map(|row| cutoff::reference::cutoff(row, *by)).collect()
+            }
+            Op::MulWeight { x, weight } => {
+                let w = self.vector(*weight);
+                values[x.0].iter().zip(w.iter().cycle()).map(|(v, w)| v * w).collect()
+            }
+            Op::Slice { x, at } => {
+                let columns = values[x.0].chunks_exact(graph.width(*x) as usize);
+                columns.flat_map(|c| &c[*at as usize..][..width]).copied().collect()
+            }
             Op::Mul { a, b } => {
                 let (a, b) = (&values[a.0], &values[b.0]);
                 // One value of b for each of a, or for each column.
@@ -464,7 +499,9 @@ impl CpuModel {
         let n = q.len() / width;
         let n_cell = (pos as usize + n) * n_kv;
         let [k, v] = &self.kv[layer];
-        let (keys, vals) = (k.cells(n_cell), v.cells(n_cell));
+        let keys = k.cells(n_cell);
+        let own = if l.in_keys { Vec::new() } else { v.cells(n_cell) };
+        let (vals, row) = if l.in_keys { (&keys, d) } else { (&own, d_v) };
         let group = n_head as usize / n_kv;
         let mut out = vec![0.0; n * n_head as usize * d_v];
         platform::fill_chunks(&mut out, d_v, |i, out| {
@@ -477,7 +514,7 @@ impl CpuModel {
                 pos: pos as usize + c,
                 sink: sinks.map(|s| s[h]),
             };
-            let r = query.attention(|j| &keys[cell(j) * d..][..d], |j| &vals[cell(j) * d_v..][..d_v]);
+            let r = query.attention(|j| &keys[cell(j) * d..][..d], |j| &vals[cell(j) * row..][..d_v]);
             out.copy_from_slice(&r);
         });
         out

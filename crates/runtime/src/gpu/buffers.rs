@@ -66,7 +66,10 @@ impl Buffers {
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
         let buffer = match slot {
-            Slot::Keys(layer) => return part(layer, 0, self.kv[layer].1.values_at()),
+            Slot::Keys(layer) => {
+                let kv = &self.kv[layer].1;
+                return part(layer, 0, if kv.in_keys { kv.n_byte() } else { kv.values_at() });
+            }
             Slot::Values(layer) => {
                 let kv = &self.kv[layer].1;
                 return part(layer, kv.values_at(), kv.n_byte() - kv.values_at());

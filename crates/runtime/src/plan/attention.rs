@@ -2,14 +2,16 @@
 
 use chaski_kernels::ops::attention::{Attention, Score};
 use chaski_kernels::ops::attention_merge::AttentionMerge;
+use chaski_kernels::ops::latent_kv::LatentKv;
 use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
-use chaski_kernels::ops::rope_kv::{CellNorm, RopeKvCols};
+use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::rope::RopePairing;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
 use super::expand::{Expander, f32s, ld};
-use super::fuse::{Heads, Norm, Part};
+use super::fuse::{HeadNorm, Heads, Norm, Part};
 use super::segments::{Columns, PlanError, Slot};
+use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
 
 impl Expander<'_> {
@@ -17,27 +19,35 @@ impl Expander<'_> {
         &mut self,
         x: ValueId,
         norm: Option<Norm>,
-        parts: [Part; 3],
+        parts: &[Part],
         heads: &Heads,
         y: ValueId,
     ) -> Result<(), PlanError> {
         let layer = heads.layer;
         let kv_layer = self.graph.kv[layer];
         let rows = |p: &Part| self.graph.weights[p.weight.0].n_row;
-        let [m_q, m_k, m_v] = [rows(&parts[0]), rows(&parts[1]), rows(&parts[2])];
+        // Without rows of their own values are made of those of the keys; without keys there are none either.
+        let n_row: u32 = parts.iter().map(rows).sum();
+        let m_q = parts.first().map_or(0, rows);
+        let m_k = parts.get(1).map_or(0, rows);
+        let m_v = if m_k == 0 { 0 } else { kv_layer.n_kv * kv_layer.d_v };
+        let v_at = if parts.len() == 2 { m_q } else { m_q + m_k };
         let kv = self.config.kv_layout(&kv_layer);
         let cells = self.cells([m_q, m_k], heads.rope, kv);
         let (x, norm) = self.fed(x, norm)?;
         let y_slot = self.act(y);
         let rotated = 3 * u64::from(m_q + m_k);
         // Rows of q go on as activations, those of k and v to the cache.
-        let made = f32s(m_q) + kv.token_bytes();
+        let made = f32s(m_q) + if m_k == 0 { 0 } else { kv.token_bytes() };
         // Norms of heads and blocks are made of whole heads, by a dispatch of its own.
-        if self.n_col == 1 && cells.plain() && heads.norm.is_none() {
-            let whole = self.together(&parts).map(|g| (g, None));
-            let split = || Some((self.together(&parts[..2])?, Some(self.together(&parts[2..])?)));
+        if self.n_col == 1 && cells.plain() && heads.norm.is_none() && parts.len() != 2 {
+            let whole = self.together(parts).map(|g| (g, None));
+            let split = || {
+                let (qk, v) = (parts.get(..2)?, parts.get(2..)?);
+                Some((self.together(qk)?, Some(self.together(v)?)))
+            };
             if let Some((group, second)) = whole.or_else(split) {
-                let aux = self.groups.aux(self.graph, norm, &parts);
+                let aux = self.groups.aux(self.graph, norm, parts);
                 let all = &self.groups.groups;
                 let (g, g2) = (&all[group], second.map(|s| &all[s]));
                 let n_byte = [Some(g), g2].into_iter().flatten().map(|g| g.layout(&g.shards[0]).n_byte).sum();
@@ -66,7 +76,7 @@ impl Expander<'_> {
                     ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
                 ];
                 bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
-                let n_flop = 2 * u64::from(m_q + m_k + m_v) * u64::from(x.k) + rotated;
+                let n_flop = 2 * u64::from(n_row) * u64::from(x.k) + rotated;
                 // Formats that no rendered pair has take the longer way below.
                 match self.mat_vec(call, bind, "qkv", n_byte) {
                     Ok(work) => {
@@ -78,12 +88,13 @@ impl Expander<'_> {
                 }
             }
         }
-        let m = m_q + m_k + m_v;
-        let all = self.tmp(m);
-        self.projects(x, norm, &parts, false, Slot::Act(all), ld(m), "qkv")?;
-        let norm = heads.norm.map(|n| CellNorm { eps: n.eps, last: n.last });
-        let aux = heads.norm.map(|n| self.groups.vectors(self.graph, &[n.q, n.k]));
-        let call = RopeKvCols { rows: cells, m_v, norm, ldx: ld(m), ldy: ld(m_q), n_col: self.n_col };
+        let all = self.tmp(n_row);
+        self.projects(x, norm, parts, false, Slot::Act(all), ld(n_row), "qkv")?;
+        let weights = |n: &HeadNorm| [n.q].into_iter().chain(n.k).collect::<Vec<_>>();
+        let aux = heads.norm.map(|n| self.groups.vectors(self.graph, &weights(&n)));
+        let norm = heads.norm.map(|n| n.how);
+        let (ldx, ldy) = (ld(n_row), ld(m_q));
+        let call = RopeKvCols { rows: cells, m_v, v_at, norm, ldx, ldy, n_col: self.n_col };
         let mut bind = vec![
             ("x", Slot::Act(all)),
             ("y", y_slot),
@@ -93,8 +104,43 @@ impl Expander<'_> {
         ];
         bind.extend(aux.map(|a| ("aux", Slot::Aux(Some(a)))));
         let columns = self.many(Columns::Y);
-        self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(m) + made, rotated);
+        self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(n_row) + made, rotated);
         self.pool.release(all);
+        Ok(())
+    }
+
+    /// Queries of attention over latents: their plain channels as wide as the latent, then what is rotated, and the key.
+    pub(super) fn latent(&mut self, o: &Latent, y: ValueId) -> Result<(), PlanError> {
+        let kv = self.config.kv_layout(&self.graph.kv[o.layer]);
+        self.by_head(o.q, o.keys, y, kv.d, "absorb")?;
+        let (q, x, y_slot) = (self.act(o.q), self.act(o.x), self.act(y));
+        let d_q = self.graph.width(o.q) / o.n_head.max(1);
+        let n_rot = kv.d - kv.d_v;
+        let call = LatentKv {
+            kv,
+            n_head: o.n_head,
+            d_q,
+            pairing: self.graph.ropes[o.rope].pairing,
+            eps: o.eps,
+            ldq: self.ld_of(o.q),
+            ldx: self.ld_of(o.x),
+            ldy: self.ld_of(y),
+            n_col: self.n_col,
+        };
+        let aux = self.groups.vectors(self.graph, &[o.norm]);
+        let bind = vec![
+            ("q", q),
+            ("x", x),
+            ("y", y_slot),
+            ("kv", Slot::Kv(o.layer)),
+            ("step", Slot::Step),
+            ("rope", Slot::Rope(o.rope)),
+            ("aux", Slot::Aux(Some(aux))),
+        ];
+        let columns = self.many(Columns::Y);
+        let moved = f32s(kv.d + 2 * o.n_head * n_rot) + kv.token_bytes();
+        let n_flop = 3 * u64::from((o.n_head + 1) * n_rot) + 4 * u64::from(kv.d_v);
+        self.push(call.dispatch(self.caps)?, bind, columns, "latent", 0).col(moved, n_flop);
         Ok(())
     }
 

@@ -73,6 +73,8 @@ pub(super) struct Expander<'a> {
     pub(super) pool: Pool,
     /// Buffer of every value that lives now.
     pub(super) home: Vec<Option<usize>>,
+    /// Values that are read where they are: of which value, from which channel on.
+    pub(super) views: Vec<Option<(ValueId, u32)>>,
     /// Which values are f16: only products read them that would round them anyway.
     pub(super) half: Vec<bool>,
     /// How the values that say which experts columns use are laid out.
@@ -98,6 +100,11 @@ impl Expander<'_> {
     /// All steps before the head; values that the head reads stay alive.
     pub(super) fn body(&mut self, body: &[Fused], head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
+        for s in body.iter().chain(head) {
+            if let Fused::Slice { x, at, view: true, y } = *s {
+                self.views[y.0] = Some((x, at));
+            }
+        }
         let mut last = vec![0; self.graph.widths.len()];
         self.half =
             self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col)).collect();
@@ -126,7 +133,8 @@ impl Expander<'_> {
     /// Values whose buffers a step reads or writes; a norm's result has one where there are many columns.
     fn touched(&self, s: &Fused) -> Vec<ValueId> {
         let norm = s.norm().filter(|_| self.n_col > 1).map(|n| n.out);
-        s.inputs().into_iter().chain([s.output()]).chain(norm).collect()
+        let all = s.inputs().into_iter().chain([s.output()]).chain(norm);
+        all.map(|v| self.views[v.0].map_or(v, |(x, _)| x)).collect()
     }
 
     pub(super) fn head(&mut self, head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
@@ -158,6 +166,9 @@ impl Expander<'_> {
         if v == self.logits {
             return Slot::Logits;
         }
+        if let Some((x, _)) = self.views[v.0] {
+            return self.act(x);
+        }
         let words = self.words(self.graph.width(v)) * u64::from(self.graph.slots(v).max(1));
         let b = match self.home[v.0] {
             Some(b) => {
@@ -176,7 +187,11 @@ impl Expander<'_> {
     }
 
     pub(super) fn ld_of(&self, v: ValueId) -> u32 {
-        if v == self.logits { self.ld_logits } else { ld(self.graph.width(v)) }
+        match self.views[v.0] {
+            Some((x, _)) => self.ld_of(x),
+            None if v == self.logits => self.ld_logits,
+            None => ld(self.graph.width(v)),
+        }
     }
 
     /// Words of an activation.
@@ -228,7 +243,12 @@ impl Expander<'_> {
                 self.projects(x, norm, parts, false, y_slot, ldy, "project")
             }
             Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
-            Fused::Qkv { x, norm, q, k, v, heads, y } => self.qkv(*x, *norm, [*q, *k, *v], heads, *y),
+            Fused::Qkv { x, norm, parts, heads, y } => self.qkv(*x, *norm, parts, heads, *y),
+            Fused::Latent { op, y } => self.latent(op, *y),
+            Fused::MulHeads { x, weight, y } => {
+                let n_row = self.graph.weights[weight.0].expert_rows();
+                self.by_head(*x, *weight, *y, n_row, "by head")
+            }
             Fused::Attention { q, layer, n_head, score, sinks, y } => {
                 self.attention(*q, *layer, *n_head, *score, *sinks, *y)
             }

@@ -25,6 +25,8 @@ struct By {
     norm: Option<Norm>,
     route: Route,
     route_slot: Slot,
+    /// Slots are heads: values from head to head of x.
+    heads: Option<u32>,
 }
 
 /// Where products go.
@@ -170,7 +172,37 @@ impl Expander<'_> {
         let route_slot = self.act_of_route(route);
         let layout = self.routes[route.0].expect("routing comes before what it routes");
         let (x, norm) = self.fed(x, norm)?;
-        Ok(By { x, per_slot, norm, route: layout, route_slot })
+        Ok(By { x, per_slot, norm, route: layout, route_slot, heads: None })
+    }
+
+    /// Products of every head of x with a matrix of its own, whose results stand `ldy` values apart in y.
+    pub(super) fn by_head(
+        &mut self,
+        x: ValueId,
+        weight: WeightId,
+        y: ValueId,
+        ldy: u32,
+        name: &'static str,
+    ) -> Result<(), PlanError> {
+        let w = &self.graph.weights[weight.0];
+        let (n_head, k) = (w.n_expert, w.n_col);
+        // Heads stand as far apart across columns as within one, and begin on whole vectors.
+        let d = self.graph.width(x) / n_head.max(1);
+        for v in [x, y] {
+            if self.ld_of(v) != self.graph.width(v) || d % 8 != 0 {
+                let expected = "a multiple of 8 for products head by head".into();
+                let (op, what) = ("mul_mat", "values of a column or a head");
+                let found = u64::from(if d % 8 == 0 { self.graph.width(v) } else { d });
+                return Err(DispatchError::Shape { op, what, expected, found }.into());
+            }
+        }
+        let tile = MatExperts::tile(self.n_col, 1, 1);
+        let route = Route { n_expert: n_head, n_used: n_head, n_col: self.n_col, tile };
+        let x = Input { slot: self.act(x), k, f16: false };
+        let by = By { x, per_slot: true, norm: None, route, route_slot: Slot::Step, heads: Some(d) };
+        let to = To { y: self.act(y), ldy, act: None, sum: None, name };
+        let group = self.groups.home(weight).0;
+        self.expert_rows(&by, &[Part { weight, bias: None, scale: None, by: 1.0 }], group, 0, &to)
     }
 
     pub(super) fn reduce(&mut self, x: ValueId, route: ValueId, y: ValueId) -> Result<(), PlanError> {
@@ -220,7 +252,8 @@ impl Expander<'_> {
         y0: u32,
         to: &To,
     ) -> Result<(), PlanError> {
-        let By { x, per_slot, norm, route, route_slot } = *by;
+        let By { x, per_slot, norm, route, route_slot, heads } = *by;
+        let ldx = heads.unwrap_or(ld(x.k));
         let aux = self.groups.aux(self.graph, norm, parts);
         let affine =
             aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
@@ -228,7 +261,8 @@ impl Expander<'_> {
             let g = &self.groups.groups[group];
             let sh = &g.shards[shard];
             let (w, n_row) = (g.matrix(sh), g.expert_rows());
-            let experts = Experts { route, first: sh.row0 / n_row, n_row, stride: n_row };
+            let by_slot = heads.is_some();
+            let experts = Experts { route, first: sh.row0 / n_row, n_row, stride: n_row, by_slot };
             let n_byte = g.layout(sh).n_byte;
             let bind = vec![
                 ("w", Slot::Weights { group, shard }),
@@ -255,7 +289,7 @@ impl Expander<'_> {
                 let call = MulMatVec {
                     w,
                     w2: None,
-                    experts: Some(MatVecExperts { experts, ldx: if per_slot { ld(x.k) } else { 0 }, slots }),
+                    experts: Some(MatVecExperts { experts, ldx: if per_slot { ldx } else { 0 }, slots }),
                     columns: None,
                     norm: norm.map(|n| n.eps),
                     affine,
@@ -268,15 +302,19 @@ impl Expander<'_> {
                 self.mat_vec(call, bind, to.name, read)?.col(moved, n_flop);
                 continue;
             }
-            let place = if per_slot { Place::Sorted } else { Place::Shared };
+            let place = match (per_slot, by_slot) {
+                (_, true) => Place::Pair,
+                (true, false) => Place::Sorted,
+                (false, false) => Place::Shared,
+            };
             let call = MulMat {
                 w,
-                experts: Some(MatExperts { experts, x: place, y_sorted: true }),
+                experts: Some(MatExperts { experts, x: place, y_sorted: !by_slot }),
                 add: false,
                 act: None,
                 affine,
                 f16_tiles: self.config.f16_tiles,
-                ldx: ld(x.k),
+                ldx,
                 ldy: to.ldy,
                 y0,
                 n_col: self.n_col,
@@ -285,7 +323,8 @@ impl Expander<'_> {
                 splits: 1,
             };
             let (dispatch, _) = call.dispatch(self.caps)?;
-            self.push(dispatch, bind, Columns::XExperts(route), to.name, n_byte).col(moved, n_flop);
+            let columns = if by_slot { Columns::XSlots(route) } else { Columns::XExperts(route) };
+            self.push(dispatch, bind, columns, to.name, n_byte).col(moved, n_flop);
         }
         Ok(())
     }

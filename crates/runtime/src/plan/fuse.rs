@@ -7,9 +7,12 @@ use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::binary::{FUNCTIONS, NdFunction};
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::norm::Kind as NormKind;
+use chaski_kernels::ops::rope_kv::CellNorm;
 use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::ops::unary::Function;
 
+use crate::graph::altup::AltUp;
+use crate::graph::latent::Latent;
 use crate::graph::recurrent::Recurrent;
 use crate::graph::{Graph, Op, Product, RowNorm, ValueId, WeightId};
 
@@ -48,17 +51,15 @@ pub struct Heads {
     pub norm: Option<HeadNorm>,
 }
 
-/// An RMS norm of every head of q and of k.
+/// A norm of q and of k.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct HeadNorm {
-    /// `[d]`
+    /// Weights of q.
     pub q: WeightId,
-    /// `[d]`
-    pub k: WeightId,
-    /// Added to the mean square.
-    pub eps: f32,
-    /// After the rotation rather than before it.
-    pub last: bool,
+    /// Weights of k, where k is made.
+    pub k: Option<WeightId>,
+    /// What it is.
+    pub how: CellNorm,
 }
 
 /// A step: one node, or several that belong together.
@@ -78,8 +79,21 @@ pub enum Fused {
     Products { x: ValueId, norm: Option<Norm>, parts: Vec<Part>, y: ValueId },
     /// A norm if there is one, gate and up, activation, product.
     Gated { x: ValueId, norm: Option<Norm>, gate: Part, up: Part, act: Act, y: ValueId },
-    /// A norm if there is one, q, k and v; heads of q and k rotated and normalised; k and v to the cache; `y` is q.
-    Qkv { x: ValueId, norm: Option<Norm>, q: Part, k: Part, v: Part, heads: Heads, y: ValueId },
+    /// A norm if there is one, then q, k and v; heads rotated and normalised; k and v to the cache; `y` is q. Two parts are
+    /// q and k, whose rows are also those of v; one is q alone, for the cache of an earlier layer.
+    Qkv { x: ValueId, norm: Option<Norm>, parts: Vec<Part>, heads: Heads, y: ValueId },
+    /// Queries of attention over latents, and their keys to the cache.
+    Latent { op: Latent, y: ValueId },
+    /// A step of a residual stream of several rows.
+    AltUp { op: AltUp, y: ValueId },
+    /// What stands out of `x`.
+    Cutoff { x: ValueId, by: f32, y: ValueId },
+    /// `y = x * weight`.
+    MulWeight { x: ValueId, weight: WeightId, y: ValueId },
+    /// Products of every head with a matrix of its own.
+    MulHeads { x: ValueId, weight: WeightId, y: ValueId },
+    /// Channels of `x` from `at` on; a `view` is read where they are, else they are copied.
+    Slice { x: ValueId, at: u32, view: bool, y: ValueId },
     /// Attention over the cache.
     Attention { q: ValueId, layer: usize, n_head: u32, score: Score, sinks: Option<WeightId>, y: ValueId },
     /// Experts and weights of every column, from the router's logits.
@@ -96,8 +110,8 @@ pub enum Fused {
     Scale { by: f32, y: ValueId },
     /// An operation on recurrent state, or one that goes with them; of gates the result may be a sum into `y` in place.
     Recurrent { op: Recurrent, add: bool, y: ValueId },
-    /// A norm of rows, and a sum if there is one.
-    RowNorm { x: ValueId, norm: RowNorm, add: Option<ValueId>, y: ValueId },
+    /// A norm of rows, a sum if there is one, and all of it times `by`.
+    RowNorm { x: ValueId, norm: RowNorm, add: Option<ValueId>, by: f32, y: ValueId },
     /// `y = f(x)`, in place if `x` is `y`.
     Unary { x: ValueId, f: &'static Function, params: [f32; 4], y: ValueId },
     /// `y = a op b`, in place if `a` is `y`.
@@ -146,6 +160,12 @@ impl Fused {
             Fused::Binary { a, b, .. } => vec![a, b],
             Fused::Glu { gate, up, .. } => vec![gate, up],
             Fused::KvWrite { k, v, .. } => vec![k, v],
+            Fused::Latent { ref op, .. } => vec![op.q, op.x],
+            Fused::AltUp { ref op, .. } => op.inputs(),
+            Fused::MulHeads { x, .. }
+            | Fused::Slice { x, .. }
+            | Fused::Cutoff { x, .. }
+            | Fused::MulWeight { x, .. } => vec![x],
             Fused::Reduce { x, route, .. } => vec![x, route],
         }
     }
@@ -205,6 +225,12 @@ impl Fused {
             | Fused::Glu { y, .. }
             | Fused::Rope { y, .. }
             | Fused::KvWrite { y, .. }
+            | Fused::Latent { y, .. }
+            | Fused::MulHeads { y, .. }
+            | Fused::AltUp { y, .. }
+            | Fused::Cutoff { y, .. }
+            | Fused::MulWeight { y, .. }
+            | Fused::Slice { y, .. }
             | Fused::Reduce { y, .. } => y,
         }
     }
@@ -233,10 +259,17 @@ impl<'a> Fuser<'a> {
     fn new(graph: &'a Graph) -> Self {
         let mut maker = vec![0; graph.widths.len()];
         graph.nodes.iter().enumerate().for_each(|(i, n)| maker[n.out.0] = i);
+        // Who reads a slice may read what it was cut from.
+        let mut last_use = graph.last_use();
+        for node in graph.nodes.iter().rev() {
+            if let Op::Slice { x, .. } = node.op {
+                last_use[x.0] = last_use[x.0].max(last_use[node.out.0]);
+            }
+        }
         Fuser {
             graph,
             n_use: graph.n_use(),
-            last_use: graph.last_use(),
+            last_use,
             maker,
             done: vec![false; graph.nodes.len()],
             place: (0..graph.widths.len()).map(ValueId).collect(),
@@ -284,13 +317,13 @@ impl<'a> Fuser<'a> {
                 let row = RowNorm { kind: NormKind::Rms, d, eps, weight: Some(weight), bias: None };
                 match self.sum_after(i, &row) {
                     None => Fused::Norm { x: self.place(x), norm, y },
-                    Some(sum) => self.row_norm(x, row, sum),
+                    sum => self.row_norm(i, x, row, sum),
                 }
             }
-            Op::Norm { x, norm } => match self.sum_after(i, &norm) {
-                None => Fused::RowNorm { x: self.place(x), norm, add: None, y },
-                Some(sum) => self.row_norm(x, norm, sum),
-            },
+            Op::Norm { x, norm } => {
+                let sum = self.sum_after(i, &norm);
+                self.row_norm(i, x, norm, sum)
+            }
             Op::MulMat { x, .. } => {
                 let is_product = |n: &usize| matches!(self.graph.nodes[*n].op, Op::MulMat { .. });
                 let left: Vec<usize> = self.readers(x).into_iter().filter(is_product).collect();
@@ -318,7 +351,7 @@ impl<'a> Fuser<'a> {
             }
             Op::Add { a, b } => {
                 // In place of whichever operand dies here.
-                let dies = |v: ValueId| self.last_use[v.0] == i && a != b;
+                let dies = |v: ValueId| self.dies(v, i) && a != b;
                 let (x, into) = if dies(a) { (b, a) } else { (a, b) };
                 if dies(into) {
                     self.put(y, into);
@@ -350,6 +383,14 @@ impl<'a> Fuser<'a> {
             }
             Op::Rope { x, d, rope } => Fused::Rope { y: self.in_place(i, x), x: self.place(x), d, rope },
             Op::KvWrite { k, v, layer } => Fused::KvWrite { k: self.place(k), v: self.place(v), layer, y },
+            Op::Latent(op) => {
+                Fused::Latent { op: Latent { q: self.place(op.q), x: self.place(op.x), ..op }, y }
+            }
+            Op::AltUp(op) => Fused::AltUp { op: op.moved(|v| self.place(v)), y },
+            Op::Cutoff { x, by } => Fused::Cutoff { x: self.place(x), by, y },
+            Op::MulWeight { x, weight } => Fused::MulWeight { x: self.place(x), weight, y },
+            Op::MulHeads { x, weight } => Fused::MulHeads { x: self.place(x), weight, y },
+            Op::Slice { x, at } => Fused::Slice { x: self.place(x), at, view: self.is_view(y), y },
             Op::Glu { gate, up, act } => Fused::Glu { gate: self.place(gate), up: self.place(up), act, y },
             Op::MoeReduce { x, route } => Fused::Reduce { x: self.place(x), route: self.place(route), y },
         })
@@ -358,10 +399,25 @@ impl<'a> Fuser<'a> {
     /// The value in whose place node `i` puts what it makes of `x`: that of `x` if nothing reads it later.
     fn in_place(&mut self, i: usize, x: ValueId) -> ValueId {
         let y = self.graph.nodes[i].out;
-        if self.last_use[x.0] == i {
+        if self.dies(x, i) {
             self.put(y, x);
         }
         self.place(y)
+    }
+
+    /// Whether the place of `x` is free once node `i` has read it. A slice has none of its own.
+    fn dies(&self, x: ValueId, i: usize) -> bool {
+        self.last_use[x.0] == i && !matches!(self.graph.nodes[self.maker[x.0]].op, Op::Slice { .. })
+    }
+
+    /// Whether all that read a slice can find it where it is.
+    fn is_view(&self, slice: ValueId) -> bool {
+        let reads = |r: &usize| match self.graph.nodes[*r].op {
+            Op::Glu { up, .. } => up == slice,
+            Op::Unary { .. } | Op::Mul { .. } => true,
+            _ => false,
+        };
+        self.graph.logits != Some(slice) && self.readers(slice).iter().all(reads)
     }
 
     fn binary(&mut self, name: &str, i: usize, a: ValueId, b: ValueId) -> Fused {
@@ -380,11 +436,18 @@ impl<'a> Fuser<'a> {
         (can && other != out && self.maker[other.0] < i).then_some((sum, other))
     }
 
-    /// A norm of `x` with the sum that follows.
-    fn row_norm(&mut self, x: ValueId, norm: RowNorm, (sum, other): (usize, ValueId)) -> Fused {
-        self.done[sum] = true;
-        let y = self.graph.nodes[sum].out;
-        Fused::RowNorm { x: self.place(x), norm, add: Some(self.place(other)), y }
+    /// The norm of `x` at node `i`, with the sum that follows, and the factor after that if it is the only reader.
+    fn row_norm(&mut self, i: usize, x: ValueId, norm: RowNorm, sum: Option<(usize, ValueId)>) -> Fused {
+        let last = sum.map_or(i, |(sum, _)| sum);
+        self.done[last] = true;
+        let (mut y, mut by) = (self.graph.nodes[last].out, 1.0);
+        if let Some(reader) = self.sole_reader(y)
+            && let Op::Scale { by: factor, .. } = self.graph.nodes[reader].op
+        {
+            self.done[reader] = true;
+            (y, by) = (self.graph.nodes[reader].out, factor);
+        }
+        Fused::RowNorm { x: self.place(x), norm, add: sum.map(|(_, other)| self.place(other)), by, y }
     }
 
     pub(super) fn place(&self, v: ValueId) -> ValueId {
@@ -398,6 +461,11 @@ impl<'a> Fuser<'a> {
     pub(super) fn readers(&self, v: ValueId) -> Vec<usize> {
         let reads = |n: &crate::graph::Node| n.op.inputs().contains(&v);
         (0..self.graph.nodes.len()).filter(|i| reads(&self.graph.nodes[*i])).collect()
+    }
+
+    /// The node that makes a value.
+    pub(super) fn maker(&self, v: ValueId) -> usize {
+        self.maker[v.0]
     }
 
     pub(super) fn part(&self, node: usize) -> Option<Part> {
@@ -461,9 +529,10 @@ impl<'a> Fuser<'a> {
         // Nobody may look at the other operand between the product and the sum.
         let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum)
             && self.folded_readers(other).iter().all(|r| *r <= n);
+        let slice = matches!(self.graph.nodes[self.maker[other.0]].op, Op::Slice { .. });
         // It is there already if it comes earlier, or if an earlier step has taken it in.
         let made = self.maker[other.0];
-        if !quiet || self.place(other) == x || made >= n && !self.done[made] {
+        if !quiet || slice || self.place(other) == x || made >= n && !self.done[made] {
             return None;
         }
         self.done[sum] = true;

@@ -127,7 +127,12 @@ impl Groups {
                     g.add(graph, &weights, caps)?;
                 }
                 Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
-                Fused::Qkv { q, k, v, .. } => g.add(graph, &[q.weight, k.weight, v.weight], caps)?,
+                Fused::Qkv { parts, .. } => {
+                    let weights: Vec<WeightId> = parts.iter().map(|p| p.weight).collect();
+                    g.add(graph, &weights, caps)?;
+                }
+                Fused::Latent { op, .. } => g.add(graph, &[op.keys], caps)?,
+                Fused::MulHeads { weight, .. } => g.add(graph, &[*weight], caps)?,
                 Fused::GatedId { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
                 Fused::ProjectId { part, .. } | Fused::ReduceId { part, .. } => {
                     g.add(graph, &[part.weight], caps)?;

@@ -97,8 +97,9 @@ impl PlanConfig {
             n_kv: layer.n_kv,
             d: layer.d,
             d_v: layer.d_v,
+            in_keys: layer.in_keys,
             k: self.kv.0,
-            v: self.kv.1,
+            v: if layer.in_keys { self.kv.0 } else { self.kv.1 },
             n_page: self.pages_per_seq() * self.n_seq,
             page: self.page,
             n_seq: self.n_seq,
@@ -165,6 +166,8 @@ pub enum Columns {
     YTimes(u32),
     /// Along x, in tiles of the columns of an expert.
     XExperts(Route),
+    /// Along x, in tiles of columns for each slot.
+    XSlots(Route),
     /// In proportion, from the whole grid for so many columns: workgroups are counted through x and y, those of later
     /// columns last.
     Share(u32),
@@ -245,6 +248,7 @@ impl Planned {
             Columns::Z => g[2] = n,
             Columns::YTimes(k) => g[1] = n * k,
             Columns::XExperts(route) => g[0] = route.tiles_of(n * route.n_used),
+            Columns::XSlots(route) => g[0] = route.tiles_by_slot(n),
             Columns::Share(whole) => {
                 // Rows of a folded grid keep their length.
                 let axis = if g[1] > 1 { 1 } else { 0 };

@@ -1,7 +1,10 @@
 //! Expansion of single nodes that belong to no group: norms of rows, functions value by value, rotations, writes to the
 //! cache.
 
-use chaski_kernels::ops::binary::BinaryNd;
+use chaski_kernels::ops::altup;
+use chaski_kernels::ops::binary::{BinaryNd, FUNCTIONS};
+use chaski_kernels::ops::cpy::Cpy;
+use chaski_kernels::ops::cutoff::Cutoff;
 use chaski_kernels::ops::glu::GluNd;
 use chaski_kernels::ops::norm::Norm;
 use chaski_kernels::ops::rope::{Mode, RopeNd};
@@ -14,13 +17,14 @@ use ggml_format::GgmlType;
 use super::expand::{Expander, f32s, ld};
 use super::fuse::Fused;
 use super::segments::{Columns, PlanError, Slot};
+use crate::graph::altup::AltUp;
 use crate::graph::{RowNorm, ValueId, WeightId};
 
 impl Expander<'_> {
     /// A step that is a single node, or a norm with a sum.
     pub(super) fn single(&mut self, s: &Fused) -> Result<(), PlanError> {
         match *s {
-            Fused::RowNorm { x, norm, add, y } => self.row_norm(x, &norm, add, y),
+            Fused::RowNorm { x, norm, add, by, y } => self.row_norm(x, &norm, add, by, y),
             Fused::Unary { x, f, params, y } => {
                 let a = (x != y).then(|| self.tensor(x));
                 let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
@@ -38,10 +42,63 @@ impl Expander<'_> {
                 self.whole(call.dispatch(self.caps)?, &[("a", gate), ("b", up)], y, "glu")
             }
             Fused::Rope { x, d, rope, y } => self.rope(x, d, rope, y),
+            Fused::Slice { view: true, .. } => Ok(()),
+            Fused::Slice { x, at, view: false, y } => {
+                let width = self.graph.width(y);
+                let whole = self.tensor(x);
+                let a = Tensor { ne: [width, whole.ne[1], 1, 1], offset: whole.offset + at, ..whole };
+                let dispatch = Cpy { a, y: self.tensor(y) }.dispatch(self.caps)?;
+                let bind = vec![("a", self.act(x)), ("y", self.act(y))];
+                let columns = self.many(Columns::Share(self.n_col));
+                self.push(dispatch, bind, columns, "slice", 0).col(2 * f32s(width), 0);
+                Ok(())
+            }
             Fused::KvWrite { k, v, layer, .. } => self.kv_write(k, v, layer),
+            Fused::AltUp { ref op, y } => self.altup(op, y),
+            Fused::Cutoff { x, by, y } => {
+                let (k, [ldx, ldy]) = (self.graph.width(x), [x, y].map(|v| self.ld_of(v)));
+                let call = Cutoff { k, n_row: self.n_col, ldx, ldy, by };
+                let bind = vec![("x", self.act(x)), ("y", self.act(y))];
+                let columns = self.many(Columns::X);
+                self.push(call.dispatch(self.caps)?, bind, columns, "cutoff", 0)
+                    .col(4 * f32s(k), 5 * u64::from(k));
+                Ok(())
+            }
+            Fused::MulWeight { x, weight, y } => {
+                let k = self.graph.width(x);
+                let f = FUNCTIONS.iter().find(|f| f.name == "mul").expect("a row of the table");
+                let b = Tensor::new(GgmlType::F32, [k, 1, 1, 1]);
+                let call = BinaryNd { f, a: Some(self.tensor(x)), b, y: self.tensor(y) };
+                let aux = self.groups.vectors(self.graph, &[weight]);
+                let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
+                let columns = self.many(Columns::Share(self.n_col));
+                self.push(call.dispatch(self.caps)?, bind, columns, "mul", 0).col(2 * f32s(k), u64::from(k));
+                Ok(())
+            }
             Fused::Reduce { x, route, y } => self.reduce(x, route, y),
             _ => unreachable!("steps of several nodes have expansions of their own"),
         }
+    }
+
+    fn altup(&mut self, o: &AltUp, y: ValueId) -> Result<(), PlanError> {
+        let width = self.graph.width(y);
+        let n = if o.kind == altup::Kind::Merge { width } else { width / o.rows.max(1) };
+        let ld = |e: &Self, v: Option<ValueId>| v.map_or(0, |v| e.ld_of(v));
+        let [ldb, ldr] = [o.other, o.mix.map(|m| m.0)].map(|v| ld(self, v));
+        let ld = [self.ld_of(o.x), ldb, ldr, self.ld_of(y)];
+        let call = altup::AltUp { kind: o.kind, rows: o.rows, n, ld, n_col: self.n_col };
+        let mut bind = vec![("x", self.act(o.x))];
+        bind.extend(o.other.map(|b| ("b", self.act(b))));
+        if let Some((router, weight)) = o.mix {
+            let aux = self.groups.packed(self.graph, &[weight]);
+            bind.extend([("router", self.act(router)), ("aux", Slot::Aux(Some(aux)))]);
+        }
+        bind.push(("y", self.act(y)));
+        let columns = self.many(Columns::Y);
+        let moved: u32 = o.inputs().into_iter().map(|v| self.graph.width(v)).sum::<u32>() + width;
+        self.push(call.dispatch()?, bind, columns, "altup", 0)
+            .col(f32s(moved), 2 * u64::from(o.rows) * u64::from(width));
+        Ok(())
     }
 
     /// Columns of a value, or of its slots, one after the other.
@@ -52,7 +109,7 @@ impl Expander<'_> {
             ty: GgmlType::F32,
             ne: [width, n, 1, 1],
             stride: [1, ld, ld * n, ld * n],
-            offset: 0,
+            offset: self.views[v.0].map_or(0, |(_, at)| at),
             n_alloc: ld * n,
         }
     }
@@ -93,6 +150,7 @@ impl Expander<'_> {
         x: ValueId,
         norm: &RowNorm,
         add: Option<ValueId>,
+        by: f32,
         y: ValueId,
     ) -> Result<(), PlanError> {
         let mut bind = vec![("a", self.act(x))];
@@ -113,7 +171,8 @@ impl Expander<'_> {
             bind.push(("c", self.act(v)));
         }
         let (a, rows) = (self.rows(x, norm.d), self.rows(y, norm.d));
-        let call = Norm { kind: norm.kind, eps: norm.eps, groups: None, mul, add: plus, a: Some(a), y: rows };
+        let call =
+            Norm { kind: norm.kind, eps: norm.eps, groups: None, mul, add: plus, by, a: Some(a), y: rows };
         let dispatch = call.dispatch(self.caps)?;
         bind.push(("y", self.act(y)));
         let k = self.graph.width(y);
@@ -163,7 +222,8 @@ impl Expander<'_> {
         for (value, [m_k, m_v]) in [(k, [self.graph.width(k), 0]), (v, [0, self.graph.width(v)])] {
             let m = m_k + m_v;
             let rows = self.cells([0, m_k], None, kv);
-            let call = RopeKvCols { rows, m_v, norm: None, ldx: ld(m), ldy: ld(m), n_col: self.n_col };
+            let (v_at, ldx) = (m_k, ld(m));
+            let call = RopeKvCols { rows, m_v, v_at, norm: None, ldx, ldy: ldx, n_col: self.n_col };
             let bind = vec![
                 ("x", self.act(value)),
                 ("y", Slot::Act(unused)),

@@ -69,6 +69,7 @@ pub fn plan(
         config,
         pool: Pool::default(),
         home: vec![None; graph.widths.len()],
+        views: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
         routes: vec![None; graph.widths.len()],
         out: Segment::new(),

@@ -23,6 +23,8 @@ struct Setting {
     n_kv: u32,
     d: u32,
     d_v: u32,
+    /// Values are the first channels of their keys.
+    in_keys: bool,
     types: (GgmlType, GgmlType),
     score: Score,
     page: u32,
@@ -46,6 +48,7 @@ impl Setting {
             n_kv,
             d,
             d_v: d,
+            in_keys: false,
             types: (ty, ty),
             score: Score::scaled(1.0 / (d as f32).sqrt()),
             page: 32,
@@ -83,6 +86,7 @@ impl Setting {
             n_kv: self.n_kv,
             d: self.d,
             d_v: self.d_v,
+            in_keys: self.in_keys,
             k: self.types.0,
             v: self.types.1,
             n_page: self.n_seq() * pages_per_seq + 1,
@@ -121,7 +125,7 @@ impl Setting {
     fn cache(&self) -> (Vec<u8>, Vec<f32>) {
         let kv = self.kv();
         let (d, d_v, n_cell) = (kv.d as usize, kv.d_v as usize, kv.n_cell() as usize);
-        let mut cache = random_values(9, n_cell * (d + d_v));
+        let mut cache = random_values(9, n_cell * if self.in_keys { d } else { d + d_v });
         if self.exact {
             to_f16(&mut cache);
         }
@@ -157,7 +161,8 @@ impl Setting {
             to_f16(&mut q);
         }
         let (bytes, cache) = self.cache();
-        let values_at = self.kv().n_cell() as usize * du;
+        // Values from row to row, and where they begin.
+        let (row_v, values_at) = if self.in_keys { (du, 0) } else { (dv, self.kv().n_cell() as usize * du) };
         let mut sinks = random_values(8, (self.n_head as usize).max(4));
         sinks.iter_mut().for_each(|s| *s *= 3.0);
         let whole = self.splits == 1 || self.joined;
@@ -168,7 +173,7 @@ impl Setting {
             for h in 0..self.n_head {
                 let at = |j: usize| self.cell(*seq, j as u32, h / (self.n_head / self.n_kv));
                 let key = |j| &cache[at(j) * du..][..du];
-                let value = |j| &cache[values_at + at(j) * dv..][..dv];
+                let value = |j| &cache[values_at + at(j) * row_v..][..dv];
                 let sink = self.score.sinks.then(|| sinks[h as usize]);
                 let query = self.query(&q[c * ldq + h as usize * du..][..du], h, *pos, sink);
                 let out = if whole {
@@ -189,11 +194,12 @@ impl Setting {
         let call = self.call(ldq as u32, ldy as u32);
         Case::new(
             format!(
-                "h{}/{} d{}/{} {}/{} page{} splits{} n{} from{:?} tiles{}{}",
+                "h{}/{} d{}/{}{} {}/{} page{} splits{} n{} from{:?} tiles{}{}",
                 self.n_head,
                 self.n_kv,
                 self.d,
                 self.d_v,
+                if self.in_keys { " in keys" } else { "" },
                 self.types.0,
                 self.types.1,
                 self.page,
@@ -208,7 +214,10 @@ impl Setting {
                 let result = if self.joined { "out" } else { "y" };
                 let mut buffers = vec![
                     CaseBuffer::input("q", &q),
-                    CaseBuffer::input("k", &bytes[..self.kv().values_at() as usize]),
+                    CaseBuffer::input(
+                        "k",
+                        if self.in_keys { &bytes } else { &bytes[..self.kv().values_at() as usize] },
+                    ),
                     CaseBuffer::input("v", &bytes[self.kv().values_at() as usize..]),
                     CaseBuffer::input("sinks", &sinks),
                     CaseBuffer::input("step", &self.step()),
@@ -255,6 +264,12 @@ fn kinds(n: u32) -> Vec<Setting> {
     }
     for (d, d_v) in [(192, 128), (64, 72), (72, 64), (96, 64)] {
         out.push(Setting { d_v, ..base(d) });
+    }
+    // Latent attention: all heads share one key, of which the first channels are the value.
+    for (n_head, d, d_v) in [(4, 96, 64), (16, 192, 128), (3, 64, 64)] {
+        for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
+            out.push(Setting { n_head, n_kv: 1, d_v, in_keys: true, types: (ty, ty), ..base(d) });
+        }
     }
     let plain = Score::scaled(0.125);
     for score in [
@@ -306,6 +321,7 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(Setting { cols: mixed(9), ..Setting::new(4, 2, 64, f16, []) });
     }
     out.extend(kinds(3));
+    out.extend(large());
     out.extend(split_kinds());
     out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
 }
@@ -387,11 +403,17 @@ fn many(f16: bool) -> Vec<Setting> {
 
 /// Register tiles.
 pub(super) fn tile_cases() -> Vec<Case> {
-    let f32_tiles =
-        [true, false].into_iter().flat_map(many).chain(kinds(11).into_iter().filter(|s| s.d_v <= 256));
+    let f32_tiles = [true, false].into_iter().flat_map(many).chain(kinds(11)).chain(large());
     let f32_tiles = f32_tiles.map(|s| s.case(Attention::tiles, 1e-7));
     let rounded = [true, false].into_iter().flat_map(|f16| rounded(f16).step_by(3));
     f32_tiles.chain(rounded.map(|s| s.case(Attention::tiles, 1e-6))).collect()
+}
+
+/// Values that several workgroups share out.
+fn large() -> Vec<Setting> {
+    let wide = |d, f16| Setting::new(2, 1, d, f16, [3, 60, 61, 150]);
+    let latent = Setting { n_head: 5, d_v: 512, in_keys: true, ..wide(576, true) };
+    vec![wide(512, true), wide(264, false), latent]
 }
 
 /// Cooperative matrices; elsewhere the register tiles do these, which is as good.

@@ -82,7 +82,7 @@ fn caches(rest: impl Iterator<Item = Variant>) -> Vec<Variant> {
 
 /// How many query heads a workgroup can take at once.
 const HEADS: [u32; 4] = [1, 2, 4, 8];
-/// How many runs of 64 channels a value can have in register tiles.
+/// How many runs of 64 channels a workgroup can take of a value in register tiles; more take more workgroups.
 const RUNS: [u32; 3] = [1, 2, 4];
 /// How many tiles of 16 channels a head can have in cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
@@ -166,7 +166,7 @@ impl Attention {
     /// four for each thread of the device's largest workgroup, or columns begin between four values;
     /// [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
-        if self.n_col == 1 || self.splits > 1 || self.kv.d_v > 64 * RUNS[RUNS.len() - 1] {
+        if self.n_col == 1 || self.splits > 1 {
             self.one_by_one(caps)
         } else if let Some(tiles) = self.coop_tiles(caps) {
             self.coop(tiles)
@@ -250,7 +250,11 @@ impl Attention {
         let bytes = |tiles: u32| 2048 * tiles + 15376;
         let kv = &self.kv;
         let exact = [kv.k, kv.v].iter().all(|ty| *ty != GgmlType::F32);
-        let may = caps.coop && (exact || self.f16_tiles) && kv.page % COOP_KEYS == 0 && kv.d == kv.d_v;
+        let may = caps.coop
+            && (exact || self.f16_tiles)
+            && kv.page % COOP_KEYS == 0
+            && kv.d == kv.d_v
+            && !kv.in_keys;
         let tiles = COOP_TILES.into_iter().find(|t| 16 * t >= self.kv.d)?;
         (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
@@ -266,8 +270,9 @@ impl Attention {
     /// Many columns by register tiles.
     fn tiles(&self, caps: &Caps) -> Chosen {
         self.check()?;
-        let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d_v).expect("larger heads go by column");
-        let (constants, grid, what) = self.tiled(TILE_ROWS);
+        let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d_v).unwrap_or(RUNS[RUNS.len() - 1]);
+        let (constants, mut grid, what) = self.tiled(TILE_ROWS);
+        grid[2] = self.kv.d_v.div_ceil(64 * runs);
         let tile = if self.f16_tiles && caps.f16 { "f16" } else { "f32" };
         let why = format!("tiles in {tile}, {what} at once");
         dispatch(TILES.name, &self.variant(&[Value::Word(tile), Value::Int(runs)]), constants, grid, why)

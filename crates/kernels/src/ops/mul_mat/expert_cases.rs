@@ -36,6 +36,8 @@ struct Shape {
     tile: u32,
     /// Columns choose evenly among the experts.
     even: bool,
+    /// Every slot has the expert of its number: heads.
+    by_slot: bool,
     /// One column, by the kernel for that.
     by_column: bool,
     /// Size of the values of x.
@@ -59,6 +61,7 @@ impl Shape {
             x_f16: false,
             tile: 64,
             even: true,
+            by_slot: false,
             by_column: false,
             amax: 1.0,
         }
@@ -73,6 +76,7 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(new(Place::Shared, 8, 2, 70, 33, 256).case(f));
             out.push(Shape { y_sorted: true, tile: 32, ..new(Place::Pair, 4, 2, 20, 40, 512) }.case(f));
             out.push(Shape { affine: true, even: false, ..new(Place::Sorted, 4, 3, 66, 50, 256) }.case(f));
+            out.push(Shape { by_slot: true, tile: 32, ..new(Place::Pair, 5, 5, 20, 70, 256) }.case(f));
             if !f16_tiles {
                 out.push(new(Place::Shared, 8, 1, 16, 1, 256).case(f));
                 out.push(Shape { held: (2, 3), ..new(Place::Shared, 8, 4, 9, 17, 256) }.case(f));
@@ -98,6 +102,7 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 out.push(sorted.case(f));
                 out.push(Shape { x: Place::Sorted, affine: true, ..new(8, 2, 70, 33, 512) }.case(f));
                 out.push(Shape { held: (1, 2), x: Place::Pair, ..new(4, 3, 64, 40, 256) }.case(f));
+                out.push(Shape { by_slot: true, x: Place::Pair, ..new(3, 3, 70, 100, 256) }.case(f));
             }
         }
     }
@@ -134,9 +139,17 @@ impl Shape {
         };
         // A few columns are free.
         let route = Route { n_expert, n_used, n_col: n + 3, tile: self.tile };
-        let ids = random_route(&route, n, self.even);
-        let words = sorted_route(&route, &ids, &[], n);
-        let place = |pair: usize| words[route.places_at() as usize + pair] as usize;
+        let ids = match self.by_slot {
+            true => (0..n * n_used).map(|pair| pair % n_used).collect(),
+            false => random_route(&route, n, self.even),
+        };
+        let mut words = sorted_route(&route, &ids, &[], n);
+        let places = words[route.places_at() as usize..].to_vec();
+        let place = |pair: usize| places[pair] as usize;
+        if self.by_slot {
+            // The step buffer: columns, then what kernels must not read.
+            words = vec![n, u32::MAX, u32::MAX, u32::MAX];
+        }
         let (ldx, ldy, y0) = (k.next_multiple_of(8) + 8, m.next_multiple_of(4) + 4, 4u32);
         let n_x = if self.x == Place::Shared { n } else { n * n_used };
         let mut x = random_values(5, ldx as usize * n_x.max(1) as usize);
@@ -171,7 +184,7 @@ impl Shape {
             }
         }
         let w = Matrix { format: f, n_row: n_held * stride, n_col: k };
-        let experts = Experts { route, first, n_row: m, stride };
+        let experts = Experts { route, first, n_row: m, stride, by_slot: self.by_slot };
         let call = MulMat {
             w,
             experts: Some(MatExperts { experts, x: self.x, y_sorted: self.y_sorted }),
@@ -194,7 +207,7 @@ impl Shape {
             CaseBuffer::input("x", &x)
         };
         let max_nmse = if self.f16_tiles { 1e-6 } else { limit(f) };
-        let n_tile = route.tiles_of(n * n_used);
+        let n_tile = if self.by_slot { route.tiles_by_slot(n) } else { route.tiles_of(n * n_used) };
         let one = MulMatVec {
             w,
             w2: None,

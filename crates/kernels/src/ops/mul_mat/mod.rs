@@ -156,6 +156,9 @@ impl MatExperts {
             ("X_SORTED", flag(self.x == Place::Sorted)),
             ("Y_SORTED", flag(self.y_sorted)),
             ("DIV", if self.x == Place::Shared { r.n_used } else { 1 }.into()),
+            ("BY_SLOT", flag(e.by_slot)),
+            ("N_SLOT", r.n_used.into()),
+            ("TILE_COLS", r.tile.into()),
         ]
     }
 }
@@ -329,7 +332,10 @@ impl MulMat {
 
     /// Tiles along the columns, of `bn` each or as the route says.
     fn n_tile(&self, bn: u32) -> u32 {
-        self.experts.map_or(self.n_col.div_ceil(bn), |e| e.experts.route.n_tile())
+        self.experts.map_or(self.n_col.div_ceil(bn), |e| match e.experts.by_slot {
+            true => e.experts.route.tiles_by_slot(self.n_col),
+            false => e.experts.route.n_tile(),
+        })
     }
 
     fn ids(&self) -> &'static str {

@@ -248,6 +248,7 @@ fn rope_kv(
         n_kv: 2,
         d,
         d_v: d,
+        in_keys: false,
         k: ty,
         v: ty,
         n_page: 4,

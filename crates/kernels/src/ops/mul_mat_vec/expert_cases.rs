@@ -23,6 +23,8 @@ struct Shape {
     shared: bool,
     epilogue: Epilogue,
     sum: bool,
+    /// Every slot has the expert of its number.
+    by_slot: bool,
     norm: bool,
     affine: bool,
     act: Act,
@@ -43,6 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
                 shared: true,
                 epilogue,
                 sum: false,
+                by_slot: false,
                 norm: false,
                 affine: false,
                 act,
@@ -63,6 +66,10 @@ pub(super) fn cases() -> Vec<Case> {
             let down = Shape { sum: true, shared: false, ..shape(16, 10, 7, 256, Epilogue::Store) };
             out.push(down.case(f));
             out.push(Shape { affine: true, epilogue: Epilogue::Add, ..down }.case(f));
+            // Heads: as many slots as matrices, and again some of them.
+            let heads = Shape { by_slot: true, shared: false, ..shape(5, 5, 10, 256, Epilogue::Store) };
+            out.push(heads.case(f));
+            out.push(Shape { held: (2, 2), affine: true, ..heads }.case(f));
             // Some of the experts: the slots of the others are not written, or not counted.
             let some = |s: Shape| Shape { held: (s.n_expert / 4, s.n_expert / 2), ..s };
             out.push(some(shape(8, 5, 6, 256, gated)).case(f));
@@ -86,6 +93,7 @@ pub(super) fn cases() -> Vec<Case> {
             shared: true,
             epilogue: Epilogue::Glu(kind),
             sum: false,
+            by_slot: false,
             norm: false,
             affine: true,
             act: Act::F32,
@@ -116,10 +124,13 @@ impl Shape {
         let blocks = table(f, (n_held * n_row) as usize, ku, 3);
         let rows = rows_of(f, &blocks, ku, (n_held * n_row) as usize);
         let route = Route { n_expert: self.n_expert, n_used, n_col: 1, tile: 64 };
-        let ids = choose(11, self.n_expert, n_used);
+        let ids = if self.by_slot { (0..n_used).collect() } else { choose(11, self.n_expert, n_used) };
         let weights: Vec<f32> = random_values(12, used).iter().map(|w| w.clamp(-1.0, 1.0)).collect();
         let mut words = ids.clone();
         words.extend(weights.iter().map(|w| w.to_bits()));
+        if self.by_slot {
+            words = vec![u32::MAX; 4];
+        }
 
         let ldx = k.next_multiple_of(8);
         let mut x = random_values(5, ldx as usize * if self.shared { 1 } else { used });
@@ -172,7 +183,7 @@ impl Shape {
         }
         let w = Matrix { format: f, n_row: n_held * n_row, n_col: k };
         let slots = if self.sum { Slots::Sum } else { Slots::Each { ldy: ldy as u32 } };
-        let experts = Experts { route, first, n_row, stride: n_row };
+        let experts = Experts { route, first, n_row, stride: n_row, by_slot: self.by_slot };
         let call = MulMatVec {
             w,
             w2: None,

@@ -504,7 +504,13 @@ impl MulMatVec {
             return wrong("rows of a matrix of experts", expected, self.w.n_row);
         }
         let route = e.experts.route;
-        Ok(vec![
+        let by_slot = e.experts.by_slot;
+        if by_slot && matches!(e.slots, Slots::Sum) {
+            return wrong("slots without a route", "without a sum, which wants weights".into(), route.n_used);
+        }
+        let by_slot =
+            matches!(e.slots, Slots::Each { .. }).then_some(("BY_SLOT", f64::from(u8::from(by_slot))));
+        let constants = vec![
             ("E0", e.experts.first.into()),
             ("N_E", e.experts.count(self.w.n_row).into()),
             ("E_ROWS", e.experts.stride.into()),
@@ -513,7 +519,8 @@ impl MulMatVec {
             ("KX", self.w.n_col.into()),
             ("LDX", e.ldx.into()),
             ("LDY", ldy.into()),
-        ])
+        ];
+        Ok(constants.into_iter().chain(by_slot).collect())
     }
 }
 

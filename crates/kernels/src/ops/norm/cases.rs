@@ -15,6 +15,7 @@ const PLAIN: Norm = Norm {
     groups: None,
     mul: None,
     add: None,
+    by: 1.0,
     a: None,
     y: Tensor::new(GgmlType::F32, [1; 4]),
 };
@@ -29,7 +30,15 @@ pub(super) fn cases() -> Vec<Case> {
             for add in [None, Some(w), Some(y)] {
                 out.push(case(
                     format!("{kind:?} k{k} add {:?}", add.map(|t| t.ne)),
-                    Norm { kind, mul: Some(w), add, a: Some(y), y, ..PLAIN },
+                    Norm {
+                        kind,
+                        mul: Some(w),
+                        add,
+                        by: if add == Some(y) { 0.375 } else { 1.0 },
+                        a: Some(y),
+                        y,
+                        ..PLAIN
+                    },
                 ));
             }
         }
@@ -103,6 +112,7 @@ fn case(label: String, call: Norm) -> Case {
         out.iter_mut().zip(each(&call.y)).for_each(|(v, c)| *v += b.wrapped(c));
         buffers.push(b.input("c"));
     }
+    out.iter_mut().for_each(|v| *v *= f64::from(call.by));
     let y = if call.a.is_some() { Output::New(call.y) } else { Output::InPlace(data) };
     value_case(label, move |caps| call.dispatch(caps), buffers, y, &out, 1e-10)
 }

@@ -77,6 +77,8 @@ pub struct Norm {
     pub mul: Option<Tensor>,
     /// Added to that, repeated to its sizes; only after `mul`.
     pub add: Option<Tensor>,
+    /// Multiplies what came of all that.
+    pub by: f32,
     /// What it reads; `None` to work on y in place.
     pub a: Option<Tensor>,
     /// What it writes.
@@ -147,6 +149,7 @@ impl Norm {
             ("OUTER", outer.into()),
             ("PER", per.into()),
             ("EPS", self.eps.into()),
+            ("BY", self.by.into()),
         ]);
         Call {
             op: OP.name,
@@ -171,7 +174,8 @@ mod tests {
     #[test]
     fn a_sum_without_a_product_is_refused() {
         let y = Tensor::new(GgmlType::F32, [4, 1, 1, 1]);
-        let call = Norm { kind: Kind::Rms, eps: 1e-6, groups: None, mul: None, add: Some(y), a: None, y };
+        let call =
+            Norm { kind: Kind::Rms, eps: 1e-6, groups: None, mul: None, add: Some(y), by: 1.0, a: None, y };
         let e = call.dispatch(&Caps::base()).expect_err("no product");
         assert_eq!(e.to_string(), "norm: products before a sum is 0, but must be 1");
     }

@@ -2,10 +2,10 @@
 
 use ggml_format::GgmlType;
 
-use super::{CellNorm, RopeKvCols};
+use super::{CellNorm, Over, RopeKvCols};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::kv::{KV_TYPES, KvLayout, RopeKv};
-use crate::ops::rms_norm::reference::rms_norm;
+use crate::ops::norm::{Kind, reference::norm as normalised};
 use crate::rope::{Rope, RopePairing};
 use crate::step;
 
@@ -49,7 +49,8 @@ impl World {
 
     /// Values of keys and values together.
     pub(crate) fn n_value(&self) -> usize {
-        (self.kv.n_cell() * (self.kv.d + self.kv.d_v)) as usize
+        let stored = if self.kv.in_keys { self.kv.d } else { self.kv.d + self.kv.d_v };
+        (self.kv.n_cell() * stored) as usize
     }
 
     /// A cache of zeros, in words.
@@ -59,38 +60,48 @@ impl World {
 
     /// q rotated, and the cache's values (keys, then values), from the columns' rows q, k, v.
     pub(crate) fn expect(&self, rows: &[f32], m_q: u32, m_k: u32) -> (Vec<f32>, Vec<f32>) {
-        self.expect_normed(rows, m_q, m_k, None)
+        self.expect_normed(rows, [m_q, m_k, m_q + m_k], None)
     }
 
-    /// The same with a norm of the heads of q and k, by the weights of q, then k.
+    /// The same with a norm by the weights of q, then k, and with values from row `v_at` on. Without rows of k the cache
+    /// stays as it is.
     fn expect_normed(
         &self,
         rows: &[f32],
-        m_q: u32,
-        m_k: u32,
+        [m_q, m_k, v_at]: [u32; 3],
         norm: Option<(CellNorm, &[f32])>,
     ) -> (Vec<f32>, Vec<f32>) {
         let (d, d_v, m) = (self.kv.d as usize, self.kv.d_v as usize, rows.len() / self.pos.len());
         let (mut q, mut cache) = (Vec::new(), vec![0.0; self.n_value()]);
         for (col, pos) in rows.chunks_exact(m).zip(&self.pos) {
-            let mut col = col.to_vec();
-            let (qk, v) = col.split_at_mut((m_q + m_k) as usize);
-            let normalise = |qk: &mut [f32], last: bool| {
-                let Some((n, weights)) = norm.filter(|(n, _)| n.last == last) else { return };
-                for (i, head) in qk.chunks_exact_mut(d).enumerate() {
-                    let w = &weights[if i * d < m_q as usize { 0 } else { d }..][..d];
-                    head.copy_from_slice(&rms_norm(head, Some(w), n.eps));
+            let mut qk = col[..(m_q + m_k) as usize].to_vec();
+            let normalise = |qk: &mut [f32], late: bool| {
+                let Some((n, weights)) = norm.filter(|(n, _)| (n.over == Over::Rotated) == late) else {
+                    return;
+                };
+                let (of_q, of_k) = qk.split_at_mut(m_q as usize);
+                // Weights of q, then those of k: for every row, or for every channel of a head.
+                let n_weight = if n.own { m_q as usize } else { d };
+                let kind = if n.mean { Kind::Norm } else { Kind::Rms };
+                for (rows, weights) in [(of_q, weights), (of_k, &weights[n_weight..])] {
+                    let span = if n.over == Over::Rows { rows.len().max(1) } else { d };
+                    for (i, run) in rows.chunks_exact_mut(span).enumerate() {
+                        scale(run, kind, n.eps, |j| weights[if n.own { i * span + j } else { j % d }]);
+                    }
                 }
             };
-            normalise(qk, false);
-            self.rope.rotate(qk, d, *pos);
-            normalise(qk, true);
+            normalise(&mut qk, false);
+            self.rope.rotate(&mut qk, d, *pos);
+            normalise(&mut qk, true);
             q.extend_from_slice(&qk[..m_q as usize]);
-            for h in 0..self.kv.n_kv {
-                let (cell, h) = (self.cell(*pos, h), h as usize);
+            for h in 0..(m_k / self.kv.d) as usize {
+                let cell = self.cell(*pos, h as u32);
                 cache[cell * d..][..d].copy_from_slice(&qk[m_q as usize + h * d..][..d]);
-                let at = self.kv.n_cell() as usize * d + cell * d_v;
-                cache[at..at + d_v].copy_from_slice(&v[h * d_v..][..d_v]);
+                let value = &mut cache[self.kv.n_cell() as usize * d + cell * d_v..][..d_v];
+                value.copy_from_slice(&col[v_at as usize + h * d_v..][..d_v]);
+                if let Some((n, _)) = norm.filter(|(n, _)| n.values) {
+                    scale(value, Kind::Rms, n.eps, |_| 1.0);
+                }
             }
         }
         (q, cache)
@@ -113,53 +124,113 @@ impl World {
     }
 }
 
+/// Normalises a run in place and multiplies it by the weights of its values.
+fn scale(run: &mut [f32], kind: Kind, eps: f32, weight: impl Fn(usize) -> f32) {
+    let wide: Vec<f64> = run.iter().map(|v| f64::from(*v)).collect();
+    let made = normalised(kind, eps.into(), &wide);
+    run.iter_mut().zip(made).enumerate().for_each(|(j, (v, n))| *v = (n * f64::from(weight(j))) as f32);
+}
+
+/// What a case asks for.
+#[derive(Clone, Copy, Debug)]
+struct Setting<'a> {
+    pairing: RopePairing,
+    types: (GgmlType, GgmlType),
+    d: u32,
+    d_v: u32,
+    n_rot: u32,
+    pos: &'a [u32],
+    norm: Option<CellNorm>,
+    /// Values are made of the rows of the keys.
+    from_keys: bool,
+    /// There are queries alone.
+    bare: bool,
+}
+
 pub(super) fn cases() -> Vec<Case> {
     use GgmlType::{BF16, F16, F32};
     let mut out = Vec::new();
     for pairing in [RopePairing::Norm, RopePairing::Neox] {
+        let new = |types, (d, d_v), n_rot, pos| Setting {
+            pairing,
+            types,
+            d,
+            d_v,
+            n_rot,
+            pos,
+            norm: None,
+            from_keys: false,
+            bare: false,
+        };
         for ty in [F16, F32] {
             for n_rot in [32, 20, 64] {
                 for pos in [&[0u32, 1, 2][..], &[31, 32, 33, 95], &[50], &[]] {
-                    out.push(case(pairing, (ty, ty), (64, 64), n_rot, pos, None));
+                    out.push(new((ty, ty), (64, 64), n_rot, pos));
                 }
             }
         }
+        let heads = CellNorm::heads(0.25);
+        let late = CellNorm { over: Over::Rotated, ..heads };
         for k in KV_TYPES {
-            out.push(case(pairing, (*k, *k), (64, 128), 64, &[0, 1, 33], None));
-            out.push(case(pairing, (*k, F16), (96, 32), 20, &[5], None));
-            out.push(case(pairing, (BF16, *k), (32, 64), 32, &[64, 63], None));
-            for last in [false, true] {
-                let norm = Some(CellNorm { eps: 0.25, last });
-                out.push(case(pairing, (*k, *k), (96, 64), 20, &[3, 95], norm));
-                out.push(case(pairing, (*k, F32), (64, 128), 0, &[40, 41, 42], norm));
+            out.push(new((*k, *k), (64, 128), 64, &[0, 1, 33]));
+            out.push(new((*k, F16), (96, 32), 20, &[5]));
+            out.push(new((BF16, *k), (32, 64), 32, &[64, 63]));
+            for norm in [heads, late] {
+                let norm = Some(norm);
+                out.push(Setting { norm, ..new((*k, *k), (96, 64), 20, &[3, 95]) });
+                out.push(Setting { norm, ..new((*k, F32), (64, 128), 0, &[40, 41, 42]) });
             }
         }
         // Heads whose fours of channels are no whole subgroup, and more of them than threads of a small one.
         for (d, n_rot) in [(8, 8), (40, 20), (256, 256), (512, 64)] {
-            out.push(case(
-                pairing,
-                (F16, F16),
-                (d, d),
-                n_rot,
-                &[7, 8],
-                Some(CellNorm { eps: 1e-6, last: false }),
-            ));
+            let norm = Some(CellNorm::heads(1e-6));
+            out.push(Setting { norm, ..new((F16, F16), (d, d), n_rot, &[7, 8]) });
+        }
+        for types in [(F16, F16), (F32, F32), (GgmlType::Q8_0, GgmlType::Q4_0)] {
+            let plain = new(types, (64, 64), 32, &[9, 64, 10]);
+            out.push(Setting { bare: true, ..plain });
+            out.push(Setting { from_keys: true, ..plain });
+            // Whole rows, weights of single rows, layer norms, and values that are normalised, too.
+            for (over, mean, own) in [
+                (Over::Rows, false, true),
+                (Over::Rows, true, false),
+                (Over::Heads, true, true),
+                (Over::Rotated, true, false),
+                (Over::Rotated, false, true),
+            ] {
+                for (d, d_v) in [(64, 96), (128, 32), (32, 32)] {
+                    let norm = Some(CellNorm { over, mean, own, ..heads });
+                    out.push(Setting { norm, ..new(types, (d, d_v), 32, &[9, 64]) });
+                }
+            }
+            for (d, from_keys, bare) in [(64, false, false), (256, true, false), (64, false, true)] {
+                let norm = Some(CellNorm { values: true, ..heads });
+                out.push(Setting { norm, from_keys, bare, ..new(types, (d, d), 32, &[9, 64]) });
+            }
         }
     }
-    out
+    out.into_iter().map(case).collect()
 }
 
-fn case(
-    pairing: RopePairing,
-    (k, v): (GgmlType, GgmlType),
-    (d, d_v): (u32, u32),
-    n_rot: u32,
-    pos: &[u32],
-    norm: Option<CellNorm>,
-) -> Case {
-    let (m_q, m_k, m_v) = (3 * d, 2 * d, 2 * d_v);
+fn case(s: Setting<'_>) -> Case {
+    let Setting { pairing, types: (k, v), d, d_v, n_rot, pos, norm, .. } = s;
+    let m_q = 3 * d;
+    let (m_k, m_v) = if s.bare { (0, 0) } else { (2 * d, 2 * d_v) };
+    let v_at = if s.from_keys { m_q } else { m_q + m_k };
     let pages_at = 16 + 4 * 5;
-    let kv = KvLayout { n_kv: 2, d, d_v, k, v, n_page: 4, page: 32, n_seq: 1, pages_per_seq: 3, pages_at };
+    let kv = KvLayout {
+        n_kv: 2,
+        d,
+        d_v,
+        in_keys: false,
+        k,
+        v,
+        n_page: 4,
+        page: 32,
+        n_seq: 1,
+        pages_per_seq: 3,
+        pages_at,
+    };
     let rope = Rope {
         ext_factor: 1.0,
         freq_scale: 0.25,
@@ -169,18 +240,19 @@ fn case(
         ..Rope::plain(n_rot, pairing, 10_000.0)
     };
     let world = World::new(&rope, kv, pos);
-    let m = (m_q + m_k + m_v) as usize;
+    let m = (v_at + m_v).max(m_q + m_k) as usize;
     let n_col = pos.len() as u32;
     let x = random_values(3, m * pos.len().max(1));
-    let aux = random_values(4, 2 * d as usize);
+    let aux = random_values(4, (m_q + m_k) as usize + d as usize);
     let (q, cache) = if pos.is_empty() {
         (vec![0.0; m_q as usize], vec![0.0; world.n_value()])
     } else {
-        world.expect_normed(&x, m_q, m_k, norm.map(|n| (n, &aux[..])))
+        world.expect_normed(&x, [m_q, m_k, v_at], norm.map(|n| (n, &aux[..])))
     };
     let call = RopeKvCols {
         rows: RopeKv { m_q, m_k, n_rot, pairing, kv },
         m_v,
+        v_at,
         norm,
         ldx: m as u32,
         ldy: m_q,
@@ -198,7 +270,9 @@ fn case(
         buffers.push(CaseBuffer::input("aux", &aux));
     }
     Case::new(
-        format!("{pairing:?} {k}/{v} d{d}/{d_v} n_rot{n_rot} pos{pos:?} norm{norm:?}"),
+        format!(
+            "{pairing:?} {k}/{v} d{d}/{d_v} rows{m_q}+{m_k}+{m_v} values at {v_at} n_rot{n_rot} pos{pos:?} {norm:?}"
+        ),
         move |caps| call.dispatch(caps),
         buffers,
     )

@@ -18,7 +18,7 @@ pub const OP: Op = Op {
         let words =
             || ["plain"].into_iter().chain(KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name()));
         let pairs = words().flat_map(|k| words().map(move |v| (k, v)));
-        let all = pairs.flat_map(|(k, v)| ["none", "heads"].map(|norm| [("k", k), ("v", v), ("norm", norm)]));
+        let all = pairs.flat_map(|(k, v)| ["none", "some"].map(|norm| [("k", k), ("v", v), ("norm", norm)]));
         all.map(|v| v.map(|(name, word)| (name, Value::Word(word))).to_vec()).collect()
     },
     cases: cases::cases,
@@ -26,13 +26,37 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// An RMS norm of heads.
+/// What a norm of q and k goes over, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// Every head, before the rotation.
+    Heads,
+    /// Every head, after the rotation.
+    Rotated,
+    /// All heads of q as one row, and those of k, before the rotation.
+    Rows,
+}
+
+/// A norm of q and k, and perhaps of v.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellNorm {
     /// Added to the mean square.
     pub eps: f32,
-    /// After the rotation rather than before it.
-    pub last: bool,
+    /// What it goes over.
+    pub over: Over,
+    /// The mean is taken off first: a layer norm, else an RMS norm.
+    pub mean: bool,
+    /// Every row has a weight of its own, else every channel of a head.
+    pub own: bool,
+    /// RMS norm of the heads of v, without weights.
+    pub values: bool,
+}
+
+impl CellNorm {
+    /// RMS norms of heads before the rotation.
+    pub const fn heads(eps: f32) -> Self {
+        CellNorm { eps, over: Over::Heads, mean: false, own: false, values: false }
+    }
 }
 
 /// A call.
@@ -42,7 +66,9 @@ pub struct RopeKvCols {
     pub rows: RopeKv,
     /// Rows of v.
     pub m_v: u32,
-    /// A norm of every head of q and k, weights bound as `aux`: those of q, then those of k.
+    /// Row of x at which the values begin: after q and k, or where the keys do.
+    pub v_at: u32,
+    /// A norm, weights bound as `aux`: those of q, then those of k.
     pub norm: Option<CellNorm>,
     /// Values from column to column of x: q, k, v.
     pub ldx: u32,
@@ -62,21 +88,35 @@ impl RopeKvCols {
         let r = &self.rows;
         r.kv.check(OP.name)?;
         r.check(OP.name)?;
+        if self.v_at > r.m_q + r.m_k {
+            let expected = format!("at most {}", r.m_q + r.m_k);
+            let (what, found) = ("the row at which values begin", self.v_at.into());
+            return Err(DispatchError::Shape { op: OP.name, what, expected, found });
+        }
         let mut constants = r.kv.writer_constants();
         constants.extend([
             ("M_Q", r.m_q.into()),
             ("M_K", r.m_k.into()),
             ("M_V", self.m_v.into()),
+            ("V_AT", self.v_at.into()),
             ("N_ROT", r.n_rot.into()),
             ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
         ]);
         let word = |ty: GgmlType| Value::Word(if is_plain(ty) { "plain" } else { ty.name() });
-        let norm = if self.norm.is_some() { "heads" } else { "none" };
+        let norm = if self.norm.is_some() { "some" } else { "none" };
         let values = [word(r.kv.k), word(r.kv.v), Value::Word(norm)];
         if let Some(n) = self.norm {
-            constants.extend([("EPS", n.eps.into()), ("NORM_LAST", f64::from(u8::from(n.last)))]);
+            let flag = |b: bool| f64::from(u8::from(b));
+            constants.extend([
+                ("EPS", n.eps.into()),
+                ("NORM_LAST", flag(n.over == Over::Rotated)),
+                ("NORM_MEAN", flag(n.mean)),
+                ("NORM_ROWS", flag(n.over == Over::Rows)),
+                ("NORM_OWN", flag(n.own)),
+                ("NORM_V", flag(n.values)),
+            ]);
         }
         if r.plain() && self.norm.is_none() {
             let grid = [(r.m_q + r.m_k + self.m_v).div_ceil(256), self.n_col, 1];

@@ -1,0 +1,105 @@
+//! `altup`: steps of a residual stream of several rows, of which layers work on the first (alternating updates).
+
+mod cases;
+pub mod reference;
+
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, Value, dispatch};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "altup",
+    template: include_str!("altup.wgsl.jinja"),
+    variants: || Kind::ALL.map(|k| vec![("kind", Value::Word(k.word()))]).to_vec(),
+    cases: cases::cases,
+    ggml: &[],
+    grid: None,
+};
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One row and products of it become all rows, each as long as the first.
+    Spread,
+    /// Every row becomes a mixture of all.
+    Predict,
+    /// What the layer changed in the first row changes all, each by its share.
+    Correct,
+    /// A row is added to all but the first.
+    Inject,
+    /// The first row and products of the others, each as long as the first, become their mean.
+    Merge,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Spread, Kind::Predict, Kind::Correct, Kind::Inject, Kind::Merge];
+
+    const fn word(self) -> &'static str {
+        match self {
+            Kind::Spread => "spread",
+            Kind::Predict => "predict",
+            Kind::Correct => "correct",
+            Kind::Inject => "inject",
+            Kind::Merge => "merge",
+        }
+    }
+
+    /// Whether coefficients of a router take part, bound as `router` and `aux`.
+    pub const fn mixes(self) -> bool {
+        matches!(self, Kind::Predict | Kind::Correct)
+    }
+}
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct AltUp {
+    /// The step.
+    pub kind: Kind,
+    /// Rows of the stream.
+    pub rows: u32,
+    /// Values a row.
+    pub n: u32,
+    /// Values from column to column of x, b, router and y.
+    pub ld: [u32; 4],
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl AltUp {
+    /// Rows that a kernel can mix.
+    pub const MAX_ROWS: u32 = 8;
+
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] for more rows than [`Self::MAX_ROWS`].
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        if self.rows == 0 || self.rows > Self::MAX_ROWS {
+            let expected = format!("1 to {}", Self::MAX_ROWS);
+            return Err(DispatchError::Shape {
+                op: OP.name,
+                what: "rows",
+                expected,
+                found: self.rows.into(),
+            });
+        }
+        let [ldx, ldb, ldr, ldy] = self.ld;
+        let mut constants =
+            vec![("N", self.n.into()), ("ROWS", self.rows.into()), ("LDX", ldx.into()), ("LDY", ldy.into())];
+        if self.kind != Kind::Predict {
+            constants.push(("LDB", ldb.into()));
+        }
+        if self.kind.mixes() {
+            constants.push(("LDR", ldr.into()));
+        }
+        let by_column = matches!(self.kind, Kind::Spread | Kind::Merge);
+        let grid = [if by_column { 1 } else { self.n.div_ceil(64) }, self.n_col, 1];
+        dispatch(
+            OP.name,
+            &[Value::Word(self.kind.word())],
+            constants,
+            grid,
+            "a value of all rows a thread".into(),
+        )
+    }
+}

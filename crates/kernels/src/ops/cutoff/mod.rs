@@ -1,0 +1,54 @@
+//! `cutoff`: what stands out of a row, y = max(x - (mean + by * deviation), 0): sparse activations without sorting.
+
+mod cases;
+pub mod reference;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError, fold};
+use crate::op::{Op, Value, dispatch};
+use crate::reduce::Teams;
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "cutoff",
+    template: include_str!("cutoff.wgsl.jinja"),
+    variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
+    cases: cases::cases,
+    ggml: &[],
+    grid: None,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct Cutoff {
+    /// Values a row.
+    pub k: u32,
+    /// Rows.
+    pub n_row: u32,
+    /// Values from row to row of x.
+    pub ldx: u32,
+    /// Values from row to row of y.
+    pub ldy: u32,
+    /// Deviations above the mean.
+    pub by: f32,
+}
+
+impl Cutoff {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if there is none.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let teams = Teams::whole(caps, if self.k <= 512 { 64 } else { 256 });
+        let mut constants = teams.rows(caps, self.n_row);
+        constants.extend([
+            ("K", self.k.into()),
+            ("LDX", self.ldx.into()),
+            ("LDY", self.ldy.into()),
+            ("BY", self.by.into()),
+        ]);
+        let [gx, gy] = fold(self.n_row, caps.max_groups);
+        let why = format!("{} threads a row", teams.team);
+        dispatch(OP.name, &[Value::Word(caps.set().word())], constants, [gx, gy, 1], why)
+    }
+}

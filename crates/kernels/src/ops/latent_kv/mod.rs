@@ -1,0 +1,94 @@
+//! `latent_kv`: queries and keys of attention over latents (MLA): what is rotated of both, and the key's way to the cache.
+//!
+//! All heads share one key: a latent, which is also their value, and a few channels that know the position. A head of q is
+//! as wide once its first channels went through a matrix of its own (`mul_mat_vec` and `mul_mat`, by slot).
+
+mod cases;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::kv::{KV_TYPES, KvLayout, is_plain};
+use crate::op::{Op, Value, dispatch};
+use crate::rope::RopePairing;
+
+/// The row of this operation. Its references are [`crate::rope::Rope::rotate`] and that of `rms_norm`.
+pub const OP: Op = Op {
+    name: "latent_kv",
+    template: include_str!("latent_kv.wgsl.jinja"),
+    variants: || {
+        let blocks = KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name());
+        ["plain"].into_iter().chain(blocks).map(|k| vec![("k", Value::Word(k))]).collect()
+    },
+    cases: cases::cases,
+    ggml: &[],
+    grid: None,
+};
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct LatentKv {
+    /// The cache: one head, values in the keys. Channels of a key beyond those of the value are rotated.
+    pub kv: KvLayout,
+    /// Query heads.
+    pub n_head: u32,
+    /// Channels of a head of q; the last are rotated.
+    pub d_q: u32,
+    /// Pairing of rotated channels.
+    pub pairing: RopePairing,
+    /// Added to the mean square of the latent.
+    pub eps: f32,
+    /// Values from column to column of q.
+    pub ldq: u32,
+    /// Values from column to column of x: latent, end of the key.
+    pub ldx: u32,
+    /// Values from column to column of y: heads as wide as keys, of which the ends are written.
+    pub ldy: u32,
+    /// Columns.
+    pub n_col: u32,
+}
+
+impl LatentKv {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if there is more than one KV head, if no whole fours of channels are rotated, or if
+    /// channels are no multiple of 8, or of 32 where blocks are made of them.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let shape = |what, expected: String, found: u32| {
+            Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
+        };
+        let kv = &self.kv;
+        kv.check(OP.name)?;
+        if kv.n_kv != 1 || !kv.in_keys {
+            return shape("KV heads", "1, with values in the keys".into(), kv.n_kv);
+        }
+        let n_rot = kv.d - kv.d_v;
+        if n_rot == 0 || n_rot > self.d_q {
+            return shape("rotated channels", format!("1 to {}", self.d_q), n_rot);
+        }
+        if kv.d > 4 * caps.max_threads {
+            return shape("channels of a key", format!("at most {}", 4 * caps.max_threads), kv.d);
+        }
+        let wg = (kv.d / 4).next_multiple_of(32);
+        let mut constants = kv.writer_constants();
+        constants.extend([
+            ("WG", wg.into()),
+            ("N_HEAD", self.n_head.into()),
+            ("D_Q", self.d_q.into()),
+            ("N_ROT", n_rot.into()),
+            ("ROPE_NEOX", f64::from(u8::from(self.pairing == RopePairing::Neox))),
+            ("LDQ", self.ldq.into()),
+            ("LDX", self.ldx.into()),
+            ("LDY", self.ldy.into()),
+            ("EPS", self.eps.into()),
+        ]);
+        let plain = is_plain(kv.k);
+        if !plain {
+            let planes = kv.plane_words(false);
+            constants.extend(["K_P0", "K_P1", "K_P2"].into_iter().zip(planes).map(|(n, at)| (n, at as f64)));
+        }
+        let word = Value::Word(if plain { "plain" } else { kv.k.name() });
+        let grid = [1 + (self.n_head * (n_rot / 4)).div_ceil(wg), self.n_col, 1];
+        dispatch(OP.name, &[word], constants, grid, "four channels a thread".into())
+    }
+}

@@ -1,0 +1,69 @@
+//! DeepSeek V2, V3 and R1, and others with their layers: Kimi K2, GLM 4.7 Flash, Mistral Large 3.
+//!
+//! Attention over latents; some dense layers, then experts by groups, and some for all tokens.
+
+use chaski_kernels::ops::attention::{Score, Warmth};
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::topk_moe::Gate;
+use chaski_kernels::rope::{Rope, RopePairing};
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{
+    Decoder, Experts, FeedForward, LatentAttention, LatentSizes, Layer, Norms, Shared, decoder, routing,
+};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let c = b.config;
+    let sizes = LatentSizes::new(b.metadata, c)?;
+    let (rope, scale) = rotation(b, &sizes)?;
+    let rope = b.add_rope(rope);
+    let by = b.f32("attention.temperature_scale")?.unwrap_or(0.0);
+    let warmth = (by != 0.0).then_some(Warmth { by, run: c.n_ctx_orig.max(1) });
+    let score = Score { warmth, ..Score::scaled(scale) };
+    let q_rank = b.u32("attention.q_lora_rank")?.filter(|n| *n > 0);
+    if let Some(n) = q_rank.filter(|n| *n > 1 << 16) {
+        return Err(b.wrong("attention.q_lora_rank", n, "must be at most 65536"));
+    }
+    let n_dense = b.u32("leading_dense_block_count")?.unwrap_or(0) as usize;
+    let n_ff = b.u32("expert_feed_forward_length")?;
+    let n_shared = b.u32("expert_shared_count")?.unwrap_or(0);
+    // Files of early models do not say how experts are chosen.
+    let is_glm = matches!(c.n_layer, 47 | 48) && c.n_vocab == 154_880;
+    let routing = routing(b, if is_glm { Gate::Sigmoid } else { Gate::Softmax })?;
+    decoder(b, &Decoder::RMS, |b, i| {
+        // Small models have one matrix for q.
+        let has_one = b.has(&format!("blk.{i}.attn_q.weight"));
+        let q_rank = if has_one { None } else { q_rank };
+        let n_ff = n_ff.unwrap_or(b.config.n_ff[i]);
+        let too_wide = || b.wrong("expert_shared_count", n_shared, "must be less");
+        let shared = match n_ff.checked_mul(n_shared).filter(|n| *n <= 1 << 22) {
+            Some(0) => Shared::None,
+            Some(n) => Shared::Plain(n),
+            None => return Err(too_wide()),
+        };
+        let feed_forward = if i < n_dense || b.config.n_expert == 0 {
+            FeedForward::Gated(Act::Swiglu)
+        } else {
+            FeedForward::Experts(Experts { n_ff, act: Act::Swiglu, routing, shared })
+        };
+        let attention = LatentAttention { sizes, q_rank, rope, score };
+        Ok(Layer { attention, feed_forward, norms: Norms::BEFORE })
+    })
+}
+
+/// The rotation, and the factor of scores.
+///
+/// YaRN makes both larger with the scaling s: where `yarn_log_multiplier` is given, ten times of which multiply ln(s) here,
+/// the rotation has no magnitude of its own, and scores have (1 + 0.1 m ln(s))^2.
+fn rotation(b: &Builder<'_>, sizes: &LatentSizes) -> Result<(Rope, f32), ModelError> {
+    let mut rope = b.rope(RopePairing::Norm)?;
+    let log = (1.0 / rope.freq_scale).ln().max(0.0);
+    let multiplier = b.f32("rope.scaling.yarn_log_multiplier")?.map_or(0.0, |m| 10.0 * f64::from(m));
+    if multiplier != 0.0 && rope.ext_factor != 0.0 {
+        rope.magnitude /= 1.0 + 0.1 * log;
+    }
+    let scale = rope.magnitude * (1.0 + 0.1 * multiplier * log);
+    let d = f64::from(sizes.plain + sizes.n_rot);
+    Ok((rope, (scale * scale / d.sqrt()) as f32))
+}
