@@ -7,6 +7,7 @@ mod common;
 mod constrained;
 mod errors;
 mod families;
+mod fusions;
 mod golden_text;
 mod imatrix;
 mod memory;

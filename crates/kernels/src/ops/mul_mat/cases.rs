@@ -3,11 +3,12 @@
 use half::f16;
 
 use super::{COOP_TILES, MulMat};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::format::{FORMATS, Format, Matrix};
+use crate::grid::{GridError, Params};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
-use crate::ops::mul_mat_vec::{self, reference::dot};
+use crate::ops::mul_mat_vec::{self, Epilogue, MulMatVec, reference::dot};
 use crate::step;
 
 /// Formats that go through every shape; what is particular to the others is seen in a few.
@@ -70,6 +71,25 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
+/// A case of ggml's: one column as a token takes it, more as a prompt does.
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let ty = p.ty("type_a")?;
+    let f = Format::of(ty).ok_or(GridError::Format(ty.name()))?;
+    let (m, n, k) = (p.num("m")?, p.num("n")?, p.num("k")?);
+    let case = Shape { by_column: n == 1, ..Shape::default() }.case(f, m, n, k);
+    Ok(Case { label: p.to_string(), ..case })
+}
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let f = &FORMATS[rng.below(FORMATS.len() as u32) as usize];
+    let block = f.block as u32;
+    let k = block * (1 + rng.below(if block > 1 { 4 } else { 300 }));
+    let (m, n) = (rng.below(150), 1 + rng.below(100));
+    let mut flag = || rng.below(2) == 1;
+    let shape = Shape { add: flag(), affine: flag(), f16_tiles: flag(), ..Shape::default() };
+    shape.case(f, m, n, k)
+}
+
 /// What a case asks for beside the sizes.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
@@ -80,11 +100,21 @@ struct Shape {
     tile: Option<(u32, u32)>,
     /// Values between the columns of y.
     pad: u32,
+    /// One column, by the kernel for that.
+    by_column: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape { add: false, affine: false, f16_tiles: false, x_f16: false, tile: None, pad: 3 }
+        Shape {
+            add: false,
+            affine: false,
+            f16_tiles: false,
+            x_f16: false,
+            tile: None,
+            pad: 3,
+            by_column: false,
+        }
     }
 }
 
@@ -143,16 +173,32 @@ impl Shape {
         };
         // A few columns go another way, where integers come with 1024 added.
         let max_nmse = if self.f16_tiles { 1e-6 } else { mul_mat_vec::cases::limit(f) };
+        let one = MulMatVec {
+            w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: call.affine,
+            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
+            y0,
+            act: None,
+            tune: None,
+        };
+        let by_column = self.by_column;
+        let mut buffers = vec![
+            CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
+            x,
+            CaseBuffer::input("aux", &aux),
+            CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
+        ];
+        if !by_column {
+            buffers.push(CaseBuffer::input("step", &words));
+        }
         Case::new(
             format!("{} {m}x{n}x{k} {self:?}", f.name),
-            move |caps| Ok(call.dispatch(caps)?.0),
-            vec![
-                CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
-                x,
-                CaseBuffer::input("aux", &aux),
-                CaseBuffer::input("step", &words),
-                CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
-            ],
+            move |caps| if by_column { one.dispatch(caps) } else { Ok(call.dispatch(caps)?.0) },
+            buffers,
         )
         .work(2 * u64::from(m) * u64::from(n) * u64::from(k))
     }
