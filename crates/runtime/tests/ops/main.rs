@@ -181,13 +181,16 @@ fn run(wish: &Wish, checked: bool) -> Seen {
 fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Vec<Params> {
     let mut all = expand(grid.text).expect("a grid that a test of the kernels has read");
     let n_all = all.len();
+    // The same in each feature set.
+    let mut left_out = BTreeMap::new();
     all.retain(|p| match grid.left_out(p) {
         Some(why) => {
-            *seen.left_out.entry(format!("{}: {why}", op.name)).or_default() += 1;
+            *left_out.entry(format!("{}: {why}", op.name)).or_default() += 1;
             false
         }
         None => p.text.contains(&wish.word),
     });
+    seen.left_out.extend(left_out);
     let mut chosen = if wish.full { all } else { sample(all) };
     seen.grids.insert(op.name, (chosen.len(), n_all));
     let n = chosen.len();

@@ -87,7 +87,8 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let (m, n) = (rng.below(150), 1 + rng.below(100));
     let mut flag = || rng.below(2) == 1;
     let shape = Shape { add: flag(), affine: flag(), f16_tiles: flag(), ..Shape::default() };
-    shape.case(f, m, n, k)
+    let case = shape.case(f, m, n, k);
+    Case { label: format!("random {}", case.label), ..case }
 }
 
 /// What a case asks for beside the sizes.

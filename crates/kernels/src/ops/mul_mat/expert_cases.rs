@@ -137,7 +137,8 @@ pub(super) fn random(rng: &mut Rng) -> Case {
         even: rng.below(2) == 1,
         ..Shape::new(n_expert, n_used, m, n, k)
     };
-    shape.case(f)
+    let case = shape.case(f);
+    Case { label: format!("random {}", case.label), ..case }
 }
 
 impl Shape {
