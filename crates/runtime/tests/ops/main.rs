@@ -27,7 +27,7 @@ const LARGE: u64 = 1 << 18;
 /// Cases at random for each operation and feature set, where `PROPTEST_CASES` does not say it.
 const RANDOM: u32 = 40;
 /// Kernels that drivers compile for long, of which one case in so many runs on each of the four devices by default: in 4 all
-/// run once, in 8 half of them. So the whole takes about ten minutes on two cores with Mesa's software driver.
+/// run once, in 8 half of them.
 const SLOW: &[(&str, usize)] = &[
     ("attention", 8),
     ("attention_keys", 4),
