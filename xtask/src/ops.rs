@@ -106,6 +106,7 @@ pub(crate) fn document(check: bool) -> anyhow::Result<()> {
 
 fn page() -> anyhow::Result<String> {
     let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
     for op in OPS {
         for name in op.ggml {
             let row = rows.entry(name).or_default();
@@ -118,7 +119,8 @@ fn page() -> anyhow::Result<String> {
             let row =
                 rows.get_mut(p.op.as_str()).with_context(|| format!("{} does not name {}", op.name, p.op))?;
             row.n_case += 1;
-            if !p.can_run() {
+            if let Some(why) = grid.left_out(&p) {
+                *left_out.entry((p.op, why)).or_default() += 1;
                 continue;
             }
             row.n_run += 1;
@@ -130,8 +132,8 @@ fn page() -> anyhow::Result<String> {
          not edit.\n\nEvery one of ggml's operations that the device does, by its name in ggml's test program. *Kernels* \
          are rows of the table; those with a fast form for what models need most come beside one for every stride and \
          type. *Types* are what cases that can run ask for. *Cases* counts what the operation's grid holds, which is all that \
-         ggml's test program has and some more; `a of b` says that the device does not know the formats of the others \
-         yet, which the test run says, too. Cases of random shapes and those made by hand come on top. llama.cpp's columns count cases that its \
+         ggml's test program has and some more; `a of b` says that the others are [left out](#left-out), as the test run \
+         says, too. Cases of random shapes and those made by hand come on top. llama.cpp's columns count cases that its \
          backends support, where it lists them.\n\n\
          | operation | kernels | feature sets | types | fused | cases | llama.cpp WebGPU | Vulkan |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
@@ -143,7 +145,6 @@ fn page() -> anyhow::Result<String> {
         let types = if types.len() > 12 { format!("{} types", types.len()) } else { types.join(" ") };
         let sets: Vec<&str> = row.sets.iter().copied().collect();
         let n_case = match (row.n_case, row.n_run) {
-            (0, _) => "by hand".into(),
             (all, run) if all == run => all.to_string(),
             (all, run) => format!("{run} of {all}"),
         };
@@ -157,6 +158,10 @@ fn page() -> anyhow::Result<String> {
     }
     let all: usize = rows.values().map(|r| r.n_case).sum();
     let _ = writeln!(out, "\n{} operations, {all} cases in grids.", rows.len());
+    out.push_str("\n## Left out\n\nCases of ggml's that the device does not do, and why.\n\n| operation | cases | why |\n| --- | --- | --- |\n");
+    for ((name, why), n) in &left_out {
+        let _ = writeln!(out, "| {name} | {n} | {why} |");
+    }
     let _ = writeln!(out, "\nNot done: {}.", NOT_DONE.join(", "));
     Ok(out)
 }
@@ -202,6 +207,7 @@ mod tests {
             "| SWIGLU | glu, glu_nd |",
             "| ROPE | rope, rope_kv |",
             "| COUNT_EQUAL | count_equal | base | i32 |",
+            "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_nd, mul_mat_vec |",
         ] {
             assert!(text.contains(line), "no {line}");
         }

@@ -27,7 +27,7 @@ pub async fn memory_need(
     let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
-    let steps = fuse(&graph);
+    let steps = fuse(&graph, config.fusions);
     let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;
     let segments = plan(&graph, &steps, &mut groups, caps, &config).map_err(wrong)?;
 

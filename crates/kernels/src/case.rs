@@ -57,22 +57,35 @@ pub struct CaseBuffer {
     pub bytes: Vec<u8>,
     /// What its first words must be afterwards, if the case looks at it.
     pub expect: Option<Expected>,
+    /// Whether some devices do without it.
+    pub spare: bool,
 }
 
 impl CaseBuffer {
     /// A buffer that is only read.
     pub fn input<T: bytemuck::NoUninit>(binding: &'static str, values: &[T]) -> Self {
-        CaseBuffer { binding, bytes: bytemuck::cast_slice(values).to_vec(), expect: None }
+        CaseBuffer { binding, bytes: bytemuck::cast_slice(values).to_vec(), expect: None, spare: false }
     }
 
     /// A buffer that starts as `before` and must end as `expect`.
     pub fn output<T: bytemuck::NoUninit>(binding: &'static str, before: &[T], expect: Expected) -> Self {
-        CaseBuffer { binding, bytes: bytemuck::cast_slice(before).to_vec(), expect: Some(expect) }
+        CaseBuffer {
+            binding,
+            bytes: bytemuck::cast_slice(before).to_vec(),
+            expect: Some(expect),
+            spare: false,
+        }
     }
 
     /// A buffer for what one step leaves for the next. It begins as anything but zeros.
     pub fn scratch(binding: &'static str, n_byte: u64) -> Self {
-        CaseBuffer { binding, bytes: vec![0xCD; n_byte as usize], expect: None }
+        CaseBuffer { binding, bytes: vec![0xCD; n_byte as usize], expect: None, spare: false }
+    }
+
+    /// The same buffer, where not every device needs it.
+    #[must_use]
+    pub fn spare(self) -> Self {
+        CaseBuffer { spare: true, ..self }
     }
 
     /// A buffer of f16 that starts as these values and must end as `values`.
@@ -118,20 +131,33 @@ impl Case {
     }
 }
 
-/// A generator of numbers that depend on its seed alone (splitmix64).
+/// A generator of numbers that depend on its seed alone (splitmix64), or of choices that were made before.
 #[derive(Clone, Debug)]
-pub struct Rng(u64);
+pub struct Rng {
+    state: u64,
+    choices: Option<std::vec::IntoIter<u32>>,
+}
 
 impl Rng {
     /// A generator.
     pub const fn new(seed: u64) -> Self {
-        Rng(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03)
+        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
+        Rng { state, choices: None }
+    }
+
+    /// A generator that draws these numbers, then zeros: fewer and smaller ones make smaller cases, so a property test
+    /// can look for the smallest that fails.
+    pub fn of_choices(choices: Vec<u32>) -> Self {
+        Rng { state: 0, choices: Some(choices.into_iter()) }
     }
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
+        if let Some(choices) = &mut self.choices {
+            return u64::from(choices.next().unwrap_or(0)) << 32;
+        }
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)

@@ -154,7 +154,7 @@ pub(crate) fn value_case<S: Into<Vec<Step>>>(
     };
     let values = round(tensor.ty, values);
     let expect = Expected::Tensor { tensor, values, max_nmse };
-    buffers.push(CaseBuffer { binding: "y", bytes: to_device(&tensor, &bytes), expect: Some(expect) });
+    buffers.push(CaseBuffer::output("y", &to_device(&tensor, &bytes), expect));
     Case::new(label, steps, buffers)
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn move_case(
         want[cells.index(c) * n..][..n].copy_from_slice(&source(c));
     }
     let expect = Expected::Bytes(to_device(&tensor, &want));
-    buffers.push(CaseBuffer { binding: "y", bytes: to_device(&tensor, &bytes), expect: Some(expect) });
+    buffers.push(CaseBuffer::output("y", &to_device(&tensor, &bytes), expect));
     Case::new(label, dispatch, buffers)
 }
 

@@ -1,10 +1,12 @@
 //! Grids of test cases: a few lines that stand for all combinations, in the words of ggml's test program.
 //!
 //! An operation's folder may hold `grid.txt`. A line is ggml's names of operations, a blank, and the parameters of its
-//! cases; alternatives in braces multiply out, also within each other, and `#` begins a comment:
+//! cases; alternatives in braces multiply out, also within each other, parentheses hold together what is one alternative,
+//! and `#` begins a comment:
 //!
 //! ```text
 //! {ABS,NEG} type={f16,f32},ne_a={[128,2,2,2],[5,7,11,13]},v={0,1}
+//! FLASH_ATTN_EXT hsk=64,{(nr23=[1,1],kv={113,512}),(nr23=[4,1],kv=512)},nb={1,3}
 //! ```
 //!
 //! So the text of a case is the text that ggml prints for it, and lists of cases can be compared.
@@ -13,15 +15,47 @@ use ggml_format::GgmlType;
 
 use crate::case::{Case, Rng};
 
+/// Makes the case of one combination.
+type MakeCase = fn(&Params) -> Result<Case, GridError>;
+
 /// The cases of an operation that are written as a grid.
 #[derive(Clone, Copy)]
 pub struct Grid {
     /// The lines.
     pub text: &'static str,
     /// Makes the case of one combination.
-    pub case: fn(&Params) -> Result<Case, GridError>,
+    pub case: MakeCase,
     /// Makes a case with shapes, strides and types that depend on the generator alone.
     pub random: Option<fn(&mut Rng) -> Case>,
+    /// Why the operation cannot do a case, whatever the types; `None` says that it can.
+    beyond: fn(&Params) -> Option<&'static str>,
+}
+
+impl Grid {
+    /// A grid of cases that can all be done.
+    pub const fn new(text: &'static str, case: MakeCase) -> Self {
+        Grid { text, case, random: None, beyond: |_| None }
+    }
+
+    /// With cases at random.
+    #[must_use]
+    pub const fn random(mut self, random: fn(&mut Rng) -> Case) -> Self {
+        self.random = Some(random);
+        self
+    }
+
+    /// With cases that cannot be done, each for a reason that people can read.
+    #[must_use]
+    pub const fn beyond(mut self, beyond: fn(&Params) -> Option<&'static str>) -> Self {
+        self.beyond = beyond;
+        self
+    }
+
+    /// Why a case is left out: what the operation cannot do, or types that the device does not know.
+    pub fn left_out(&self, p: &Params) -> Option<&'static str> {
+        let unknown = (!p.knows_types()).then_some("types that the device does not read, or not write");
+        (self.beyond)(p).or(unknown)
+    }
 }
 
 /// The parameters of one case.
@@ -110,6 +144,8 @@ pub fn expand(text: &str) -> Result<Vec<Params>, GridError> {
 
 /// Multiplies out the braces of a text; `None` if they do not fit.
 fn alternatives(text: &str) -> Option<Vec<String>> {
+    // One alternative of several parameters.
+    let text = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).unwrap_or(text);
     let Some(open) = text.find('{') else {
         return (!text.contains('}')).then(|| vec![text.to_owned()]);
     };
@@ -128,8 +164,8 @@ fn alternatives(text: &str) -> Option<Vec<String>> {
                 break;
             }
             '}' => depth -= 1,
-            '[' => bracket += 1,
-            ']' => bracket -= 1,
+            '[' | '(' => bracket += 1,
+            ']' | ')' => bracket -= 1,
             ',' if depth == 1 && bracket == 0 => {
                 choices.push(&text[from..i]);
                 from = i + 1;
@@ -191,8 +227,19 @@ impl Params {
         lists * numbers
     }
 
+    /// About how many values its largest operand has. Attention makes no scores that it would keep.
+    pub fn n_value(&self) -> u64 {
+        let of = |key| self.num::<u64>(key).ok();
+        let attention = || {
+            let (d, keys, cols) = (of("hsk")?.max(of("hsv")?), of("kv")?, of("nb")?);
+            let [per_kv, n_seq] = self.list::<2>("nr23").ok()?.map(u64::from);
+            Some(d * of("nh")? * keys.max(cols * per_kv * n_seq))
+        };
+        attention().unwrap_or_else(|| self.size())
+    }
+
     /// Whether the device reads all types of the case, and writes that of its destination.
-    pub fn can_run(&self) -> bool {
+    fn knows_types(&self) -> bool {
         let types = self.pairs().into_iter().filter(|(key, _)| key.starts_with("type"));
         let known = types.filter_map(|(key, v)| Some((key, GgmlType::from_name(v?)?)));
         let known: Vec<(&str, GgmlType)> = known.collect();
@@ -316,6 +363,10 @@ mod tests {
             ]
         );
         assert_eq!(texts("X ne={[1,2],[3,4]}"), ["X ne=[1,2]", "X ne=[3,4]"]);
+        assert_eq!(
+            texts("X {(a=[1,2],b={3,4}),(a=5,{(b=6,c),d})},e"),
+            ["X a=[1,2],b=3,e", "X a=[1,2],b=4,e", "X a=5,b=6,c,e", "X a=5,d,e"]
+        );
     }
 
     #[test]
@@ -353,7 +404,7 @@ mod tests {
             let all = expand(grid.text).unwrap_or_else(|e| panic!("{}: {e}", op.name));
             for p in &all {
                 assert!(op.ggml.contains(&p.op.as_str()), "{}: `ggml` does not name {}", op.name, p.op);
-                if p.can_run() && p.size() <= SMALL {
+                if grid.left_out(p).is_none() && p.size() <= SMALL {
                     let case = (grid.case)(p).unwrap_or_else(|e| panic!("{p}: {e}"));
                     (case.steps)(&Caps::base()).unwrap_or_else(|e| panic!("{p}: {e}"));
                 }

@@ -88,6 +88,7 @@ pub static OPS: &[Op] = &[
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
     ops::mul_mat::ID,
+    ops::mul_mat::ND,
     ops::mul_mat_join::OP,
     ops::mul_mat_vec::OP,
     ops::norm::OP,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chaski_kernels::{Caps, Tuning};
 use chaski_models::Model;
 use chaski_runtime::graph::Graph;
-use chaski_runtime::plan::{Fused, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
+use chaski_runtime::plan::{Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
 use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
 
@@ -237,6 +237,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         inputs: None,
         tuning: Tuning::default(),
         ring: 64,
+        fusions: Fusions::ALL,
     }
 }
 
@@ -253,7 +254,7 @@ fn make(shape: &Shape, caps: &Caps, config: &PlanConfig) -> Made {
 
 fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &PlanConfig) -> Made {
     let graph = shape.graph_of(config.n_ctx, experts);
-    let steps = fuse(&graph);
+    let steps = fuse(&graph, Fusions::ALL);
     let mut groups = Groups::new(&graph, &steps, caps).expect("groups");
     let segments =
         plan(&graph, &steps, &mut groups, caps, config).unwrap_or_else(|e| panic!("{}: {e}", shape.name));
@@ -462,7 +463,7 @@ fn runs(s: &Segments) -> Vec<(&'static str, Vec<&Planned>, u32)> {
 
 #[test]
 fn every_run_reads_every_weight_once_and_writes_every_row_once() {
-    every_case(|case, _, config, made| {
+    every_case(|case, _, _, made| {
         let head = made.graph.logits.expect("logits");
         for (what, run, _) in runs(&made.segments) {
             let case = format!("{case}, {what}");
@@ -545,7 +546,7 @@ fn halves(p: &Planned) -> (bool, bool) {
 #[test]
 fn every_activation_is_read_as_it_was_written() {
     let mut n_half = 0;
-    every_case(|case, caps, config, made| {
+    every_case(|case, caps, _, made| {
         for (what, run, _) in runs(&made.segments) {
             let mut written: BTreeMap<usize, bool> = BTreeMap::new();
             for p in run {
@@ -615,7 +616,7 @@ fn dispatches_stay_within_the_device() {
 }
 
 /// Grids, bindings, constants and buffers of all that can run.
-fn check_device(case: &str, caps: &Caps, config: &PlanConfig, made: &Made) {
+fn check_device(case: &str, caps: &Caps, made: &Made) {
     let s = &made.segments;
     let mut all = runs(s);
     all.push(("adjust", s.adjust.iter().collect(), 1));
@@ -658,7 +659,7 @@ fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
     let shape = &SHAPES[3];
     let caps = Caps { max_binding_bytes: 4096, ..Caps::base() };
     let graph = shape.graph(64);
-    let steps = fuse(&graph);
+    let steps = fuse(&graph, Fusions::ALL);
     let e = Groups::new(&graph, &steps, &caps).expect_err("rows of 8192 bytes in bindings of 4096");
     assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
 }
@@ -728,7 +729,7 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
 fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
     let (mut n_split, mut n_apart) = (0, 0);
     every_mixture(|case, _, caps, config, made| {
-        check_device(case, caps, config, made);
+        check_device(case, caps, made);
         for g in made.groups.groups.iter().filter(|g| g.n_expert > 1) {
             let share: u32 = g.members.iter().map(|(id, _)| made.graph.weights[id.0].expert_rows()).sum();
             assert_eq!(share * g.n_expert, g.n_row, "{case}");

@@ -8,6 +8,7 @@ mod common;
 mod constrained;
 mod errors;
 mod families;
+mod fusions;
 mod golden_text;
 mod imatrix;
 mod memory;

@@ -9,7 +9,7 @@ use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, ProductInput};
 use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
-use chaski_runtime::plan::PlanConfig;
+use chaski_runtime::plan::{Fusions, PlanConfig};
 use ggml_format::{ByteSource, GgmlType};
 
 use super::state_copies::StateCopies;
@@ -149,6 +149,8 @@ pub struct RunnerConfig {
     pub inputs: Inputs,
     /// What a tuner measured on this device.
     pub tuning: Tuning,
+    /// Rules by which operations run together on a device; fewer are slower, and compute the same.
+    pub fusions: Fusions,
 }
 
 impl Default for RunnerConfig {
@@ -160,6 +162,7 @@ impl Default for RunnerConfig {
             f16_tiles: false,
             inputs: Inputs::Auto,
             tuning: Tuning::default(),
+            fusions: Fusions::ALL,
         }
     }
 }
@@ -184,6 +187,7 @@ impl RunnerConfig {
             inputs: self.inputs.act(),
             tuning: self.tuning.clone(),
             ring: 128,
+            fusions: self.fusions,
         }
     }
 }

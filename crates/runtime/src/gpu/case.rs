@@ -80,7 +80,7 @@ impl<'a> ReadyCase<'a> {
             buffers.push(buffer);
         }
         let mut steps = Vec::new();
-        let mut unused: Vec<&str> = case.buffers.iter().map(|b| b.binding).collect();
+        let mut unused: Vec<&str> = case.buffers.iter().filter(|b| !b.spare).map(|b| b.binding).collect();
         for step in (case.steps)(gpu.caps())? {
             let kernel = step.dispatch.kernel;
             let compiled = gpu.compile(&step.dispatch)?;

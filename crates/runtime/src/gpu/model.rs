@@ -158,7 +158,7 @@ impl GpuModel {
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
         let clock = Clock::start();
-        let steps = fuse(graph);
+        let steps = fuse(graph, config.fusions);
         let mut groups = Groups::new(graph, &steps, gpu.caps())?;
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);

@@ -11,6 +11,7 @@ use chaski_kernels::ops::rope_kv::CellNorm;
 use chaski_kernels::ops::topk_moe::Routing;
 use chaski_kernels::ops::unary::Function;
 
+use super::fusion::{Fusion, Fusions};
 use crate::graph::altup::AltUp;
 use crate::graph::latent::Latent;
 use crate::graph::recurrent::Recurrent;
@@ -236,13 +237,14 @@ impl Fused {
     }
 }
 
-/// Groups the nodes of a graph into steps. What belongs to no group is a step of its own.
-pub fn fuse(graph: &Graph) -> Vec<Fused> {
-    Fuser::new(graph).run()
+/// Groups the nodes of a graph into steps by these rules. What belongs to no group is a step of its own.
+pub fn fuse(graph: &Graph, rules: Fusions) -> Vec<Fused> {
+    Fuser::new(graph, rules).run()
 }
 
 pub(super) struct Fuser<'a> {
     pub(super) graph: &'a Graph,
+    pub(super) rules: Fusions,
     n_use: Vec<usize>,
     last_use: Vec<usize>,
     /// Node that makes each value.
@@ -256,7 +258,7 @@ pub(super) struct Fuser<'a> {
 }
 
 impl<'a> Fuser<'a> {
-    fn new(graph: &'a Graph) -> Self {
+    fn new(graph: &'a Graph, rules: Fusions) -> Self {
         let mut maker = vec![0; graph.widths.len()];
         graph.nodes.iter().enumerate().for_each(|(i, n)| maker[n.out.0] = i);
         // Who reads a slice may read what it was cut from.
@@ -268,6 +270,7 @@ impl<'a> Fuser<'a> {
         }
         Fuser {
             graph,
+            rules,
             n_use: graph.n_use(),
             last_use,
             maker,
@@ -305,7 +308,8 @@ impl<'a> Fuser<'a> {
                     _ => false,
                 };
                 let norm = Norm { weight, eps, out: y };
-                if let Some(last) = readers.last()
+                if self.rules.has(Fusion::NormOfProduct)
+                    && let Some(last) = readers.last()
                     && readers.iter().all(multiplies)
                 {
                     // So what it reads must not change before the last of them.
@@ -428,6 +432,9 @@ impl<'a> Fuser<'a> {
 
     /// The sum that is the only reader of the norm at node `i`, with its other operand, which is there already.
     fn sum_after(&self, i: usize, norm: &RowNorm) -> Option<(usize, ValueId)> {
+        if !self.rules.has(Fusion::NormAndSum) {
+            return None;
+        }
         let out = self.graph.nodes[i].out;
         let sum = self.sole_reader(out)?;
         let Op::Add { a, b } = self.graph.nodes[sum].op else { return None };
@@ -484,6 +491,9 @@ impl<'a> Fuser<'a> {
 
     /// The product at node `i` and another of those of the same input, if they are gate and up.
     fn gated(&mut self, i: usize, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        if !self.rules.has(Fusion::Gated) {
+            return None;
+        }
         let glu = self.sole_reader(self.graph.nodes[i].out)?;
         let Op::Glu { gate, up, act } = self.graph.nodes[glu].op else { return None };
         if gate == up || self.sole_reader(gate)? != glu || self.sole_reader(up)? != glu {
@@ -510,7 +520,8 @@ impl<'a> Fuser<'a> {
 
     /// What is left of `out`, the product of `part`, when it has taken in the factor that is its only reader.
     fn scaled(&mut self, out: ValueId, part: &mut Part) -> ValueId {
-        let Some(reader) = self.sole_reader(out) else { return out };
+        let reader = self.sole_reader(out).filter(|_| self.rules.has(Fusion::Factor));
+        let Some(reader) = reader else { return out };
         let Op::Scale { by, .. } = self.graph.nodes[reader].op else { return out };
         part.by *= by;
         self.done[reader] = true;
@@ -520,6 +531,9 @@ impl<'a> Fuser<'a> {
     /// Where the sum of `out`, which a step at node `n` makes from `x`, and something older takes place, if nothing
     /// else reads `out`.
     fn sum_into(&mut self, out: ValueId, n: usize, x: ValueId) -> Option<ValueId> {
+        if !self.rules.has(Fusion::Residual) {
+            return None;
+        }
         let sum = self.sole_reader(out)?;
         let Op::Add { a, b } = self.graph.nodes[sum].op else { return None };
         if a == b {
@@ -548,6 +562,9 @@ impl<'a> Fuser<'a> {
 
     /// Gate and up by experts.
     fn gated_id(&mut self, i: usize, x: ValueId, from: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        if !self.rules.has(Fusion::GatedExperts) {
+            return None;
+        }
         let Op::MulMatId { route, .. } = self.graph.nodes[i].op else { return None };
         let glu = self.sole_reader(self.graph.nodes[i].out)?;
         let Op::Glu { gate, up, act } = self.graph.nodes[glu].op else { return None };
@@ -565,6 +582,9 @@ impl<'a> Fuser<'a> {
 
     /// Products by experts whose only reader sums them up.
     fn reduce_id(&mut self, i: usize, x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        if !self.rules.has(Fusion::SumOfExperts) {
+            return None;
+        }
         let Op::MulMatId { route, .. } = self.graph.nodes[i].op else { return None };
         let reduce = self.sole_reader(self.graph.nodes[i].out)?;
         let by_route = matches!(self.graph.nodes[reduce].op, Op::MoeReduce { route: r, .. } if r == route);

@@ -4,6 +4,7 @@ use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::rope_kv::{CellNorm, Over};
 
 use super::fuse::{Fused, Fuser, HeadNorm, Heads, Norm};
+use super::fusion::Fusion;
 use crate::graph::{Op, RowNorm, ValueId, WeightId};
 
 /// What happens to the heads of q, or of k, between their product and the node that takes them.
@@ -32,6 +33,9 @@ struct Values {
 impl Fuser<'_> {
     /// The products of one input, that at node `i` among them, which become q, k and v of a layer, or q alone.
     pub(super) fn qkv(&mut self, i: usize, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
+        if !self.rules.has(Fusion::Qkv) {
+            return None;
+        }
         let (mut q, mut k) = (None, None);
         for n in nodes {
             let Some(path) = self.path(*n) else { continue };

@@ -5,6 +5,7 @@ mod expand;
 mod experts;
 mod fuse;
 mod fuse_qkv;
+mod fusion;
 mod group;
 mod recurrent;
 mod segments;
@@ -12,6 +13,7 @@ mod single;
 mod whole;
 
 pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
+pub use fusion::{Fusion, Fusions};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
     Columns, DecodePlan, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,

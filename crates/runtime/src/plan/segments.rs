@@ -4,6 +4,7 @@ use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
 use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning, step};
 use ggml_format::GgmlType;
 
+use super::fusion::Fusions;
 use crate::graph::KvLayer;
 
 /// Why a graph cannot be planned for a device.
@@ -78,6 +79,8 @@ pub struct PlanConfig {
     pub tuning: Tuning,
     /// Slots of the ring of chosen tokens, a power of two.
     pub ring: u32,
+    /// Rules by which nodes become steps.
+    pub fusions: Fusions,
 }
 
 impl PlanConfig {

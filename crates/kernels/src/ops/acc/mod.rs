@@ -19,7 +19,7 @@ pub const OP: Op = Op {
     variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
     cases: cases::by_hand,
     ggml: &["ACC"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     variants: || ["chunk", "final", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::cases,
     ggml: &["ARGMAX"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// The largest value of every row, the first of equals.

@@ -6,41 +6,46 @@ use super::reference::Query;
 use super::{Attention, Score, Warmth};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::dispatch::DispatchError;
+use crate::dispatch::{DispatchError, Step};
 use crate::kv::{KV_TYPES, KvLayout};
+use crate::ops::attention_merge::AttentionMerge;
 use crate::step;
 
 /// A column: its sequence and its position there.
-type Column = (u32, u32);
+pub(super) type Column = (u32, u32);
 
 /// Keys that `attention_keys` deals out together.
 const DEALT: usize = 32;
 
 /// What a case is about.
-#[derive(Clone)]
-struct Setting {
-    n_head: u32,
-    n_kv: u32,
-    d: u32,
-    d_v: u32,
-    /// Values are the first channels of their keys.
-    in_keys: bool,
-    types: (GgmlType, GgmlType),
-    score: Score,
-    page: u32,
-    splits: u32,
-    cols: Vec<Column>,
-    f16_tiles: bool,
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) n_head: u32,
+    pub(super) n_kv: u32,
+    pub(super) d: u32,
+    pub(super) d_v: u32,
+    /// Values are the first channels of their keys, and stored there alone.
+    pub(super) in_keys: bool,
+    pub(super) types: (GgmlType, GgmlType),
+    pub(super) score: Score,
+    pub(super) page: u32,
+    pub(super) splits: u32,
+    pub(super) cols: Vec<Column>,
+    pub(super) f16_tiles: bool,
     /// Queries and cache are f16 values, whatever they are stored as.
-    exact: bool,
-    /// The kernel joins its parts.
-    joined: bool,
+    pub(super) exact: bool,
+    /// Parts are joined ([`joined`]), else they are the result.
+    pub(super) joined: bool,
     /// Keys are dealt out to the parts, else each has a range of them.
-    dealt: bool,
+    pub(super) dealt: bool,
+    /// All sequences have the same pages.
+    pub(super) shared: bool,
+    /// A value is the beginning of its key.
+    pub(super) v_of_k: bool,
 }
 
 impl Setting {
-    fn new(n_head: u32, n_kv: u32, d: u32, f16: bool, pos: impl IntoIterator<Item = u32>) -> Self {
+    pub(super) fn new(n_head: u32, n_kv: u32, d: u32, f16: bool, pos: impl IntoIterator<Item = u32>) -> Self {
         let cols = pos.into_iter().map(|p| (0, p)).collect();
         let ty = if f16 { GgmlType::F16 } else { GgmlType::F32 };
         Setting {
@@ -58,6 +63,8 @@ impl Setting {
             exact: false,
             joined: false,
             dealt: false,
+            shared: false,
+            v_of_k: false,
         }
     }
 
@@ -89,7 +96,7 @@ impl Setting {
             in_keys: self.in_keys,
             k: self.types.0,
             v: self.types.1,
-            n_page: self.n_seq() * pages_per_seq + 1,
+            n_page: if self.shared { 1 } else { self.n_seq() } * pages_per_seq + 1,
             page: self.page,
             n_seq: self.n_seq(),
             pages_per_seq,
@@ -97,10 +104,15 @@ impl Setting {
         }
     }
 
-    /// Index of a cell. The pages of all sequences lie in reverse order.
-    fn cell(&self, seq: u32, pos: u32, head: u32) -> usize {
-        let kv = self.kv();
-        let page = kv.n_page - 1 - (seq * kv.pages_per_seq + pos / kv.page);
+    /// The `i`-th page of a sequence. The pages of all sequences lie in reverse order.
+    fn page(&self, kv: &KvLayout, seq: u32, i: u32) -> u32 {
+        let first = if self.shared { 0 } else { seq * kv.pages_per_seq };
+        kv.n_page - 1 - (first + i)
+    }
+
+    /// Index of a cell.
+    fn cell(&self, kv: &KvLayout, seq: u32, pos: u32, head: u32) -> usize {
+        let page = self.page(kv, seq, pos / kv.page);
         ((page * kv.n_kv + head) * kv.page + pos % kv.page) as usize
     }
 
@@ -113,8 +125,9 @@ impl Setting {
             words[step::HEADER + step::COLUMN * c + 1] = *pos;
             words[step::HEADER + step::COLUMN * c + 2] = *seq;
         }
-        for i in 0..n_seq * kv.pages_per_seq {
-            words[(kv.pages_at + i) as usize] = kv.n_page - 1 - i;
+        for seq in 0..n_seq {
+            let at = (kv.pages_at + seq * kv.pages_per_seq) as usize;
+            (0..kv.pages_per_seq).for_each(|i| words[at + i as usize] = self.page(&kv, seq, i));
         }
         words
     }
@@ -136,11 +149,17 @@ impl Setting {
             let Some(keys) = of_seq.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else { continue };
             // Tiles read whole groups of keys, from what windows cut off too.
             for j in keys.start / 64 * 64..keys.end {
-                (0..self.n_kv).for_each(|h| seen[self.cell(seq, j as u32, h)] = true);
+                (0..self.n_kv).for_each(|h| seen[self.cell(&kv, seq, j as u32, h)] = true);
             }
         }
         let unseen = |ty: GgmlType| if ty.block_len() > 1 { 3e4 } else { f32::NAN };
         let (keys, values) = cache.split_at_mut(n_cell * d);
+        if self.v_of_k {
+            values
+                .chunks_exact_mut(d_v)
+                .zip(keys.chunks_exact(d))
+                .for_each(|(v, k)| v.copy_from_slice(&k[..d_v]));
+        }
         for (cells, d, ty) in [(keys, d, kv.k), (values, d_v, kv.v)] {
             cells.chunks_exact_mut(d).zip(&seen).filter(|(_, s)| !**s).for_each(|(c, _)| c.fill(unseen(ty)));
         }
@@ -153,7 +172,11 @@ impl Setting {
         Query { q, score: &self.score, head: (head, self.n_head), pos: pos as usize, sink }
     }
 
-    fn case(self, way: fn(&Attention, &Caps) -> super::Chosen, max_nmse: f64) -> Case {
+    pub(super) fn case<S: Into<Vec<Step>> + 'static>(
+        self,
+        way: fn(&Attention, &Caps) -> Result<S, DispatchError>,
+        max_nmse: f64,
+    ) -> Case {
         let (du, dv) = (self.d as usize, self.d_v as usize);
         let (ldq, ldy) = (self.n_head as usize * du + 8, self.n_head as usize * dv + 16);
         let mut q = random_values(4, ldq * self.cols.len());
@@ -161,8 +184,9 @@ impl Setting {
             to_f16(&mut q);
         }
         let (bytes, cache) = self.cache();
+        let kv = self.kv();
         // Values from row to row, and where they begin.
-        let (row_v, values_at) = if self.in_keys { (du, 0) } else { (dv, self.kv().n_cell() as usize * du) };
+        let (row_v, values_at) = if self.in_keys { (du, 0) } else { (dv, kv.n_cell() as usize * du) };
         let mut sinks = random_values(8, (self.n_head as usize).max(4));
         sinks.iter_mut().for_each(|s| *s *= 3.0);
         let whole = self.splits == 1 || self.joined;
@@ -171,7 +195,7 @@ impl Setting {
         let mut values = before.clone();
         for (c, (seq, pos)) in self.cols.iter().enumerate() {
             for h in 0..self.n_head {
-                let at = |j: usize| self.cell(*seq, j as u32, h / (self.n_head / self.n_kv));
+                let at = |j: usize| self.cell(&kv, *seq, j as u32, h / (self.n_head / self.n_kv));
                 let key = |j| &cache[at(j) * du..][..du];
                 let value = |j| &cache[values_at + at(j) * row_v..][..dv];
                 let sink = self.score.sinks.then(|| sinks[h as usize]);
@@ -211,28 +235,42 @@ impl Setting {
             ),
             move |caps| way(&call, caps),
             {
-                let result = if self.joined { "out" } else { "y" };
                 let mut buffers = vec![
                     CaseBuffer::input("q", &q),
                     CaseBuffer::input(
                         "k",
-                        if self.in_keys { &bytes } else { &bytes[..self.kv().values_at() as usize] },
+                        if self.in_keys { &bytes } else { &bytes[..kv.values_at() as usize] },
                     ),
-                    CaseBuffer::input("v", &bytes[self.kv().values_at() as usize..]),
+                    CaseBuffer::input("v", &bytes[kv.values_at() as usize..]),
                     CaseBuffer::input("sinks", &sinks),
                     CaseBuffer::input("step", &self.step()),
-                    CaseBuffer::output(result, &before, Expected::F32 { values, max_nmse }),
+                    CaseBuffer::output("y", &before, Expected::F32 { values, max_nmse }),
                 ];
-                if self.joined {
+                if self.joined && self.splits > 1 {
                     let zeros = vec![0u32; call.n_counter() as usize];
-                    buffers.push(CaseBuffer::output("arrived", &zeros, Expected::Words(zeros.clone())));
+                    let arrived = CaseBuffer::output("arrived", &zeros, Expected::Words(zeros.clone()));
                     let n_part = call.parts_len() * call.n_col;
-                    buffers.push(CaseBuffer::input("y", &random_values(6, n_part as usize)));
+                    let parts = CaseBuffer::input("parts", &random_values(6, n_part as usize));
+                    buffers.extend([arrived.spare(), parts]);
                 }
                 buffers
             },
         )
     }
+}
+
+/// The dispatches of a whole result, as a plan has them.
+pub(super) fn joined(call: &Attention, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
+    let dispatch = call.dispatch(caps)?;
+    if call.splits == 1 {
+        return Ok(dispatch.into());
+    }
+    if call.joins(caps) {
+        return Ok(vec![Step::renamed(dispatch, &[("out", "y"), ("y", "parts")])]);
+    }
+    let &Attention { n_head, splits, ldy, n_col, .. } = call;
+    let merge = AttentionMerge { n_head, d: call.kv.d_v, splits, ldy, n_col }.dispatch(caps)?;
+    Ok(vec![Step::renamed(dispatch, &[("y", "parts")]), Step::renamed(merge, &[("x", "parts")])])
 }
 
 /// What is unusual about the scores.
@@ -351,8 +389,8 @@ pub(super) fn key_cases() -> Vec<Case> {
         false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "subgroups large enough for a key" }),
     };
     let mut cases: Vec<Case> = out.into_iter().map(|s| s.case(parts, 1e-7)).collect();
-    let joined = |a: &Attention, caps: &Caps| match a.joins(caps) {
-        true => a.one_by_one(caps),
+    let by_itself = |a: &Attention, caps: &Caps| match a.joins(caps) {
+        true => joined(a, caps),
         false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "coherent memory" }),
     };
     for f16 in [true, false] {
@@ -360,21 +398,19 @@ pub(super) fn key_cases() -> Vec<Case> {
             [(4, 1, 64, 4), (3, 3, 32, 7), (8, 2, 64, 16), (4, 1, 128, 32), (16, 2, 40, 5), (2, 1, 256, 3)]
         {
             let setting = Setting::new(n_head, n_kv, d, f16, [15, 300, 0, 299]);
-            cases.push(Setting { splits, joined: true, ..setting }.case(joined, 1e-7));
+            cases.push(Setting { splits, joined: true, ..setting }.case(by_itself, 1e-7));
         }
     }
     let kinds = kinds(2).into_iter().map(|s| Setting { splits: 5, joined: true, ..s });
-    cases.extend(kinds.map(|s| s.case(joined, 1e-7)));
+    cases.extend(kinds.map(|s| s.case(by_itself, 1e-7)));
     cases
 }
 
 /// A token after 300 others, and a piece of a prompt, whichever kernels do them on such a device.
-pub(crate) fn probes(caps: &Caps) -> Vec<Case> {
+pub(crate) fn probes() -> [Case; 2] {
     let token = Setting { splits: 4, joined: true, ..Setting::new(8, 2, 64, true, [300]) };
-    let joins = token.call(8, 8).joins(caps);
-    let token = if joins { token } else { Setting { splits: 1, joined: false, ..token } };
     let piece = Setting { f16_tiles: true, exact: true, ..Setting::new(8, 2, 64, true, 40..75) };
-    [(token, 1e-7), (piece, 1e-6)].into_iter().map(|(s, limit)| s.case(Attention::dispatch, limit)).collect()
+    [token.case(joined, 1e-7), piece.case(Attention::dispatch, 1e-6)]
 }
 
 /// Columns of three sequences, out of order.

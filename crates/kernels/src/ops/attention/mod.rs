@@ -6,17 +6,19 @@
 //! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
 
 pub(crate) mod cases;
+mod grid_cases;
 pub mod reference;
 
 use ggml_format::GgmlType;
 
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
 use crate::kv::{KV_TYPES, KvLayout, kv_format};
 use crate::op::{Op, Value, Variant, dispatch};
 use crate::reduce::Teams;
 
-/// The row of this operation.
+/// The row of this operation. The cases of its grid take whatever kernel suits them.
 pub const OP: Op = Op {
     name: "attention",
     template: include_str!("attention.wgsl.jinja"),
@@ -27,7 +29,11 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["FLASH_ATTN_EXT"],
-    grid: None,
+    grid: Some(
+        Grid::new(include_str!("grid.txt"), grid_cases::of)
+            .random(grid_cases::random)
+            .beyond(grid_cases::beyond),
+    ),
 };
 
 /// The same where subgroups can share out the keys.

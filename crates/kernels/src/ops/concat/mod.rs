@@ -15,7 +15,7 @@ pub const OP: Op = Op {
     variants: Unit::variants,
     cases: cases::by_hand,
     ggml: &["CONCAT"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

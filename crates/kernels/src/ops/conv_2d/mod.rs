@@ -30,7 +30,7 @@ pub const OP: Op = Op {
     },
     cases: Vec::new,
     ggml: &["CONV_2D", "CONV_2D_DW"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// How a window goes over a picture; two numbers are for axes 0 and 1.

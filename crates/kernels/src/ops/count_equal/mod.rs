@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     variants: || vec![vec![]],
     cases: Vec::new,
     ggml: &["COUNT_EQUAL"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

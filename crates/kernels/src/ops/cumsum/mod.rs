@@ -18,7 +18,7 @@ pub const OP: Op = Op {
     variants: || ["sum", "scan", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: cases::by_hand,
     ggml: &["CUMSUM"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -36,7 +36,7 @@ pub const OP: Op = Op {
     },
     cases: || cases::by_hand().into_iter().chain(columns::cases()).collect(),
     ggml: &["GATED_DELTA_NET"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 const Q: Names = names!("q");

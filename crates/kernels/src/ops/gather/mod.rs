@@ -26,7 +26,7 @@ pub const OP: Op = Op {
     },
     cases: cases::by_hand,
     ggml: &["REPEAT", "PAD", "ROLL", "PAD_REFLECT_1D", "DIAG", "TRI", "DIAG_MASK_INF"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -21,7 +21,7 @@ pub const ND: Op = Op {
     },
     cases: Vec::new,
     ggml: &["GET_ROWS"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// A call.

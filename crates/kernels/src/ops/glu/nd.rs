@@ -23,7 +23,7 @@ pub const ND: Op = Op {
     },
     cases: nd_cases::by_hand,
     ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: nd_cases::of, random: Some(nd_cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// A call.

@@ -22,7 +22,7 @@ pub const OP: Op = Op {
     },
     cases: cases::by_hand,
     ggml: &["IM2COL"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -19,7 +19,7 @@ pub const OP: Op = Op {
     variants: || FORMATS.iter().map(|f| vec![("k", Value::Word(f.name))]).collect(),
     cases: Vec::new,
     ggml: &["LIGHTNING_INDEXER"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 const Q: Names = names!("q");

@@ -3,12 +3,13 @@
 use half::f16;
 
 use super::{COOP_TILES, MulMat};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::dispatch::Step;
+use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::dispatch::{DispatchError, Step};
 use crate::format::{FORMATS, Format, Matrix};
+use crate::grid::{GridError, Params};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
-use crate::ops::mul_mat_vec::{self, reference::dot};
+use crate::ops::mul_mat_vec::{self, Epilogue, MulMatVec, reference::dot};
 use crate::step;
 
 /// Formats that go through every shape; what is particular to the others is seen in a few.
@@ -83,6 +84,26 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
+/// A case of ggml's: one column as a token takes it, more as a prompt does.
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let ty = p.ty("type_a")?;
+    let f = Format::of(ty).ok_or(GridError::Format(ty.name()))?;
+    let (m, n, k) = (p.num("m")?, p.num("n")?, p.num("k")?);
+    let case = Shape { by_column: n == 1, ..Shape::default() }.case(f, m, n, k);
+    Ok(Case { label: p.to_string(), ..case })
+}
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let f = &FORMATS[rng.below(FORMATS.len() as u32) as usize];
+    let block = f.block as u32;
+    let k = block * (1 + rng.below(if block > 1 { 4 } else { 300 }));
+    let (m, n) = (rng.below(150), 1 + rng.below(100));
+    let mut flag = || rng.below(2) == 1;
+    let shape = Shape { add: flag(), affine: flag(), f16_tiles: flag(), ..Shape::default() };
+    let case = shape.case(f, m, n, k);
+    Case { label: format!("random {}", case.label), ..case }
+}
+
 /// What a case asks for beside the sizes.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
@@ -95,11 +116,22 @@ struct Shape {
     pad: u32,
     /// Ranges of K at most.
     splits: u32,
+    /// One column, by the kernel for that.
+    by_column: bool,
 }
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape { add: false, affine: false, f16_tiles: false, x_f16: false, tile: None, pad: 3, splits: 1 }
+        Shape {
+            add: false,
+            affine: false,
+            f16_tiles: false,
+            x_f16: false,
+            tile: None,
+            pad: 3,
+            splits: 1,
+            by_column: false,
+        }
     }
 }
 
@@ -160,22 +192,40 @@ impl Shape {
         };
         // A few columns go another way, where integers come with 1024 added.
         let max_nmse = if self.f16_tiles { 1e-6 } else { mul_mat_vec::cases::limit(f) };
+        let one = MulMatVec {
+            w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: call.affine,
+            epilogue: if self.add { Epilogue::Add } else { Epilogue::Store },
+            y0,
+            act: None,
+            tune: None,
+        };
+        let by_column = self.by_column;
         let mut buffers = vec![
             CaseBuffer::input("w", &w.layout().pack_all(f, k, &blocks)),
             x,
             CaseBuffer::input("aux", &aux),
-            CaseBuffer::input("step", &words),
             CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse }),
         ];
+        if !by_column {
+            buffers.push(CaseBuffer::input("step", &words));
+        }
         if call.splits > 1 {
             buffers.push(CaseBuffer::scratch("parts", 4 * call.parts_len()));
         }
         Case::new(
             format!("{} {m}x{n}x{k} {self:?}", f.name),
-            move |caps| {
+            move |caps| -> Result<Vec<Step>, DispatchError> {
+                if by_column {
+                    return Ok(one.dispatch(caps)?.into());
+                }
                 let product = call.dispatch(caps)?.0;
                 Ok(match call.splits {
-                    1 => vec![product.into()],
+                    1 => product.into(),
                     _ => vec![
                         Step::renamed(product, &[("y", "parts")]),
                         Step::renamed(call.join()?, &[("x", "parts")]),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use half::f16;
 
 use super::{MatExperts, MulMat, Place};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::{GridError, Params};
 use crate::ops::expert_lists::cases::{random_route, sorted_route};
@@ -122,6 +122,28 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         ..Shape::new(p.num("n_mats")?, p.num("n_used")?, m, n, p.num("k")?)
     };
     Ok(shape.case(f))
+}
+
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let f = &FORMATS[rng.below(FORMATS.len() as u32) as usize];
+    let block = f.block as u32;
+    let k = block * (1 + rng.below(if block > 1 { 3 } else { 200 }));
+    let n_expert = 1 + rng.below(12);
+    let first = rng.below(n_expert);
+    let (n_used, m, n) = (1 + rng.below(n_expert.min(6)), 1 + rng.below(80), 1 + rng.below(50));
+    let shape = Shape {
+        held: (first, 1 + rng.below(n_expert - first)),
+        stride: m + rng.below(2) * rng.below(5),
+        x: rng.pick(&[Place::Shared, Place::Pair, Place::Sorted]),
+        y_sorted: rng.below(2) == 1,
+        affine: rng.below(2) == 1,
+        f16_tiles: rng.below(2) == 1,
+        tile: rng.pick(&[64, 32]),
+        even: rng.below(2) == 1,
+        ..Shape::new(n_expert, n_used, m, n, k)
+    };
+    let case = shape.case(f);
+    Case { label: format!("random {}", case.label), ..case }
 }
 
 impl Shape {

@@ -2,6 +2,10 @@
 
 pub(crate) mod cases;
 mod expert_cases;
+mod nd;
+mod nd_cases;
+
+pub use nd::{MulMatNd, ND};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
@@ -60,7 +64,8 @@ const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 /// Rows and columns of a workgroup's tile of cooperative matrices, large to small.
 const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
 
-/// The row of this operation. Its reference is that of `mul_mat_vec`, column by column.
+/// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid has products of few
+/// columns too, which that makes.
 pub const OP: Op = Op {
     name: "mul_mat",
     template: include_str!("mul_mat.wgsl.jinja"),
@@ -75,7 +80,7 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["MUL_MAT"],
-    grid: None,
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
@@ -88,7 +93,7 @@ pub const ID: Op = Op {
     },
     cases: expert_cases::cases,
     ggml: &["MUL_MAT_ID"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: expert_cases::of, random: None }),
+    grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
 };
 
 fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {

@@ -38,7 +38,7 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["NORM", "RMS_NORM", "L2_NORM", "GROUP_NORM"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// What rows are scaled to.

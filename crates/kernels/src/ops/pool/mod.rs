@@ -25,7 +25,7 @@ pub const OP: Op = Op {
     },
     cases: Vec::new,
     ggml: &["POOL_1D", "POOL_2D"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -35,7 +35,7 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["ROPE"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 const POS: Names = names!("pos");

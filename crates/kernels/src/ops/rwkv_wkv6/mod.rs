@@ -19,7 +19,7 @@ pub const OP: Op = Op {
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
     cases: cases::by_hand,
     ggml: &["RWKV_WKV6"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 const K: Names = names!("k");

@@ -28,7 +28,7 @@ pub const OP: Op = Op {
     },
     cases: Vec::new,
     ggml: &["SET_ROWS"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call.

@@ -34,7 +34,7 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["SOFT_MAX"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 type Word = &'static str;

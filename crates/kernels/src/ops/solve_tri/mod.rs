@@ -18,7 +18,7 @@ pub const OP: Op = Op {
     variants: || vec![vec![]],
     cases: Vec::new,
     ggml: &["SOLVE_TRI"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call; all tensors are f32.

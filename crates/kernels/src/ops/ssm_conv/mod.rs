@@ -26,7 +26,7 @@ pub const OP: Op = Op {
     },
     cases: cases::cases,
     ggml: &["SSM_CONV"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call; all tensors are f32.

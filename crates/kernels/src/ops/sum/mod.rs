@@ -27,7 +27,7 @@ pub const OP: Op = Op {
     },
     cases: cases::by_hand,
     ggml: &["SUM", "SUM_ROWS", "MEAN"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// What is added up.

@@ -20,7 +20,7 @@ pub const OP: Op = Op {
     },
     cases: Vec::new,
     ggml: &["TOP_K"],
-    grid: Some(Grid { text: include_str!("grid.txt"), case: cases::of, random: Some(cases::random) }),
+    grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
 /// A call; the indices come in the order of the row, so ggml's test compares them as sets.

@@ -1,10 +1,12 @@
 //! Cases of every operation, on a device: with bounds checks and without, in every feature set it has.
 //!
 //! By default a fixed sample of each grid runs, each case in every feature set, but either with bounds checks or without,
-//! since software drivers take longer to compile a case than to run it; products with weights run in one of the sets.
+//! since software drivers take longer to compile a case than to run it; of slow kernels fewer do (`SLOW`).
 //! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` names operations to run alone,
-//! separated by commas, `CHASKI_CASE` a word in the labels of their cases, which then all run; `CHASKI_TEST_SEED` chooses
-//! other random shapes.
+//! separated by commas, `CHASKI_CASE` a word in the labels of their cases, which then all run. On top come cases at random
+//! (`random`): `PROPTEST_CASES` says how many for each operation, `CHASKI_TEST_SEED` chooses others.
+
+mod random;
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,17 +14,29 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use chaski_kernels::grid::{Grid, Params, expand};
-use chaski_kernels::{Caps, Case, DispatchError, FeatureSet, OPS, Op, Rng};
+use chaski_kernels::{Caps, Case, DispatchError, FeatureSet, OPS, Op};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 use chaski_runtime::plan::PlanError;
+use rayon::prelude::*;
 
 /// Cases of a grid that run by default, at most, for each of ggml's operations in it.
 const SAMPLE: usize = 50;
 /// Values of a case beyond which it runs by default only if it is the smallest of such.
 const LARGE: u64 = 1 << 18;
-/// Cases with random shapes, strides and types, for each operation.
-const RANDOM: u64 = 40;
+/// Cases at random for each operation and feature set, where `PROPTEST_CASES` does not say it.
+const RANDOM: u32 = 40;
+/// Kernels that drivers compile for long, of which one case in so many runs on each of the four devices by default: in 4 all
+/// run once, in 8 half of them.
+const SLOW: &[(&str, usize)] = &[
+    ("attention", 8),
+    ("attention_keys", 4),
+    ("attention_tiles", 8),
+    ("mul_mat", 8),
+    ("mul_mat_id", 16),
+    ("mul_mat_vec", 8),
+    ("ssm_scan", 4),
+];
 /// What the environment asks for.
 struct Wish {
     /// Some operations alone while working on them.
@@ -31,6 +45,8 @@ struct Wish {
     word: String,
     /// No sampling.
     full: bool,
+    /// Cases at random.
+    random: u32,
     seed: u64,
 }
 
@@ -42,7 +58,8 @@ impl Wish {
             only: var("CHASKI_OP"),
             full: !word.is_empty() || var("CHASKI_TEST_FULL").is_some_and(|v| v != "0"),
             word,
-            seed: var("CHASKI_TEST_SEED").and_then(|s| s.parse().ok()).unwrap_or(1),
+            random: var("PROPTEST_CASES").map_or(RANDOM, |n| n.parse().expect("PROPTEST_CASES is a number")),
+            seed: var("CHASKI_TEST_SEED").map_or(1, |n| n.parse().expect("CHASKI_TEST_SEED is a number")),
         }
     }
 
@@ -61,6 +78,8 @@ fn say(line: &str) {
 struct Seen {
     failures: Vec<String>,
     n: usize,
+    /// What ran well already: kernels without team reductions are the same in each feature set.
+    done: HashSet<u64>,
     /// Cases and how many of them ran, by operation.
     grids: BTreeMap<&'static str, (usize, usize)>,
     left_out: BTreeMap<String, usize>,
@@ -87,15 +106,13 @@ fn every_operation_matches_its_reference() {
         say(&format!("LEFT OUT: {n} cases: {why}"));
     }
     say(&format!("{n} cases"));
-    assert!(n > 0, "no case has this name");
     assert!(failures.is_empty(), "{} of {n} cases fail:\n{}", failures.len(), failures.join("\n"));
+    assert!(n > 0, "no case has this name");
 }
 
 /// Everything on devices with or without bounds checks.
 fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
-    // What ran already: kernels without team reductions are the same in each feature set.
-    let mut done = HashSet::new();
     for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
         let options =
             GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
@@ -118,33 +135,38 @@ fn run(wish: &Wish, checked: bool) -> Seen {
         // Some operations are cooperative matrices; the others do not change with them.
         for op in OPS.iter().filter(|op| wish.op(op.name) && coop == op.name.ends_with("_coop")) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
-            // Cases take turns with checks, in the other order in the other set, and products with sets, too.
+            // Cases take turns with checks, in the other order in the other set; slow ones with sets, too.
             let base = usize::from(set == FeatureSet::Base);
-            let slow = op.name.starts_with("mul_mat") && !coop;
-            let n_turn = if slow { 4 } else { 2 };
-            let mut turn = usize::from(checked) + if slow { 2 * base } else { base };
+            let n_turn = SLOW.iter().find(|(name, _)| *name == op.name).map_or(2, |(_, n)| *n);
+            let mut turn = usize::from(checked) + if n_turn > 2 { 2 * base } else { base };
             let mut next = || {
                 turn += 1;
                 wish.full || turn % n_turn == 0
             };
             let mut cases = (op.cases)();
             cases.retain(|c| c.label.contains(&wish.word));
+            let on = Place { gpu: &gpu, op, set };
             for case in cases.iter().filter(|_| next()) {
-                check(&gpu, op, set, case, &mut done, &mut seen, &mut worst);
+                worst = worst.max(on.check(case, &mut seen));
             }
             if let Some(grid) = &op.grid {
-                for params in chosen(wish, op, grid, &caps, &mut seen).into_iter().filter(|_| next()) {
-                    match (grid.case)(&params) {
-                        Ok(case) => check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst),
-                        Err(e) => seen.failures.push(format!("{params}: {e}")),
+                let chosen = chosen(wish, op, grid, &caps, &mut seen).into_iter();
+                let chosen: Vec<_> = chosen.filter(|_| next()).collect();
+                // References of long sequences take longer than the device, so all cores make some at once.
+                for some in chosen.chunks(2 * rayon::current_num_threads()) {
+                    let cases: Vec<_> = some.par_iter().map(|p| (p, (grid.case)(p))).collect();
+                    for (params, case) in cases {
+                        match case {
+                            Ok(case) => worst = worst.max(on.check(&case, &mut seen)),
+                            Err(e) => seen.failures.push(format!("{params}: {e}")),
+                        }
                     }
                 }
-                let seeds = (0..RANDOM).map(|i| wish.seed * 1000 + i).filter(|_| next());
-                for (seed, random) in seeds.filter_map(|seed| Some((seed, grid.random?))) {
-                    let case = random(&mut Rng::new(seed));
-                    if case.label.contains(&wish.word) {
-                        check(&gpu, op, set, &case, &mut done, &mut seen, &mut worst);
-                    }
+                if let Some(random) = grid.random {
+                    // Each of these devices has cases of its own.
+                    let n = if wish.full { wish.random } else { wish.random.div_ceil(n_turn as u32) };
+                    let stream = [wish.seed, u64::from(checked), base as u64];
+                    worst = worst.max(random::check(&on, random, n, stream, &wish.word, &mut seen));
                 }
             }
             let seconds = start.elapsed().as_secs_f64();
@@ -157,18 +179,22 @@ fn run(wish: &Wish, checked: bool) -> Seen {
 
 /// The cases of an operation's grid that run now.
 fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Vec<Params> {
-    let all = expand(grid.text).expect("a grid that a test of the kernels has read");
+    let mut all = expand(grid.text).expect("a grid that a test of the kernels has read");
     let n_all = all.len();
-    let (mut all, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(Params::can_run);
-    if !unknown.is_empty() {
-        let why = format!("{}: types that the device does not read, or not write", op.name);
-        seen.left_out.insert(why, unknown.len());
-    }
-    all.retain(|p| p.text.contains(&wish.word));
+    // The same in each feature set.
+    let mut left_out = BTreeMap::new();
+    all.retain(|p| match grid.left_out(p) {
+        Some(why) => {
+            *left_out.entry(format!("{}: {why}", op.name)).or_default() += 1;
+            false
+        }
+        None => p.text.contains(&wish.word),
+    });
+    seen.left_out.extend(left_out);
     let mut chosen = if wish.full { all } else { sample(all) };
     seen.grids.insert(op.name, (chosen.len(), n_all));
     let n = chosen.len();
-    chosen.retain(|p| p.size() * 4 <= caps.max_binding_bytes);
+    chosen.retain(|p| p.n_value() * 4 <= caps.max_binding_bytes);
     if chosen.len() < n {
         let why = format!("{}: more bytes than a binding has on this adapter", op.name);
         *seen.left_out.entry(why).or_default() += n - chosen.len();
@@ -176,43 +202,60 @@ fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Ve
     chosen
 }
 
-/// Runs a case, unless the same kernel with the same constants has run it.
-fn check(
-    gpu: &Gpu,
-    op: &Op,
+/// Where a case runs.
+struct Place<'a> {
+    gpu: &'a Gpu,
+    op: &'a Op,
     set: FeatureSet,
-    case: &Case,
-    done: &mut HashSet<u64>,
-    seen: &mut Seen,
-    worst: &mut f64,
-) {
-    if let Ok(steps) = (case.steps)(gpu.caps()) {
-        let mut h = DefaultHasher::new();
-        case.label.hash(&mut h);
-        for d in steps.iter().map(|s| &s.dispatch) {
-            (d.kernel.name, d.grid).hash(&mut h);
-            d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
-        }
-        case.buffers.iter().for_each(|b| b.bytes.hash(&mut h));
-        if !done.insert(h.finish()) {
-            return;
+}
+
+impl Place<'_> {
+    /// Runs a case and keeps what is wrong with it; its error.
+    fn check(&self, case: &Case, seen: &mut Seen) -> f64 {
+        match self.run(case, seen) {
+            Ok(nmse) => nmse,
+            Err(what) => {
+                seen.failures.push(what);
+                0.0
+            }
         }
     }
-    match pollster::block_on(run_case(gpu, case)) {
-        Ok(r) => {
-            seen.n += 1;
-            *worst = worst.max(r.nmse);
-            if set == FeatureSet::Coop && !r.kernel.starts_with(op.name) {
-                seen.failures.push(format!("{}: {} ran instead of it", op.name, r.kernel));
+
+    /// Runs a case, unless the same kernel with the same constants has run it: its error, or what is wrong.
+    fn run(&self, case: &Case, seen: &mut Seen) -> Result<f64, String> {
+        let Place { gpu, op, set } = *self;
+        let mut id = None;
+        if let Ok(steps) = (case.steps)(gpu.caps()) {
+            let mut h = DefaultHasher::new();
+            case.label.hash(&mut h);
+            for d in steps.iter().map(|s| &s.dispatch) {
+                (d.kernel.name, d.grid).hash(&mut h);
+                d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
             }
-            if let Some(what) = r.failure {
-                seen.failures.push(format!("{} [{}] {}: {what}", r.kernel, set.word(), case.label));
+            case.buffers.iter().for_each(|b| b.bytes.hash(&mut h));
+            id = Some(h.finish());
+            if seen.done.contains(&h.finish()) {
+                return Ok(0.0);
             }
         }
-        Err(RuntimeError::Plan(PlanError::Dispatch(e @ DispatchError::Lacks { .. }))) => {
-            *seen.left_out.entry(e.to_string()).or_default() += 1;
+        match pollster::block_on(run_case(gpu, case)) {
+            Ok(r) => {
+                seen.n += 1;
+                if set == FeatureSet::Coop && !r.kernel.starts_with(op.name) {
+                    return Err(format!("{}: {} ran instead of it", op.name, r.kernel));
+                }
+                if let Some(what) = r.failure {
+                    return Err(format!("{} [{}] {}: {what}", r.kernel, set.word(), case.label));
+                }
+                seen.done.extend(id);
+                Ok(r.nmse)
+            }
+            Err(RuntimeError::Plan(PlanError::Dispatch(e @ DispatchError::Lacks { .. }))) => {
+                *seen.left_out.entry(e.to_string()).or_default() += 1;
+                Ok(0.0)
+            }
+            Err(e) => Err(format!("{} [{}] {}: {e:?}", op.name, set.word(), case.label)),
         }
-        Err(e) => seen.failures.push(format!("{} [{}] {}: {e:?}", op.name, set.word(), case.label)),
     }
 }
 

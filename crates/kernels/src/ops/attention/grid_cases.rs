@@ -1,0 +1,121 @@
+//! Cases of attention in the words of ggml's test program, and at random.
+//!
+//! There, columns see keys through any mask; here through positions. Without a mask (`mask=0`) every column sees all keys:
+//! it is at the last one's position. With one, columns are the last of the keys, as in a prompt, and ALiBi takes off
+//! distances. Sequences over the same keys share their pages. What ggml lays out in another way (`permute`, `kv_view`) has
+//! larger pages; where it computes in what precision it likes (`prec=def`), tiles are in f16.
+
+use super::cases::{Setting, joined};
+use super::{Score, Warmth};
+use crate::case::{Case, Rng};
+use crate::grid::{GridError, Params};
+use crate::kv::KV_TYPES;
+use ggml_format::GgmlType;
+
+/// ggml's limit is 5e-4 for all.
+const EXACT: f64 = 1e-7;
+/// Exponentials are rounded.
+const ROUNDED: f64 = 1e-6;
+
+/// What a cache of pages cannot be, or no kernel reads.
+pub(super) fn beyond(p: &Params) -> Option<&'static str> {
+    let type_of = |key| p.ty(key).ok();
+    let cached = |key| type_of(key).is_some_and(|ty| KV_TYPES.contains(&ty));
+    if p.num("n_kv_max") != Ok(0u32) {
+        return Some("a mask that leaves each column keys of its own (n_kv_max)");
+    }
+    if !cached("type_K") || !cached("type_V") {
+        return Some("types that no cache has, as in llama.cpp's own options (q1_0, q2_0)");
+    }
+    let odd = |d, ty| channels(p, d, ty).is_ok_and(|d| d % 8 != 0);
+    (odd("hsk", "type_K") || odd("hsv", "type_V"))
+        .then_some("channels of a head that are no multiple of 8, which no model has")
+}
+
+/// Channels of a key or value: in blocks, they are filled up.
+fn channels(p: &Params, d: &'static str, ty: &'static str) -> Result<u32, GridError> {
+    Ok(p.num::<u32>(d)?.next_multiple_of(p.ty(ty)?.block_len() as u32))
+}
+
+/// A case of ggml's.
+pub(super) fn of(p: &Params) -> Result<Case, GridError> {
+    let (n_kv, n_key, n_col): (u32, u32, u32) = (p.num("nh")?, p.num("kv")?, p.num("nb")?);
+    let [per_kv, n_seq] = p.list::<2>("nr23")?;
+    let (d, d_v) = (channels(p, "hsk", "type_K")?, channels(p, "hsv", "type_V")?);
+    let types = (p.ty("type_K")?, p.ty("type_V")?);
+    let first = if p.flag("mask")? { n_key.saturating_sub(n_col) } else { n_key };
+    let pos = |i: u32| (first + i).min(n_key - 1);
+    let cols: Vec<_> = (0..n_seq).flat_map(|seq| (0..n_col).map(move |i| (seq, pos(i)))).collect();
+    let f16_tiles = p.word("prec")? == "def";
+    let plain = p.list("permute")? == [0, 1, 2, 3] && p.flag("kv_view")?;
+    let setting = Setting {
+        n_kv,
+        d_v,
+        types,
+        score: Score {
+            softcap: p.num("logit_softcap")?,
+            max_bias: p.num("max_bias")?,
+            sinks: p.flag("sinks")?,
+            ..Score::scaled(1.0 / (d as f32).sqrt())
+        },
+        page: if plain { 32 } else { 64 },
+        // About as plans do for one column (`SPLITS` in the runtime's plan of a whole model).
+        splits: match (cols.len(), n_key) {
+            (2.., _) | (_, ..=128) => 1,
+            (_, ..=1024) => (64 / n_kv).clamp(1, 32),
+            _ => (256 / n_kv).clamp(1, 32),
+        },
+        cols,
+        f16_tiles,
+        exact: f16_tiles,
+        joined: true,
+        shared: true,
+        v_of_k: p.flag("v_is_view_of_k")?,
+        ..Setting::new(per_kv * n_kv, n_kv, d, true, [])
+    };
+    let case = setting.case(joined, if f16_tiles { ROUNDED } else { EXACT });
+    Ok(Case { label: p.to_string(), ..case })
+}
+
+/// Any heads, types, scores, sequences and positions.
+pub(super) fn random(rng: &mut Rng) -> Case {
+    let types = (rng.pick(KV_TYPES), rng.pick(KV_TYPES));
+    let mut channels = |ty: GgmlType| match ty.block_len() {
+        1 => 8 * (1 + rng.below(20)),
+        n => n as u32 * (1 + rng.below(5)),
+    };
+    let (d, d_v) = (channels(types.0), channels(types.1));
+    let (n_kv, per_kv) = (1 + rng.below(3), 1 + rng.below(9));
+    let n_col = if rng.below(2) == 0 { 1 } else { 1 + rng.below(20) };
+    let (n_seq, n_key) = (1 + rng.below(3), 1 + rng.below(200));
+    let cols = (0..n_col).map(|_| (rng.below(n_seq), rng.below(n_key))).collect();
+    let mut score = Score::scaled(1.0 / (d as f32).sqrt());
+    let mut some = |one_in: u32| rng.below(one_in) == one_in - 1;
+    if some(4) {
+        score.softcap = 3.0;
+    }
+    if some(4) {
+        score.max_bias = 8.0;
+    }
+    if some(4) {
+        score.warmth = Some(Warmth { by: 0.2, run: 5 });
+    }
+    score.sinks = some(4);
+    let shared = some(2);
+    if some(4) {
+        score.window = 1 + rng.below(60);
+    }
+    let setting = Setting {
+        d_v,
+        types,
+        score,
+        page: 32 << rng.below(2),
+        splits: if n_col == 1 { 1 + rng.below(9) } else { 1 },
+        cols,
+        joined: true,
+        shared,
+        ..Setting::new(n_kv * per_kv, n_kv, d, true, [])
+    };
+    let label = format!("random {setting:?}");
+    Case { label, ..setting.case(joined, EXACT) }
+}

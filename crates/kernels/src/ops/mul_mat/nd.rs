@@ -1,0 +1,72 @@
+//! `mul_mat_nd`: products of batches of matrices, of any stride and type.
+
+use ggml_format::GgmlType;
+
+use super::nd_cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::format::FORMATS;
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{A, B, Call, Tensor};
+
+/// The row of this operation.
+pub const ND: Op = Op {
+    name: "mul_mat_nd",
+    template: include_str!("nd.wgsl.jinja"),
+    variants: || {
+        let pairs = FORMATS.iter().flat_map(|f| INPUTS.map(|b| (f.name, b.name())));
+        pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()
+    },
+    cases: nd_cases::cases,
+    ggml: &["MUL_MAT"],
+    grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
+};
+
+/// Types of the second matrices.
+pub(super) const INPUTS: [GgmlType; 3] = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];
+
+/// Rows and columns of a workgroup's tile.
+const SIDE: u32 = 32;
+
+/// A call: y = a^T b for every pair of matrices, where each of a serves as many of b as follow one another.
+#[derive(Clone, Copy, Debug)]
+pub struct MulMatNd {
+    /// The first matrices, of any type: rows of K values in axis 1.
+    pub a: Tensor,
+    /// The second ones, f32, f16 or bf16: rows of K values in axis 1. Axes 2 and 3 are multiples of those of a.
+    pub b: Tensor,
+    /// The products, f32: rows of a in axis 0, rows of b in axis 1, matrices as in b.
+    pub y: Tensor,
+}
+
+impl MulMatNd {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let MulMatNd { a, b, y } = self;
+        let [n, _, n2, n3] = b.ne;
+        y.check_type(ND.name, "y", GgmlType::F32)?;
+        if !INPUTS.contains(&b.ty) {
+            b.check_type(ND.name, "b", GgmlType::F32)?;
+        }
+        b.check_ne(ND.name, "b", [a.ne[0], b.ne[1], n2, n3])?;
+        a.check_repeats(ND.name, "a", [n, a.ne[1], n2, n3])?;
+        y.check_ne(ND.name, "y", [a.ne[1], b.ne[1], n2, n3])?;
+        let n_group = [y.ne[0].div_ceil(SIDE), y.ne[1].div_ceil(SIDE), n2, n3];
+        let n_group = n_group.into_iter().try_fold(1u32, u32::checked_mul).ok_or_else(|| {
+            let found = n_group.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+            let expected = "of tiles that can be counted".into();
+            DispatchError::Shape { op: ND.name, what: "y", expected, found }
+        })?;
+        let variant = &[Value::Word(a.ty.name()), Value::Word(b.ty.name())];
+        let why = format!("tiles of {SIDE} x {SIDE}");
+        // Where there is nothing to do, nothing may be divided by 0 either.
+        let repeats = |k: usize| f64::from((b.ne[k] / a.ne[k].max(1)).max(1));
+        let constants = vec![("R2", repeats(2)), ("R3", repeats(3))];
+        let call = Call { op: ND.name, variant, sources: &[(A, a), (B, b)], y, constants };
+        call.groups(n_group, why, caps)
+    }
+}
