@@ -31,6 +31,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 struct Eight { a: vec4<f32>, b: vec4<f32> }
@@ -58,13 +59,13 @@ override v_p1: u32 = 0u;
 override v_p2: u32 = 0u;
 override v_p3: u32 = 0u;
 fn v_get4(cell: u32, c: u32) -> vec4<f32> {
-    let at = cell * DV + c;
+    let at = cell * V_ROW + c;
     let v = v[at / 8u];
     let q = select(v.xy, v.zw, (at & 4u) != 0u);
     return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
 }
 alias v_eight = vec4<u32>;
-fn v_load8(cell: u32, c: u32) -> vec4<u32> { return v[(cell * DV + c) / 8u]; }
+fn v_load8(cell: u32, c: u32) -> vec4<u32> { return v[(cell * V_ROW + c) / 8u]; }
 fn v_decode8(v: vec4<u32>) -> Eight {
     return Eight(
         vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),

@@ -30,11 +30,12 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 fn k_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(k[cell * (D / 4u) + quad]); }
 
-fn v_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(v[cell * (DV / 4u) + quad]); }
+fn v_quad(cell: u32, quad: u32) -> vec4<f16> { return vec4<f16>(v[cell * (V_ROW / 4u) + quad]); }
 
 override SCALE: f32 = 1.0;
 // 0: none. Else a score s becomes SOFTCAP * tanh(s / SOFTCAP).

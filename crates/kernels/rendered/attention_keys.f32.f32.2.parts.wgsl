@@ -32,6 +32,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 struct Eight { a: vec4<f32>, b: vec4<f32> }
@@ -54,11 +55,11 @@ override v_p1: u32 = 0u;
 override v_p2: u32 = 0u;
 override v_p3: u32 = 0u;
 fn v_get4(cell: u32, c: u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(v[(cell * DV + c) / 4u]);
+    return bitcast<vec4<f32>>(v[(cell * V_ROW + c) / 4u]);
 }
 alias v_eight = Eight;
 fn v_load8(cell: u32, c: u32) -> Eight {
-    let at = (cell * DV + c) / 4u;
+    let at = (cell * V_ROW + c) / 4u;
     return Eight(bitcast<vec4<f32>>(v[at]), bitcast<vec4<f32>>(v[at + 1u]));
 }
 fn v_decode8(v: Eight) -> Eight { return v; }

@@ -32,6 +32,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 struct Eight { a: vec4<f32>, b: vec4<f32> }
@@ -71,11 +72,11 @@ fn v_load4(b: u32, e: u32) -> vec4<f32> {
 }
 
 fn v_get4(cell: u32, c: u32) -> vec4<f32> {
-    return v_load4(cell * ((DV + 63u) / 64u * 2u) + c / 32u, c % 32u);
+    return v_load4(cell * ((V_ROW + 63u) / 64u * 2u) + c / 32u, c % 32u);
 }
 alias v_eight = Eight;
 fn v_load8(cell: u32, c: u32) -> Eight {
-    let b = cell * ((DV + 63u) / 64u * 2u) + c / 32u;
+    let b = cell * ((V_ROW + 63u) / 64u * 2u) + c / 32u;
     return Eight(v_load4(b, c % 32u), v_load4(b, c % 32u + 4u));
 }
 fn v_decode8(v: Eight) -> Eight { return v; }

@@ -30,6 +30,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 struct Eight { a: vec4<f32>, b: vec4<f32> }
@@ -57,13 +58,13 @@ override v_p1: u32 = 0u;
 override v_p2: u32 = 0u;
 override v_p3: u32 = 0u;
 fn v_get4(cell: u32, c: u32) -> vec4<f32> {
-    let at = cell * DV + c;
+    let at = cell * V_ROW + c;
     let v = v[at / 8u];
     let q = select(v.xy, v.zw, (at & 4u) != 0u);
     return vec4<f32>(unpack2x16float(q.x), unpack2x16float(q.y));
 }
 alias v_eight = vec4<u32>;
-fn v_load8(cell: u32, c: u32) -> vec4<u32> { return v[(cell * DV + c) / 8u]; }
+fn v_load8(cell: u32, c: u32) -> vec4<u32> { return v[(cell * V_ROW + c) / 8u]; }
 fn v_decode8(v: vec4<u32>) -> Eight {
     return Eight(
         vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
@@ -139,6 +140,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if ( first_row >= n_row) {
         return;
     }
+    let first_channel = group.z * 64u;
     let tr = tid / 16u;
     let tc = tid % 16u;
     let row0 = first_row + tr * 4u + 0u;
@@ -306,7 +308,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             // Exponential 4 c + j of a row is that of key c + 16 j; the values come in the same order.
             for (var u0 = 0u; u0 < 64u; u0 += 16u) {
                 let u = u0 + tid / 8u;
-                let vc = min(tid % 8u * 8u, DV - 8u);
+                let vc = min(first_channel + tid % 8u * 8u, DV - 8u);
                 let at = min(base + u / 4u + u % 4u * 16u, n_key - 1u);
                 let value = v_get8(kv_cell(page_of(seq, at), at % PAGE, kv_head), vc);
                 workgroupBarrier();
@@ -350,26 +352,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     if (live0) {
         let at = (col0 * LDY + (head0 + row0 % HEADS) * DV) / 4u;
-        if (0u + 4u * tc < DV) {
-            y[at + 0u + tc] = o00 / den[0];
+        if (first_channel + 0u + 4u * tc < DV) {
+            y[at + first_channel / 4u + 0u + tc] = o00 / den[0];
         }
     }
     if (live1) {
         let at = (col1 * LDY + (head0 + row1 % HEADS) * DV) / 4u;
-        if (0u + 4u * tc < DV) {
-            y[at + 0u + tc] = o10 / den[1];
+        if (first_channel + 0u + 4u * tc < DV) {
+            y[at + first_channel / 4u + 0u + tc] = o10 / den[1];
         }
     }
     if (live2) {
         let at = (col2 * LDY + (head0 + row2 % HEADS) * DV) / 4u;
-        if (0u + 4u * tc < DV) {
-            y[at + 0u + tc] = o20 / den[2];
+        if (first_channel + 0u + 4u * tc < DV) {
+            y[at + first_channel / 4u + 0u + tc] = o20 / den[2];
         }
     }
     if (live3) {
         let at = (col3 * LDY + (head0 + row3 % HEADS) * DV) / 4u;
-        if (0u + 4u * tc < DV) {
-            y[at + 0u + tc] = o30 / den[3];
+        if (first_channel + 0u + 4u * tc < DV) {
+            y[at + first_channel / 4u + 0u + tc] = o30 / den[3];
         }
     }
 }

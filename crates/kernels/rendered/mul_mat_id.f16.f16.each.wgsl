@@ -29,24 +29,33 @@ override PAIRS: u32 = 0u;
 override X_SORTED: bool = false;
 override Y_SORTED: bool = false;
 override DIV: u32 = 1u;
+override BY_SLOT: bool = false;
+override N_SLOT: u32 = 1u;
+override TILE_COLS: u32 = 1u;
 // The tile's first place among the sorted pairs, and its expert's first row among all and among those of w.
 var<private> place0: u32;
 var<private> row_all: u32;
 var<private> row_w: u32;
+fn pair_of(place: u32) -> u32 {
+    if (BY_SLOT) {
+        return place * N_SLOT + row_all / E_ROWS;
+    }
+    return route[PAIRS + place];
+}
 // Columns of x and y of a column of the tile; those past the end repeat the last.
 fn x_col(col: u32, n_col: u32) -> u32 {
     let place = place0 + min(col, n_col - 1u);
     if (X_SORTED) {
         return place;
     }
-    return route[PAIRS + place] / DIV;
+    return pair_of(place) / DIV;
 }
 fn y_col(col: u32, n_col: u32) -> u32 {
     let place = place0 + min(col, n_col - 1u);
     if (Y_SORTED) {
         return place;
     }
-    return route[PAIRS + place];
+    return pair_of(place);
 }
 
 fn w_load4(b: u32, e: u32) -> vec4<f32> {
@@ -76,10 +85,12 @@ fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     let row0 = group.y * 64u;
-    let tile_at = TILES + 3u * group.x;
-    let expert = route[tile_at];
-    let first_place = route[tile_at + 1u];
-    let n_col = route[tile_at + 2u] - first_place;
+    // Constants, not branches: what a variable holds is no longer known to be the same for all threads either.
+    let tile_at = select(TILES + 3u * group.x, 0u, BY_SLOT);
+    let expert = select(route[tile_at], group.x % N_SLOT, BY_SLOT);
+    let first_place = select(route[tile_at + 1u], group.x / N_SLOT * TILE_COLS, BY_SLOT);
+    let end_place = select(route[tile_at + 2u], min(max(route[0], first_place), first_place + TILE_COLS), BY_SLOT);
+    let n_col = end_place - first_place;
     // Not `||`: what that leaves is no longer known to be the same for all threads.
     if ((n_col == 0u) | (expert - E0 >= N_E)) {
         return;

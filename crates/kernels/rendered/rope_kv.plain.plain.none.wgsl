@@ -2,6 +2,7 @@
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;
+override V_AT: u32 = 0u;
 override LDX: u32 = 0u;
 override LDY: u32 = 0u;
 
@@ -29,6 +30,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 // 0: f32, 1: f16, 2: bf16.
@@ -112,7 +114,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     if (turns) {
         rows = vec4<u32>(first / D * D) + quad_channels(quad);
     }
-    let at = col * LDX;
+    let at = col * LDX - select(M_Q + M_K - V_AT, 0u, turns);
     var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
     if (turns) {
         v = quad_rotate(quad_turn(quad, pos), v);

@@ -1,7 +1,8 @@
-// rope_kv: k=plain v=plain norm=heads
+// rope_kv: k=plain v=plain norm=some
 override M_Q: u32 = 0u;
 override M_K: u32 = 0u;
 override M_V: u32 = 0u;
+override V_AT: u32 = 0u;
 override LDX: u32 = 0u;
 override LDY: u32 = 0u;
 override WG: u32 = 64u;
@@ -14,8 +15,12 @@ override WG: u32 = 64u;
 @group(0) @binding(5) var<storage, read> aux: array<f32>;
 override EPS: f32 = 0.0;
 override NORM_LAST: bool = false;
-// Sums of squares of a head by thread.
-var<workgroup> squares: array<f32, WG>;
+override NORM_MEAN: bool = false;
+override NORM_ROWS: bool = false;
+override NORM_OWN: bool = false;
+override NORM_V: bool = false;
+// What each thread has of a sum.
+var<workgroup> parts: array<f32, WG>;
 const COLS: u32 = 16u;
 override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
@@ -35,6 +40,7 @@ fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos /
 override N_KV: u32 = 1u;
 override D: u32 = 64u;
 override DV: u32 = 64u;
+override V_ROW: u32 = 64u;
 fn kv_cell(page: u32, slot: u32, head: u32) -> u32 { return (page * N_KV + head) * PAGE + slot; }
 
 // 0: f32, 1: f16, 2: bf16.
@@ -104,17 +110,55 @@ fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(rotate(v.xy, turn.xy), rotate(v.zw, turn.zw));
 }
 
-// Four channels of a head of q or k, those at `rows`, normalised; values are left alone. All threads of the head take part.
-fn normed(v: vec4<f32>, rows: vec4<u32>, live: bool, tid: u32) -> vec4<f32> {
-    squares[tid] = select(0.0, dot(v, v), live);
+// The sum of what all threads have.
+fn total(part: f32, tid: u32) -> f32 {
+    parts[tid] = part;
     workgroupBarrier();
     var sum = 0.0;
-    for (var i = 0u; i < D / 4u; i++) {
-        sum += squares[i];
+    for (var i = 0u; i < WG; i++) {
+        sum += parts[i];
     }
-    let at = rows % D + select(0u, D, rows.x >= M_Q);
-    let w = vec4<f32>(aux[at.x], aux[at.y], aux[at.z], aux[at.w]);
-    return select(v, v * w / sqrt(sum / f32(D) + EPS), rows.x < M_Q + M_K);
+    workgroupBarrier();
+    return sum;
+}
+// Four rows of x.
+fn quad(at: u32) -> vec4<f32> {
+    return vec4<f32>(x[at], x[at + 1u], x[at + 2u], x[at + 3u]);
+}
+// Four channels of a head of `d`, those at `rows`, normalised. All threads of the head take part.
+fn normed(v: vec4<f32>, rows: vec4<u32>, d: u32, live: bool, col: u32, tid: u32) -> vec4<f32> {
+    let values = rows.x >= M_Q + M_K;
+    let keys = rows.x >= M_Q;
+    // What it goes over: this head, which the threads have, or rows of x.
+    let wide = NORM_ROWS && !values;
+    let begin = col * LDX + select(0u, M_Q, keys);
+    let span = select(d, select(M_Q, M_K, keys), wide);
+    var mean = 0.0;
+    if (NORM_MEAN) {
+        var part = select(0.0, dot(v, vec4<f32>(1.0)), live);
+        if (wide) {
+            part = 0.0;
+            for (var i = 4u * tid; i < span; i += 4u * WG) {
+                part += dot(quad(begin + i), vec4<f32>(1.0));
+            }
+        }
+        mean = select(total(part, tid) / f32(span), 0.0, values);
+    }
+    var part = select(0.0, dot(v - mean, v - mean), live);
+    if (wide) {
+        part = 0.0;
+        for (var i = 4u * tid; i < span; i += 4u * WG) {
+            let u = quad(begin + i) - mean;
+            part += dot(u, u);
+        }
+    }
+    let scale = 1.0 / sqrt(total(part, tid) / f32(span) + EPS);
+    var w = vec4<f32>(1.0);
+    if (!values) {
+        let at = select(rows % D + select(0u, D, keys), rows, NORM_OWN);
+        w = vec4<f32>(aux[at.x], aux[at.y], aux[at.z], aux[at.w]);
+    }
+    return select(v, (v - mean) * scale * w, NORM_V || !values);
 }
 
 @compute @workgroup_size(WG)
@@ -136,16 +180,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (turns) {
         rows = vec4<u32>(first / D * D) + quad_channels(quad);
     }
-    let at = col * LDX;
+    let at = col * LDX - select(M_Q + M_K - V_AT, 0u, turns);
     var v = vec4<f32>(x[at + rows.x], x[at + rows.y], x[at + rows.z], x[at + rows.w]);
     if (!NORM_LAST) {
-        v = normed(v, rows, live, tid);
+        v = normed(v, rows, d, live, col, tid);
     }
     if (turns) {
         v = quad_rotate(quad_turn(quad, pos), v);
     }
     if (NORM_LAST) {
-        v = normed(v, rows, live, tid);
+        v = normed(v, rows, d, live, col, tid);
     }
 
     if (group.x < n_q) {
