@@ -612,7 +612,7 @@ fn work_counts_every_weight_once_and_every_key() {
 
 #[test]
 fn dispatches_stay_within_the_device() {
-    every_case(check_device);
+    every_case(|case, caps, _, made| check_device(case, caps, made));
 }
 
 /// Grids, bindings, constants and buffers of all that can run.
@@ -728,7 +728,7 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
 #[test]
 fn buffers_hold_whole_experts_and_every_run_reads_each_once() {
     let (mut n_split, mut n_apart) = (0, 0);
-    every_mixture(|case, _, caps, config, made| {
+    every_mixture(|case, _, caps, _, made| {
         check_device(case, caps, made);
         for g in made.groups.groups.iter().filter(|g| g.n_expert > 1) {
             let share: u32 = g.members.iter().map(|(id, _)| made.graph.weights[id.0].expert_rows()).sum();
