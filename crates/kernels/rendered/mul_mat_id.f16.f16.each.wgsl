@@ -9,7 +9,7 @@ override AFFINE: bool = false;
 override AFF: u32 = 0u;
 override RAGGED: bool = false;
 override BLOCKS: u32 = 1u;
-override K_RUN: u32 = 0xffffffffu;
+override K_RUN: u32 = 256u;
 override PART: u32 = 0u;
 override w_p1: u32 = 0u;
 override w_p2: u32 = 0u;
@@ -139,12 +139,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var c15 = vec4<f32>();
     var c16 = vec4<f32>();
     var c17 = vec4<f32>();
-    let k_end = min(K, (group.z + 1u) * K_RUN);
+    // Constants where they can be: drivers unroll the loop, then.
+    let k_first = select(0u, group.z * K_RUN, K_RUN < K);
+    let k_run = select(K_RUN, min(K_RUN, K - k_first), K % K_RUN != 0u);
         {
             let r = tid;
             let k = 0u;
 
-            let kw = group.z * K_RUN + k;
+            let kw = k_first + k;
             let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
             let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
@@ -201,7 +203,7 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             let r = tid;
             let k = 16u;
 
-            let kw = group.z * K_RUN + k;
+            let kw = k_first + k;
             let row = (row_w + min(row0 + r, M - 1u)) * BLOCKS;
             let at = (x_of * LDX + kw) / 4u;
             if (RAGGED) {
@@ -255,7 +257,8 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
             }
         }
 
-    for (var k0 = group.z * K_RUN; k0 < k_end; k0 += 32u) {
+    for (var k_at = 0u; k_at < k_run; k_at += 32u) {
+        let k0 = k_first + k_at;
         {
             let r = tid;
             let k = 0u;
@@ -288,7 +291,7 @@ let v3 = vec4<f32>(unpack2x16float(vq1.z), unpack2x16float(vq1.w));
         }
 
         let k1 = k0 + 32u;
-        if (k1 < k_end) {
+        if (k_at + 32u < k_run) {
         {
             let r = tid;
             let k = 0u;

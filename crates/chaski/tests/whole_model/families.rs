@@ -15,7 +15,7 @@ use crate::recurrent;
 const PER_LAYER: &[(&str, usize)] = &[
     ("cohere2-dense", 7),
     ("command-r-dense", 7),
-    ("deepseek2-moe", 13),
+    ("deepseek2-moe", 12),
     ("ernie4_5-moe", 5),
     ("exaone4-dense", 8),
     ("gemma-dense", 5),

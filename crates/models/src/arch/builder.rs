@@ -514,7 +514,7 @@ impl<'a> Builder<'a> {
     ) -> Result<WeightId, ModelError> {
         let t = self.find(name, &[u64::from(n_head) * u64::from(stride), n_in.into()])?;
         let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
-        Ok(self.graph.weight(Weight { row0, n_expert: n_head, stride, ..whole }))
+        Ok(self.graph.weight(Weight { row0, n_expert: n_head, run: n_out, stride, ..whole }))
     }
 
     /// The matrices of all heads, one after the other.
@@ -524,7 +524,7 @@ impl<'a> Builder<'a> {
     pub fn heads(&mut self, name: &str, n_head: u32, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
         let t = self.find(name, &[n_head.into(), n_out.into(), n_in.into()])?;
         let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
-        Ok(self.graph.weight(Weight { n_expert: n_head, stride: n_out, ..whole }))
+        Ok(self.graph.weight(Weight { n_expert: n_head, run: n_out, stride: n_out, ..whole }))
     }
 
     /// The matrices that [`crate::derived`] makes of a tensor of the file, which must have this shape.
@@ -539,7 +539,7 @@ impl<'a> Builder<'a> {
         let Transposed { n_matrix, n_row, n_col, stride } = *derived;
         let t = self.find(from, &[u64::from(n_matrix) * u64::from(stride), n_col.into()])?;
         let whole = Weight::new(name.to_owned(), Transposed::ty(t.ty), n_matrix * n_col, n_row);
-        Ok(self.graph.weight(Weight { n_expert: n_matrix, stride: n_col, ..whole }))
+        Ok(self.graph.weight(Weight { n_expert: n_matrix, run: n_col, stride: n_col, ..whole }))
     }
 
     /// Gate and up of all experts: two tensors, or one that holds the rows of both for each expert, gate first.

@@ -24,7 +24,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention { norm, ..Attention::new(b, i, Some(rope))? };
         let n_ff = n_ff.unwrap_or(b.config.n_ff[i]);
-        let shared = if n_shared > 0 { Shared::Plain(n_ff * n_shared) } else { Shared::None };
+        let shared = if n_shared > 0 { Shared::Plain(n_ff.saturating_mul(n_shared)) } else { Shared::None };
         let feed_forward = if i < n_dense {
             FeedForward::Gated(Act::Swiglu)
         } else {

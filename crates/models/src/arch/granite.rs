@@ -11,7 +11,6 @@ use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, Shared, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = b.rope(RopePairing::Norm)?;
     // Absent or 0, a factor is 1.
     let factor = |key: &str| Ok::<_, ModelError>(b.f32(key)?.filter(|v| *v != 0.0));
     let d = Decoder {
@@ -21,10 +20,11 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         ..Decoder::RMS
     };
     let scale = factor("attention.scale")?;
-    // Dense files use this key as a switch of the rotation.
-    let is_off = b.config.n_expert == 0 && b.bool("rope.scaling.finetuned")? == Some(false);
+    // This key is a switch of the rotation.
+    let is_off = b.bool("rope.scaling.finetuned")? == Some(false);
     let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
-    let rope = (!is_off).then(|| b.add_rope(rope));
+    let rope = if is_off { None } else { Some(b.rope(RopePairing::Norm)?) };
+    let rope = rope.map(|r| b.add_rope(r));
     decoder(b, &d, |b, i| {
         let attention = Attention::new(b, i, rope)?;
         let score = scale.map_or(attention.score, Score::scaled);

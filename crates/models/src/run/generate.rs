@@ -237,7 +237,7 @@ impl<'a> Generation<'a> {
         if let (Chooser::Device(choose), None, true) =
             (&self.chooser, self.finish, self.at == self.prompt.len())
         {
-            let gpu = self.runner.on_gpu().expect("the device chooses only on a device");
+            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             // Software devices run at once what they are sent: nothing is gained by sending ahead.
             let software = gpu.gpu().caps().software;
             self.tickets.push_back(gpu.choose(*choose)?);
@@ -258,7 +258,7 @@ impl<'a> Generation<'a> {
         let n = (self.interval as usize).min(left) as u32;
         if n > 0 {
             let pos = (self.n_base + self.n_sent - 1) as u32;
-            let gpu = self.runner.on_gpu().expect("the device chooses only on a device");
+            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             self.tickets.push_back(gpu.decode(n, pos, choose)?);
             // Copies of a recurrent state are made in the order of what is sent.
             self.runner.advanced((pos + n) as usize, 1);
@@ -332,7 +332,7 @@ impl<'a> Generation<'a> {
         if !software && self.tickets.is_empty() {
             self.send(self.room())?;
         }
-        let gpu = self.runner.on_gpu().expect("tickets come from a device");
+        let gpu = self.runner.gpu_mut().expect("tickets come from a device");
         let tokens = gpu.tokens(ticket).await?;
         // What no kernel found stands for itself.
         if tokens.iter().any(|t| *t >= self.runner.n_vocab()) {
@@ -434,7 +434,7 @@ impl<'a> Generation<'a> {
 
 /// Prepares the device for the choice of tokens after `prompt`, or the processor if the device cannot do it.
 fn choose_where(runner: &mut Runner, sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
-    let why = match (runner.on_gpu(), device_chain(&sampler)) {
+    let why = match (runner.gpu_mut(), device_chain(&sampler)) {
         (Some(gpu), Ok(chain)) => {
             if let Some(sample) = &chain.sample {
                 gpu.set_sampler(sample);

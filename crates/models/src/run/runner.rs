@@ -285,14 +285,9 @@ impl Runner {
         }
     }
 
-    /// The model on a GPU, for measurements. The sequence is forgotten: what they run takes its place in the cache.
+    /// The model on a GPU, for measurements. The history does not know of what they run: where that takes places in the
+    /// cache that the history has, as [`GpuModel::profile`] and [`GpuModel::tune`] do, [`Self::truncate`] it afterwards.
     pub fn gpu_mut(&mut self) -> Option<&mut GpuModel> {
-        self.truncate(0);
-        self.on_gpu()
-    }
-
-    /// The model on a GPU, for those who keep the history true.
-    pub(crate) fn on_gpu(&mut self) -> Option<&mut GpuModel> {
         match &mut self.device {
             Device::Gpu(g) => Some(g),
             Device::Cpu(_) => None,

@@ -168,8 +168,12 @@ impl Expander<'_> {
         let share = spread / (kv.n_kv.max(1) * self.n_col);
         let splits = match self.n_col {
             1 => share.clamp(1, 32),
-            // Tiles would take the few columns along all keys one after the other.
-            2..=mul_mat_vec::Columns::MAX => share.clamp(2, 32),
+            // Tiles would take the few columns along all keys one after the other. The parts are one binding.
+            2..=mul_mat_vec::Columns::MAX => {
+                let range = 4 * u64::from(n_head) * u64::from(kv.d_v + 4) * u64::from(self.n_col);
+                let most = (self.caps.max_binding_bytes / range.max(1)).min(32) as u32;
+                share.max(2).min(most).max(1)
+            }
             _ => 1,
         };
         let (ldq, ldy) = (self.ld_of(q), self.ld_of(y));

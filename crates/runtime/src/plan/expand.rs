@@ -262,19 +262,21 @@ impl Expander<'_> {
             Fused::Add { x, y } => {
                 let (x_slot, y_slot) = (self.act(*x), self.act(*y));
                 let (k, l) = (self.graph.width(*y), self.ld_of(*y));
-                let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col };
-                let columns = self.many(Columns::Y);
+                let slots = self.graph.slots(*y).max(1);
+                let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col * slots };
+                let columns = self.many(Columns::YTimes(slots));
                 self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
-                    .col(3 * f32s(k), u64::from(k));
+                    .col(3 * f32s(k * slots), u64::from(k * slots));
                 Ok(())
             }
             Fused::Scale { by, y } => {
                 let y_slot = self.act(*y);
                 let (k, ldy) = (self.graph.width(*y), self.ld_of(*y));
-                let call = Scale { k, ldy, n_col: self.n_col, by: *by, bias: 0.0 };
-                let columns = self.many(Columns::Y);
+                let slots = self.graph.slots(*y).max(1);
+                let call = Scale { k, ldy, n_col: self.n_col * slots, by: *by, bias: 0.0 };
+                let columns = self.many(Columns::YTimes(slots));
                 self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0)
-                    .col(2 * f32s(k), u64::from(k));
+                    .col(2 * f32s(k * slots), u64::from(k * slots));
                 Ok(())
             }
             _ => self.single(s),

@@ -306,11 +306,10 @@ impl MulMat {
     }
 
     fn range_constants(&self) -> Vec<(&'static str, f64)> {
-        if self.splits == 1 {
-            return Vec::new();
+        match self.splits {
+            1 => vec![("K_RUN", self.w.n_col.max(1).into())],
+            n => vec![("K_RUN", range_len(self.w.n_col, n).into()), ("PART", self.part()[0].into())],
         }
-        let run = range_len(self.w.n_col, self.splits);
-        vec![("K_RUN", run.into()), ("PART", self.part()[0].into())]
     }
 
     /// Teams that read weights once for all columns.
