@@ -204,8 +204,8 @@ pub struct MulMat {
 const ENOUGH_THREADS: [u32; 2] = [1 << 16, 1 << 17];
 /// Values of K of a range at least: fewer take longer to be joined than they save.
 const LEAST_RUN: u32 = 256;
-/// Ranges at most.
-const MOST_SPLITS: u32 = 16;
+/// Ranges at least and at most: two or three cost as much as they bring (512 tokens of F16: a tenth more time).
+const SPLITS: [u32; 2] = [4, 16];
 
 impl MulMat {
     /// The kernel, its grid, and how many columns of y a step of the grid along x makes; `None`: the grid does not change
@@ -265,8 +265,10 @@ impl MulMat {
         let busy = self.w.n_row.div_ceil(rows) * self.n_col.div_ceil(cols) * threads;
         // The sums of all ranges are one binding.
         let bound = caps.max_binding_bytes / 4 / u64::from(self.part()[0].max(1));
-        let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(MOST_SPLITS)) as u32).max(1);
-        self.in_ranges((enough / busy.max(1)).clamp(1, most))
+        let [least, most] = SPLITS;
+        let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(most)) as u32);
+        let n = (enough / busy.max(1)).min(most);
+        if n < least { self } else { self.in_ranges(n) }
     }
 
     /// Words from range to range of K, and from column to column, of the sums of each.
