@@ -527,7 +527,7 @@ impl<'a> Builder<'a> {
         Ok(self.graph.weight(Weight { n_expert: n_head, run: n_out, stride: n_out, ..whole }))
     }
 
-    /// The matrices that [`crate::derived`] makes of a tensor of the file, which must have this shape.
+    /// The matrices that `derived` makes of a tensor of the file, which must have this shape.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
