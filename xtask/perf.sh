@@ -5,8 +5,8 @@
 #
 # CHASKI is the command, OUT the folder for one JSON file a measurement; `cargo xtask perf-doc OUT` makes the document.
 # Models are written to WORK (by default a temporary folder) and removed. REPETITIONS (5), PROMPT (512), ANSWER (128)
-# and DEPTH (2048) make it shorter; FORMATS (all) are the mixes whose products are measured. The first model is the one
-# whose variations are measured.
+# and DEPTH (2048) make it shorter; FORMATS (all) are the mixes whose products are measured, in the shapes of DEEP
+# (llama3.1-8b). The first model is the one whose variations are measured.
 set -eu
 [ $# -ge 2 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 chaski=$(readlink -f "$1")
@@ -40,7 +40,7 @@ cold() {
 
 keep peaks devices --measure
 # How fast each format is multiplied, in the shapes of a large model: enough layers that no cache holds them.
-deep=llama3.1-8b layers=8
+deep=${DEEP:-llama3.1-8b} layers=8
 for mix in ${FORMATS-f16 bf16 q8_0 q6_k q5_k_s q5_1 q5_0 q4_k_s q4_1 q4_0 iq4_nl iq4_xs mxfp4 nvfp4 q3_k_s iq3_s iq3_xxs \
     q2_k_s iq2_s iq2_xs iq2_xxs q2_0 tq2_0 tq1_0 iq1_m iq1_s q1_0}; do
     if [ "$mix" = mxfp4 ]; then

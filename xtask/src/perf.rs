@@ -635,6 +635,7 @@ mod tests {
         assert_eq!(rows("## How near"), 4);
         assert_eq!(rows("## Where the time goes"), 4);
         assert!(rows("by kernel:") >= 6);
+        assert_eq!(rows("## Formats"), 3);
         assert_eq!(rows("## What reuse"), 8);
         // Prompt and answer of two feature sets and of checks; the device has no cooperative matrices, so that set is
         // the one below.
