@@ -33,9 +33,10 @@ pub async fn memory_need(
 
     let shards = groups.groups.iter().flat_map(|g| g.shards.iter().map(|s| g.layout(s).n_byte));
     let aux = groups.aux.iter().map(|a| a.n_word() as u64 * 4);
-    let kv = graph.kv.iter().map(|l| config.kv_layout(l).n_byte());
+    let kv = graph.kv.iter().map(|l| config.kv_layout(l).n_byte()).chain(config.page_bytes(&graph));
     let states: Vec<u64> = graph.states.iter().map(|l| l.n_byte()).collect();
-    let copies = states.repeat(STATE_COPIES);
+    let copies = states.repeat(STATE_COPIES * config.n_seq as usize);
+    let states = states.repeat(1 + config.n_parked());
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
     let adjust = adjust::N_WORD as u64 * 4;

@@ -26,6 +26,8 @@ override PAGE: u32 = 64u;
 override N_SEQ: u32 = 0u;
 override N_PAGE: u32 = 1u;
 override PAGES: u32 = 16u;
+// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
+override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
 // The only sequence is not asked for: what its page table says need not wait for that.
@@ -35,7 +37,12 @@ fn col_seq(c: u32) -> u32 {
     }
     return step[COLS + 4u * c + 2u];
 }
-fn page_of(seq: u32, pos: u32) -> u32 { return step[PAGES + seq * N_PAGE + pos / PAGE]; }
+fn page_of(seq: u32, pos: u32) -> u32 {
+    if (WRAP > 0u) {
+        return seq * WRAP + pos / PAGE % max(WRAP, 1u);
+    }
+    return step[PAGES + seq * N_PAGE + pos / PAGE];
+}
 
 override N_KV: u32 = 1u;
 override D: u32 = 64u;

@@ -32,6 +32,8 @@ pub struct KvLayout {
     pub pages_per_seq: u32,
     /// Word of the page tables in the step buffer.
     pub pages_at: u32,
+    /// Pages of a sequence that take turns, so that those behind its window are used again; 0: the table says.
+    pub wrap: u32,
 }
 
 /// Types that a cache can have: plain ones, and those with a template under `encode/` whose blocks have 32 values.
@@ -92,6 +94,21 @@ impl KvLayout {
         self.values_at() + self.values().layout().n_byte
     }
 
+    /// Where a page lies in the buffer: first byte and bytes of its part of each plane of the keys, then of the values.
+    pub fn page_ranges(&self, page: u32) -> Vec<(u64, u64)> {
+        let cells = u64::from(self.page * self.n_kv);
+        let mut out = Vec::new();
+        let own = if self.in_keys { 1 } else { 2 };
+        for (m, at) in [(self.keys(), 0), (self.values(), self.values_at())].into_iter().take(own) {
+            let layout = m.layout();
+            for (plane, start) in m.format.planes.iter().zip(&layout.plane_start) {
+                let n_byte = cells * u64::from(layout.blocks_per_row) * plane.n_byte as u64;
+                out.push((at + start + u64::from(page) * n_byte, n_byte));
+            }
+        }
+        out
+    }
+
     /// Bytes of the keys and values of one token: of all heads.
     pub fn token_bytes(&self) -> u64 {
         let cell = |m: Matrix| m.layout().blocks_per_row as u64 * m.format.block_bytes as u64;
@@ -134,6 +151,7 @@ impl KvLayout {
             ("N_SEQ", self.n_seq.into()),
             ("N_PAGE", self.pages_per_seq.into()),
             ("PAGES", self.pages_at.into()),
+            ("WRAP", self.wrap.into()),
         ]
     }
 
@@ -284,6 +302,7 @@ mod tests {
             n_seq: 1,
             pages_per_seq: 1,
             pages_at: 0,
+            wrap: 0,
         };
         let rope = |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, kv }.check("rope_kv");
         assert!(rope(62, RopePairing::Norm).is_ok() && rope(60, RopePairing::Neox).is_ok());

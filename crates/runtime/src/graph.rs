@@ -352,6 +352,8 @@ pub struct KvLayer {
     pub d_v: u32,
     /// Values are the first channels of their keys, and are not stored again.
     pub in_keys: bool,
+    /// How many of the last tokens are looked at, a token itself included; 0 for all.
+    pub window: u32,
 }
 
 /// What a model computes.

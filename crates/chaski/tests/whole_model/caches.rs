@@ -19,7 +19,7 @@ const FAMILIES: &[(&str, f64, f64)] = &[
 ];
 
 /// The golden logits; where those of another engine are rounded in a way that these models make much of, our own in f64.
-fn golden(name: &str, f: &Fixture) -> Vec<f32> {
+pub(crate) fn golden(name: &str, f: &Fixture) -> Vec<f32> {
     let exact = fixture(&format!("archs/{name}.exact.f32"));
     if !exact.exists() {
         return f.logits_of(0, f.tokens.len()).to_vec();

@@ -189,7 +189,7 @@ fn each_expert_is_shown_the_inputs_of_its_tokens() {
     let graph = block_on(model.graph(64)).expect("a graph");
     let n_used = model.config().n_expert_used as usize;
     let f32 = GgmlType::F32;
-    let cpu = CpuModel::load(graph, 64, (f32, f32), &model, |_, _| {});
+    let cpu = CpuModel::load(graph, (64, 1), (f32, f32), &model, |_, _| {});
     let mut cpu = block_on(cpu).expect("a fixture loads");
     // Inputs of each tensor's matrices.
     let mut n_row: BTreeMap<String, BTreeMap<u32, usize>> = BTreeMap::new();

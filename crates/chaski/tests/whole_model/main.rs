@@ -16,3 +16,4 @@ mod perplexity;
 mod pieces;
 mod recurrent;
 mod sampling;
+mod sequences;

@@ -111,7 +111,7 @@ impl Attention {
             true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d, b.config.eps) }, n_kv * d),
             false => v,
         };
-        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false });
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false, window: self.score.window });
         b.push(Op::KvWrite { k, v, layer }, 0);
         Ok((q, layer, gate))
     }

@@ -136,7 +136,7 @@ impl Attend for LatentAttention {
         };
         let output = b.linear(&name("attn_output"), n_embd, n_head * value)?;
         let x = b.mul(x, latent); // [rank + n_rot]
-        let layer = b.kv_layer(KvLayer { n_kv: 1, d: rank + n_rot, d_v: rank, in_keys: true });
+        let layer = b.kv_layer(KvLayer { n_kv: 1, d: rank + n_rot, d_v: rank, in_keys: true, window: 0 });
         let op = Latent { q, x, keys, norm, eps: b.config.eps, rope: self.rope, layer, n_head };
         let q = b.push(Op::Latent(op), n_head * (rank + n_rot));
         let a = Op::Attention { q, layer, n_head, score: self.score, sinks: None };

@@ -169,7 +169,7 @@ impl<'a> Generation<'a> {
         }
         // At least one token is run, for its logits.
         let same =
-            runner.history.iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
+            runner.history().iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
         // What can be refused is, before the cache loses anything.
         runner.check_prompt(same, &prompt[same..])?;
         let mut options = options;
@@ -257,11 +257,8 @@ impl<'a> Generation<'a> {
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
         let n = (self.interval as usize).min(left) as u32;
         if n > 0 {
-            let pos = (self.n_base + self.n_sent - 1) as u32;
-            let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
-            self.tickets.push_back(gpu.decode(n, pos, choose)?);
-            // Copies of a recurrent state are made in the order of what is sent.
-            self.runner.advanced((pos + n) as usize, 1);
+            let pos = self.n_base + self.n_sent - 1;
+            self.tickets.push_back(self.runner.decode(n, pos, choose)?);
             self.n_sent += n as usize;
             self.stats.n_group += 1;
         }
@@ -359,7 +356,7 @@ impl<'a> Generation<'a> {
 
     async fn next_on_processor(&mut self) -> Result<Option<u32>, ModelError> {
         if let Some(last) = self.accepted.last().copied() {
-            if self.runner.history.len() >= self.runner.n_ctx() as usize {
+            if self.runner.history().len() >= self.runner.n_ctx() as usize {
                 return Ok(None);
             }
             self.runner.prefill(&[last])?;
@@ -397,10 +394,7 @@ impl<'a> Generation<'a> {
 
     fn settle_history(&mut self) {
         let n = self.accepted.len().saturating_sub(1);
-        self.runner.history.truncate(self.n_base);
-        self.runner.history.extend_from_slice(&self.accepted[..n]);
-        // Tokens beyond these are not those that a copy of the state has seen.
-        self.runner.truncate(self.n_base + n);
+        self.runner.set_history(self.n_base, &self.accepted[..n]);
     }
 
     /// Why it ended, once it has.

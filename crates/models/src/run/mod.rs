@@ -3,8 +3,10 @@
 mod device_chain;
 mod generate;
 mod imatrix;
+mod pages;
 mod perplexity;
 mod runner;
+mod sequences;
 mod state_copies;
 
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};

@@ -12,7 +12,8 @@ use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::{Fusions, PlanConfig};
 use ggml_format::{ByteSource, GgmlType};
 
-use super::state_copies::StateCopies;
+use super::pages::Pages;
+use super::sequences::Sequence;
 use crate::error::ModelError;
 use crate::model::Model;
 
@@ -151,6 +152,8 @@ pub struct RunnerConfig {
     pub tuning: Tuning,
     /// Rules by which operations run together on a device; fewer are slower, and compute the same.
     pub fusions: Fusions,
+    /// Sequences that can be held at once, each of `n_ctx` tokens.
+    pub n_seq: u32,
 }
 
 impl Default for RunnerConfig {
@@ -163,6 +166,7 @@ impl Default for RunnerConfig {
             inputs: Inputs::Auto,
             tuning: Tuning::default(),
             fusions: Fusions::ALL,
+            n_seq: 1,
         }
     }
 }
@@ -178,7 +182,7 @@ impl RunnerConfig {
         let n_ctx = self.n_ctx_for(model);
         PlanConfig {
             n_ctx,
-            n_seq: 1,
+            n_seq: self.n_seq.max(1),
             // Columns stand along an axis of some grids.
             max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
             page: 64,
@@ -197,16 +201,17 @@ pub(crate) enum Device {
     Cpu(Box<CpuModel>),
 }
 
-/// A loaded model with one sequence.
+/// A loaded model with one sequence, or several of which one is selected ([`Runner::select`]).
 pub struct Runner {
     pub(crate) device: Device,
-    n_ctx: u32,
+    pub(super) n_ctx: u32,
     n_vocab: u32,
     kv: (GgmlType, GgmlType),
-    /// Tokens whose keys and values are in the cache.
-    pub(crate) history: Vec<u32>,
-    /// Copies of the recurrent state.
-    copies: StateCopies,
+    /// The sequences, and which one runs.
+    pub(super) seqs: Vec<Sequence>,
+    pub(super) at: usize,
+    /// Whose the pages of the cache are, on a GPU.
+    pub(super) pages: Pages,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
 }
@@ -237,16 +242,24 @@ impl Runner {
             }
             Target::Cpu => {
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
-                Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv, model, report).await?))
+                Device::Cpu(Box::new(
+                    CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?,
+                ))
             }
+        };
+        let n_seq = config.n_seq.max(1);
+        let per_seq = match &device {
+            Device::Gpu(g) => g.config().pages_per_seq(),
+            Device::Cpu(_) => 0,
         };
         Ok(Runner {
             device,
             n_ctx,
             n_vocab,
             kv,
-            history: Vec::new(),
-            copies: StateCopies::default(),
+            seqs: vec![Sequence::default(); n_seq as usize],
+            at: 0,
+            pages: Pages::new(n_seq, per_seq),
             cpu_logits: Vec::new(),
         })
     }
@@ -268,7 +281,7 @@ impl Runner {
 
     /// Tokens whose keys and values are in the cache.
     pub fn history(&self) -> &[u32] {
-        &self.history
+        &self.seqs[self.at].history
     }
 
     /// Memory, by what it holds.
@@ -302,68 +315,7 @@ impl Runner {
         }
     }
 
-    /// Forgets all tokens from position `n` on.
-    ///
-    /// Models with recurrent state pay for it with the next token: see [`Self::settle`].
-    pub fn truncate(&mut self, n: usize) {
-        self.history.truncate(n);
-        self.copies.cut(n);
-    }
-
-    /// Brings the recurrent state of the model, if it has one, to where the history ends; else does nothing.
-    ///
-    /// Such a state cannot be cut. If it has seen other tokens than those of the history, the latest copy of it that
-    /// has not is brought back, and the tokens after that are run again: from the end of the last prompt or from every
-    /// 64th token of an answer on, from the start if there is no such copy. Everything that runs tokens does this first.
-    ///
-    /// # Errors
-    /// Device errors.
-    pub fn settle(&mut self) -> Result<(), ModelError> {
-        let (has, at) = match &self.device {
-            Device::Gpu(g) => (g.has_state(), g.state_at()),
-            Device::Cpu(c) => (c.has_state(), c.state_at()),
-        };
-        let end = self.history.len();
-        // The state of a sequence that begins is zeros, whatever there was.
-        if !has || end == 0 || at == Some(end as u32) {
-            return Ok(());
-        }
-        let copy = self.copies.latest(end);
-        let from = copy.map_or(0, |(_, at)| at);
-        match &mut self.device {
-            Device::Gpu(g) => {
-                if let Some((i, at)) = copy {
-                    g.bring_back_state(i, at as u32);
-                }
-                g.prefill(&self.history[from..], from as u32, false)?;
-            }
-            Device::Cpu(c) => {
-                if let Some((i, at)) = copy {
-                    c.bring_back_state(i, at as u32);
-                }
-                if from < end {
-                    c.eval(&self.history[from..], from as u32, false)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes that the state has seen `pos` tokens, `n` of them at once, and copies it if that is worth while.
-    pub(crate) fn advanced(&mut self, pos: usize, n: usize) {
-        let has = match &self.device {
-            Device::Gpu(g) => g.has_state(),
-            Device::Cpu(c) => c.has_state(),
-        };
-        if let Some(i) = self.copies.due(pos, n).filter(|_| has) {
-            match &mut self.device {
-                Device::Gpu(g) => g.keep_state(i),
-                Device::Cpu(c) => c.keep_state(i),
-            }
-        }
-    }
-
-    fn check(&self, tokens: &[u32]) -> Result<(), ModelError> {
+    pub(super) fn check(&self, tokens: &[u32]) -> Result<(), ModelError> {
         match tokens.iter().find(|t| **t >= self.n_vocab) {
             Some(t) => Err(ModelError::Token { token: *t, n_vocab: self.n_vocab }),
             None => Ok(()),
@@ -376,8 +328,7 @@ impl Runner {
     /// [`ModelError::Token`]; a full context; device errors.
     pub fn prefill(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
-        self.settle()?;
-        let pos = self.history.len() as u32;
+        let pos = self.ready(tokens.len())?;
         match &mut self.device {
             Device::Gpu(g) => g.prefill(tokens, pos, true)?,
             Device::Cpu(c) => {
@@ -386,8 +337,7 @@ impl Runner {
                 }
             }
         }
-        self.history.extend_from_slice(tokens);
-        self.advanced(self.history.len(), tokens.len());
+        self.ran(tokens);
         Ok(())
     }
 
@@ -420,8 +370,7 @@ impl Runner {
     /// [`Self::prefill`] bit by bit: runs some of `tokens`, of which `at` are in the history, and returns how many are
     /// in it then.
     pub(crate) fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
-        self.settle()?;
-        let pos = (self.history.len() - at) as u32;
+        let pos = self.ready(tokens.len() - at)? - at as u32;
         let end = match &mut self.device {
             Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true)?,
             Device::Cpu(c) => {
@@ -430,10 +379,11 @@ impl Runner {
                 end
             }
         };
-        self.history.extend_from_slice(&tokens[at..end]);
+        let seq = &mut self.seqs[self.at];
+        seq.history.extend_from_slice(&tokens[at..end]);
         // Of a prompt only the end is worth a copy.
         if end == tokens.len() {
-            self.advanced(self.history.len(), tokens.len());
+            self.advanced(self.history().len(), tokens.len());
         }
         Ok(end)
     }
@@ -444,14 +394,12 @@ impl Runner {
     /// As [`Self::prefill`].
     pub fn feed(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
-        self.settle()?;
-        let pos = self.history.len() as u32;
+        let pos = self.ready(tokens.len())?;
         match &mut self.device {
             Device::Gpu(g) => g.prefill(tokens, pos, false)?,
             Device::Cpu(c) => drop(c.eval(tokens, pos, false)?),
         }
-        self.history.extend_from_slice(tokens);
-        self.advanced(self.history.len(), tokens.len());
+        self.ran(tokens);
         Ok(())
     }
 
@@ -467,14 +415,12 @@ impl Runner {
         watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Result<(), ModelError> {
         self.check(tokens)?;
-        self.settle()?;
-        let pos = self.history.len() as u32;
+        let pos = self.ready(tokens.len())?;
         match &mut self.device {
             Device::Gpu(_) => return Err(ModelError::NeedsProcessor { what: "watching products" }),
             Device::Cpu(c) => drop(c.eval_watched(tokens, pos, all, watch)?),
         }
-        self.history.extend_from_slice(tokens);
-        self.advanced(self.history.len(), tokens.len());
+        self.ran(tokens);
         Ok(())
     }
 
@@ -495,20 +441,18 @@ impl Runner {
     /// [`ModelError::Token`]; a full context; device errors.
     pub async fn eval_all(&mut self, tokens: &[u32], chunk: usize) -> Result<Vec<f32>, ModelError> {
         self.check(tokens)?;
-        self.settle()?;
         let mut out = Vec::new();
         let chunk = match &self.device {
             Device::Gpu(g) => chunk.min(g.all_cols() as usize),
             Device::Cpu(_) => chunk,
         };
         for part in tokens.chunks(chunk.max(1)) {
-            let pos = self.history.len() as u32;
+            let pos = self.ready(part.len())?;
             out.extend(match &mut self.device {
                 Device::Gpu(g) => g.eval_all(part, pos).await?,
                 Device::Cpu(c) => c.eval(part, pos, true)?,
             });
-            self.history.extend_from_slice(part);
-            self.advanced(self.history.len(), part.len());
+            self.ran(part);
         }
         Ok(out)
     }

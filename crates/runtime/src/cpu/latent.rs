@@ -38,7 +38,7 @@ impl CpuModel {
             keys.extend(rms_norm(&column[..rank], Some(&norm), o.eps));
             keys.extend(rotated(&column[rank..], c));
         }
-        self.kv[o.layer][0].put(pos as usize, &keys);
+        self.seq_mut().kv[o.layer][0].put(pos as usize, &keys);
         out
     }
 

@@ -20,6 +20,15 @@ pub struct CpuModel {
     graph: Graph,
     /// Every tensor in the file's format.
     weights: Vec<Vec<u8>>,
+    /// The sequences, and which of them runs.
+    seqs: Vec<Sequence>,
+    at: usize,
+    n_ctx: u32,
+}
+
+/// What is kept of a sequence.
+#[derive(Clone)]
+struct Sequence {
     /// Keys and values of every layer: `[n_ctx, n_kv, d]`.
     kv: Vec<[Cache; 2]>,
     /// Layers of recurrent state, and copies of all.
@@ -27,7 +36,6 @@ pub struct CpuModel {
     kept: Vec<Vec<Vec<f32>>>,
     /// Tokens that the recurrent state has seen.
     state_at: u32,
-    n_ctx: u32,
 }
 
 /// What a matrix of the graph is multiplied with, for those who watch.
@@ -42,6 +50,7 @@ pub struct ProductInput<'a> {
 }
 
 /// Keys or values of a layer: a row of every head's cells for each token, in the cache's type.
+#[derive(Clone)]
 struct Cache {
     ty: GgmlType,
     /// Channels of a cell, and of what is stored: whole blocks.
@@ -114,7 +123,7 @@ impl CpuModel {
     /// [`RuntimeError::Tensor`], or [`RuntimeError::NoDequantizer`] for a type that cannot be computed with.
     pub async fn load(
         graph: Graph,
-        n_ctx: u32,
+        (n_ctx, n_seq): (u32, u32),
         (k, v): (GgmlType, GgmlType),
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
@@ -138,28 +147,58 @@ impl CpuModel {
         let kv = graph.kv.iter().map(layer).collect();
         let state: Vec<Vec<f32>> = graph.states.iter().map(|l| vec![0.0; l.n as usize]).collect();
         let kept = vec![state.clone(); if state.is_empty() { 0 } else { STATE_COPIES }];
-        Ok(CpuModel { graph, weights, kv, state, kept, state_at: 0, n_ctx })
+        let seqs = vec![Sequence { kv, state, kept, state_at: 0 }; n_seq as usize];
+        Ok(CpuModel { graph, weights, seqs, at: 0, n_ctx })
+    }
+
+    fn seq(&self) -> &Sequence {
+        &self.seqs[self.at]
+    }
+
+    fn seq_mut(&mut self) -> &mut Sequence {
+        &mut self.seqs[self.at]
+    }
+
+    /// Runs this sequence from now on.
+    pub fn select(&mut self, seq: u32) {
+        assert!((seq as usize) < self.seqs.len(), "sequence {seq} of {}", self.seqs.len());
+        self.at = seq as usize;
+    }
+
+    /// Copies keys and values of the first `n` tokens from one sequence to another.
+    pub fn copy_tokens(&mut self, from: u32, to: u32, n: u32) {
+        let (from, to) = (from as usize, to as usize);
+        for (i, layer) in self.graph.kv.iter().enumerate() {
+            for part in 0..2 {
+                let source = &self.seqs[from].kv[i][part];
+                let n_byte = (n as usize * layer.n_kv as usize * source.cell_bytes()).min(source.bytes.len());
+                let bytes = source.bytes[..n_byte].to_vec();
+                self.seqs[to].kv[i][part].bytes[..n_byte].copy_from_slice(&bytes);
+            }
+        }
     }
 
     /// Whether the model has recurrent state.
     pub fn has_state(&self) -> bool {
-        !self.state.is_empty()
+        !self.seq().state.is_empty()
     }
 
     /// Tokens that the recurrent state has seen.
     pub fn state_at(&self) -> Option<u32> {
-        Some(self.state_at)
+        Some(self.seq().state_at)
     }
 
     /// Copies the recurrent state to copy number `i` of [`STATE_COPIES`].
     pub fn keep_state(&mut self, i: usize) {
-        self.kept[i].clone_from(&self.state);
+        let seq = self.seq_mut();
+        seq.kept[i].clone_from(&seq.state);
     }
 
     /// Brings copy number `i` back, which was made after `at` tokens.
     pub fn bring_back_state(&mut self, i: usize, at: u32) {
-        self.state.clone_from(&self.kept[i]);
-        self.state_at = at;
+        let seq = self.seq_mut();
+        seq.state.clone_from(&seq.kept[i]);
+        seq.state_at = at;
     }
 
     /// Tokens that a sequence may have.
@@ -169,10 +208,11 @@ impl CpuModel {
 
     /// Bytes of weights and cache.
     pub fn n_byte(&self) -> u64 {
-        let kv = self.kv.iter().flatten().map(|c| c.bytes.len() as u64).sum::<u64>();
-        let states = self.kept.iter().flatten().chain(&self.state);
+        let seq = self.seq();
+        let kv = seq.kv.iter().flatten().map(|c| c.bytes.len() as u64).sum::<u64>();
+        let states = seq.kept.iter().flatten().chain(&seq.state);
         let states = states.map(|s| 4 * s.len() as u64).sum::<u64>();
-        self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + kv + states
+        self.weights.iter().map(|w| w.len() as u64).sum::<u64>() + self.seqs.len() as u64 * (kv + states)
     }
 
     fn row(&self, w: WeightId, row: usize) -> Vec<f32> {
@@ -208,12 +248,13 @@ impl CpuModel {
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit });
         }
-        if self.has_state() && !tokens.is_empty() && pos > 0 && self.state_at != pos {
-            return Err(RuntimeError::State { found: Some(self.state_at), pos });
+        let at = self.seq().state_at;
+        if self.has_state() && !tokens.is_empty() && pos > 0 && at != pos {
+            return Err(RuntimeError::State { found: Some(at), pos });
         }
         let n = tokens.len();
         if n > 0 {
-            self.state_at = pos + n as u32;
+            self.seq_mut().state_at = pos + n as u32;
         }
         let last_use = self.graph.last_use();
         let graph = self.graph.clone();
@@ -328,7 +369,7 @@ impl CpuModel {
             }
             Op::KvWrite { k, v, layer } => {
                 let n_kv = graph.kv[*layer].n_kv as usize;
-                for (cache, value) in self.kv[*layer].iter_mut().zip([k, v]) {
+                for (cache, value) in self.seq_mut().kv[*layer].iter_mut().zip([k, v]) {
                     cache.put(pos as usize * n_kv, &values[value.0]);
                 }
                 Vec::new()
@@ -498,7 +539,7 @@ impl CpuModel {
         let width = n_head as usize * d;
         let n = q.len() / width;
         let n_cell = (pos as usize + n) * n_kv;
-        let [k, v] = &self.kv[layer];
+        let [k, v] = &self.seq().kv[layer];
         let keys = k.cells(n_cell);
         let own = if l.in_keys { Vec::new() } else { v.cells(n_cell) };
         let (vals, row) = if l.in_keys { (&keys, d) } else { (&own, d_v) };

@@ -50,7 +50,7 @@ impl CpuModel {
             Recurrent::GatedNorm(_) => None,
         };
         if let (Some(i), 0) = (state, pos) {
-            self.state[i].fill(0.0);
+            self.seq_mut().state[i].fill(0.0);
         }
         match op {
             Recurrent::ShortConv(o) => self.short_conv(graph, o, values),
@@ -67,7 +67,7 @@ impl CpuModel {
         let gates = o.gates.map(|[before, after]| (gate(before), gate(after)));
         let weight = self.vector(o.weight);
         let bias = o.bias.map(|b| self.vector(b));
-        let state = &mut self.state[o.state];
+        let state = &mut self.seq_mut().state[o.state];
         let mut out = vec![0.0; n * x.n_col()];
         for c in 0..n {
             let before = |t| gates.as_ref().map_or(1.0, |(g, _)| g.at(t, c));
@@ -91,7 +91,7 @@ impl CpuModel {
         let (n_state, dim, n_col) = (o.n_state as usize, o.dim as usize, x.n_col());
         let width = dim * o.heads as usize;
         let mut out = vec![0.0; width * n_col];
-        for (row, state) in self.state[o.state].chunks_exact_mut(n_state).enumerate() {
+        for (row, state) in self.seq_mut().state[o.state].chunks_exact_mut(n_state).enumerate() {
             let head = row / dim;
             let group = head / (o.heads / o.groups) as usize;
             let n_decay = if o.fine { n_state } else { 1 };
@@ -116,7 +116,7 @@ impl CpuModel {
         let (dim, heads, k_heads) = (o.dim as usize, o.heads as usize, o.k_heads as usize);
         let n_col = qkv.n_col();
         let mut out = vec![0.0; heads * dim * n_col];
-        for (h, state) in self.state[o.state].chunks_exact_mut(dim * dim).enumerate() {
+        for (h, state) in self.seq_mut().state[o.state].chunks_exact_mut(dim * dim).enumerate() {
             let of_k = if o.neighbours { h / (heads / k_heads) } else { h % k_heads };
             let head = Head { a: a[h], bias: bias[h], eps: o.eps };
             let inputs = (0..n_col).map(|t| Inputs {

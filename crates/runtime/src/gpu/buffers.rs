@@ -43,8 +43,12 @@ pub(super) struct Buffers {
     pub(super) no_aux: wgpu::Buffer,
     pub(super) acts: Vec<wgpu::Buffer>,
     pub(super) kv: Vec<(wgpu::Buffer, KvLayout)>,
+    /// What is copied from a place of the cache to another goes through it: a page of the largest layer.
+    pub(super) page: Option<wgpu::Buffer>,
     pub(super) states: Vec<wgpu::Buffer>,
-    /// Copies of all states.
+    /// The states of each sequence while another one runs; none where there is but one.
+    pub(super) parked: Vec<Vec<wgpu::Buffer>>,
+    /// Copies of all states, [`STATE_COPIES`] for each sequence.
     pub(super) kept: Vec<Vec<wgpu::Buffer>>,
     pub(super) step: wgpu::Buffer,
     pub(super) arrived: wgpu::Buffer,
@@ -111,11 +115,18 @@ pub(super) async fn make_buffers(
         let layout = config.kv_layout(layer);
         kv.push((gpu.buffer(&format!("kv cache of layer {i}"), layout.n_byte(), storage).await?, layout));
     }
+    let page = match config.page_bytes(graph) {
+        Some(n_byte) => Some(gpu.buffer("page on its way", n_byte, storage).await?),
+        None => None,
+    };
     let mut states = Vec::new();
-    let mut kept = Vec::new();
+    let (mut parked, mut kept) = (Vec::new(), Vec::new());
     if !graph.states.is_empty() {
         states = make_states(gpu, graph, "recurrent state", storage).await?;
-        for _ in 0..STATE_COPIES {
+        for _ in 0..config.n_parked() {
+            parked.push(make_states(gpu, graph, "recurrent state of a sequence", storage).await?);
+        }
+        for _ in 0..STATE_COPIES * config.n_seq as usize {
             kept.push(make_states(gpu, graph, "copy of the recurrent state", storage).await?);
         }
     }
@@ -140,7 +151,9 @@ pub(super) async fn make_buffers(
     let logits = segments.logits_words * 4;
     Ok(Buffers {
         kv,
+        page,
         states,
+        parked,
         kept,
         acts,
         aux,
@@ -181,8 +194,8 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
     };
     let items = vec![
         item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
-        item("kv cache", &mut b.kv.iter().map(|b| &b.0)),
-        item("recurrent state", &mut b.states.iter()),
+        item("kv cache", &mut b.kv.iter().map(|b| &b.0).chain(&b.page)),
+        item("recurrent state", &mut b.states.iter().chain(b.parked.iter().flatten())),
         item("copies of the recurrent state", &mut b.kept.iter().flatten()),
         item("activations", &mut b.acts.iter().chain([&b.no_aux])),
         item("logits", &mut [&b.logits].into_iter()),

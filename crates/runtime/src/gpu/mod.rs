@@ -9,6 +9,7 @@ mod model;
 mod pace;
 mod pipeline;
 mod profile;
+mod sequences;
 mod timer;
 mod tune;
 
@@ -18,6 +19,6 @@ pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters};
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
-pub use model::{Ablation, Choose, GpuModel, LoadTimes, Ticket};
+pub use model::{Ablation, Choose, Column, GpuModel, LoadTimes, Ticket};
 pub use profile::{Profile, ProfileRow};
 pub use tune::TuneStep;

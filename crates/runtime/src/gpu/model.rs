@@ -47,6 +47,17 @@ pub struct Ablation {
     pub parameters: bool,
 }
 
+/// A token of a batch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its sequence.
+    pub seq: u32,
+    /// The token.
+    pub token: u32,
+    /// Its position in the sequence.
+    pub pos: u32,
+}
+
 /// Which logits a call leaves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -107,12 +118,12 @@ impl ReadySegments {
 
 /// A loaded model.
 pub struct GpuModel {
-    gpu: Arc<Gpu>,
-    config: PlanConfig,
+    pub(super) gpu: Arc<Gpu>,
+    pub(super) config: PlanConfig,
     ready: ReadySegments,
-    buffers: Buffers,
+    pub(super) buffers: Buffers,
     memory: Memory,
-    all_cols: u32,
+    pub(super) all_cols: u32,
     n_vocab: u32,
     ld_logits: u32,
     n_layer: usize,
@@ -128,8 +139,10 @@ pub struct GpuModel {
     pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
-    /// Tokens that the recurrent state has seen; `None` if nobody knows.
-    state_at: Option<u32>,
+    /// The sequence that runs.
+    pub(super) seq: u32,
+    /// Tokens that the recurrent state of each sequence has seen; `None` if nobody knows.
+    pub(super) state_at: Vec<Option<u32>>,
 }
 
 /// Compiling ends early if the model is given up.
@@ -208,7 +221,7 @@ impl GpuModel {
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
         };
-        // Sequence s owns the s-th run of pages.
+        // Sequence s has the s-th run of pages until something else is said.
         let at = step::pages_at(config.max_col as usize);
         let pages: Vec<u32> = (0..config.n_seq * config.pages_per_seq()).collect();
         gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
@@ -217,7 +230,6 @@ impl GpuModel {
         let n_vocab = graph.logits.map_or(0, |l| graph.width(l));
         Ok(GpuModel {
             words: vec![0; step::pages_at(config.max_col as usize)],
-            config,
             ready,
             buffers,
             memory,
@@ -233,7 +245,9 @@ impl GpuModel {
             pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
             times,
             ablation: Ablation::default(),
-            state_at: Some(0),
+            seq: 0,
+            state_at: vec![Some(0); config.n_seq as usize],
+            config,
         })
     }
 
@@ -461,39 +475,11 @@ impl GpuModel {
         self.pace.set_bound(bound);
     }
 
-    /// Whether the model has recurrent state.
-    pub fn has_state(&self) -> bool {
-        !self.buffers.states.is_empty()
-    }
-
-    /// Tokens that the recurrent state has seen; `None` if that is not known, as after a profile.
-    pub fn state_at(&self) -> Option<u32> {
-        self.state_at
-    }
-
-    /// Copies the recurrent state to copy number `i` of [`crate::STATE_COPIES`].
-    pub fn keep_state(&mut self, i: usize) {
-        self.copy_states(&self.buffers.states, &self.buffers.kept[i]);
-    }
-
-    /// Brings copy number `i` back, which was made after `at` tokens.
-    pub fn bring_back_state(&mut self, i: usize, at: u32) {
-        self.copy_states(&self.buffers.kept[i], &self.buffers.states);
-        self.state_at = Some(at);
-    }
-
-    fn copy_states(&self, from: &[wgpu::Buffer], to: &[wgpu::Buffer]) {
-        let mut encoder = self.encoder();
-        for (a, b) in from.iter().zip(to) {
-            encoder.copy_buffer_to_buffer(a, 0, b, 0, a.size());
-        }
-        self.gpu.submit(Some(encoder));
-    }
-
     /// Whether `n` tokens from position `pos` on fit, and the recurrent state can go on there.
     fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
-        if self.has_state() && n > 0 && pos > 0 && self.state_at != Some(pos) {
-            return Err(RuntimeError::State { found: self.state_at, pos });
+        let at = self.state_at();
+        if self.has_state() && n > 0 && pos > 0 && at != Some(pos) {
+            return Err(RuntimeError::State { found: at, pos });
         }
         let end = u64::from(pos) + n as u64;
         let limit = u64::from(self.config.n_ctx);
@@ -504,10 +490,16 @@ impl GpuModel {
     }
 
     fn write_columns(&mut self, tokens: &[u32], pos: u32) {
-        let n = tokens.len();
-        for (c, token) in tokens.iter().enumerate() {
+        let seq = self.seq;
+        let columns = tokens.iter().zip(pos..).map(|(token, pos)| Column { seq, token: *token, pos });
+        self.write(tokens.len(), columns);
+    }
+
+    /// Puts columns in place; the last is the one whose logits are wanted.
+    fn write(&mut self, n: usize, columns: impl Iterator<Item = Column>) {
+        for (c, Column { token, pos, seq }) in columns.enumerate() {
             let at = step::HEADER + step::COLUMN * c;
-            self.words[at..at + 4].copy_from_slice(&[*token, pos + c as u32, 0, 0]);
+            self.words[at..at + 4].copy_from_slice(&[token, pos, seq, 0]);
         }
         let head = [n as u32, n.saturating_sub(1) as u32];
         let queue = &self.gpu.queue;
@@ -520,7 +512,7 @@ impl GpuModel {
     fn run_piece(&mut self, tokens: &[u32], pos: u32, want: Want, whole: u32) -> Result<(), RuntimeError> {
         self.write_columns(tokens, pos);
         let n = tokens.len() as u32;
-        self.state_at = Some(pos + n);
+        self.set_state_at(Some(pos + n));
         let (single, several) = (self.decode_at(pos), self.prompt_of(whole));
         let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
             (true, Want::Last) => (&single.body, &[&single.head]),
@@ -548,7 +540,7 @@ impl GpuModel {
         self.gpu.check()
     }
 
-    fn encoder(&self) -> wgpu::CommandEncoder {
+    pub(super) fn encoder(&self) -> wgpu::CommandEncoder {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
@@ -626,7 +618,7 @@ impl GpuModel {
             return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
         }
         if n > 0 {
-            self.state_at = Some(pos + n);
+            self.set_state_at(Some(pos + n));
         }
         let mut encoder = self.encoder();
         {
@@ -710,7 +702,47 @@ impl GpuModel {
             return self.read_logits(1).await;
         }
         self.write_columns(tokens, pos);
-        self.state_at = Some(pos + n);
+        self.set_state_at(Some(pos + n));
+        self.run_all(n);
+        self.read_logits(n).await
+    }
+
+    /// Runs tokens of several sequences together and returns the logits of each: `[n, n_vocab]`, at most
+    /// [`Self::all_cols`] tokens. Those of one sequence follow each other, in the order of their positions.
+    ///
+    /// Recurrent state is that of the selected sequence, so models with one run their sequences one after the other, by
+    /// [`Self::eval_all`].
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; device errors.
+    pub async fn eval_columns(&mut self, columns: &[Column]) -> Result<Vec<f32>, RuntimeError> {
+        let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
+        let (n_seq, n_ctx) = (u64::from(self.config.n_seq), u64::from(self.config.n_ctx));
+        for (what, found, limit) in [
+            ("sequences", most(|c| c.seq), n_seq),
+            ("tokens of the sequence", most(|c| c.pos), n_ctx),
+            ("tokens with logits at once", columns.len() as u64, self.all_cols.into()),
+            (
+                "columns that know no recurrent state",
+                columns.len() as u64,
+                if self.has_state() { 0 } else { u64::MAX },
+            ),
+        ] {
+            if found > limit {
+                return Err(RuntimeError::Limit { what, found, limit });
+            }
+        }
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let n = columns.len() as u32;
+        self.write(columns.len(), columns.iter().copied());
+        self.run_all(n);
+        self.read_logits(n).await
+    }
+
+    /// Runs the columns that are in place and makes the logits of all.
+    fn run_all(&self, n: u32) {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -719,7 +751,6 @@ impl GpuModel {
             self.record(&mut pass, &p.head_all, n);
         }
         self.gpu.submit(Some(encoder));
-        self.read_logits(n).await
     }
 
     async fn read_logits(&mut self, n: u32) -> Result<Vec<f32>, RuntimeError> {
@@ -769,7 +800,7 @@ impl GpuModel {
     /// Puts tokens in place without running them, for the profiler.
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
         // What is timed changes the recurrent state, too.
-        self.state_at = None;
+        self.set_state_at(None);
         self.write_columns(tokens, pos);
     }
 }

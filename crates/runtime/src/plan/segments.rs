@@ -5,7 +5,7 @@ use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning, step};
 use ggml_format::GgmlType;
 
 use super::fusion::Fusions;
-use crate::graph::KvLayer;
+use crate::graph::{Graph, KvLayer};
 
 /// Why a graph cannot be planned for a device.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +47,6 @@ pub enum PlanError {
         /// What it lacks.
         what: &'static str,
     },
-    /// Recurrent state of several sequences.
-    #[error("recurrent state is kept for one sequence, not for {n_seq}")]
-    Sequences {
-        /// Sequences asked for.
-        n_seq: u32,
-    },
     /// No kernel for a step.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
@@ -89,9 +83,38 @@ impl PlanConfig {
         self.n_ctx.div_ceil(self.page)
     }
 
+    /// Bytes of a page of the largest layer, where pages are copied from sequence to sequence.
+    pub fn page_bytes(&self, graph: &Graph) -> Option<u64> {
+        let bytes = |l: &KvLayer| self.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
+        graph.kv.iter().map(bytes).max().filter(|_| self.n_seq > 1)
+    }
+
+    /// Sequences whose recurrent state is kept elsewhere while another one's runs.
+    pub fn n_parked(&self) -> usize {
+        if self.n_seq > 1 { self.n_seq as usize } else { 0 }
+    }
+
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
         step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize)
+    }
+
+    /// Pages of a sequence that take turns in a layer with a window; 0 where there is a page for every part of it.
+    ///
+    /// A chunk is written before its first token looks back, so the window and the chunk must have room; a page more, and
+    /// a sequence can be set back by a page at any time.
+    fn wrap(&self, layer: &KvLayer) -> u32 {
+        let pages = (u64::from(layer.window) + u64::from(self.max_col)).div_ceil(self.page.into()) + 1;
+        let fewer = layer.window > 0 && pages < u64::from(self.pages_per_seq());
+        if fewer { pages as u32 } else { 0 }
+    }
+
+    /// Pages of one sequence in a layer.
+    pub fn pages_of(&self, layer: &KvLayer) -> u32 {
+        match self.wrap(layer) {
+            0 => self.pages_per_seq(),
+            wrap => wrap,
+        }
     }
 
     /// The cache of a layer.
@@ -103,11 +126,12 @@ impl PlanConfig {
             in_keys: layer.in_keys,
             k: self.kv.0,
             v: if layer.in_keys { self.kv.0 } else { self.kv.1 },
-            n_page: self.pages_per_seq() * self.n_seq,
+            n_page: self.pages_of(layer) * self.n_seq,
             page: self.page,
             n_seq: self.n_seq,
             pages_per_seq: self.pages_per_seq(),
             pages_at: step::pages_at(self.max_col as usize) as u32,
+            wrap: self.wrap(layer),
         }
     }
 }

@@ -40,9 +40,6 @@ pub fn plan(
     caps: &Caps,
     config: &PlanConfig,
 ) -> Result<Segments, PlanError> {
-    if config.n_seq > 1 && !graph.states.is_empty() {
-        return Err(PlanError::Sequences { n_seq: config.n_seq });
-    }
     check_cache(graph, caps, config)?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     // What follows the product of the logits works in its place.
@@ -197,12 +194,12 @@ fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), Pl
             });
         }
     }
-    let tokens = u64::from(config.n_ctx).next_multiple_of(config.page.into()) * u64::from(config.n_seq);
     for layer in &graph.kv {
-        let n_cell = tokens * u64::from(layer.n_kv);
+        let pages = u64::from(config.pages_of(layer)) * u64::from(config.n_seq);
+        let n_cell = pages.saturating_mul(u64::from(config.page) * u64::from(layer.n_kv));
         let countable = u32::try_from(n_cell).is_ok();
         // So many cells have at least a block of 18 bytes each.
-        let n_byte = if countable { config.kv_layout(layer).n_byte() } else { 18 * n_cell };
+        let n_byte = if countable { config.kv_layout(layer).n_byte() } else { n_cell.saturating_mul(18) };
         if n_byte > caps.max_binding_bytes || !countable {
             return Err(PlanError::TooLarge {
                 what: "the KV cache of a layer",

@@ -38,6 +38,8 @@ pub(super) struct Setting {
     pub(super) joined: bool,
     /// Keys are dealt out to the parts, else each has a range of them.
     pub(super) dealt: bool,
+    /// Pages of a sequence that take turns; 0: it has a page for every part of it.
+    pub(super) wrap: u32,
     /// All sequences have the same pages.
     pub(super) shared: bool,
     /// A value is the beginning of its key.
@@ -63,6 +65,7 @@ impl Setting {
             exact: false,
             joined: false,
             dealt: false,
+            wrap: 0,
             shared: false,
             v_of_k: false,
         }
@@ -96,16 +99,24 @@ impl Setting {
             in_keys: self.in_keys,
             k: self.types.0,
             v: self.types.1,
-            n_page: if self.shared { 1 } else { self.n_seq() } * pages_per_seq + 1,
+            n_page: match self.wrap {
+                0 if self.shared => pages_per_seq + 1,
+                0 => self.n_seq() * pages_per_seq + 1,
+                wrap => self.n_seq() * wrap,
+            },
             page: self.page,
             n_seq: self.n_seq(),
             pages_per_seq,
             pages_at: step::pages_at(self.cols.len()) as u32,
+            wrap: self.wrap,
         }
     }
 
     /// The `i`-th page of a sequence. The pages of all sequences lie in reverse order.
     fn page(&self, kv: &KvLayout, seq: u32, i: u32) -> u32 {
+        if self.wrap > 0 {
+            return seq * self.wrap + i % self.wrap;
+        }
         let first = if self.shared { 0 } else { seq * kv.pages_per_seq };
         kv.n_page - 1 - (first + i)
     }
@@ -330,6 +341,10 @@ fn kinds(n: u32) -> Vec<Setting> {
     };
     out.push(Setting { score: all, n_head: 12, n_kv: 4, types: (GgmlType::Q8_0, GgmlType::F32), ..base(32) });
     out.push(Setting { score: all, cols: mixed(n), ..base(64) });
+    // A window of 60 tokens, and columns behind it, touch at most four pages of 32.
+    let near = Score { window: 60, ..plain };
+    let cols = (0..n).map(|i| (i % 2, 300 + i / 2)).collect();
+    out.push(Setting { score: near, wrap: 4, cols, ..base(64) });
     out
 }
 
@@ -338,7 +353,8 @@ fn split_kinds() -> impl Iterator<Item = Setting> {
     let long = |s: Setting| Setting { splits: 3, cols: vec![(0, 250), (0, 299)], ..s };
     let widen = |s: Setting| {
         let window = if s.score.window > 0 { 130 } else { 0 };
-        Setting { score: Score { window, ..s.score }, ..s }
+        let wrap = if s.wrap > 0 { 8 } else { 0 };
+        Setting { score: Score { window, ..s.score }, wrap, ..s }
     };
     kinds(1).into_iter().rev().take(10).map(long).map(widen)
 }

@@ -44,6 +44,7 @@ fn case(
         n_seq: 1,
         pages_per_seq: 3,
         pages_at: 16 + 4 * 3,
+        wrap: 0,
     };
     let (n_rot, n_col, eps) = (d - rank, pos.len(), 0.125);
     let rope = Rope { magnitude: 1.14, ..Rope::plain(n_rot, pairing, 10_000.0) };

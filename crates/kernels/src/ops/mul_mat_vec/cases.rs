@@ -256,6 +256,7 @@ fn rope_kv(
         n_seq: 1,
         pages_per_seq: 3,
         pages_at: 20,
+        wrap: 0,
     };
     let rope = Rope { magnitude: 1.1, ..Rope::plain(n_rot, pairing, 10_000.0) };
     let world = rope_kv::cases::World::new(&rope, kv, &[70]);

@@ -230,6 +230,7 @@ fn case(s: Setting<'_>) -> Case {
         n_seq: 1,
         pages_per_seq: 3,
         pages_at,
+        wrap: 0,
     };
     let rope = Rope {
         ext_factor: 1.0,

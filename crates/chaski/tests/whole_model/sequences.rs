@@ -1,0 +1,142 @@
+//! Several sequences at once: in one batch, with pages that they share, and in windows whose pages take turns.
+
+use chaski::gguf::OwnedValue;
+use chaski::kernels::FeatureSet;
+use chaski::{KvType, Runner};
+use chaski_models::{RunnerConfig, Target};
+
+use crate::archs::{Fixture, open, wanted};
+use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
+
+/// Every kind of cache and state, with the largest error, which is that of one sequence by itself.
+const FAMILIES: &[(&str, f64)] = &[
+    ("llama-gqa-rope_freqs", 2e-11),
+    ("qwen3moe-moe", 2e-11),
+    ("gemma3-dense", 3e-7),
+    ("gpt-oss-moe", 2e-11),
+    ("gpt2-dense", 3e-7),
+    ("deepseek2-moe", 1e-11),
+    // Of single tokens, in some of which a cutoff lets an activation in or out.
+    ("gemma3n-dense", 3e-8),
+    ("gemma4-moe", 1e-7),
+    ("mamba2-dense", 4e-11),
+    ("falcon-h1-dense", 4e-11),
+    ("lfm2-window", 4e-11),
+    ("qwen35-heads", 4e-11),
+];
+
+fn targets() -> [(&'static str, Target); 3] {
+    let gpu = |set| Target::Gpu(shared_gpu(set, false));
+    [("processor", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
+}
+
+fn runner(file: Vec<u8>, target: &Target, config: RunnerConfig) -> Runner {
+    let model = open(file).expect("a fixture is a model");
+    block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
+}
+
+/// The same text in three sequences at different places: each token's logits are those of the text, whoever else is in the
+/// batch. One begins with what another has, and both go on from there.
+#[test]
+fn sequences_of_a_batch_do_not_see_each_other() {
+    let _t = Timed::new("sequences, batches");
+    let mut failures = Failures::default();
+    for (name, limit) in FAMILIES.iter().filter(|f| wanted(f.0)) {
+        let f = Fixture::load(name);
+        let exact = crate::caches::golden(name, &f);
+        let n_vocab = exact.len() / f.tokens.len();
+        for (device, target) in targets() {
+            let config =
+                RunnerConfig { n_ctx: 80, n_seq: 3, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
+            let mut r = runner(f.gguf(false, &|_, _| {}), &target, config);
+            let mut worst = 0.0f64;
+            let mut compare = |what: &str, logits: &[f32], from: usize| {
+                let e = nmse(logits, &exact[from * n_vocab..][..logits.len()]);
+                worst = worst.max(e);
+                failures.check(e <= *limit, || format!("{name}, {device}, {what}: {e:.1e} > {limit:.0e}"));
+            };
+            r.select(1);
+            compare("a prompt", &block_on(r.eval_all(&f.tokens[..13], 8)).expect("13 tokens"), 0);
+            // Two tokens of the first sequence for each of the second.
+            for i in 0..16 {
+                let columns = [(0, f.tokens[2 * i]), (1, f.tokens[13 + i]), (0, f.tokens[2 * i + 1])];
+                let logits = block_on(r.eval_columns(&columns)).expect("three tokens");
+                let of = |i: usize| &logits[i * n_vocab..][..n_vocab];
+                compare("of two", of(0), 2 * i);
+                compare("of one", of(1), 13 + i);
+                compare("of two", of(2), 2 * i + 1);
+            }
+            assert_eq!((r.history_of(0), r.history_of(1)), (&f.tokens[..32], &f.tokens[..29]));
+            // The third begins with 27 tokens of the first, which goes on; then it does, and last the first is set back.
+            let shared = r.share(0, 2, 27);
+            let has_state =
+                matches!(*name, "mamba2-dense" | "falcon-h1-dense" | "lfm2-window" | "qwen35-heads");
+            assert_eq!(shared, if has_state { 0 } else { 27 }, "{name}");
+            for i in 0..12 {
+                let columns = [(0, f.tokens[32 + i]), (2, f.tokens[shared + i])];
+                let logits = block_on(r.eval_columns(&columns)).expect("two tokens");
+                compare("after a share, the one", &logits[..n_vocab], 32 + i);
+                compare("after a share, the other", &logits[n_vocab..], shared + i);
+            }
+            r.select(0);
+            r.truncate(20);
+            compare("set back", &block_on(r.eval_all(&f.tokens[20..40], 8)).expect("20 tokens"), 20);
+            r.select(2);
+            let at = shared + 12;
+            compare("the other", &block_on(r.eval_all(&f.tokens[at..at + 5], 8)).expect("5 tokens"), at);
+            say(format!("{name:16} {device:10} worst NMSE {worst:.1e}"));
+        }
+    }
+    failures.conclude();
+}
+
+/// A long sequence in a model with windows of 40 tokens: its layers keep few pages, and what was set back can go on.
+#[test]
+fn windows_give_their_pages_back() {
+    let _t = Timed::new("sequences, windows");
+    let mut failures = Failures::default();
+    let f = Fixture::load("gemma3-dense");
+    let edit = |metadata: &mut Vec<(String, OwnedValue)>, _: &mut Vec<(String, Vec<u64>)>| {
+        metadata.retain(|(k, _)| !k.contains("sliding_window"));
+        metadata.push(("gemma3.attention.sliding_window".into(), 40u32.into()));
+        metadata.push(("gemma3.attention.sliding_window_pattern".into(), 2u32.into()));
+    };
+    let n_vocab = f.logits_of(0, 1).len();
+    let tokens: Vec<u32> = (0..400u32).map(|i| (i * i * 7 + i * 3) % n_vocab as u32).collect();
+    let config = RunnerConfig { n_ctx: 640, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+    let mut cpu = runner(f.gguf(false, &edit), &Target::Cpu, config.clone());
+    let expected = block_on(cpu.eval_all(&tokens, 100)).expect("400 tokens run");
+    let model = open(f.gguf(false, &edit)).expect("a fixture is a model");
+    // Keys of all heads, which are as wide as values.
+    let cell = u64::from(model.config().n_head_kv[0] * model.config().d_head);
+    for (device, target) in &targets()[1..] {
+        let mut r = runner(f.gguf(false, &edit), target, config.clone());
+        let mut compare = |what: &str, logits: &[f32], from: usize| {
+            let e = nmse(logits, &expected[from * n_vocab..][..logits.len()]);
+            say(format!("{device}, {what}: NMSE {e:.1e}"));
+            failures.check(e <= 1e-11, || format!("{device}, {what}: {e:.1e}"));
+        };
+        let all = block_on(r.eval_all(&tokens[..350], 16)).expect("350 tokens run");
+        compare("pieces", &all, 0);
+        // A little, and far more than there is room for.
+        for back in [330, 200] {
+            r.truncate(back);
+            let rest = block_on(r.eval_all(&tokens[back..back + 20], 1)).expect("20 tokens run");
+            compare("set back", &rest, back);
+        }
+        r.truncate(0);
+        r.feed(&tokens[..350]).expect("350 tokens run");
+        assert_eq!(r.share(0, 1, 345), 345);
+        r.select(1);
+        let rest = block_on(r.eval_all(&tokens[345..], 16)).expect("55 tokens run");
+        compare("shared", &rest, 345);
+        r.select(0);
+        let rest = block_on(r.eval_all(&tokens[350..], 16)).expect("50 tokens run");
+        compare("after the share", &rest, 350);
+        // 10 pages of 64 tokens for each of two sequences, and two where there are windows; and one on its way.
+        let found = r.memory().items.iter().find(|i| i.what == "kv cache").map(|i| i.n_byte);
+        let page = 64 * 4 * 2 * cell;
+        assert_eq!(found, Some((2 * 10 + 2 * 2 + 1) * page), "{device}");
+    }
+    failures.conclude();
+}
