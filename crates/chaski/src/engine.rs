@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chaski_models::{
-    AddSpecial, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model, ParseSpecial,
-    Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
+    AddSpecial, Batch, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model,
+    ParseSpecial, Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
 use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, Memory, Progress};
 use chaski_runtime::kernels::{FeatureSet, Tuning};
@@ -29,6 +29,12 @@ impl EngineBuilder {
     /// Tokens of the sequence at most; by default the model's own context, at most 4096.
     pub fn context(mut self, n_ctx: u32) -> Self {
         self.config.n_ctx = n_ctx;
+        self
+    }
+
+    /// Sequences that can be in the making at once ([`Engine::batch`]), each with its own context; by default one.
+    pub fn sequences(mut self, n: u32) -> Self {
+        self.config.n_seq = n;
         self
     }
 
@@ -264,6 +270,11 @@ impl Engine {
         options.eos_token = text(tokenizer.eos());
         let rendered = template.render(messages, &options).map_err(chaski_models::ModelError::from)?;
         Ok(strip_added_special(&rendered, tokenizer).to_owned())
+    }
+
+    /// Begins to answer several prompts at once: as many as there are [`EngineBuilder::sequences`], and others after them.
+    pub fn batch(&mut self) -> Batch<'_> {
+        Batch::new(&mut self.runner, self.model.tokenizer())
     }
 
     /// Answers a conversation.

@@ -23,11 +23,12 @@ mod estimate;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
-    ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress,
-    Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial,
-    Perplexity, Piece, RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer,
-    ToolCall, byte_to_char, imatrix, perplexity, strip_added_special,
+    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, Batch, BatchEvent, ChatTemplate,
+    ChatTemplates, Constraint, ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar,
+    ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat,
+    ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, RequestId, Runner, SamplerKind,
+    SamplerParams, Speculation, Stats, TemplateOptions, Tokenizer, ToolCall, byte_to_char, imatrix,
+    perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

@@ -64,6 +64,14 @@ pub enum ModelError {
         /// What.
         what: String,
     },
+    /// A draft model that has other tokens.
+    #[error("the draft model has {found} tokens, but the model has {expected}")]
+    Draft {
+        /// Tokens of its vocabulary.
+        found: u32,
+        /// Tokens of the model's.
+        expected: u32,
+    },
     /// The tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),

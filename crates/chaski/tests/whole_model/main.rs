@@ -3,6 +3,7 @@
 //! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
 
 mod archs;
+mod batch;
 mod caches;
 mod common;
 mod constrained;
@@ -17,3 +18,4 @@ mod pieces;
 mod recurrent;
 mod sampling;
 mod sequences;
+mod speculate;

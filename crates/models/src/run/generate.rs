@@ -8,10 +8,11 @@ use web_time::Instant;
 
 use super::device_chain::device_chain;
 use super::runner::{Device, Runner};
-use crate::constraint::{Constraint, Grammar};
+use super::speculate::{self, Speculation};
+use super::writer::Writer;
+use crate::constraint::Grammar;
 use crate::error::ModelError;
 use crate::sampler::{Logprobs, SampleError, Sampler, SamplerParams};
-use crate::text::{StopStrings, Stopped, TextStream};
 use crate::tokenizer::{RenderSpecial, Tokenizer};
 
 /// How to generate.
@@ -31,6 +32,10 @@ pub struct GenerateOptions {
     /// Give the logarithm of every token's probability, and of so many most probable tokens. The processor then
     /// chooses the tokens, one at a time.
     pub logprobs: Option<usize>,
+    /// Guess tokens and check several at once, where memory takes most of the time: exact, and faster where the guesses are
+    /// good, as in text that repeats itself. The processor then chooses the tokens. Without effect in models with recurrent
+    /// state, which cannot be set back by a few tokens.
+    pub speculate: Option<Speculation>,
     /// Show special tokens in the text.
     pub special: RenderSpecial,
     /// Special tokens that are shown in any case, such as the marks of tool calls.
@@ -46,6 +51,7 @@ impl Default for GenerateOptions {
             interval: 0,
             grammar: None,
             logprobs: None,
+            speculate: None,
             special: RenderSpecial::No,
             shown: Vec::new(),
         }
@@ -91,6 +97,10 @@ pub struct Stats {
     pub rest: Duration,
     /// Submissions to the device.
     pub n_group: usize,
+    /// Tokens that were guessed ([`GenerateOptions::speculate`]).
+    pub n_guessed: usize,
+    /// Of these, tokens that were right.
+    pub n_right: usize,
 }
 
 impl Stats {
@@ -116,17 +126,17 @@ enum Chooser {
 /// An answer in the making; dropping it ends it.
 pub struct Generation<'a> {
     runner: &'a mut Runner,
-    tokenizer: &'a Tokenizer,
-    options: GenerateOptions,
+    writer: Writer<'a>,
     chooser: Chooser,
-    constraint: Option<Constraint>,
+    /// Makes the guesses, if there is one.
+    draft: Option<&'a mut Runner>,
     /// Of the token that was chosen last.
     logprobs: Option<Logprobs>,
+    /// Tokens that the processor has chosen and nobody has looked at.
+    chosen: VecDeque<(u32, Option<Logprobs>)>,
     /// What of the prompt has to be run, and how much of it has been sent.
     prompt: Vec<u32>,
     at: usize,
-    stream: TextStream,
-    stop: StopStrings,
     /// Groups under way on the device, and when each was sent.
     tickets: VecDeque<Ticket>,
     /// Tokens chosen but not looked at.
@@ -135,14 +145,8 @@ pub struct Generation<'a> {
     n_sent: usize,
     /// Tokens of the prompt in the cache.
     n_base: usize,
-    /// Tokens accepted.
-    accepted: Vec<u32>,
     interval: u32,
     last_group: Instant,
-    start: Instant,
-    first_at: Option<Instant>,
-    finish: Option<Finish>,
-    stats: Stats,
 }
 
 /// What a group of tokens should take on the device at most, so that text flows.
@@ -163,53 +167,38 @@ impl<'a> Generation<'a> {
         prompt: &[u32],
         options: GenerateOptions,
     ) -> Result<Self, ModelError> {
-        let start = Instant::now();
         if prompt.is_empty() {
             return Err(ModelError::ShortText { found: 0, what: "a generation", needed: 1 });
         }
+        let interval = options.interval.clamp(1, MAX_GROUP);
+        let mut writer = Writer::new(tokenizer, options)?;
         // At least one token is run, for its logits.
-        let same =
-            runner.history().iter().zip(prompt).take_while(|(a, b)| a == b).count().min(prompt.len() - 1);
+        let same = common(runner.history(), prompt).min(prompt.len() - 1);
         // What can be refused is, before the cache loses anything.
         runner.check_prompt(same, &prompt[same..])?;
-        let mut options = options;
-        let grammar = options.grammar.as_ref();
-        let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
         runner.truncate(same);
-        let sampler = Sampler::new(options.sampler.clone(), tokenizer);
-        let chooser = match (&constraint, options.logprobs) {
-            (Some(_), _) => choose_on_processor(sampler, prompt, "the output is constrained"),
-            (None, Some(_)) => choose_on_processor(sampler, prompt, "log probabilities are asked for"),
-            (None, None) => choose_where(runner, sampler, prompt)?,
+        let sampler = Sampler::new(writer.options.sampler.clone(), tokenizer);
+        let chooser = match writer.needs_logits() {
+            Some(why) => choose_on_processor(sampler, prompt, why),
+            None => choose_where(runner, sampler, prompt)?,
         };
-        options.max_tokens = Some(options.max_tokens.unwrap_or(usize::MAX));
+        (writer.stats.n_prompt, writer.stats.n_cached) = (prompt.len() - same, same);
         let mut g = Generation {
-            interval: if options.interval > 0 { options.interval.min(MAX_GROUP) } else { 1 },
-            stop: StopStrings::new(options.stop.iter().cloned()),
-            // The text goes on after a prompt: a leading space is part of it.
-            stream: TextStream::new(),
+            interval,
             n_base: prompt.len(),
             runner,
-            tokenizer,
-            options,
+            last_group: writer.start,
+            writer,
             chooser,
-            constraint,
+            draft: None,
             logprobs: None,
+            chosen: VecDeque::new(),
             prompt: prompt[same..].to_vec(),
             at: 0,
             tickets: VecDeque::new(),
             ready: VecDeque::new(),
             n_sent: 0,
-            accepted: Vec::new(),
-            last_group: start,
-            start,
-            first_at: None,
-            finish: None,
-            stats: Stats { n_prompt: prompt.len() - same, n_cached: same, ..Stats::default() },
         };
-        if g.options.max_tokens == Some(0) {
-            g.finish = Some(Finish::Length);
-        }
         while g.at < g.prompt.len() && g.runner.has_room() {
             g.send_prompt()?;
         }
@@ -235,7 +224,7 @@ impl<'a> Generation<'a> {
     fn send_prompt(&mut self) -> Result<(), ModelError> {
         self.at = self.runner.prefill_piece(&self.prompt, self.at)?;
         if let (Chooser::Device(choose), None, true) =
-            (&self.chooser, self.finish, self.at == self.prompt.len())
+            (&self.chooser, self.writer.finish, self.at == self.prompt.len())
         {
             let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             // Software devices run at once what they are sent: nothing is gained by sending ahead.
@@ -252,7 +241,7 @@ impl<'a> Generation<'a> {
     /// Sends the next group of tokens if there is room for one.
     fn send(&mut self, room: usize) -> Result<(), ModelError> {
         let Chooser::Device(choose) = self.chooser else { return Ok(()) };
-        let max = self.options.max_tokens.unwrap_or(usize::MAX);
+        let max = self.writer.max_tokens();
         // A token that is run takes a cell of the context; the last one chosen is not run.
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
         let n = (self.interval as usize).min(left) as u32;
@@ -260,7 +249,7 @@ impl<'a> Generation<'a> {
             let pos = self.n_base + self.n_sent - 1;
             self.tickets.push_back(self.runner.decode(n, pos, choose)?);
             self.n_sent += n as usize;
-            self.stats.n_group += 1;
+            self.writer.stats.n_group += 1;
         }
         Ok(())
     }
@@ -275,42 +264,22 @@ impl<'a> Generation<'a> {
     /// Device errors; logits that are not finite.
     pub async fn next(&mut self) -> Result<Option<Piece>, ModelError> {
         while self.prompt().await? {}
-        if self.finish.is_some() {
+        if self.writer.finish.is_some() {
             return Ok(None);
         }
-        if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
-            return Ok(Some(self.end(Finish::Stop)));
-        }
-        let max = self.options.max_tokens.unwrap_or(usize::MAX);
-        if self.accepted.len() >= max {
-            return Ok(Some(self.end(Finish::Length)));
-        }
-        let Some(token) = self.next_token().await? else {
-            return Ok(Some(self.end(Finish::Context)));
+        // A constraint that is fulfilled may be so by tokens that are still to come.
+        let due = if self.chosen.is_empty() { self.writer.due_end() } else { None };
+        let piece = match due {
+            Some(last) => last,
+            None => match self.next_token().await? {
+                Some(token) => self.writer.accept(token, self.logprobs.take()),
+                None => self.writer.end(Finish::Context),
+            },
         };
-        let now = Instant::now();
-        match self.first_at {
-            None => {
-                self.first_at = Some(now);
-                self.stats.first = now - self.start;
-            }
-            Some(first) => self.stats.rest = now - first,
+        if self.writer.finish.is_some() {
+            self.settle_history();
         }
-        self.stats.n_token += 1;
-        if self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
-            return Ok(Some(self.end(Finish::Stop)));
-        }
-        self.accepted.push(token);
-        let is_shown = self.options.shown.contains(&token);
-        let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
-        let bytes = self.tokenizer.token_bytes(token, special);
-        let text = self.stream.push(&bytes).unwrap_or("").to_owned();
-        let (text, stopped) = self.stop.push(&text);
-        let text = text.to_owned();
-        if let Stopped::Yes { .. } = stopped {
-            self.conclude(Finish::StopText);
-        }
-        Ok(Some(Piece { text, token: Some(token), logprobs: self.logprobs.take() }))
+        Ok(Some(piece))
     }
 
     async fn next_token(&mut self) -> Result<Option<u32>, ModelError> {
@@ -344,7 +313,7 @@ impl<'a> Generation<'a> {
     fn adapt(&mut self, n: usize) {
         let took = self.last_group.elapsed();
         self.last_group = Instant::now();
-        if self.options.interval == 0 && self.first_at.is_some() {
+        if self.writer.options.interval == 0 && self.writer.stats.n_token > 0 {
             let per_token = took / n.max(1) as u32;
             if per_token * self.interval * 2 <= GROUP_TIME {
                 self.interval = (self.interval * 2).min(MAX_GROUP);
@@ -354,52 +323,97 @@ impl<'a> Generation<'a> {
         }
     }
 
+    /// Guesses tokens by a smaller model with the same vocabulary, if [`GenerateOptions::speculate`] is set.
+    ///
+    /// # Errors
+    /// [`ModelError::Draft`] if the vocabularies differ in size.
+    pub fn with_draft(mut self, draft: &'a mut Runner) -> Result<Self, ModelError> {
+        let (found, expected) = (draft.n_vocab(), self.runner.n_vocab());
+        if found != expected {
+            return Err(ModelError::Draft { found, expected });
+        }
+        self.draft = Some(draft);
+        Ok(self)
+    }
+
+    /// What may come after the last token.
+    async fn guess(&mut self) -> Result<Vec<u32>, ModelError> {
+        let Some(Speculation { n_max, n_match }) = self.writer.options.speculate else {
+            return Ok(Vec::new());
+        };
+        // The last token is run beside them, and what comes after the last guess is chosen, too.
+        let left = self.writer.max_tokens() - self.writer.accepted.len();
+        let room = (self.runner.n_ctx() as usize).saturating_sub(self.runner.history().len() + 1);
+        let n = n_max.min(Speculation::MAX).min(room).min(left.saturating_sub(1));
+        if n == 0 || self.runner.has_state() {
+            return Ok(Vec::new());
+        }
+        let last = self.writer.accepted.last().copied();
+        let tokens: Vec<u32> = self.runner.history().iter().copied().chain(last).collect();
+        match &mut self.draft {
+            Some(draft) => speculate::draft(draft, &tokens, n).await,
+            None => Ok(speculate::look_up(&tokens, n_match, n)),
+        }
+    }
+
+    /// Runs the last token and guesses after it, and chooses tokens as far as they were right, and one more.
+    async fn check(&mut self, last: u32, guesses: &[u32]) -> Result<(), ModelError> {
+        let Chooser::Processor(sampler, _) = &mut self.chooser else { return Ok(()) };
+        let n_before = self.runner.history().len();
+        let batch: Vec<u32> = std::iter::once(last).chain(guesses.iter().copied()).collect();
+        let mut logits = self.runner.eval_all(&batch, batch.len()).await?;
+        let mut n_run = 0;
+        for (i, row) in logits.chunks_exact_mut(self.runner.n_vocab() as usize).enumerate() {
+            let (token, logprobs) = self.writer.choose(sampler, row)?;
+            n_run += 1;
+            self.chosen.push_back((token, logprobs));
+            if guesses.get(i) != Some(&token) || self.writer.is_over(token) {
+                break;
+            }
+        }
+        self.writer.stats.n_guessed += guesses.len();
+        self.writer.stats.n_right += n_run - 1;
+        self.runner.truncate(n_before + n_run);
+        Ok(())
+    }
+
     async fn next_on_processor(&mut self) -> Result<Option<u32>, ModelError> {
-        if let Some(last) = self.accepted.last().copied() {
+        if let Some(token) = self.next_chosen() {
+            return Ok(Some(token));
+        }
+        if let Some(last) = self.writer.accepted.last().copied() {
             if self.runner.history().len() >= self.runner.n_ctx() as usize {
                 return Ok(None);
+            }
+            let guesses = self.guess().await?;
+            if !guesses.is_empty() {
+                self.check(last, &guesses).await?;
+                return Ok(self.next_chosen());
             }
             self.runner.prefill(&[last])?;
         }
         let mut logits = self.runner.logits().await?;
         let Chooser::Processor(sampler, _) = &mut self.chooser else { return Ok(None) };
-        // A constraint changes the logits, so what the model thinks of them is kept.
-        let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.clone()));
-        if let Some(constraint) = &mut self.constraint {
-            constraint.mask(&mut logits)?;
-        }
-        let token = sampler.sample(&logits)?;
-        self.logprobs = model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top));
-        sampler.accept(token);
-        if let Some(constraint) = &mut self.constraint {
-            constraint.accept(token)?;
-        }
+        let (token, logprobs) = self.writer.choose(sampler, &mut logits)?;
+        self.logprobs = logprobs;
         Ok(Some(token))
     }
 
-    /// Ends with the text that was held back.
-    fn end(&mut self, finish: Finish) -> Piece {
-        let rest = self.stream.finish().unwrap_or("").to_owned();
-        let mut text = self.stop.push(&rest).0.to_owned();
-        text.push_str(self.stop.finish());
-        self.conclude(finish);
-        Piece { text, token: None, logprobs: None }
+    fn next_chosen(&mut self) -> Option<u32> {
+        let (token, logprobs) = self.chosen.pop_front()?;
+        self.logprobs = logprobs;
+        Some(token)
     }
 
     /// Notes what the cache holds for certain: the prompt and all accepted tokens but the last.
-    fn conclude(&mut self, finish: Finish) {
-        self.finish = Some(finish);
-        self.settle_history();
-    }
-
     fn settle_history(&mut self) {
-        let n = self.accepted.len().saturating_sub(1);
-        self.runner.set_history(self.n_base, &self.accepted[..n]);
+        let accepted = &self.writer.accepted;
+        self.runner.set_history(self.n_base, &accepted[..accepted.len().saturating_sub(1)]);
     }
 
     /// Why it ended, once it has.
     pub fn finish(&self) -> Option<Finish> {
-        self.finish
+        self.writer.finish
     }
 
     /// Why tokens are chosen by the processor, which takes a readback for each; `None` if the device does it.
@@ -412,17 +426,17 @@ impl<'a> Generation<'a> {
 
     /// The tokenizer that spells the text.
     pub fn tokenizer(&self) -> &'a Tokenizer {
-        self.tokenizer
+        self.writer.tokenizer
     }
 
     /// Counts and times so far.
     pub fn stats(&self) -> &Stats {
-        &self.stats
+        &self.writer.stats
     }
 
     /// Tokens accepted so far.
     pub fn tokens(&self) -> &[u32] {
-        &self.accepted
+        &self.writer.accepted
     }
 }
 
@@ -445,6 +459,11 @@ fn choose_where(runner: &mut Runner, sampler: Sampler, prompt: &[u32]) -> Result
     Ok(choose_on_processor(sampler, prompt, why))
 }
 
+/// Tokens that two sequences begin with both.
+pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
 fn choose_on_processor(mut sampler: Sampler, prompt: &[u32], why: &'static str) -> Chooser {
     // Penalties look back on the prompt, too.
     prompt.iter().for_each(|t| sampler.accept(*t));
@@ -453,7 +472,7 @@ fn choose_on_processor(mut sampler: Sampler, prompt: &[u32], why: &'static str) 
 
 impl Drop for Generation<'_> {
     fn drop(&mut self) {
-        if self.finish.is_none() {
+        if self.writer.finish.is_none() {
             self.settle_history();
         }
         if let Device::Gpu(g) = &mut self.runner.device {

@@ -1,5 +1,6 @@
-//! Running a model: one sequence on a device, generation, perplexity.
+//! Running a model: sequences on a device, generation, batches of answers, perplexity.
 
+mod batch;
 mod device_chain;
 mod generate;
 mod imatrix;
@@ -7,9 +8,13 @@ mod pages;
 mod perplexity;
 mod runner;
 mod sequences;
+mod speculate;
 mod state_copies;
+mod writer;
 
+pub use batch::{Batch, BatchEvent, RequestId};
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
 pub use runner::{Inputs, KvType, KvTypeError, Runner, RunnerConfig, Target};
+pub use speculate::Speculation;

@@ -8,7 +8,7 @@ use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, ProductInput};
-use chaski_runtime::gpu::{Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
+use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::{Fusions, PlanConfig};
 use ggml_format::{ByteSource, GgmlType};
 
@@ -16,6 +16,7 @@ use super::pages::Pages;
 use super::sequences::Sequence;
 use crate::error::ModelError;
 use crate::model::Model;
+use crate::sampler::SampleError;
 
 /// Where a model runs.
 #[derive(Clone)]
@@ -386,6 +387,51 @@ impl Runner {
             self.advanced(self.history().len(), tokens.len());
         }
         Ok(end)
+    }
+
+    /// Runs on greedily after [`Self::prefill`]: the `n` tokens that have the largest logits, of which all but the last are
+    /// in the cache then.
+    ///
+    /// # Errors
+    /// A full context; device errors; logits that are not finite.
+    pub async fn greedy(&mut self, n: usize) -> Result<Vec<u32>, ModelError> {
+        let mut out = Vec::new();
+        if n == 0 {
+            return Ok(out);
+        }
+        let pos = self.history().len();
+        if let Device::Gpu(g) = &mut self.device {
+            let first = g.choose(Choose::Greedy)?;
+            let most = g.max_in_flight() as usize;
+            let mut tickets = std::collections::VecDeque::from([first]);
+            let mut sent = 0;
+            while !tickets.is_empty() || sent + 1 < n {
+                while sent + 1 < n && tickets.len() < 2 {
+                    let some = most.min(n - 1 - sent);
+                    tickets.push_back(self.decode(some as u32, pos + sent, Choose::Greedy)?);
+                    sent += some;
+                }
+                let Device::Gpu(g) = &mut self.device else { break };
+                if let Some(ticket) = tickets.pop_front() {
+                    out.extend(g.tokens(ticket).await?);
+                }
+            }
+            // What no kernel found stands for itself.
+            if out.iter().any(|t| *t >= self.n_vocab) {
+                return Err(SampleError::NothingLeft.into());
+            }
+            self.set_history(pos, &out[..n - 1]);
+            return Ok(out);
+        }
+        loop {
+            let best = |a: &(usize, &f32), b: &(usize, &f32)| a.1.total_cmp(b.1).then(b.0.cmp(&a.0));
+            let token = self.cpu_logits.iter().enumerate().max_by(best).map_or(0, |(i, _)| i as u32);
+            out.push(token);
+            if out.len() == n {
+                return Ok(out);
+            }
+            self.prefill(&[token])?;
+        }
     }
 
     /// Runs tokens without keeping any logits.

@@ -25,6 +25,14 @@ impl Runner {
         self.seqs.len()
     }
 
+    /// Whether the model has recurrent state, which cannot be set back by some tokens.
+    pub fn has_state(&self) -> bool {
+        match &self.device {
+            Device::Gpu(g) => g.has_state(),
+            Device::Cpu(c) => c.has_state(),
+        }
+    }
+
     /// The sequence that runs.
     pub fn selected(&self) -> usize {
         self.at
@@ -60,18 +68,15 @@ impl Runner {
     /// Makes the first `n` tokens of sequence `from` those of `to`, which forgets its own, and returns how many it could:
     /// their keys and values are not calculated again. On a GPU both have the same pages until one writes there.
     ///
-    /// What a sequence with recurrent state began with is lost, and so is what a window has passed: then it is none.
+    /// What a sequence with recurrent state began with is lost, and so is what a window has passed: then it is none, and
+    /// `to` is as it was.
     pub fn share(&mut self, from: usize, to: usize, n: usize) -> usize {
         let n = n.min(self.seqs[from].history.len());
         let can = match &self.device {
             Device::Gpu(g) => !g.has_state() && g.can_go_on(self.seqs[from].top as u32, n as u32),
             Device::Cpu(c) => !c.has_state(),
         };
-        let n = if can && from != to { n } else { 0 };
-        let at = std::mem::replace(&mut self.at, to);
-        self.truncate(0);
-        self.at = at;
-        if n == 0 {
+        if n == 0 || !can || from == to {
             return 0;
         }
         match &mut self.device {
@@ -179,10 +184,7 @@ impl Runner {
 
     /// Notes that the state has seen `pos` tokens, `n` of them at once, and copies it if that is worth while.
     pub(crate) fn advanced(&mut self, pos: usize, n: usize) {
-        let has = match &self.device {
-            Device::Gpu(g) => g.has_state(),
-            Device::Cpu(c) => c.has_state(),
-        };
+        let has = self.has_state();
         if let Some(i) = self.seqs[self.at].copies.due(pos, n).filter(|_| has) {
             match &mut self.device {
                 Device::Gpu(g) => g.keep_state(i),

@@ -1,0 +1,77 @@
+//! Speculative decoding: guesses of the next tokens, which the model checks all at once.
+//!
+//! Each token is drawn from the model's own logits as it always is, by the same sampler; guesses only decide for how many
+//! tokens one run gives logits. So texts are those without guesses, drawn ones, too.
+
+use super::generate::common;
+use super::runner::Runner;
+use crate::error::ModelError;
+
+/// How many tokens are guessed at once, and from what.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Speculation {
+    /// Tokens guessed at once, at most [`Self::MAX`]. A run of up to eight tokens takes little longer than one where memory
+    /// is what takes the time.
+    pub n_max: usize,
+    /// Without a draft model: tokens that must have been there before in the same order, for those after them to be a guess.
+    pub n_match: usize,
+}
+
+impl Speculation {
+    /// With the token that is certain these make a batch that every matrix is read once for.
+    pub const MAX: usize = 7;
+}
+
+impl Default for Speculation {
+    fn default() -> Self {
+        Speculation { n_max: 4, n_match: 2 }
+    }
+}
+
+/// What followed when the last tokens were there before: the most recent time, of those with the longest match.
+pub(super) fn look_up(tokens: &[u32], n_match: usize, n: usize) -> Vec<u32> {
+    /// A longer match says little more.
+    const LONGEST: usize = 8;
+    let end = tokens.len();
+    for len in (n_match.max(1)..=LONGEST.max(n_match)).rev().filter(|len| *len < end) {
+        let last = &tokens[end - len..];
+        // What follows begins before the end.
+        if let Some(at) = (0..end - len).rev().find(|at| &tokens[*at..at + len] == last) {
+            return tokens[at + len..].iter().take(n).copied().collect();
+        }
+    }
+    Vec::new()
+}
+
+/// What a smaller model thinks, greedily.
+pub(super) async fn draft(runner: &mut Runner, tokens: &[u32], n: usize) -> Result<Vec<u32>, ModelError> {
+    let n = n.min((runner.n_ctx() as usize).saturating_sub(tokens.len()));
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    // At least one token is run, for its logits.
+    let same = common(runner.history(), tokens).min(tokens.len() - 1);
+    runner.truncate(same);
+    runner.prefill(&tokens[same..])?;
+    runner.greedy(n).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::look_up;
+
+    #[test]
+    fn what_followed_before_is_a_guess() {
+        let tokens = [1, 2, 3, 4, 5, 2, 3];
+        assert_eq!(look_up(&tokens, 2, 2), [4, 5]);
+        assert_eq!(look_up(&tokens, 2, 9), [4, 5, 2, 3]);
+        assert_eq!(look_up(&tokens, 3, 2), [], "only two tokens match");
+        // The longest match counts, then the latest.
+        assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 1, 2], 1, 1), [9]);
+        assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 7, 1, 2], 1, 1), [8]);
+        // Repetition overlaps itself.
+        assert_eq!(look_up(&[5, 5, 5], 2, 4), [5]);
+        assert_eq!(look_up(&[5], 1, 4), []);
+        assert_eq!(look_up(&[], 1, 4), []);
+    }
+}

@@ -1,0 +1,131 @@
+//! The text side of an answer in the making: from tokens to pieces of text, and when to end.
+
+use web_time::Instant;
+
+use super::generate::{Finish, GenerateOptions, Piece, Stats};
+use crate::constraint::Constraint;
+use crate::error::ModelError;
+use crate::sampler::{Logprobs, Sampler};
+use crate::text::{StopStrings, Stopped, TextStream};
+use crate::tokenizer::{RenderSpecial, Tokenizer};
+
+pub(super) struct Writer<'a> {
+    pub(super) tokenizer: &'a Tokenizer,
+    pub(super) options: GenerateOptions,
+    constraint: Option<Constraint>,
+    stream: TextStream,
+    stop: StopStrings,
+    /// Tokens so far.
+    pub(super) accepted: Vec<u32>,
+    pub(super) start: Instant,
+    first_at: Option<Instant>,
+    pub(super) finish: Option<Finish>,
+    pub(super) stats: Stats,
+}
+
+impl<'a> Writer<'a> {
+    /// # Errors
+    /// [`ModelError::Constraint`] for a grammar that cannot be used.
+    pub(super) fn new(tokenizer: &'a Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
+        let grammar = options.grammar.as_ref();
+        Ok(Writer {
+            constraint: grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?,
+            stop: StopStrings::new(options.stop.iter().cloned()),
+            // The text goes on after a prompt: a leading space is part of it.
+            stream: TextStream::new(),
+            finish: (options.max_tokens == Some(0)).then_some(Finish::Length),
+            tokenizer,
+            options,
+            accepted: Vec::new(),
+            start: Instant::now(),
+            first_at: None,
+            stats: Stats::default(),
+        })
+    }
+
+    pub(super) fn max_tokens(&self) -> usize {
+        self.options.max_tokens.unwrap_or(usize::MAX)
+    }
+
+    /// Why the logits of every token must come to the processor; `None` if they need not.
+    pub(super) fn needs_logits(&self) -> Option<&'static str> {
+        match (&self.constraint, self.options.logprobs, self.options.speculate) {
+            (Some(_), ..) => Some("the output is constrained"),
+            (None, Some(_), _) => Some("log probabilities are asked for"),
+            (None, None, Some(_)) => Some("tokens are guessed ahead"),
+            (None, None, None) => None,
+        }
+    }
+
+    /// Whether nothing can come after this token, which was chosen last.
+    pub(super) fn is_over(&self, token: u32) -> bool {
+        let fulfilled = self.constraint.as_ref().is_some_and(Constraint::is_finished);
+        fulfilled || (self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos)
+    }
+
+    /// The end, if there is nothing to come after what is there.
+    pub(super) fn due_end(&mut self) -> Option<Piece> {
+        if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
+            return Some(self.end(Finish::Stop));
+        }
+        (self.accepted.len() >= self.max_tokens()).then(|| self.end(Finish::Length))
+    }
+
+    /// The next token by these logits, and how probable it was if that is asked for.
+    ///
+    /// # Errors
+    /// Logits that are not finite.
+    pub(super) fn choose(
+        &mut self,
+        sampler: &mut Sampler,
+        logits: &mut [f32],
+    ) -> Result<(u32, Option<Logprobs>), ModelError> {
+        // A constraint changes the logits, so what the model thinks of them is kept.
+        let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.to_vec()));
+        if let Some(constraint) = &mut self.constraint {
+            constraint.mask(logits)?;
+        }
+        let token = sampler.sample(logits)?;
+        sampler.accept(token);
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(token)?;
+        }
+        Ok((token, model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top))))
+    }
+
+    /// Takes a token that was chosen: the text that is certain then, or the end.
+    pub(super) fn accept(&mut self, token: u32, logprobs: Option<Logprobs>) -> Piece {
+        let now = Instant::now();
+        match self.first_at {
+            None => {
+                self.first_at = Some(now);
+                self.stats.first = now - self.start;
+            }
+            Some(first) => self.stats.rest = now - first,
+        }
+        self.stats.n_token += 1;
+        if self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
+            return self.end(Finish::Stop);
+        }
+        self.accepted.push(token);
+        let is_shown = self.options.shown.contains(&token);
+        let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
+        let bytes = self.tokenizer.token_bytes(token, special);
+        let text = self.stream.push(&bytes).unwrap_or("").to_owned();
+        let (text, stopped) = self.stop.push(&text);
+        let text = text.to_owned();
+        if let Stopped::Yes { .. } = stopped {
+            self.finish = Some(Finish::StopText);
+        }
+        Piece { text, token: Some(token), logprobs }
+    }
+
+    /// Ends with the text that was held back.
+    pub(super) fn end(&mut self, finish: Finish) -> Piece {
+        let rest = self.stream.finish().unwrap_or("").to_owned();
+        let mut text = self.stop.push(&rest).0.to_owned();
+        text.push_str(self.stop.finish());
+        self.finish = Some(finish);
+        Piece { text, token: None, logprobs: None }
+    }
+}
