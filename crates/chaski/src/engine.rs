@@ -226,6 +226,24 @@ impl Engine {
         (self.model.tokenizer(), &mut self.runner)
     }
 
+    /// The conversation as bytes: tokens, keys, values and recurrent state, for [`Self::restore`] by an engine with the same
+    /// model, kind of device and types of cache.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the device fails.
+    pub async fn save(&mut self) -> Result<Vec<u8>, Error> {
+        Ok(self.runner.save().await?)
+    }
+
+    /// Goes on with a conversation of [`Self::save`], without running it again.
+    ///
+    /// # Errors
+    /// [`Error::Model`] with [`SessionError`](chaski_models::SessionError) for bytes that do not fit, which change nothing; device
+    /// errors.
+    pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        Ok(self.runner.restore(bytes).await?)
+    }
+
     /// The driver's compiled pipelines, for a later [`EngineBuilder::pipeline_cache`]; `None` where there is no such
     /// cache.
     pub fn pipeline_cache(&self) -> Option<Vec<u8>> {

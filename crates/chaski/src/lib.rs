@@ -27,8 +27,8 @@ pub use chaski_models::{
     ChatTemplates, Constraint, ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar,
     ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat,
     ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, RequestId, Runner, SamplerKind,
-    SamplerParams, Speculation, Stats, TemplateOptions, Tokenizer, ToolCall, byte_to_char, imatrix,
-    perplexity, strip_added_special,
+    SamplerParams, SessionError, Speculation, Stats, TemplateOptions, Tokenizer, ToolCall, byte_to_char,
+    imatrix, perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

@@ -64,6 +64,9 @@ pub enum ModelError {
         /// What.
         what: String,
     },
+    /// A session that cannot be restored.
+    #[error(transparent)]
+    Session(#[from] crate::run::SessionError),
     /// A draft model that has other tokens.
     #[error("the draft model has {found} tokens, but the model has {expected}")]
     Draft {

@@ -28,8 +28,8 @@ pub use error::ModelError;
 pub use model::Model;
 pub use run::{
     Batch, BatchEvent, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs, KvType,
-    KvTypeError, Perplexity, Piece, RequestId, Runner, RunnerConfig, Speculation, Stats, Target, imatrix,
-    perplexity,
+    KvTypeError, Perplexity, Piece, RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats,
+    Target, imatrix, perplexity,
 };
 pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{

@@ -140,3 +140,47 @@ fn windows_give_their_pages_back() {
     }
     failures.conclude();
 }
+
+/// Sequences of all kinds go on to the bit in a runner that has just been loaded; what is damaged changes nothing.
+#[test]
+fn sequences_are_saved_and_restored() {
+    let _t = Timed::new("sequences, sessions");
+    let mut failures = Failures::default();
+    let q8_0 = KvType::both(chaski::gguf::GgmlType::Q8_0);
+    let families = [("gemma3-dense", q8_0), ("deepseek2-moe", KvType::F16), ("falcon-h1-dense", KvType::F32)];
+    for (name, kv) in families {
+        let f = Fixture::load(name);
+        for (device, target) in &targets()[..2] {
+            let load = |n_seq, kv| {
+                let config = RunnerConfig { n_ctx: 80, n_seq, chunk: 8, kv, ..RunnerConfig::default() };
+                runner(f.gguf(false, &|_, _| {}), target, config)
+            };
+            let mut r = load(2, kv);
+            r.select(1);
+            r.feed(&f.tokens[..30]).expect("30 tokens run");
+            r.truncate(27);
+            let saved = block_on(r.save()).expect("the device is read");
+            let go_on = |r: &mut Runner| block_on(r.eval_all(&f.tokens[27..40], 5)).expect("13 tokens run");
+            let expected = go_on(&mut r);
+            let mut other = load(1, kv);
+            other.feed(&f.tokens[..5]).expect("5 tokens run");
+            // Nothing that is damaged is taken.
+            let mut wrong = |what: &str, bytes: &[u8]| {
+                let e = block_on(other.restore(bytes)).expect_err(what).to_string();
+                assert!(e.contains("session"), "{what}: {e}");
+                assert_eq!(other.history(), &f.tokens[..5], "{what}");
+            };
+            for n in (0..200).chain([saved.len() / 2, saved.len() - 1]) {
+                wrong("cut off", &saved[..n]);
+            }
+            wrong("longer", &[&saved[..], &[0]].concat());
+            let e = block_on(load(1, KvType::F32).restore(&saved)).map_err(|e| e.to_string());
+            assert_eq!(e.is_err(), kv != KvType::F32, "{name}: a cache of another type");
+            block_on(other.restore(&saved)).expect("a session");
+            assert_eq!(other.history(), &f.tokens[..27]);
+            let found = go_on(&mut other);
+            failures.check(found == expected, || format!("{name}, {device}: other logits"));
+        }
+    }
+    failures.conclude();
+}

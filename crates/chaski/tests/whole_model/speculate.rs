@@ -98,6 +98,7 @@ fn guesses_keep_to_a_grammar() {
             engine.runner().truncate(0);
             let o = GenerateOptions {
                 grammar: Some(grammar.clone()),
+                max_tokens: Some(40),
                 ..options(SamplerParams::greedy(), speculate)
             };
             let (text, _, stats) = answer(&mut engine, None, "She saw a", o);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use chaski::{
     AddSpecial, Engine, GenerateOptions, Grammar, LocalTime, Message, ParseSpecial, RenderSpecial,
-    SamplerParams, TemplateOptions,
+    SamplerParams, Speculation, TemplateOptions,
 };
 use serde_json::Value;
 
@@ -90,6 +90,10 @@ pub(crate) struct AnswerArgs {
     /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
+    /// Guess up to N tokens by what followed the last ones earlier in the text, and check them all at once: the same
+    /// answer, sooner where the text repeats itself; at most 7 [default: 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=Speculation::MAX as i64))]
+    draft_max: Option<u32>,
     /// With --json or --jsonl: the logarithm of each token's probability, and of the N most probable ones
     #[arg(long, value_name = "N")]
     logprobs: Option<usize>,
@@ -332,5 +336,9 @@ fn generate_options(
         shown: Vec::new(),
         grammar,
         logprobs: answer.logprobs,
+        speculate: answer
+            .draft_max
+            .filter(|n| *n > 0)
+            .map(|n| Speculation { n_max: n as usize, ..Speculation::default() }),
     }
 }

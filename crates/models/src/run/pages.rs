@@ -45,6 +45,11 @@ impl Pages {
         }
     }
 
+    /// The pages of a sequence.
+    pub(crate) fn of(&self, seq: usize) -> &[u32] {
+        &self.tables[seq]
+    }
+
     /// Gives back all but the first `n` pages of a sequence.
     pub(crate) fn cut(&mut self, seq: usize, n: usize) {
         let table = &mut self.tables[seq];

@@ -213,6 +213,8 @@ pub struct Runner {
     pub(super) at: usize,
     /// Whose the pages of the cache are, on a GPU.
     pub(super) pages: Pages,
+    /// Which model it is, for sessions.
+    pub(super) name: String,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
 }
@@ -261,6 +263,7 @@ impl Runner {
             seqs: vec![Sequence::default(); n_seq as usize],
             at: 0,
             pages: Pages::new(n_seq, per_seq),
+            name: format!("{}, {} bytes", model.describe(), model.n_byte()),
             cpu_logits: Vec::new(),
         })
     }

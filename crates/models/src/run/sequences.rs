@@ -16,7 +16,7 @@ pub(crate) struct Sequence {
     /// Copies of the recurrent state.
     copies: StateCopies,
     /// Position behind the last that was written, though it may have been set back since.
-    top: usize,
+    pub(super) top: usize,
 }
 
 impl Runner {
@@ -153,7 +153,7 @@ impl Runner {
     }
 
     /// Makes the pages with positions from `from` to before `end` those of the selected sequence alone.
-    fn own(&mut self, from: usize, end: usize) {
+    pub(super) fn own(&mut self, from: usize, end: usize) {
         if let Device::Gpu(g) = &mut self.device {
             let page = g.config().page as usize;
             let end = end.min(g.config().n_ctx as usize);

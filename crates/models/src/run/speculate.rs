@@ -65,13 +65,13 @@ mod tests {
         let tokens = [1, 2, 3, 4, 5, 2, 3];
         assert_eq!(look_up(&tokens, 2, 2), [4, 5]);
         assert_eq!(look_up(&tokens, 2, 9), [4, 5, 2, 3]);
-        assert_eq!(look_up(&tokens, 3, 2), [], "only two tokens match");
+        assert_eq!(look_up(&tokens, 3, 2), [0u32; 0], "only two tokens match");
         // The longest match counts, then the latest.
         assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 1, 2], 1, 1), [9]);
         assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 7, 1, 2], 1, 1), [8]);
         // Repetition overlaps itself.
         assert_eq!(look_up(&[5, 5, 5], 2, 4), [5]);
-        assert_eq!(look_up(&[5], 1, 4), []);
-        assert_eq!(look_up(&[], 1, 4), []);
+        assert_eq!(look_up(&[5], 1, 4), [0u32; 0]);
+        assert_eq!(look_up(&[], 1, 4), [0u32; 0]);
     }
 }

@@ -151,6 +151,49 @@ impl CpuModel {
         Ok(CpuModel { graph, weights, seqs, at: 0, n_ctx })
     }
 
+    /// What bytes of a snapshot mean: they fit models of which this says the same.
+    pub fn snapshot_layout(&self) -> String {
+        let layers = self.seq().kv.iter().flatten().map(|c| format!("{} {}", c.ty, c.cell_bytes()));
+        let states = self.seq().state.iter().map(|s| format!("s{}", s.len()));
+        format!("processor {}", layers.chain(states).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Bytes of the first `n` tokens in each part of the cache of the selected sequence.
+    fn kept_bytes(&self, n: u32) -> Vec<usize> {
+        let layers = self.graph.kv.iter().zip(&self.seq().kv);
+        let bytes = |l: &KvLayer, c: &Cache| (n * l.n_kv) as usize * c.cell_bytes();
+        layers.flat_map(|(l, kv)| kv.each_ref().map(|c| bytes(l, c).min(c.bytes.len()))).collect()
+    }
+
+    /// Bytes of a snapshot of a sequence of `n` tokens.
+    pub fn snapshot_bytes(&self, n: u32) -> u64 {
+        let states = self.seq().state.iter().map(|s| 4 * s.len());
+        self.kept_bytes(n).into_iter().chain(states).map(|n| n as u64).sum()
+    }
+
+    /// What there is of the first `n` tokens of the selected sequence, and its state.
+    pub fn snapshot(&self, n: u32) -> Vec<u8> {
+        let parts = self.seq().kv.iter().flatten().zip(self.kept_bytes(n));
+        let mut out: Vec<u8> = parts.flat_map(|(c, n)| &c.bytes[..n]).copied().collect();
+        out.extend(self.seq().state.iter().flatten().flat_map(|v| v.to_le_bytes()));
+        out
+    }
+
+    /// Puts a snapshot of [`Self::snapshot_bytes`] back: the selected sequence has seen `n` tokens then.
+    pub fn put_back(&mut self, n: u32, mut bytes: &[u8]) {
+        let sizes = self.kept_bytes(n);
+        let seq = self.seq_mut();
+        for (cache, n) in seq.kv.iter_mut().flatten().zip(sizes) {
+            let (part, rest) = bytes.split_at(n);
+            cache.bytes[..n].copy_from_slice(part);
+            bytes = rest;
+        }
+        for (v, b) in seq.state.iter_mut().flatten().zip(bytes.chunks_exact(4)) {
+            *v = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        }
+        seq.state_at = n;
+    }
+
     fn seq(&self) -> &Sequence {
         &self.seqs[self.at]
     }

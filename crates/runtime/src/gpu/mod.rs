@@ -10,6 +10,7 @@ mod pace;
 mod pipeline;
 mod profile;
 mod sequences;
+mod snapshot;
 mod timer;
 mod tune;
 

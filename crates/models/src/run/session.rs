@@ -1,0 +1,140 @@
+//! Sessions: a sequence as bytes, so that it goes on another day, in another process or after the device was lost.
+//!
+//! Little-endian: a mark, then lengths in u64 before each of: what the bytes fit, the tokens (u32 each), the position up to
+//! which the cache was written (u64), and what the device knows.
+
+use super::runner::{Device, Runner};
+use crate::error::ModelError;
+
+const MARK: &[u8; 8] = b"chaski\x01\n";
+
+/// Why a session cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// Bytes that are something else.
+    #[error("this is no session, or one of another version of this program")]
+    Mark,
+    /// Bytes that end too soon, or go on.
+    #[error("the session is damaged: {what}")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A session of another model, or with another cache.
+    #[error("the session is of `{found}`, but this is `{expected}`")]
+    Other {
+        /// What it is of.
+        found: String,
+        /// What it would have to be of.
+        expected: String,
+    },
+    /// More tokens than fit.
+    #[error("the session has {found} tokens, but the context has {limit}")]
+    Long {
+        /// Its tokens.
+        found: usize,
+        /// The context.
+        limit: usize,
+    },
+}
+
+/// Parts with their lengths before them.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    fn next(&mut self, what: &'static str) -> Result<&'a [u8], SessionError> {
+        let damaged = SessionError::Damaged { what };
+        let (n, rest) = self.0.split_first_chunk::<8>().ok_or(damaged.clone())?;
+        let n = usize::try_from(u64::from_le_bytes(*n)).map_err(|_| damaged.clone())?;
+        let (part, rest) = rest.split_at_checked(n).ok_or(damaged)?;
+        self.0 = rest;
+        Ok(part)
+    }
+}
+
+impl Runner {
+    /// What the bytes of a session fit.
+    fn session_of(&self) -> String {
+        let layout = match &self.device {
+            Device::Gpu(g) => g.snapshot_layout(),
+            Device::Cpu(c) => c.snapshot_layout(),
+        };
+        format!("{}, {layout}", self.name)
+    }
+
+    fn session_bytes(&self, n: usize) -> u64 {
+        match &self.device {
+            Device::Gpu(g) => g.snapshot_bytes(n.div_ceil(g.config().page as usize) as u32),
+            Device::Cpu(c) => c.snapshot_bytes(n as u32),
+        }
+    }
+
+    /// The selected sequence as bytes: its tokens, keys, values and recurrent state. About as many as its part of the cache.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn save(&mut self) -> Result<Vec<u8>, ModelError> {
+        self.settle()?;
+        let tokens = self.history().to_vec();
+        let known = match &mut self.device {
+            Device::Gpu(g) => {
+                let n_page = tokens.len().div_ceil(g.config().page as usize);
+                g.snapshot(&self.pages.of(self.at)[..n_page]).await?
+            }
+            Device::Cpu(c) => c.snapshot(tokens.len() as u32),
+        };
+        let name = self.session_of();
+        let tokens: Vec<u8> = tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
+        let top = (self.seqs[self.at].top as u64).to_le_bytes();
+        let mut out = MARK.to_vec();
+        for part in [name.as_bytes(), &tokens, &top, &known] {
+            out.extend((part.len() as u64).to_le_bytes());
+            out.extend_from_slice(part);
+        }
+        Ok(out)
+    }
+
+    /// Makes the selected sequence what it was when [`Self::save`] was called; it goes on from there to the bit.
+    ///
+    /// # Errors
+    /// [`ModelError::Session`] for bytes that are no session of this model and kind of cache, or longer than the context; the
+    /// sequence is then as it was. Device errors.
+    pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
+        let mut parts = Parts(bytes.strip_prefix(MARK).ok_or(SessionError::Mark)?);
+        let found = String::from_utf8_lossy(parts.next("its name is cut off")?).into_owned();
+        let expected = self.session_of();
+        if found != expected {
+            return Err(SessionError::Other { found, expected }.into());
+        }
+        let tokens = parts.next("its tokens are cut off")?;
+        let top = parts.next("its position is cut off")?;
+        let known = parts.next("its cache is cut off")?;
+        let damaged = |what| SessionError::Damaged { what };
+        if !parts.0.is_empty() || tokens.len() % 4 != 0 {
+            return Err(damaged("it has bytes too many").into());
+        }
+        let top: [u8; 8] = top.try_into().map_err(|_| damaged("its position is no number"))?;
+        let tokens: Vec<u32> =
+            tokens.chunks_exact(4).map(|t| u32::from_le_bytes([t[0], t[1], t[2], t[3]])).collect();
+        let (n, limit) = (tokens.len(), self.n_ctx as usize);
+        let top = usize::try_from(u64::from_le_bytes(top)).unwrap_or(usize::MAX);
+        if n > limit || top > limit {
+            return Err(SessionError::Long { found: n.max(top), limit }.into());
+        }
+        self.check(&tokens)?;
+        if top < n || known.len() as u64 != self.session_bytes(n) {
+            return Err(damaged("its cache is not that of its tokens").into());
+        }
+        self.truncate(0);
+        self.own(0, n);
+        let pages = self.pages.of(self.at).to_vec();
+        match &mut self.device {
+            Device::Gpu(g) => g.put_back(&pages, n as u32, known).await?,
+            Device::Cpu(c) => c.put_back(n as u32, known),
+        }
+        let seq = &mut self.seqs[self.at];
+        (seq.history, seq.top) = (tokens, top);
+        Ok(())
+    }
+}
