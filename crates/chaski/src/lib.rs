@@ -17,6 +17,7 @@
 //! event loop does.
 
 mod device;
+mod embed;
 mod engine;
 mod error;
 mod estimate;
@@ -24,10 +25,11 @@ mod source;
 
 pub use chaski_models::{
     AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
-    ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress,
-    Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial,
-    Perplexity, Piece, RenderSpecial, Runner, SamplerKind, SamplerParams, Stats, TemplateOptions, Tokenizer,
-    ToolCall, byte_to_char, imatrix, perplexity, strip_added_special,
+    ConstraintError, Content, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, Grammar,
+    ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat,
+    ModelError, ParseSpecial, Perplexity, Piece, Pooling, PoolingError, RenderSpecial, Runner, SamplerKind,
+    SamplerParams, Stats, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix,
+    perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

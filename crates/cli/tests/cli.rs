@@ -694,3 +694,38 @@ fn a_measured_device_is_kept_for_profiles() {
     let o = run(&["devices", "--measure", "--device", "cpu"]);
     assert_eq!(o.status.code(), Some(2), "{}", err(&o));
 }
+
+#[test]
+fn texts_become_vectors_in_every_format() {
+    let args = |more: &[&'static str]| [&["embed", "--device", "cpu", "-q"][..], more].concat();
+    let raw = out(&run(&args(&["--pooling", "mean", "-p", "a dog\nA cat", "-p", "a dog"])));
+    let lines: Vec<&str> = raw.lines().collect();
+    assert_eq!(lines.len(), 3, "{raw}");
+    assert_eq!(lines[0], lines[2]);
+    assert_ne!(lines[0], lines[1]);
+    let numbers: Vec<f64> = lines[0].split(' ').map(|n| n.parse().unwrap()).collect();
+    assert_eq!(numbers.len(), 256);
+    assert!((numbers.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-5);
+    let object = json(&run(&args(&[
+        "--pooling",
+        "last",
+        "--embd-output-format",
+        "json",
+        "--embd-normalize",
+        "0",
+        "-p",
+        "a dog",
+    ])));
+    let vector = object["data"][0]["embedding"].as_array().unwrap();
+    let largest = vector.iter().map(|v| v.as_f64().unwrap().abs()).fold(0.0, f64::max);
+    assert!((largest - 32760.0).abs() < 0.1, "{largest}");
+    assert!(object["usage"]["prompt_tokens"].as_u64().unwrap() > 0);
+    let unsaid = run(&args(&["-p", "a dog"]));
+    assert_eq!(unsaid.status.code(), Some(1));
+    assert!(err(&unsaid).contains("`llama.pooling_type`"), "{}", err(&unsaid));
+    for wrong in
+        [&["-p", "a", "--pooling", "rank"][..], &["-p", "a", "--embd-normalize", "-2"], &["-p", ""], &[]]
+    {
+        assert_eq!(run(&args(wrong)).status.code(), Some(2));
+    }
+}

@@ -27,8 +27,9 @@ pub use derived::Transposed;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
-    Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
-    Perplexity, Piece, Runner, RunnerConfig, Stats, Target, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs,
+    KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, Runner, RunnerConfig, Stats, Target,
+    VectorNorm, embed, imatrix, perplexity,
 };
 pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{

@@ -375,6 +375,8 @@ pub struct Graph {
     pub ropes: Vec<Rope>,
     /// The result: one logit a vocabulary entry.
     pub logits: Option<ValueId>,
+    /// What the logits are products of: the last norm's result, which embeddings are made of.
+    pub hidden: Option<ValueId>,
 }
 
 impl Graph {

@@ -6,6 +6,7 @@ mod archs;
 mod caches;
 mod common;
 mod constrained;
+mod embeddings;
 mod errors;
 mod families;
 mod fusions;

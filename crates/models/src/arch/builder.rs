@@ -681,6 +681,7 @@ impl<'a> Builder<'a> {
         if head.bias.is_none() && self.has("output.bias") {
             head.bias = Some(self.vector("output.bias", n_vocab)?);
         }
+        self.graph.hidden = Some(x);
         let logits = self.mul(x, head);
         self.graph.logits = Some(then(self, logits));
         Ok(())

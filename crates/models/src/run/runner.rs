@@ -489,6 +489,31 @@ impl Runner {
         })
     }
 
+    /// Runs tokens after the history and returns what the logits of each would be made of, the result of the last norm:
+    /// `[n, n_embd]`.
+    ///
+    /// # Errors
+    /// [`ModelError::Token`]; a full context; device errors.
+    pub async fn eval_hidden(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.check(tokens)?;
+        self.settle()?;
+        let mut out = Vec::new();
+        let chunk = match &self.device {
+            Device::Gpu(g) => g.hidden_cols() as usize,
+            Device::Cpu(_) => tokens.len(),
+        };
+        for part in tokens.chunks(chunk.max(1)) {
+            let pos = self.history.len() as u32;
+            out.extend(match &mut self.device {
+                Device::Gpu(g) => g.eval_hidden(part, pos).await?,
+                Device::Cpu(c) => c.eval_hidden(part, pos)?,
+            });
+            self.history.extend_from_slice(part);
+            self.advanced(self.history.len(), part.len());
+        }
+        Ok(out)
+    }
+
     /// Runs tokens after the history, `chunk` at once, and returns the logits of each: `[n, n_vocab]`.
     ///
     /// # Errors

@@ -204,6 +204,27 @@ impl CpuModel {
         all: bool,
         watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Result<Vec<f32>, RuntimeError> {
+        self.run(tokens, pos, self.graph.logits, all, watch)
+    }
+
+    /// Runs tokens at positions from `pos` on; returns what the logits of each would be made of, the result of the last norm:
+    /// `[n, n_embd]`.
+    ///
+    /// # Errors
+    /// As [`Self::eval`].
+    pub fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.run(tokens, pos, self.graph.hidden, true, &mut |_| ())
+    }
+
+    /// Runs the nodes up to the one that makes `result`.
+    fn run(
+        &mut self,
+        tokens: &[u32],
+        pos: u32,
+        result: Option<ValueId>,
+        all: bool,
+        watch: &mut dyn FnMut(ProductInput<'_>),
+    ) -> Result<Vec<f32>, RuntimeError> {
         let (found, limit) = (u64::from(pos) + tokens.len() as u64, u64::from(self.n_ctx));
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit });
@@ -230,13 +251,16 @@ impl CpuModel {
             }
             let out = self.node(&graph, &node.op, &values, tokens, pos, width, first, watch);
             values[node.out.0] = out;
+            if result == Some(node.out) {
+                break;
+            }
             for v in node.op.inputs() {
                 if last_use[v.0] == i {
                     values[v.0] = Vec::new();
                 }
             }
         }
-        Ok(graph.logits.map(|l| std::mem::take(&mut values[l.0])).unwrap_or_default())
+        Ok(result.map(|v| std::mem::take(&mut values[v.0])).unwrap_or_default())
     }
 
     fn node(
