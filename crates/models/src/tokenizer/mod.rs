@@ -5,11 +5,13 @@
 
 mod bpe;
 mod bytes;
+mod charsmap;
 mod error;
 mod pre;
 mod spec;
 mod special;
 mod spm;
+mod unigram;
 mod vocab;
 mod word_piece;
 mod words;
@@ -27,6 +29,7 @@ use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
 use spm::Spm;
+use unigram::Unigram;
 use vocab::{SpecialIds, Vocab};
 use word_piece::WordPiece;
 
@@ -94,12 +97,13 @@ enum Model {
     Bpe(Bpe),
     Gemma4(Gemma4),
     WordPiece(WordPiece),
+    Unigram(Unigram),
     /// Ids only; the name is what the metadata says.
     None(String),
 }
 
 /// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] takes.
-const KNOWN: &str = "llama, gpt2, gemma4, bert, test, none";
+const KNOWN: &str = "llama, gpt2, gemma4, bert, t5, test, none";
 
 impl Tokenizer {
     /// Builds the tokenizer that the metadata of a GGUF file describes.
@@ -129,6 +133,7 @@ impl Tokenizer {
                 let (bos, unk, sep) = (Some(101), Some(100), Some(102));
                 SpecialIds { bos, unk, sep, ..SpecialIds::default() }
             }
+            "t5" => SpecialIds { eos: Some(1), unk: Some(2), ..SpecialIds::default() },
             _ => SpecialIds::default(),
         };
         let vocab = Vocab::new(&mut spec, defaults)?;
@@ -165,6 +170,7 @@ impl Tokenizer {
                     .ok_or(TokenizerError::Missing { key: "tokenizer.ggml.unknown_token_id" })?;
                 (Model::WordPiece(WordPiece::new(&vocab, unk)), true)
             }
+            "t5" => (Model::Unigram(Unigram::new(&vocab, &mut spec)?), false),
             "test" | "none" => (Model::None(spec.model), false),
             _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
         };
@@ -179,6 +185,7 @@ impl Tokenizer {
             add_bos: spec.add_bos.unwrap_or(add_bos) && vocab.ids.bos.is_some(),
             end: match model {
                 Model::WordPiece(_) => vocab.ids.sep.filter(|_| spec.add_sep.unwrap_or(true)),
+                Model::Unigram(_) => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(true)),
                 _ => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(false)),
             },
             model,
@@ -220,6 +227,7 @@ impl Tokenizer {
                     Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut ids),
                     Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
                     Model::WordPiece(words) => words.encode(&self.vocab, text, &mut ids),
+                    Model::Unigram(unigram) => unigram.encode(&self.vocab, text, &mut ids),
                     Model::None(_) => unreachable!("returned above"),
                 },
             }
@@ -271,14 +279,16 @@ impl Tokenizer {
                 bytes::unescape(text, &mut bytes);
                 Cow::Owned(bytes)
             }
-            (TokenKind::Byte, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
-                match vocab::parse_byte(text) {
-                    Some(byte) => Cow::Owned(vec![byte]),
-                    None => raw(),
+            (TokenKind::Byte, _) => match vocab::parse_byte(text) {
+                Some(byte) => Cow::Owned(vec![byte]),
+                None => raw(),
+            },
+            (TokenKind::Normal, _) => {
+                if text.contains('▁') {
+                    Cow::Owned(text.replace('▁', " ").into_bytes())
+                } else {
+                    raw()
                 }
-            }
-            (TokenKind::Normal, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
-                if text.contains('▁') { Cow::Owned(text.replace('▁', " ").into_bytes()) } else { raw() }
             }
         }
     }
@@ -352,6 +362,7 @@ impl Tokenizer {
     pub fn adds_space_prefix(&self) -> bool {
         match &self.model {
             Model::Spm(spm) => spm.add_space_prefix,
+            Model::Unigram(unigram) => unigram.add_space_prefix,
             Model::WordPiece(_) => true,
             Model::Bpe(_) | Model::Gemma4(_) | Model::None(_) => false,
         }
