@@ -16,6 +16,7 @@ mod imatrix;
 mod interrupt;
 mod load;
 mod logits;
+mod lora;
 mod options;
 mod output;
 mod peaks;

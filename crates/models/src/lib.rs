@@ -5,6 +5,7 @@
 //! loaded model with one sequence; [`Generation`] makes text of it. Tokenizers, chat templates and samplers are built
 //! from the file's metadata.
 
+mod adapter;
 mod answer;
 pub mod arch;
 mod constraint;
@@ -20,6 +21,7 @@ mod template;
 mod text;
 mod tokenizer;
 
+pub use adapter::{Adapter, AdapterError};
 pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use arch::ARCHS;
 pub use constraint::{Constraint, ConstraintError, Grammar};

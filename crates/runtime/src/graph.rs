@@ -354,6 +354,17 @@ pub struct KvLayer {
     pub in_keys: bool,
 }
 
+/// A scale that may change once the model is loaded: that of an adapter's products.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct AdapterScale {
+    /// `[n]`, all alike: the scale of products that have no bias.
+    pub weight: WeightId,
+    /// Which of the scales that callers set.
+    pub of: usize,
+    /// What it is multiplied by.
+    pub by: f32,
+}
+
 /// What a model computes.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -369,6 +380,8 @@ pub struct Graph {
     pub kv: Vec<KvLayer>,
     /// Layers of recurrent state.
     pub states: Vec<StateLayer>,
+    /// Scales that may change; the file's values do not count.
+    pub scales: Vec<AdapterScale>,
     /// Layers of the model.
     pub n_layer: usize,
     /// Rotations, which [`Op::Rope`] names by number.

@@ -2,6 +2,7 @@
 //!
 //! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
 
+mod adapters;
 mod archs;
 mod caches;
 mod common;

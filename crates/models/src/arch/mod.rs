@@ -1,5 +1,6 @@
 //! Model families: one file each, and one row of [`ARCHS`].
 
+mod adapted;
 mod builder;
 mod command_r;
 mod deepseek2;
@@ -38,6 +39,7 @@ mod smollm3;
 mod stablelm;
 mod starcoder2;
 
+pub(crate) use adapted::Adapters;
 pub use builder::{Builder, Config, Linear};
 
 use ggml_format::{Metadata, TensorInfo};

@@ -240,7 +240,7 @@ impl Runner {
                 Device::Cpu(Box::new(CpuModel::load(graph, n_ctx, kv, model, report).await?))
             }
         };
-        Ok(Runner {
+        let mut runner = Runner {
             device,
             n_ctx,
             n_vocab,
@@ -248,7 +248,21 @@ impl Runner {
             history: Vec::new(),
             copies: StateCopies::default(),
             cpu_logits: Vec::new(),
-        })
+        };
+        runner.set_adapter_scales(&model.adapter_scales());
+        Ok(runner)
+    }
+
+    /// Sets how much each adapter of the model counts. What the cache has was made with other matrices, so it is forgotten.
+    ///
+    /// # Panics
+    /// If there are fewer scales than the model has adapters.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        match &mut self.device {
+            Device::Gpu(g) => g.set_adapter_scales(scales),
+            Device::Cpu(c) => c.set_adapter_scales(scales),
+        }
+        self.truncate(0);
     }
 
     /// Tokens that the sequence may have.

@@ -94,14 +94,16 @@ fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
     }
 }
 
-/// The logits and what they are made of value by value, back to the product.
+/// The logits and what they are made of value by value, back to the product, and to those that adapters add to it.
 fn tail(graph: &Graph) -> Vec<ValueId> {
     let mut out: Vec<ValueId> = graph.logits.into_iter().collect();
     for node in graph.nodes.iter().rev() {
-        if let (Op::Scale { x, .. } | Op::Unary { x, .. }, Some(last)) = (&node.op, out.last())
-            && node.out == *last
-        {
-            out.push(*x);
+        if out.contains(&node.out) {
+            match node.op {
+                Op::Scale { x, .. } | Op::Unary { x, .. } => out.push(x),
+                Op::Add { a, b } => out.extend([a, b]),
+                _ => {}
+            }
         }
     }
     out
@@ -165,6 +167,19 @@ impl CpuModel {
     /// Tokens that a sequence may have.
     pub fn n_ctx(&self) -> u32 {
         self.n_ctx
+    }
+
+    /// Sets the scales of adapters, [`AdapterScale::of`](crate::graph::AdapterScale::of) says which.
+    ///
+    /// # Panics
+    /// If there are fewer than the graph names.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        for s in &self.graph.scales {
+            let value = s.by * scales[s.of];
+            self.weights[s.weight.0]
+                .chunks_exact_mut(4)
+                .for_each(|v| v.copy_from_slice(&value.to_le_bytes()));
+        }
     }
 
     /// Bytes of weights and cache.

@@ -14,7 +14,7 @@ use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
-use crate::graph::Graph;
+use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, fuse, plan};
 use crate::platform::{Aside, Clock};
 
@@ -121,6 +121,7 @@ pub struct GpuModel {
     /// Values of a column of what logits are made of, and from one column to the next.
     hidden: (u32, u32),
     hidden_cols: u32,
+    scales: Vec<ScalePlace>,
     n_vocab: u32,
     ld_logits: u32,
     n_layer: usize,
@@ -188,6 +189,7 @@ impl GpuModel {
         compiled?;
         progress(compiling(n_kernel));
         let memory = memory_of(&buffers);
+        let scales = scale_places(graph, &groups);
         let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
             s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
         };
@@ -234,6 +236,7 @@ impl GpuModel {
             all_cols: segments.all_cols,
             hidden: segments.hidden,
             hidden_cols: segments.hidden_cols,
+            scales,
             n_vocab,
             ld_logits: segments.ld_logits,
             n_layer: segments.n_layer,
@@ -735,6 +738,21 @@ impl GpuModel {
         self.read_logits(n).await
     }
 
+    /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
+    ///
+    /// # Panics
+    /// If there are fewer than the graph names.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        for p in &self.scales {
+            let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
+            self.gpu.queue.write_buffer(
+                &self.buffers.aux[p.aux],
+                4 * p.at as u64,
+                bytemuck::cast_slice(&words),
+            );
+        }
+    }
+
     /// Columns that one call of [`Self::eval_hidden`] takes at most.
     pub fn hidden_cols(&self) -> u32 {
         self.hidden_cols
@@ -821,6 +839,28 @@ impl GpuModel {
         self.state_at = None;
         self.write_columns(tokens, pos);
     }
+}
+
+/// Rows of products whose scale is that of an adapter, in the buffers of small vectors.
+struct ScalePlace {
+    scale: AdapterScale,
+    aux: usize,
+    /// First word.
+    at: usize,
+    n_row: usize,
+    by: f32,
+}
+
+fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
+    let mut out = Vec::new();
+    for scale in &graph.scales {
+        for (aux, a) in groups.aux.iter().enumerate() {
+            let places = a.places(scale.weight).into_iter();
+            let place = |(at, n_row, by)| ScalePlace { scale: *scale, aux, at, n_row, by: by * scale.by };
+            out.extend(places.map(place));
+        }
+    }
+    out
 }
 
 /// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
