@@ -52,6 +52,11 @@ fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
     all.filter(|(name, ne)| adapted(name, ne, tied)).collect()
 }
 
+/// Metadata of an adapter's file.
+type Keys = Vec<(&'static str, OwnedValue)>;
+/// Names and shapes of its tensors.
+type Shapes = Vec<(String, Vec<u64>)>;
+
 /// A synthetic adapter: matrices that follow from their names and a seed.
 #[derive(Copy, Clone)]
 struct Synthetic {
@@ -93,7 +98,7 @@ impl Synthetic {
         &self,
         arch: &str,
         tensors: &BTreeMap<String, Vec<u64>>,
-        edit: impl Fn(&mut Vec<(&'static str, OwnedValue)>, &mut Vec<(String, Vec<u64>)>),
+        edit: impl Fn(&mut Keys, &mut Shapes),
     ) -> Vec<u8> {
         let mut metadata: Vec<(&str, OwnedValue)> = vec![
             ("general.architecture", arch.into()),
@@ -243,14 +248,14 @@ fn adapters_that_do_not_fit_are_errors_that_name_the_tensor() {
         .into_iter()
         .filter(|t| t.0 == q)
         .collect();
-    type Edit = fn(&mut Vec<(&'static str, OwnedValue)>, &mut Vec<(String, Vec<u64>)>);
+    type Edit = fn(&mut Keys, &mut Shapes);
     let set = |key: &'static str, value: OwnedValue| {
-        move |m: &mut Vec<(&'static str, OwnedValue)>| {
+        move |m: &mut Keys| {
             m.retain(|(k, _)| *k != key);
             m.push((key, value.clone()));
         }
     };
-    let with = |edit: &dyn Fn(&mut Vec<(&'static str, OwnedValue)>, &mut Vec<(String, Vec<u64>)>)| {
+    let with = |edit: &dyn Fn(&mut Keys, &mut Shapes)| {
         let mut model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
         let r = attach(&mut model, FIRST.gguf_of("llama", &tensors, edit), 1.0);
         r.map_or_else(|e| e, |()| block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".into()))

@@ -112,8 +112,12 @@ impl Tokenizer {
     ///
     /// [`TokenizerError::Metadata`], and those of [`Tokenizer::from_spec`].
     pub fn from_metadata(metadata: &ggml_format::Metadata) -> Result<Tokenizer, TokenizerError> {
-        let spec = TokenizerSpec::from_metadata(metadata);
-        Tokenizer::from_spec(spec.map_err(|e| TokenizerError::Metadata { source: Box::new(e) })?)
+        let wrong = |e| TokenizerError::Metadata { source: Box::new(e) };
+        let spec = TokenizerSpec::without_merges(metadata).map_err(wrong)?;
+        match metadata.opt_strings(TokenizerSpec::MERGES).map_err(wrong)? {
+            Some(merges) => Tokenizer::build(spec, merges),
+            None => Tokenizer::build(spec, [].into_iter()),
+        }
     }
 
     /// Builds the tokenizer that `spec.model` names.
@@ -123,6 +127,15 @@ impl Tokenizer {
     /// A kind or a pre-tokenizer that is not known, lists of the wrong length, tokens that occur twice, merges that
     /// cannot be parsed: see [`TokenizerError`].
     pub fn from_spec(mut spec: TokenizerSpec) -> Result<Tokenizer, TokenizerError> {
+        let merges = std::mem::take(&mut spec.merges);
+        Tokenizer::build(spec, merges.iter().map(String::as_str))
+    }
+
+    /// Builds a tokenizer of `spec` and of `merges`, which `spec` does not have.
+    fn build<'m>(
+        mut spec: TokenizerSpec,
+        merges: impl Iterator<Item = &'m str>,
+    ) -> Result<Tokenizer, TokenizerError> {
         let defaults = match spec.model.as_str() {
             "llama" => SpecialIds { bos: Some(1), eos: Some(2), unk: Some(0), ..SpecialIds::default() },
             "gpt2" => {
@@ -137,12 +150,6 @@ impl Tokenizer {
             _ => SpecialIds::default(),
         };
         let vocab = Vocab::new(&mut spec, defaults)?;
-        let merges = |vocab: &Vocab| {
-            if spec.merges.is_empty() {
-                return Err(TokenizerError::Missing { key: "tokenizer.ggml.merges" });
-            }
-            Merges::new(vocab, &spec.merges)
-        };
         let (model, add_bos) = match spec.model.as_str() {
             "llama" => {
                 if !spec.scores.is_empty() && spec.scores.len() != vocab.n_text() as usize {
@@ -157,11 +164,11 @@ impl Tokenizer {
             "gpt2" => {
                 let pre = PreTokenizer::new(spec.pre.as_deref())?;
                 let add_bos = pre.add_bos();
-                (Model::Bpe(Bpe { pre, merges: merges(&vocab)? }), add_bos)
+                (Model::Bpe(Bpe { pre, merges: Merges::new(&vocab, merges)? }), add_bos)
             }
             "gemma4" => {
                 spec.add_bos = Some(true);
-                (Model::Gemma4(Gemma4::new(&vocab, merges(&vocab)?)), true)
+                (Model::Gemma4(Gemma4::new(&vocab, Merges::new(&vocab, merges)?)), true)
             }
             "bert" => {
                 let unk = vocab

@@ -63,6 +63,16 @@ impl TokenizerSpec {
     ///
     /// `tokenizer.ggml.model` is missing, or a key has a value of another type.
     pub fn from_metadata(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
+        let merges = metadata.opt_strings(TokenizerSpec::MERGES)?.into_iter().flatten();
+        let merges = merges.map(str::to_owned).collect();
+        Ok(TokenizerSpec { merges, ..TokenizerSpec::without_merges(metadata)? })
+    }
+
+    /// The key of the merges. There may be half a million, so [`Tokenizer`](super::Tokenizer) reads them where they are.
+    pub(super) const MERGES: &str = "tokenizer.ggml.merges";
+
+    /// Everything else.
+    pub(super) fn without_merges(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
         let key = |name: &str| format!("tokenizer.ggml.{name}");
         let text = |key: &str| Ok(metadata.opt_str(key)?.map(str::to_owned));
         let strings = |name: &str| -> Result<Vec<String>, GgufError> {
@@ -86,7 +96,7 @@ impl TokenizerSpec {
             n_vocab: metadata.opt_u32(&format!("{arch}.vocab_size"))?,
             scores: metadata.opt_vec(&key("scores"))?.unwrap_or_default(),
             token_types: metadata.opt_vec(&key("token_type"))?.unwrap_or_default(),
-            merges: strings("merges")?,
+            merges: Vec::new(),
             bos: id("bos")?,
             eos: id("eos")?,
             eot: id("eot")?,
