@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod models;
 mod ops;
 mod perf;
 mod test;
@@ -35,6 +36,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write docs/models.md from the table of model families and their fixtures.
+    ModelsDoc {
+        /// Change nothing; fail if the page is stale.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/performance.md from measurements.
     PerfDoc {
         /// What xtask/perf.sh measured; without it, the measurements in the repository.
@@ -61,6 +68,7 @@ fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),
+        Command::ModelsDoc { check } => models::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

@@ -11,6 +11,7 @@ use chaski_runtime::kernels::{FeatureSet, Tuning};
 
 use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
 use crate::error::Error;
+use crate::lora;
 use crate::source::{AnySource, ModelInfo, Source};
 
 /// How to make an engine.
@@ -23,9 +24,16 @@ pub struct EngineBuilder {
     tuning: Box<dyn Fn(&AdapterSummary) -> Tuning>,
     trusted: Box<dyn Fn(&AdapterSummary) -> bool>,
     progress: Box<dyn FnMut(Progress)>,
+    loras: Vec<(Source, f32)>,
 }
 
 impl EngineBuilder {
+    /// Adapts the model by the matrices of another file (LoRA), which count `scale` times; may be given several times.
+    pub fn lora(mut self, adapter: Source, scale: f32) -> Self {
+        self.loras.push((adapter, scale));
+        self
+    }
+
     /// Tokens of the sequence at most; by default the model's own context, at most 4096.
     pub fn context(mut self, n_ctx: u32) -> Self {
         self.config.n_ctx = n_ctx;
@@ -126,7 +134,10 @@ impl EngineBuilder {
     /// # Errors
     /// [`Error`]: no such file or device, a file that is wrong, a model that does not fit.
     pub async fn build(mut self) -> Result<Engine, Error> {
-        let model = self.source.open().await?;
+        let mut model = self.source.open().await?;
+        for (adapter, scale) in &self.loras {
+            lora::attach(&mut model, adapter, *scale).await?;
+        }
         let Opened { target, info: device } =
             device::open(&self.device, &mut self.gpu, &self.trusted).await?;
         self.look_up(&target);
@@ -138,10 +149,10 @@ impl EngineBuilder {
 /// A model on a device, with one conversation.
 pub struct Engine {
     builder: EngineBuilder,
-    model: Model<AnySource>,
+    pub(crate) model: Model<AnySource>,
     target: Target,
     device: DeviceInfo,
-    runner: Runner,
+    pub(crate) runner: Runner,
 }
 
 impl Engine {
@@ -155,6 +166,7 @@ impl Engine {
             tuning: Box::new(|_| Tuning::default()),
             trusted: Box::new(|_| true),
             progress: Box::new(|_| {}),
+            loras: Vec::new(),
         }
     }
 
@@ -312,11 +324,7 @@ impl Engine {
 
 /// What a model file says of itself.
 pub(crate) fn info(model: &Model<AnySource>, source: &Source) -> ModelInfo {
-    let file = match source {
-        Source::Path(p) => p.display().to_string(),
-        Source::Bytes { name, .. } => name.clone(),
-        Source::Default => "storyteller-Q4_K_M.gguf (embedded)".into(),
-    };
+    let file = source.name();
     ModelInfo {
         description: model.describe(),
         file,

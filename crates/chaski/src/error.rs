@@ -17,6 +17,15 @@ pub enum Error {
     /// A file that cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// An adapter.
+    #[error("the adapter `{file}` cannot be used")]
+    Lora {
+        /// Its file.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<ModelError>,
+    },
     /// The default model was left out of this build.
     #[error(
         "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"

@@ -17,18 +17,21 @@
 //! event loop does.
 
 mod device;
+mod embed;
 mod engine;
 mod error;
 mod estimate;
+mod lora;
 mod source;
 
 pub use chaski_models::{
-    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, Batch, BatchEvent, ChatTemplate,
-    ChatTemplates, Constraint, ConstraintError, Content, Finish, GenerateOptions, Generation, Grammar,
-    ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError, LocalTime, Logprobs, Message, Mirostat,
-    ModelError, ParseSpecial, Perplexity, Piece, RenderSpecial, RequestId, Runner, SamplerKind,
-    SamplerParams, SessionError, Speculation, Stats, TemplateOptions, Tokenizer, ToolCall, byte_to_char,
-    imatrix, perplexity, strip_added_special,
+    AdapterError, AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, Batch, BatchEvent,
+    ChatTemplate, ChatTemplates, Constraint, ConstraintError, Content, EmbedOptions, Embedding, Finish,
+    GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
+    LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, Pooling,
+    PoolingError, RenderSpecial, RequestId, Runner, SamplerKind, SamplerParams, SessionError, Speculation,
+    Stats, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix, perplexity,
+    strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

@@ -35,6 +35,15 @@ impl Source {
         Source::Path(path.into())
     }
 
+    /// What messages call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Source::Path(p) => p.display().to_string(),
+            Source::Bytes { name, .. } => name.clone(),
+            Source::Default => "storyteller-Q4_K_M.gguf (embedded)".into(),
+        }
+    }
+
     /// Opens the file: reads its header, not its weights.
     ///
     /// # Errors
@@ -52,7 +61,7 @@ impl Source {
         Ok(Model::open(first, next).await?)
     }
 
-    fn bytes(&self) -> Result<AnySource, Error> {
+    pub(crate) fn bytes(&self) -> Result<AnySource, Error> {
         Ok(match self {
             Source::Path(path) => open_file(path)?,
             Source::Bytes { name, bytes } => AnySource::Memory(MemorySource::new(name.clone(), *bytes)),

@@ -112,6 +112,7 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
             Error::Runtime(e) => runtime(e),
             Error::Source(e) => Some(source(e)),
             Error::NoDefaultModel => Some((NO_MODEL, None)),
+            Error::Lora { .. } => Some((NO_MODEL, None)),
             _ => None,
         };
     }

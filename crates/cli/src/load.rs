@@ -26,7 +26,9 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     let shown = progress.clone();
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
     let remembers = !args.no_warm_cache;
-    let mut builder = Engine::builder(source)
+    let mut builder = args
+        .lora
+        .attach(Engine::builder(source))?
         .context(args.ctx_size)
         .kv(args.kv()?)
         .chunk(args.chunk)

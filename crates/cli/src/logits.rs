@@ -52,6 +52,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     }
     let mut inputs = files_of_model(args.model.path());
     inputs.extend(args.tokens_file.clone());
+    inputs.extend(args.engine.lora.files());
     if let Some(path) = &args.out {
         refuse_to_overwrite(path, &inputs)?;
     }

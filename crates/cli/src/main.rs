@@ -10,11 +10,13 @@ mod bench;
 mod cache;
 mod completions;
 mod devices;
+mod embed;
 mod failure;
 mod imatrix;
 mod interrupt;
 mod load;
 mod logits;
+mod lora;
 mod options;
 mod output;
 mod peaks;
@@ -82,6 +84,9 @@ enum Command {
     Tune(tune::Args),
     /// Turn text into token ids
     Tokenize(tokenize::Args),
+    /// Turn texts into vectors
+    #[command(long_about = embed::LONG)]
+    Embed(embed::Args),
     /// Measure how well a model predicts a text
     #[command(long_about = perplexity::LONG)]
     Perplexity(perplexity::Args),
@@ -122,6 +127,7 @@ fn main() -> ExitCode {
         Command::Bench(a) => bench::run(*a, &ui),
         Command::Tune(a) => tune::run(&a, &ui),
         Command::Tokenize(a) => tokenize::run(&a),
+        Command::Embed(a) => embed::run(&a, &ui),
         Command::Perplexity(a) => perplexity::run(&a, &ui),
         Command::Logits(a) => logits::run(&a, &ui),
         Command::Quantize(a) => quantize::run(*a, &ui),

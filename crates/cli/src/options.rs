@@ -10,6 +10,7 @@ use chaski::{DeviceChoice, Inputs, KvType, Mirostat, SamplerKind, SamplerParams,
 use ggml_format::{FILE_TYPES, FileType};
 
 use crate::failure::Usage;
+use crate::lora::LoraArgs;
 
 /// The source of a model named on the command line; the built-in one if none is.
 pub(crate) fn source(model: Option<&Path>) -> Source {
@@ -172,6 +173,8 @@ pub(crate) struct EngineArgs {
     /// Neither read nor write the driver's compiled kernels in the cache directory
     #[arg(long)]
     pub(crate) no_warm_cache: bool,
+    #[command(flatten)]
+    pub(crate) lora: LoraArgs,
 }
 
 impl EngineArgs {

@@ -694,3 +694,90 @@ fn a_measured_device_is_kept_for_profiles() {
     let o = run(&["devices", "--measure", "--device", "cpu"]);
     assert_eq!(o.status.code(), Some(2), "{}", err(&o));
 }
+
+#[test]
+fn texts_become_vectors_in_every_format() {
+    let args = |more: &[&'static str]| [&["embed", "--device", "cpu", "-q"][..], more].concat();
+    let raw = out(&run(&args(&["--pooling", "mean", "-p", "a dog\nA cat", "-p", "a dog"])));
+    let lines: Vec<&str> = raw.lines().collect();
+    assert_eq!(lines.len(), 3, "{raw}");
+    assert_eq!(lines[0], lines[2]);
+    assert_ne!(lines[0], lines[1]);
+    let numbers: Vec<f64> = lines[0].split(' ').map(|n| n.parse().unwrap()).collect();
+    assert_eq!(numbers.len(), 256);
+    assert!((numbers.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-5);
+    let object = json(&run(&args(&[
+        "--pooling",
+        "last",
+        "--embd-output-format",
+        "json",
+        "--embd-normalize",
+        "0",
+        "-p",
+        "a dog",
+    ])));
+    let vector = object["data"][0]["embedding"].as_array().unwrap();
+    let largest = vector.iter().map(|v| v.as_f64().unwrap().abs()).fold(0.0, f64::max);
+    assert!((largest - 32760.0).abs() < 0.1, "{largest}");
+    assert!(object["usage"]["prompt_tokens"].as_u64().unwrap() > 0);
+    let unsaid = run(&args(&["-p", "a dog"]));
+    assert_eq!(unsaid.status.code(), Some(1));
+    assert!(err(&unsaid).contains("`llama.pooling_type`"), "{}", err(&unsaid));
+    for wrong in
+        [&["-p", "a", "--pooling", "rank"][..], &["-p", "a", "--embd-normalize", "-2"], &["-p", ""], &[]]
+    {
+        assert_eq!(run(&args(wrong)).status.code(), Some(2));
+    }
+}
+
+/// A file with an adapter of the built-in model's first output of attention, in a folder of its own.
+fn adapter(folder: &Path, architecture: &str) -> PathBuf {
+    use ggml_format::{GgmlType, GgufWriter};
+    let mut writer = GgufWriter::new();
+    for (key, value) in
+        [("general.architecture", architecture), ("general.type", "adapter"), ("adapter.type", "lora")]
+    {
+        writer.set(key, value).unwrap();
+    }
+    let name = |half: &str| format!("blk.0.attn_output.weight.lora_{half}");
+    writer.tensor(&name("a"), &[256, 2], GgmlType::F32).unwrap();
+    writer.tensor(&name("b"), &[2, 256], GgmlType::F32).unwrap();
+    let mut data = writer.begin(Vec::new()).unwrap();
+    for half in ["a", "b"] {
+        let values =
+            (0..512u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0);
+        let bytes: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+        data.write(&name(half), &bytes).unwrap();
+    }
+    let path = folder.join(format!("{architecture}.gguf"));
+    std::fs::write(&path, data.finish().unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn adapters_change_the_text_as_much_as_they_are_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (good, wrong) = (adapter(folder.path(), "llama"), adapter(folder.path(), "qwen2"));
+    let (good, wrong) = (good.to_str().unwrap(), wrong.to_str().unwrap());
+    let text = |more: &[&str]| out(&run(&[&GREEDY[..], &["-p", "Once upon a time"], more].concat()));
+    let plain = text(&[]);
+    assert!(plain.contains(GOLDEN), "{plain}");
+    assert_eq!(text(&["--lora-scaled", good, "0"]), plain);
+    let once = text(&["--lora", good]);
+    assert_ne!(once, plain);
+    assert_eq!(text(&["--lora-scaled", good, "1"]), once);
+    // Two adapters add up.
+    assert_eq!(text(&["--lora", good, "--lora-scaled", good, "-1"]), plain);
+    let refused = run(&[&GREEDY[..], &["-p", "a", "--lora", wrong]].concat());
+    assert_eq!(refused.status.code(), Some(3));
+    let message = err(&refused);
+    assert!(
+        message.contains("the adapter is for the architecture `qwen2`, the model has `llama`")
+            && message.contains(wrong),
+        "{message}"
+    );
+    let usage = run(&[&GREEDY[..], &["-p", "a", "--lora-scaled", good, "much"]].concat());
+    assert_eq!(usage.status.code(), Some(2));
+    let missing = run(&[&GREEDY[..], &["-p", "a", "--lora", "no-such-file.gguf"]].concat());
+    assert_eq!(missing.status.code(), Some(3));
+}

@@ -18,6 +18,12 @@ pub enum ModelError {
     /// A type that no KV cache has.
     #[error(transparent)]
     KvType(#[from] crate::run::KvTypeError),
+    /// An adapter, or its scale.
+    #[error(transparent)]
+    Adapter(#[from] crate::adapter::AdapterError),
+    /// A way to pool embeddings that there is not.
+    #[error(transparent)]
+    Pooling(#[from] crate::run::PoolingError),
     /// A value of the metadata.
     #[error("the model's metadata are wrong")]
     Metadata(#[from] GgufError),

@@ -5,6 +5,7 @@
 //! loaded model with one sequence; [`Generation`] makes text of it. Tokenizers, chat templates and samplers are built
 //! from the file's metadata.
 
+mod adapter;
 mod answer;
 pub mod arch;
 mod constraint;
@@ -20,6 +21,7 @@ mod template;
 mod text;
 mod tokenizer;
 
+pub use adapter::{Adapter, AdapterError};
 pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use arch::ARCHS;
 pub use constraint::{Constraint, ConstraintError, Grammar};
@@ -27,9 +29,9 @@ pub use derived::Transposed;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
-    Batch, BatchEvent, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs, KvType,
-    KvTypeError, Perplexity, Piece, RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats,
-    Target, imatrix, perplexity,
+    Batch, BatchEvent, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
+    ImatrixProgress, Inputs, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, RequestId,
+    Runner, RunnerConfig, SessionError, Speculation, Stats, Target, VectorNorm, embed, imatrix, perplexity,
 };
 pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{

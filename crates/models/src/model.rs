@@ -6,7 +6,8 @@ use chaski_runtime::gpu::Tensors;
 use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::arch::{Arch, Builder, Config, SCALARS, rope_factor_tensor};
+use crate::adapter::{Adapter, AdapterError, Attached, ZEROS, file_name};
+use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
 use crate::layers::derived;
 use crate::template::ChatTemplates;
@@ -19,6 +20,7 @@ pub struct Model<S> {
     config: Config,
     tokenizer: Tokenizer,
     templates: ChatTemplates,
+    adapters: Vec<Attached<S>>,
 }
 
 impl<S: ByteSource> Model<S> {
@@ -35,7 +37,7 @@ impl<S: ByteSource> Model<S> {
         let config = Config::new(file.metadata())?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let templates = ChatTemplates::from_metadata(file.metadata());
-        Ok(Model { file, arch, config, tokenizer, templates })
+        Ok(Model { file, arch, config, tokenizer, templates, adapters: Vec::new() })
     }
 
     /// The file's metadata.
@@ -78,6 +80,37 @@ impl<S: ByteSource> Model<S> {
         self.tensors().iter().map(TensorInfo::n_elem).sum()
     }
 
+    /// Attaches an adapter, which counts `scale` times; runners that are loaded from now on have it.
+    ///
+    /// # Errors
+    /// [`ModelError::Adapter`] for one of another architecture, with a tensor that the model lacks or that does not fit, or a
+    /// scale that is not finite.
+    pub fn attach(&mut self, adapter: Adapter<S>, scale: f32) -> Result<(), ModelError> {
+        check_scale(scale)?;
+        adapter.check(self.arch.name, |name| self.file.tensor(name))?;
+        self.adapters.push(Attached { adapter, scale });
+        Ok(())
+    }
+
+    /// How much each adapter counts, in the order in which they were attached.
+    pub fn adapter_scales(&self) -> Vec<f32> {
+        self.adapters.iter().map(|a| a.scale).collect()
+    }
+
+    /// Sets how much each adapter counts for runners that are loaded from now on.
+    ///
+    /// # Errors
+    /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
+        let (expected, found) = (self.adapters.len(), scales.len());
+        if expected != found {
+            return Err(AdapterError::Count { expected, found }.into());
+        }
+        scales.iter().try_for_each(|s| check_scale(*s))?;
+        self.adapters.iter_mut().zip(scales).for_each(|(a, s)| a.scale = *s);
+        Ok(())
+    }
+
     /// A short description: family, size, and file type, such as `llama 7B Q4_K - Medium`.
     pub fn describe(&self) -> String {
         let n = self.n_param() as f64;
@@ -113,7 +146,12 @@ impl<S: ByteSource> Model<S> {
             scalars.insert(t.name.clone(), self.floats(t, 1).await?[0]);
         }
         let mut builder = Builder::new(self.metadata(), &self.config, n_ctx, factors, scalars, &find);
+        builder.adapt(Adapters::new(self.adapters.iter().map(|a| a.adapter.beside()).collect()));
         (self.arch.build)(&mut builder)?;
+        let mut names = self.adapters.iter().flat_map(|a| a.adapter.names());
+        if let Some(name) = names.find(|name| builder.leaves_unadapted(name)) {
+            return Err(AdapterError::Unsupported { tensor: name.to_owned() }.into());
+        }
         Ok(builder.finish())
     }
 
@@ -139,9 +177,22 @@ impl<S: ByteSource> Tensors for Model<S> {
         if let Some(tensor) = self.file.tensor(name) {
             return Ok(self.file.read_tensor(tensor, offset, buf).await?);
         }
+        if name == ZEROS {
+            buf.fill(0);
+            return Ok(());
+        }
+        if let Some((i, name)) = file_name(name)
+            && let Some(attached) = self.adapters.get(i)
+        {
+            return Ok(attached.adapter.read(name, offset, buf).await?);
+        }
         let (derived, from) = derived(self.metadata(), &self.config, name)?
             .and_then(|(d, from)| Some((d, self.file.tensor(&from)?)))
             .ok_or_else(|| format!("no tensor `{name}`"))?;
         Ok(derived.read(&self.file, from, offset, buf).await?)
     }
+}
+
+fn check_scale(scale: f32) -> Result<(), AdapterError> {
+    if scale.is_finite() { Ok(()) } else { Err(AdapterError::Scale { found: scale }) }
 }

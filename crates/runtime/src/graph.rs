@@ -356,6 +356,17 @@ pub struct KvLayer {
     pub window: u32,
 }
 
+/// A scale that may change once the model is loaded: that of an adapter's products.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct AdapterScale {
+    /// `[n]`, all alike: the scale of products that have no bias.
+    pub weight: WeightId,
+    /// Which of the scales that callers set.
+    pub of: usize,
+    /// What it is multiplied by.
+    pub by: f32,
+}
+
 /// What a model computes.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -371,12 +382,16 @@ pub struct Graph {
     pub kv: Vec<KvLayer>,
     /// Layers of recurrent state.
     pub states: Vec<StateLayer>,
+    /// Scales that may change; the file's values do not count.
+    pub scales: Vec<AdapterScale>,
     /// Layers of the model.
     pub n_layer: usize,
     /// Rotations, which [`Op::Rope`] names by number.
     pub ropes: Vec<Rope>,
     /// The result: one logit a vocabulary entry.
     pub logits: Option<ValueId>,
+    /// What the logits are products of: the last norm's result, which embeddings are made of.
+    pub hidden: Option<ValueId>,
 }
 
 impl Graph {

@@ -17,6 +17,7 @@ pub use chaski_kernels as kernels;
 pub mod plan;
 
 pub use error::RuntimeError;
+pub use platform::for_each;
 
 /// Copies of the recurrent state that a model has room for, beside the state itself.
 pub const STATE_COPIES: usize = 2;

@@ -114,6 +114,11 @@ impl Fixture {
         &self.logits[from * self.n_vocab..to * self.n_vocab]
     }
 
+    /// The values of a tensor that follow from its name.
+    pub(crate) fn weights_of(&self, name: &str, n: u64) -> Vec<f32> {
+        weights(name, n, number(&self.spec["seed"]))
+    }
+
     /// The GGUF file, with matrices in f16 (which loses nothing: all values are exact in it) if `half`.
     pub(crate) fn gguf(&self, half: bool, edit: Edit<'_>) -> Vec<u8> {
         self.gguf_of(half, edit, &|_| None)

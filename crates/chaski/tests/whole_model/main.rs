@@ -2,11 +2,13 @@
 //!
 //! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
 
+mod adapters;
 mod archs;
 mod batch;
 mod caches;
 mod common;
 mod constrained;
+mod embeddings;
 mod errors;
 mod families;
 mod fusions;

@@ -19,6 +19,7 @@ use self::range::{List, Pair};
 use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
+use crate::lora::LoraArgs;
 use crate::options::{self, EngineArgs, Features, Ignored, InputType, device, kv_pair};
 use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
@@ -125,6 +126,8 @@ pub(crate) struct Args {
     /// Write the profile as a trace for Chrome or Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    lora: LoraArgs,
     #[command(flatten)]
     ignored: Ignored,
 }
@@ -308,6 +311,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     // Loading is timed.
                                     no_self_test: true,
                                     explain: args.explain,
+                                    lora: args.lora.clone(),
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
                             }

@@ -11,6 +11,7 @@ use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
 use chaski_runtime::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
+use super::Adapters;
 use crate::derived::Transposed;
 use crate::error::ModelError;
 
@@ -199,9 +200,9 @@ impl Config {
 /// A product's tensors.
 #[derive(Copy, Clone, Debug)]
 pub struct Linear {
-    weight: WeightId,
-    bias: Option<WeightId>,
-    scale: Option<WeightId>,
+    pub(super) weight: WeightId,
+    pub(super) bias: Option<WeightId>,
+    pub(super) scale: Option<WeightId>,
 }
 
 /// Adds tensors and operations to a graph.
@@ -216,7 +217,8 @@ pub struct Builder<'a> {
     pub scalars: BTreeMap<String, f32>,
     /// Tokens that a sequence may have.
     n_ctx: u32,
-    graph: Graph,
+    pub(super) graph: Graph,
+    pub(super) adapters: Adapters<'a>,
     tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
 }
 
@@ -230,7 +232,26 @@ impl<'a> Builder<'a> {
         scalars: BTreeMap<String, f32>,
         tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
     ) -> Self {
-        Builder { metadata, config, rope_factors, scalars, n_ctx, graph: Graph::default(), tensor }
+        Builder {
+            metadata,
+            config,
+            rope_factors,
+            scalars,
+            n_ctx,
+            graph: Graph::default(),
+            adapters: Adapters::default(),
+            tensor,
+        }
+    }
+
+    /// Adapts the products that are added from now on.
+    pub(crate) fn adapt(&mut self, adapters: Adapters<'a>) {
+        self.adapters = adapters;
+    }
+
+    /// Whether a tensor is used, and its adapters are not.
+    pub(crate) fn leaves_unadapted(&self, tensor: &str) -> bool {
+        !self.adapters.has(tensor) && self.graph.weights.iter().any(|w| w.name == tensor)
     }
 
     /// The finished graph.
@@ -575,7 +596,8 @@ impl<'a> Builder<'a> {
 
     /// Embeddings of the batch's tokens.
     pub fn embed(&mut self, table: WeightId) -> ValueId {
-        self.graph.push(Op::Embed { table }, self.config.n_embd)
+        let x = self.graph.push(Op::Embed { table }, self.config.n_embd);
+        self.adapted_rows(table, x)
     }
 
     /// RMS norm with weights.
@@ -604,14 +626,16 @@ impl<'a> Builder<'a> {
     /// Product.
     pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
         let width = self.graph.weights[l.weight.0].n_row;
-        self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width)
+        let y = self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width);
+        self.adapted(x, l, y)
     }
 
     /// Products of one input as one value, the rows of each after those of the one before.
     pub fn mul_all(&mut self, x: ValueId, linears: &[Linear]) -> ValueId {
         let width = linears.iter().map(|l| self.graph.weights[l.weight.0].n_row).sum();
         let part = |l: &Linear| Product { weight: l.weight, bias: l.bias, scale: l.scale };
-        self.graph.push(Op::Products { x, parts: linears.iter().map(part).collect() }, width)
+        let y = self.graph.push(Op::Products { x, parts: linears.iter().map(part).collect() }, width);
+        self.adapted_all(x, linears, y)
     }
 
     /// Experts and their weights from router logits; `bias` is added for choosing only.
@@ -624,7 +648,8 @@ impl<'a> Builder<'a> {
     pub fn mul_id(&mut self, x: ValueId, route: ValueId, l: Linear) -> ValueId {
         let width = self.graph.weights[l.weight.0].expert_rows();
         let Linear { weight, bias, scale } = l;
-        self.graph.push(Op::MulMatId { x, route, weight, bias, scale }, width)
+        let y = self.graph.push(Op::MulMatId { x, route, weight, bias, scale }, width);
+        self.adapted_id(x, route, l, y)
     }
 
     /// x * by.
@@ -681,6 +706,7 @@ impl<'a> Builder<'a> {
         if head.bias.is_none() && self.has("output.bias") {
             head.bias = Some(self.vector("output.bias", n_vocab)?);
         }
+        self.graph.hidden = Some(x);
         let logits = self.mul(x, head);
         self.graph.logits = Some(then(self, logits));
         Ok(())

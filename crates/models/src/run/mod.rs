@@ -1,7 +1,8 @@
-//! Running a model: sequences on a device, generation, batches of answers, perplexity.
+//! Running a model: sequences on a device, generation, batches of answers, perplexity, embeddings.
 
 mod batch;
 mod device_chain;
+mod embed;
 mod generate;
 mod imatrix;
 mod pages;
@@ -14,6 +15,7 @@ mod state_copies;
 mod writer;
 
 pub use batch::{Batch, BatchEvent, RequestId};
+pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embed};
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};

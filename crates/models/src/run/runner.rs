@@ -213,8 +213,9 @@ pub struct Runner {
     pub(super) at: usize,
     /// Whose the pages of the cache are, on a GPU.
     pub(super) pages: Pages,
-    /// Which model it is, for sessions.
+    /// Which model it is, and how much each of its adapters counts, for sessions.
     pub(super) name: String,
+    pub(super) scales: Vec<f32>,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
 }
@@ -255,7 +256,7 @@ impl Runner {
             Device::Gpu(g) => g.config().pages_per_seq(),
             Device::Cpu(_) => 0,
         };
-        Ok(Runner {
+        let mut runner = Runner {
             device,
             n_ctx,
             n_vocab,
@@ -264,8 +265,29 @@ impl Runner {
             at: 0,
             pages: Pages::new(n_seq, per_seq),
             name: format!("{}, {} bytes", model.describe(), model.n_byte()),
+            scales: Vec::new(),
             cpu_logits: Vec::new(),
-        })
+        };
+        runner.set_adapter_scales(&model.adapter_scales());
+        Ok(runner)
+    }
+
+    /// Sets how much each adapter of the model counts. What the cache has was made with other matrices, so it is forgotten.
+    ///
+    /// # Panics
+    /// If there are fewer scales than the model has adapters.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        match &mut self.device {
+            Device::Gpu(g) => g.set_adapter_scales(scales),
+            Device::Cpu(c) => c.set_adapter_scales(scales),
+        }
+        let at = self.at;
+        for seq in 0..self.seqs.len() {
+            self.at = seq;
+            self.truncate(0);
+        }
+        self.at = at;
+        self.scales = scales.to_vec();
     }
 
     /// Tokens that the sequence may have.
@@ -482,6 +504,29 @@ impl Runner {
             Device::Gpu(g) => g.logits().await?,
             Device::Cpu(_) => self.cpu_logits.clone(),
         })
+    }
+
+    /// Runs tokens after the history and returns what the logits of each would be made of, the result of the last norm:
+    /// `[n, n_embd]`.
+    ///
+    /// # Errors
+    /// [`ModelError::Token`]; a full context; device errors.
+    pub async fn eval_hidden(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ModelError> {
+        self.check(tokens)?;
+        let mut out = Vec::new();
+        let chunk = match &self.device {
+            Device::Gpu(g) => g.hidden_cols() as usize,
+            Device::Cpu(_) => tokens.len(),
+        };
+        for part in tokens.chunks(chunk.max(1)) {
+            let pos = self.ready(part.len())?;
+            out.extend(match &mut self.device {
+                Device::Gpu(g) => g.eval_hidden(part, pos).await?,
+                Device::Cpu(c) => c.eval_hidden(part, pos)?,
+            });
+            self.ran(part);
+        }
+        Ok(out)
     }
 
     /// Runs tokens after the history, `chunk` at once, and returns the logits of each: `[n, n_vocab]`.

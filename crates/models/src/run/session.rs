@@ -60,7 +60,7 @@ impl Runner {
             Device::Gpu(g) => g.snapshot_layout(),
             Device::Cpu(c) => c.snapshot_layout(),
         };
-        format!("{}, {layout}", self.name)
+        format!("{}, adapters {:?}, {layout}", self.name, self.scales)
     }
 
     fn session_bytes(&self, n: usize) -> u64 {

@@ -1,8 +1,8 @@
 //! How much a template may do: it is a program that came with a model, and nobody says that it ends.
 //!
-//! Steps are counted by the engine, bytes of text here: where values are printed, and in the filters and methods whose
-//! result can be many times as large as what goes in. The operators `~`, `+` and `*` are the engine's own and are not
-//! counted, nor are filters on text that print a list first.
+//! Steps are counted by the engine, bytes of text here: where values are printed, in the filters and methods whose
+//! result can be many times as large as what goes in, and behind the operators `~`, `+` and `*` (`counted`). Filters on text
+//! that print a list first are not counted, nor are those whose result is no longer than their input.
 
 use std::fmt::{self, Write as _};
 
@@ -21,6 +21,7 @@ pub(super) fn set(env: &mut Environment<'_>) {
     env.set_fuel(Some(MAX_STEPS));
     env.set_formatter(print);
     env.set_unknown_method_callback(method);
+    env.add_filter(COUNTED, counted);
     env.add_filter("string", string);
     env.add_filter("join", join);
     env.add_filter("replace", replace);
@@ -66,6 +67,22 @@ impl fmt::Write for Bounded {
         self.text.push_str(piece);
         Ok(())
     }
+}
+
+/// The filter that counts what operators make.
+pub(super) const COUNTED: &str = "__counted";
+
+/// Items of a list at most: each takes some 64 bytes with what holds it.
+const MAX_ITEMS: usize = MAX_BYTES / 64;
+
+/// Counts the text that an operator has made, and looks how long a list has become.
+fn counted(state: &mut State<'_, '_>, value: Value) -> Result<Value, Error> {
+    if let Some(text) = value.as_str() {
+        count(state, text.len())?;
+    } else if value.len().is_some_and(|n| n > MAX_ITEMS) {
+        return Err(too_large());
+    }
+    Ok(value)
 }
 
 /// A value as text, counted.

@@ -3,6 +3,7 @@
 //! Templates are Jinja programs inside the GGUF file. They run here as Hugging Face runs them: blocks trimmed,
 //! loop controls, no HTML escaping, Python's string methods and Python's JSON.
 
+mod counted;
 mod error;
 mod json;
 mod limits;
@@ -67,7 +68,8 @@ impl ChatTemplate {
 
         let mut env = Environment::new();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        env.set_syntax(syntax.map_err(parse_error)?);
+        let syntax = syntax.map_err(parse_error)?;
+        env.set_syntax(syntax.clone());
         env.set_auto_escape_callback(|_| AutoEscape::None);
         limits::set(&mut env);
         env.add_filter("tojson", json::tojson);
@@ -75,7 +77,10 @@ impl ChatTemplate {
             let error = Error::new(ErrorKind::InvalidOperation, "raise_exception");
             Err(error.with_source(Raised(message)))
         });
-        env.add_template_owned(NAME, without_generation_tags(&source)).map_err(parse_error)?;
+        let text = without_generation_tags(&source);
+        // What is wrong with a template is said of it as it is.
+        env.template_from_str(&text).map_err(parse_error)?;
+        env.add_template_owned(NAME, counted::counted(&text, syntax)).map_err(parse_error)?;
         Ok(ChatTemplate { env, source, capabilities: OnceLock::new() })
     }
 
@@ -260,6 +265,13 @@ mod tests {
             doubled(nest, "{% set text %}{{ ns.l }}{% endset %}"),
             // After 32 sums the engine makes one list of them, which nobody counts.
             doubled("{% set ns.l = ns.l + ns.l %}", "{{ ns.l | tojson | length }}").replace("60", "30"),
+            doubled("{% set ns.x = ns.x ~ ns.x %}", "{{ ns.x }}"),
+            doubled("{% set ns.x = ns.x + ns.x %}", ""),
+            doubled("{% set ns.x = ns.x * 2 %}", ""),
+            doubled("{% set ns.l = ns.l * 2 %}", ""),
+            doubled("{% set ns.l = ns.l + ['a' * 9999999] %}", ""),
+            "{% macro m(x) %}{{ m(x ~ x) }}{% endmacro %}{{ m('bb') }}".to_owned(),
+            "{% with a = (a or 'bb') ~ (a or 'bb') %}".repeat(60) + &"{% endwith %}".repeat(60),
             doubled("{% set t %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = t %}", ""),
             doubled("{% set ns.x = [ns.x, ns.x] | join(' ') %}", ""),
             doubled("{% set ns.x = '-'.join([ns.x, ns.x]) %}", ""),

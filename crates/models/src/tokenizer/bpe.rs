@@ -26,27 +26,34 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl Merges {
     /// Parses lines `left right`; the first space after the first byte divides them, the first of equal lines counts.
-    pub(super) fn new(vocab: &Vocab, lines: &[String]) -> Result<Merges, TokenizerError> {
+    pub(super) fn new<'m>(
+        vocab: &Vocab,
+        lines: impl Iterator<Item = &'m str>,
+    ) -> Result<Merges, TokenizerError> {
+        let lines: Vec<&str> = lines.collect();
+        if lines.is_empty() {
+            return Err(TokenizerError::Missing { key: "tokenizer.ggml.merges" });
+        }
+        // Looking up three texts a line waits for memory, which several threads do at once.
+        let runs: Vec<(usize, &[&str])> =
+            lines.chunks(RUN).enumerate().map(|(i, run)| (i * RUN, run)).collect();
+        let found = chaski_runtime::for_each(&runs, |(first, run)| look_up(vocab, *first, run));
         let mut extra = FxHashMap::default();
-        let mut symbol = |text: &str| {
-            vocab.id(text).unwrap_or_else(|| {
+        let mut symbol = |known: Option<u32>, text: &dyn Fn() -> String| {
+            known.unwrap_or_else(|| {
                 let next = vocab.n_text() + extra.len() as u32;
-                *extra.entry(text.into()).or_insert(next)
+                *extra.entry(text().into_boxed_str()).or_insert(next)
             })
         };
         let mut pairs = FxHashMap::with_capacity_and_hasher(lines.len(), FxBuildHasher);
-        let mut joined = String::new();
-        for (index, line) in lines.iter().enumerate() {
-            let first_len = line.chars().next().map_or(0, char::len_utf8);
-            let Some(space) = line[first_len..].find(' ') else {
-                return Err(TokenizerError::BadMerge { index, line: line.clone() });
-            };
-            let (left, right) = (&line[..first_len + space], &line[first_len + space + 1..]);
-            joined.clear();
-            joined.push_str(left);
-            joined.push_str(right);
-            let merge = (index as u32, symbol(&joined));
-            pairs.entry((symbol(left), symbol(right))).or_insert(merge);
+        let mut rank = 0;
+        for run in found {
+            for Line { left, right, ids } in run? {
+                let both = symbol(ids[2], &|| format!("{left}{right}"));
+                let pair = (symbol(ids[0], &|| left.to_owned()), symbol(ids[1], &|| right.to_owned()));
+                pairs.entry(pair).or_insert((rank, both));
+                rank += 1;
+            }
         }
         Ok(Merges { pairs, extra })
     }
@@ -114,6 +121,38 @@ impl Merges {
             index = piece.next;
         }
     }
+}
+
+/// A line of merges, with the tokens that its left part, its right part and both together are.
+struct Line<'m> {
+    left: &'m str,
+    right: &'m str,
+    ids: [Option<u32>; 3],
+}
+
+/// Lines that a thread looks up.
+const RUN: usize = 4096;
+
+/// Parses lines, of which the first has number `first`, and looks up their parts.
+fn look_up<'m>(vocab: &Vocab, first: usize, lines: &[&'m str]) -> Result<Vec<Line<'m>>, TokenizerError> {
+    let (mut joined, mut last) = (String::new(), 0);
+    let mut out = Vec::with_capacity(lines.len());
+    for (i, line) in lines.iter().enumerate() {
+        let first_len = line.chars().next().map_or(0, char::len_utf8);
+        let Some(space) = line[first_len..].find(' ') else {
+            return Err(TokenizerError::BadMerge { index: first + i, line: (*line).to_owned() });
+        };
+        let (left, right) = (&line[..first_len + space], &line[first_len + space + 1..]);
+        joined.clear();
+        joined.push_str(left);
+        joined.push_str(right);
+        // Files list merges in the order of their results, which saves looking most of them up.
+        let near = [last, last + 1].into_iter().find(|id| vocab.text(*id) == Some(&joined));
+        let both = near.or_else(|| vocab.id(&joined));
+        last = both.unwrap_or(last);
+        out.push(Line { left, right, ids: [vocab.id(left), vocab.id(right), both] });
+    }
+    Ok(out)
 }
 
 /// A stretch of a word; the stretches form a doubly linked list.

@@ -73,6 +73,24 @@ pub enum TokenizerError {
         /// The entry.
         line: String,
     },
+    /// A score that cannot be compared.
+    #[error(
+        "tokenizer metadata `tokenizer.ggml.scores`: expected a finite score for token {id}, found {found}"
+    )]
+    Score {
+        /// The token.
+        id: usize,
+        /// Its score.
+        found: f32,
+    },
+    /// A table of characters that is damaged.
+    #[error("tokenizer metadata `tokenizer.ggml.precompiled_charsmap` of {n_byte} bytes has {what}")]
+    Charsmap {
+        /// What is wrong.
+        what: &'static str,
+        /// Its size.
+        n_byte: usize,
+    },
     /// The special tokens could not be indexed.
     #[error("cannot index the special tokens")]
     Special {

@@ -5,11 +5,13 @@
 
 mod bpe;
 mod bytes;
+mod charsmap;
 mod error;
 mod pre;
 mod spec;
 mod special;
 mod spm;
+mod unigram;
 mod vocab;
 mod word_piece;
 mod words;
@@ -27,6 +29,7 @@ use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
 use spm::Spm;
+use unigram::Unigram;
 use vocab::{SpecialIds, Vocab};
 use word_piece::WordPiece;
 
@@ -94,12 +97,13 @@ enum Model {
     Bpe(Bpe),
     Gemma4(Gemma4),
     WordPiece(WordPiece),
+    Unigram(Unigram),
     /// Ids only; the name is what the metadata says.
     None(String),
 }
 
 /// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] takes.
-const KNOWN: &str = "llama, gpt2, gemma4, bert, test, none";
+const KNOWN: &str = "llama, gpt2, gemma4, bert, t5, test, none";
 
 impl Tokenizer {
     /// Builds the tokenizer that the metadata of a GGUF file describes.
@@ -108,8 +112,12 @@ impl Tokenizer {
     ///
     /// [`TokenizerError::Metadata`], and those of [`Tokenizer::from_spec`].
     pub fn from_metadata(metadata: &ggml_format::Metadata) -> Result<Tokenizer, TokenizerError> {
-        let spec = TokenizerSpec::from_metadata(metadata);
-        Tokenizer::from_spec(spec.map_err(|e| TokenizerError::Metadata { source: Box::new(e) })?)
+        let wrong = |e| TokenizerError::Metadata { source: Box::new(e) };
+        let spec = TokenizerSpec::without_merges(metadata).map_err(wrong)?;
+        match metadata.opt_strings(TokenizerSpec::MERGES).map_err(wrong)? {
+            Some(merges) => Tokenizer::build(spec, merges),
+            None => Tokenizer::build(spec, [].into_iter()),
+        }
     }
 
     /// Builds the tokenizer that `spec.model` names.
@@ -119,6 +127,15 @@ impl Tokenizer {
     /// A kind or a pre-tokenizer that is not known, lists of the wrong length, tokens that occur twice, merges that
     /// cannot be parsed: see [`TokenizerError`].
     pub fn from_spec(mut spec: TokenizerSpec) -> Result<Tokenizer, TokenizerError> {
+        let merges = std::mem::take(&mut spec.merges);
+        Tokenizer::build(spec, merges.iter().map(String::as_str))
+    }
+
+    /// Builds a tokenizer of `spec` and of `merges`, which `spec` does not have.
+    fn build<'m>(
+        mut spec: TokenizerSpec,
+        merges: impl Iterator<Item = &'m str>,
+    ) -> Result<Tokenizer, TokenizerError> {
         let defaults = match spec.model.as_str() {
             "llama" => SpecialIds { bos: Some(1), eos: Some(2), unk: Some(0), ..SpecialIds::default() },
             "gpt2" => {
@@ -129,15 +146,10 @@ impl Tokenizer {
                 let (bos, unk, sep) = (Some(101), Some(100), Some(102));
                 SpecialIds { bos, unk, sep, ..SpecialIds::default() }
             }
+            "t5" => SpecialIds { eos: Some(1), unk: Some(2), ..SpecialIds::default() },
             _ => SpecialIds::default(),
         };
         let vocab = Vocab::new(&mut spec, defaults)?;
-        let merges = |vocab: &Vocab| {
-            if spec.merges.is_empty() {
-                return Err(TokenizerError::Missing { key: "tokenizer.ggml.merges" });
-            }
-            Merges::new(vocab, &spec.merges)
-        };
         let (model, add_bos) = match spec.model.as_str() {
             "llama" => {
                 if !spec.scores.is_empty() && spec.scores.len() != vocab.n_text() as usize {
@@ -152,11 +164,11 @@ impl Tokenizer {
             "gpt2" => {
                 let pre = PreTokenizer::new(spec.pre.as_deref())?;
                 let add_bos = pre.add_bos();
-                (Model::Bpe(Bpe { pre, merges: merges(&vocab)? }), add_bos)
+                (Model::Bpe(Bpe { pre, merges: Merges::new(&vocab, merges)? }), add_bos)
             }
             "gemma4" => {
                 spec.add_bos = Some(true);
-                (Model::Gemma4(Gemma4::new(&vocab, merges(&vocab)?)), true)
+                (Model::Gemma4(Gemma4::new(&vocab, Merges::new(&vocab, merges)?)), true)
             }
             "bert" => {
                 let unk = vocab
@@ -165,6 +177,7 @@ impl Tokenizer {
                     .ok_or(TokenizerError::Missing { key: "tokenizer.ggml.unknown_token_id" })?;
                 (Model::WordPiece(WordPiece::new(&vocab, unk)), true)
             }
+            "t5" => (Model::Unigram(Unigram::new(&vocab, &mut spec)?), false),
             "test" | "none" => (Model::None(spec.model), false),
             _ => return Err(TokenizerError::UnsupportedModel { model: spec.model, known: KNOWN }),
         };
@@ -179,6 +192,7 @@ impl Tokenizer {
             add_bos: spec.add_bos.unwrap_or(add_bos) && vocab.ids.bos.is_some(),
             end: match model {
                 Model::WordPiece(_) => vocab.ids.sep.filter(|_| spec.add_sep.unwrap_or(true)),
+                Model::Unigram(_) => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(true)),
                 _ => vocab.ids.eos.filter(|_| spec.add_eos.unwrap_or(false)),
             },
             model,
@@ -220,6 +234,7 @@ impl Tokenizer {
                     Model::Bpe(bpe) => bpe.encode(&self.vocab, text, &mut ids),
                     Model::Gemma4(gemma) => gemma.encode(&self.vocab, text, &mut ids),
                     Model::WordPiece(words) => words.encode(&self.vocab, text, &mut ids),
+                    Model::Unigram(unigram) => unigram.encode(&self.vocab, text, &mut ids),
                     Model::None(_) => unreachable!("returned above"),
                 },
             }
@@ -271,14 +286,16 @@ impl Tokenizer {
                 bytes::unescape(text, &mut bytes);
                 Cow::Owned(bytes)
             }
-            (TokenKind::Byte, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
-                match vocab::parse_byte(text) {
-                    Some(byte) => Cow::Owned(vec![byte]),
-                    None => raw(),
+            (TokenKind::Byte, _) => match vocab::parse_byte(text) {
+                Some(byte) => Cow::Owned(vec![byte]),
+                None => raw(),
+            },
+            (TokenKind::Normal, _) => {
+                if text.contains('▁') {
+                    Cow::Owned(text.replace('▁', " ").into_bytes())
+                } else {
+                    raw()
                 }
-            }
-            (TokenKind::Normal, Model::Spm(_) | Model::Gemma4(_) | Model::WordPiece(_)) => {
-                if text.contains('▁') { Cow::Owned(text.replace('▁', " ").into_bytes()) } else { raw() }
             }
         }
     }
@@ -352,6 +369,7 @@ impl Tokenizer {
     pub fn adds_space_prefix(&self) -> bool {
         match &self.model {
             Model::Spm(spm) => spm.add_space_prefix,
+            Model::Unigram(unigram) => unigram.add_space_prefix,
             Model::WordPiece(_) => true,
             Model::Bpe(_) | Model::Gemma4(_) | Model::None(_) => false,
         }

@@ -8,7 +8,7 @@ use ggml_format::{GgufError, Metadata};
 /// empty lists say that the key is absent. Ids that are not below the number of tokens are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenizerSpec {
-    /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `bert`, `test`, `none`, ...
+    /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `bert`, `t5` (Unigram), `test`, `none`, ...
     pub model: String,
     /// `pre`: name of the rule that cuts text into words before BPE.
     pub pre: Option<String>,
@@ -18,7 +18,7 @@ pub struct TokenizerSpec {
     pub tokens: Vec<String>,
     /// Number of ids when `tokens` is empty (a file without a vocabulary, `<arch>.vocab_size`).
     pub n_vocab: Option<u32>,
-    /// `scores`: merge priority of each token (SPM), larger is earlier.
+    /// `scores`: merge priority of each token (SPM), larger is earlier; logarithm of its probability (Unigram).
     pub scores: Vec<f32>,
     /// `token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
     pub token_types: Vec<i32>,
@@ -46,8 +46,12 @@ pub struct TokenizerSpec {
     pub add_eos: Option<bool>,
     /// `add_sep_token`: put `sep` after a text (BERT).
     pub add_sep: Option<bool>,
-    /// `add_space_prefix`: treat a text as if it began with a space (SPM).
+    /// `add_space_prefix`: treat a text as if it began with a space (SPM, Unigram).
     pub add_space_prefix: Option<bool>,
+    /// `remove_extra_whitespaces`: runs of spaces count as one (Unigram).
+    pub remove_extra_whitespaces: Option<bool>,
+    /// `precompiled_charsmap`: SentencePiece's table of replacements (Unigram).
+    pub precompiled_charsmap: Vec<u8>,
     /// `suppress_tokens`: ids that must never be sampled.
     pub suppress: Vec<i32>,
 }
@@ -59,6 +63,16 @@ impl TokenizerSpec {
     ///
     /// `tokenizer.ggml.model` is missing, or a key has a value of another type.
     pub fn from_metadata(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
+        let merges = metadata.opt_strings(TokenizerSpec::MERGES)?.into_iter().flatten();
+        let merges = merges.map(str::to_owned).collect();
+        Ok(TokenizerSpec { merges, ..TokenizerSpec::without_merges(metadata)? })
+    }
+
+    /// The key of the merges. There may be half a million, so [`Tokenizer`](super::Tokenizer) reads them where they are.
+    pub(super) const MERGES: &str = "tokenizer.ggml.merges";
+
+    /// Everything else.
+    pub(super) fn without_merges(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
         let key = |name: &str| format!("tokenizer.ggml.{name}");
         let text = |key: &str| Ok(metadata.opt_str(key)?.map(str::to_owned));
         let strings = |name: &str| -> Result<Vec<String>, GgufError> {
@@ -71,6 +85,8 @@ impl TokenizerSpec {
             Ok(id.and_then(|id| u32::try_from(id).ok()))
         };
         let flag = |name: &str| metadata.opt_bool(&key(name));
+        // Bytes with or without a sign, by converter.
+        let charsmap: Option<Vec<i32>> = metadata.opt_vec(&key("precompiled_charsmap"))?;
         let arch = metadata.opt_str("general.architecture")?.unwrap_or_default();
         Ok(TokenizerSpec {
             model: metadata.str("tokenizer.ggml.model")?.to_owned(),
@@ -80,7 +96,7 @@ impl TokenizerSpec {
             n_vocab: metadata.opt_u32(&format!("{arch}.vocab_size"))?,
             scores: metadata.opt_vec(&key("scores"))?.unwrap_or_default(),
             token_types: metadata.opt_vec(&key("token_type"))?.unwrap_or_default(),
-            merges: strings("merges")?,
+            merges: Vec::new(),
             bos: id("bos")?,
             eos: id("eos")?,
             eot: id("eot")?,
@@ -100,6 +116,8 @@ impl TokenizerSpec {
             add_eos: flag("add_eos_token")?,
             add_sep: flag("add_sep_token")?,
             add_space_prefix: flag("add_space_prefix")?,
+            remove_extra_whitespaces: flag("remove_extra_whitespaces")?,
+            precompiled_charsmap: charsmap.into_iter().flatten().map(|byte| byte as u8).collect(),
             suppress: metadata.opt_vec(&key("suppress_tokens"))?.unwrap_or_default(),
         })
     }

@@ -103,14 +103,16 @@ fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
     }
 }
 
-/// The logits and what they are made of value by value, back to the product.
+/// The logits and what they are made of value by value, back to the product, and to those that adapters add to it.
 fn tail(graph: &Graph) -> Vec<ValueId> {
     let mut out: Vec<ValueId> = graph.logits.into_iter().collect();
     for node in graph.nodes.iter().rev() {
-        if let (Op::Scale { x, .. } | Op::Unary { x, .. }, Some(last)) = (&node.op, out.last())
-            && node.out == *last
-        {
-            out.push(*x);
+        if out.contains(&node.out) {
+            match node.op {
+                Op::Scale { x, .. } | Op::Unary { x, .. } => out.push(x),
+                Op::Add { a, b } => out.extend([a, b]),
+                _ => {}
+            }
         }
     }
     out
@@ -249,6 +251,19 @@ impl CpuModel {
         self.n_ctx
     }
 
+    /// Sets the scales of adapters, [`AdapterScale::of`](crate::graph::AdapterScale::of) says which.
+    ///
+    /// # Panics
+    /// If there are fewer than the graph names.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        for s in &self.graph.scales {
+            let value = s.by * scales[s.of];
+            self.weights[s.weight.0]
+                .chunks_exact_mut(4)
+                .for_each(|v| v.copy_from_slice(&value.to_le_bytes()));
+        }
+    }
+
     /// Bytes of weights and cache.
     pub fn n_byte(&self) -> u64 {
         let seq = self.seq();
@@ -287,6 +302,27 @@ impl CpuModel {
         all: bool,
         watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Result<Vec<f32>, RuntimeError> {
+        self.run(tokens, pos, self.graph.logits, all, watch)
+    }
+
+    /// Runs tokens at positions from `pos` on; returns what the logits of each would be made of, the result of the last norm:
+    /// `[n, n_embd]`.
+    ///
+    /// # Errors
+    /// As [`Self::eval`].
+    pub fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.run(tokens, pos, self.graph.hidden, true, &mut |_| ())
+    }
+
+    /// Runs the nodes up to the one that makes `result`.
+    fn run(
+        &mut self,
+        tokens: &[u32],
+        pos: u32,
+        result: Option<ValueId>,
+        all: bool,
+        watch: &mut dyn FnMut(ProductInput<'_>),
+    ) -> Result<Vec<f32>, RuntimeError> {
         let (found, limit) = (u64::from(pos) + tokens.len() as u64, u64::from(self.n_ctx));
         if found > limit {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit });
@@ -314,13 +350,16 @@ impl CpuModel {
             }
             let out = self.node(&graph, &node.op, &values, tokens, pos, width, first, watch);
             values[node.out.0] = out;
+            if result == Some(node.out) {
+                break;
+            }
             for v in node.op.inputs() {
                 if last_use[v.0] == i {
                     values[v.0] = Vec::new();
                 }
             }
         }
-        Ok(graph.logits.map(|l| std::mem::take(&mut values[l.0])).unwrap_or_default())
+        Ok(result.map(|v| std::mem::take(&mut values[v.0])).unwrap_or_default())
     }
 
     fn node(

@@ -14,7 +14,7 @@ use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
-use crate::graph::Graph;
+use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, fuse, plan};
 use crate::platform::{Aside, Clock};
 
@@ -63,6 +63,8 @@ pub struct Column {
 pub(crate) enum Want {
     None,
     Last,
+    /// What logits are made of, of all columns.
+    Hidden,
 }
 
 /// A readback under way.
@@ -96,6 +98,9 @@ struct ReadyPrompt {
     pick: ReadySegment,
     head: ReadySegment,
     head_all: ReadySegment,
+    hidden: ReadySegment,
+    /// The activation buffer that has what logits are made of.
+    hidden_at: usize,
 }
 
 struct ReadySegments {
@@ -124,6 +129,10 @@ pub struct GpuModel {
     pub(super) buffers: Buffers,
     memory: Memory,
     pub(super) all_cols: u32,
+    /// Values of a column of what logits are made of, and from one column to the next.
+    hidden: (u32, u32),
+    hidden_cols: u32,
+    scales: Vec<ScalePlace>,
     n_vocab: u32,
     ld_logits: u32,
     n_layer: usize,
@@ -193,6 +202,7 @@ impl GpuModel {
         compiled?;
         progress(compiling(n_kernel));
         let memory = memory_of(&buffers);
+        let scales = scale_places(graph, &groups);
         let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
             s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
         };
@@ -211,6 +221,8 @@ impl GpuModel {
                     pick: ready(&p.pick)?,
                     head: ready(&p.head)?,
                     head_all: ready(&p.head_all)?,
+                    hidden: ready(&p.hidden.segment)?,
+                    hidden_at: p.hidden.act,
                 })
             })
             .collect();
@@ -234,6 +246,9 @@ impl GpuModel {
             buffers,
             memory,
             all_cols: segments.all_cols,
+            hidden: segments.hidden,
+            hidden_cols: segments.hidden_cols,
+            scales,
             n_vocab,
             ld_logits: segments.ld_logits,
             n_layer: segments.n_layer,
@@ -515,6 +530,7 @@ impl GpuModel {
         self.set_state_at(Some(pos + n));
         let (single, several) = (self.decode_at(pos), self.prompt_of(whole));
         let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
+            (_, Want::Hidden) => (&several.body, &[&several.hidden]),
             (true, Want::Last) => (&single.body, &[&single.head]),
             (true, Want::None) => (&single.body, &[]),
             (false, Want::Last) => (&several.body, &[&several.pick, &several.head]),
@@ -753,15 +769,66 @@ impl GpuModel {
         self.gpu.submit(Some(encoder));
     }
 
+    /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
+    ///
+    /// # Panics
+    /// If there are fewer than the graph names.
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
+        for p in &self.scales {
+            let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
+            self.gpu.queue.write_buffer(
+                &self.buffers.aux[p.aux],
+                4 * p.at as u64,
+                bytemuck::cast_slice(&words),
+            );
+        }
+    }
+
+    /// Columns that one call of [`Self::eval_hidden`] takes at most.
+    pub fn hidden_cols(&self) -> u32 {
+        self.hidden_cols
+    }
+
+    /// Runs tokens and returns what the logits of each would be made of, the result of the last norm: `[n, n_embd]`, at most
+    /// [`Self::hidden_cols`] tokens.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
+    pub async fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let (found, limit) = (tokens.len() as u64, u64::from(self.hidden_cols));
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "tokens with embeddings at once", found, limit });
+        }
+        let n = tokens.len() as u32;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        self.run_piece(tokens, pos, Want::Hidden, n)?;
+        let from = self.buffers.acts[self.prompt_of(n).hidden_at].clone();
+        self.read_rows(&from, n, self.hidden).await
+    }
+
     async fn read_logits(&mut self, n: u32) -> Result<Vec<f32>, RuntimeError> {
-        let n_byte = u64::from(self.ld_logits) * 4 * u64::from(n);
+        let from = self.buffers.logits.clone();
+        self.read_rows(&from, n, (self.n_vocab, self.ld_logits)).await
+    }
+
+    /// The first `n` rows of `width` values, every `ld` values, of a buffer; no more than the logits have room for.
+    async fn read_rows(
+        &mut self,
+        from: &wgpu::Buffer,
+        n: u32,
+        (width, ld): (u32, u32),
+    ) -> Result<Vec<f32>, RuntimeError> {
+        let n_byte = u64::from(ld) * 4 * u64::from(n);
         let mut encoder = self.encoder();
-        encoder.copy_buffer_to_buffer(&self.buffers.logits, 0, &self.buffers.logits_staging, 0, n_byte);
+        encoder.copy_buffer_to_buffer(from, 0, &self.buffers.logits_staging, 0, n_byte);
         let index = self.gpu.submit(Some(encoder));
         let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, Some(index)).await?;
-        let mut out = Vec::with_capacity((n * self.n_vocab) as usize);
-        for row in bytes.chunks_exact(self.ld_logits as usize * 4) {
-            out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..self.n_vocab as usize * 4]));
+        let mut out = Vec::with_capacity((n * width) as usize);
+        for row in bytes.chunks_exact(ld as usize * 4) {
+            out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..width as usize * 4]));
         }
         Ok(out)
     }
@@ -805,6 +872,28 @@ impl GpuModel {
     }
 }
 
+/// Rows of products whose scale is that of an adapter, in the buffers of small vectors.
+struct ScalePlace {
+    scale: AdapterScale,
+    aux: usize,
+    /// First word.
+    at: usize,
+    n_row: usize,
+    by: f32,
+}
+
+fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
+    let mut out = Vec::new();
+    for scale in &graph.scales {
+        for (aux, a) in groups.aux.iter().enumerate() {
+            let places = a.places(scale.weight).into_iter();
+            let place = |(at, n_row, by)| ScalePlace { scale: *scale, aux, at, n_row, by: by * scale.by };
+            out.extend(places.map(place));
+        }
+    }
+    out
+}
+
 /// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
 fn tile_of(segment: &Segment) -> usize {
     let tile = |p: &Planned| match p.columns {
@@ -816,7 +905,7 @@ fn tile_of(segment: &Segment) -> usize {
 
 fn all_segments(s: &Segments) -> Vec<&Segment> {
     let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all]);
+    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all, &p.hidden.segment]);
     decode.chain(prompt).chain([&s.adjust, &s.argmax, &s.sample]).collect()
 }
 

@@ -92,6 +92,20 @@ impl Aux {
         aux
     }
 
+    /// Where the scales of rows that have this one lie: first word, rows, what it is multiplied by. A bias follows each.
+    pub fn places(&self, scale: WeightId) -> Vec<(usize, usize, f32)> {
+        let (mut out, mut at) = (Vec::new(), self.affine_at as usize);
+        for _ in 0..self.n_expert.max(1) {
+            for run in &self.rows {
+                if run.scale == Some(scale) {
+                    out.push((at, run.n_row as usize, run.by));
+                }
+                at += 2 * run.n_row as usize;
+            }
+        }
+        out
+    }
+
     /// Words of the buffer.
     pub fn n_word(&self) -> usize {
         let rows: usize = self.rows.iter().map(|r| r.n_row as usize).sum();

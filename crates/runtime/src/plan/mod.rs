@@ -16,6 +16,6 @@ pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use fusion::{Fusion, Fusions};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
-    Columns, DecodePlan, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,
+    Columns, DecodePlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,
 };
 pub use whole::plan;

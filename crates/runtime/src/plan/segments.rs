@@ -313,6 +313,17 @@ pub struct PromptPlan {
     pub head: Segment,
     /// The logits of every column, of at most [`Segments::all_cols`].
     pub head_all: Segment,
+    /// What the logits would be made of, for every column.
+    pub hidden: Hidden,
+}
+
+/// The last norm of every column: what embeddings are made of.
+#[derive(Clone, Debug, Default)]
+pub struct Hidden {
+    /// What is left to do after the body.
+    pub segment: Segment,
+    /// The activation buffer that has it then.
+    pub act: usize,
 }
 
 /// Everything that a model can be asked to run.
@@ -338,6 +349,10 @@ pub struct Segments {
     pub ld_logits: u32,
     /// Columns that [`PromptPlan::head_all`] takes at most.
     pub all_cols: u32,
+    /// Values of a column of [`PromptPlan::hidden`], and from one column to the next.
+    pub hidden: (u32, u32),
+    /// Columns of it that can be read at once.
+    pub hidden_cols: u32,
     /// Layers of the model, for dispatch counts.
     pub n_layer: usize,
 }

@@ -11,7 +11,9 @@ use ggml_format::GgmlType;
 use super::expand::{Expander, Pool, f32s, ld};
 use super::fuse::Fused;
 use super::group::Groups;
-use super::segments::{Columns, DecodePlan, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot};
+use super::segments::{
+    Columns, DecodePlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
+};
 use crate::graph::Graph;
 
 /// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
@@ -140,7 +142,11 @@ pub fn plan(
 
     s.arrived_words = e.arrived.into();
     s.act_words = e.pool.words;
-    s.logits_words = u64::from(ld_logits) * u64::from(all_cols);
+    // What logits are made of is read back the same way.
+    let n_hidden = head.first().and_then(|h| h.inputs().first().map(|x| graph.width(*x))).unwrap_or(0);
+    s.hidden = (n_hidden, ld(n_hidden));
+    s.logits_words = u64::from(ld_logits.max(ld(n_hidden))) * u64::from(all_cols);
+    s.hidden_cols = (s.logits_words / u64::from(ld(n_hidden).max(1))).min(config.max_col.into()) as u32;
     let largest = s.act_words.iter().copied().max().unwrap_or(0) * 4;
     if largest > caps.max_binding_bytes {
         return Err(PlanError::TooLarge {
@@ -168,6 +174,7 @@ fn prompt_plan(
         .ok_or(PlanError::Missing { what: "a head" })?;
     let x_home = e.home[x.0].expect("the body made the head's input");
     let head_all = e.head(head, all_cols.min(max_col))?;
+    let hidden = hidden(e, head, max_col)?;
     // The wanted column goes to a buffer of its own, from which the head reads it.
     let width = e.graph.width(x);
     let picked = e.pool.acquire(u64::from(ld(width)));
@@ -179,7 +186,25 @@ fn prompt_plan(
     let pick = std::mem::take(&mut e.out);
     e.home[x.0] = Some(picked);
     let head = e.head(head, 1)?;
-    Ok(PromptPlan { max_col, body, pick, head, head_all })
+    Ok(PromptPlan { max_col, body, pick, head, head_all, hidden })
+}
+
+/// The norm that the head takes in, for every column; without one the body's result is what the head reads.
+fn hidden(e: &mut Expander<'_>, head: &[Fused], max_col: u32) -> Result<Hidden, PlanError> {
+    let first = head.first().ok_or(PlanError::Missing { what: "a head" })?;
+    let x = first.inputs().first().copied().ok_or(PlanError::Missing { what: "a head" })?;
+    e.n_col = max_col;
+    if let Some(norm) = first.norm() {
+        // Products may want it rounded, embeddings do not.
+        e.half[norm.out.0] = false;
+    }
+    let (input, _) = e.fed(x, first.norm())?;
+    let Slot::Act(act) = input.slot else { return Err(PlanError::Missing { what: "a result of the body" }) };
+    // Nothing runs after it.
+    if let Some(b) = first.norm().and_then(|n| e.home[n.out.0].take()) {
+        e.pool.release(b);
+    }
+    Ok(Hidden { segment: std::mem::take(&mut e.out), act })
 }
 
 /// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.

@@ -1,0 +1,316 @@
+//! Adapters: a model with them gives the logits of the same model with merged weights, whatever their scales.
+
+use std::collections::BTreeMap;
+
+use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue};
+use chaski::kernels::FeatureSet;
+use chaski::{KvType, Runner};
+use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
+
+use crate::archs::{Fixture, open, wanted, weights};
+use crate::common::{Failures, Timed, block_on, chain, nmse, say, shared_gpu};
+
+/// Fixtures with what adapters meet: plain products and those of experts, parts of one tensor one after the other and in
+/// turns, biases and scales, products that are one value, recurrent layers, norms of many kinds, an output matrix.
+const FIXTURES: &[&str] = &[
+    "llama-plain",
+    "llama-scales",
+    "llama-moe",
+    "qwen2moe-moe",
+    "phi3-dense",
+    "gpt2-dense",
+    "gemma3-dense",
+    "qwen35-heads",
+    "mamba-dense",
+    "lfm2-window",
+];
+
+/// Tokens that are run.
+const N: usize = 12;
+
+/// Sums in another order; merged weights are rounded once more.
+const LIMIT: f64 = 1e-10;
+
+/// Tensors that are adapted: every matrix that multiplies, and embeddings that are no output matrix.
+fn adapted(name: &str, ne: &[u64], tied: bool) -> bool {
+    let no_matrix = ["norm.weight", "conv.weight", "conv1d.weight", "position_embd.weight", ".ssm_a"];
+    ne.len() > 1
+        && name.ends_with(".weight")
+        && !no_matrix.iter().any(|end| name.ends_with(end))
+        && !(tied && name == "token_embd.weight")
+}
+
+/// The shapes of the tensors of a fixture that are adapted.
+fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
+    let tied = model.tensors().iter().all(|t| t.name != "output.weight");
+    let shape = |t: &chaski::gguf::TensorInfo| {
+        let mut ne: Vec<u64> = t.shape();
+        ne.reverse();
+        ne
+    };
+    let all = model.tensors().iter().map(|t| (t.name.clone(), shape(t)));
+    all.filter(|(name, ne)| adapted(name, ne, tied)).collect()
+}
+
+/// Metadata of an adapter's file.
+type Keys = Vec<(&'static str, OwnedValue)>;
+/// Names and shapes of its tensors.
+type Shapes = Vec<(String, Vec<u64>)>;
+
+/// A synthetic adapter: matrices that follow from their names and a seed.
+#[derive(Copy, Clone)]
+struct Synthetic {
+    rank: u64,
+    alpha: f32,
+    seed: u64,
+    ty: GgmlType,
+}
+
+impl Synthetic {
+    /// What a scale is multiplied by.
+    fn factor(&self) -> f32 {
+        if self.alpha == 0.0 { 1.0 } else { self.alpha / self.rank as f32 }
+    }
+
+    /// Shapes of A and B, fastest first.
+    fn shapes(&self, name: &str, ne: &[u64]) -> [Vec<u64>; 2] {
+        let (n_in, n_out) = (ne[0], ne[1]);
+        let [mut a, mut b] = match name {
+            "token_embd.weight" => [vec![self.rank, n_out], vec![self.rank, n_in]],
+            _ => [vec![n_in, self.rank], vec![self.rank, n_out]],
+        };
+        a.extend(&ne[2..]);
+        b.extend(&ne[2..]);
+        [a, b]
+    }
+
+    fn values(&self, name: &str, half: &str, ne: &[u64]) -> Vec<f32> {
+        // Such names follow the last rule of fixtures: multiples of 2^-13, which f16 holds.
+        weights(&format!("{name}.{half}").replace("norm", "n"), ne.iter().product(), self.seed)
+    }
+
+    /// The file for tensors of these names and shapes.
+    fn gguf(&self, arch: &str, tensors: &BTreeMap<String, Vec<u64>>) -> Vec<u8> {
+        self.gguf_of(arch, tensors, |_, _| {})
+    }
+
+    fn gguf_of(
+        &self,
+        arch: &str,
+        tensors: &BTreeMap<String, Vec<u64>>,
+        edit: impl Fn(&mut Keys, &mut Shapes),
+    ) -> Vec<u8> {
+        let mut metadata: Vec<(&str, OwnedValue)> = vec![
+            ("general.architecture", arch.into()),
+            ("general.type", "adapter".into()),
+            ("adapter.type", "lora".into()),
+            ("adapter.lora.alpha", self.alpha.into()),
+        ];
+        let mut all: Vec<(String, Vec<u64>)> = Vec::new();
+        for (name, ne) in tensors {
+            let [a, b] = self.shapes(name, ne);
+            all.extend([(format!("{name}.lora_a"), a), (format!("{name}.lora_b"), b)]);
+        }
+        edit(&mut metadata, &mut all);
+        let mut writer = GgufWriter::new();
+        metadata.into_iter().for_each(|(k, v)| writer.set(k, v).map(drop).expect("metadata"));
+        all.iter().for_each(|(name, ne)| writer.tensor(name, ne, self.ty).map(drop).expect("a tensor"));
+        let mut data = writer.begin(Vec::new()).expect("a head in memory");
+        for (name, ne) in &all {
+            let (base, half) = name.rsplit_once('.').expect("a name with an end");
+            let values = self.values(base, half, ne);
+            let mut bytes = vec![0; values.len() * self.ty.block_bytes()];
+            chaski::gguf::quantize(self.ty, &values, ne[0] as usize, None, &mut bytes).expect("values");
+            data.write(name, &bytes).expect("data in memory");
+        }
+        data.finish().expect("all data were written")
+    }
+
+    /// Adds s B A to a tensor.
+    fn merge(&self, name: &str, ne: &[u64], scale: f32, w: &mut [f32]) {
+        let [a_ne, b_ne] = self.shapes(name, ne);
+        let (a, b) = (self.values(name, "lora_a", &a_ne), self.values(name, "lora_b", &b_ne));
+        let (n_in, n_out, r) = (ne[0] as usize, ne[1] as usize, self.rank as usize);
+        let s = f64::from(scale) * f64::from(self.factor());
+        for (m, w) in w.chunks_exact_mut(n_in * n_out).enumerate() {
+            for o in 0..n_out {
+                for i in 0..n_in {
+                    let sum: f64 = (0..r)
+                        .map(|k| match name {
+                            "token_embd.weight" => f64::from(a[o * r + k]) * f64::from(b[i * r + k]),
+                            _ => {
+                                let a = a[m * r * n_in + k * n_in + i];
+                                f64::from(a) * f64::from(b[m * r * n_out + o * r + k])
+                            }
+                        })
+                        .sum();
+                    let w = &mut w[o * n_in + i];
+                    *w = (f64::from(*w) + s * sum) as f32;
+                }
+            }
+        }
+    }
+}
+
+const FIRST: Synthetic = Synthetic { rank: 8, alpha: 16.0, seed: 11, ty: GgmlType::F32 };
+const SECOND: Synthetic = Synthetic { rank: 5, alpha: 0.0, seed: 12, ty: GgmlType::F16 };
+
+/// The fixture with adapters merged into its weights.
+fn merged(f: &Fixture, tensors: &BTreeMap<String, Vec<u64>>, all: &[(Synthetic, f32)]) -> Vec<u8> {
+    f.gguf_of(false, &|_, _| {}, &|name| {
+        let ne = tensors.get(name)?;
+        let mut w = f.weights_of(name, ne.iter().product());
+        all.iter().for_each(|(adapter, scale)| adapter.merge(name, ne, *scale, &mut w));
+        Some(w)
+    })
+}
+
+fn attach(model: &mut Model<MemorySource>, bytes: Vec<u8>, scale: f32) -> Result<(), String> {
+    let adapter = block_on(Adapter::open(MemorySource::new("adapter.gguf", bytes)));
+    let adapter = adapter.map_err(|e| chain(&e))?;
+    model.attach(adapter, scale).map_err(|e| chain(&e))
+}
+
+fn load(model: &Model<MemorySource>, set: Option<FeatureSet>) -> Runner {
+    let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
+    let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 64, ..RunnerConfig::default() };
+    block_on(Runner::load(model, &target, &config, |_| {})).unwrap_or_else(|e| panic!("{}", chain(&e)))
+}
+
+/// Logits of all tokens, in pieces of so many.
+fn logits(runner: &mut Runner, tokens: &[u32], chunk: usize) -> Vec<f32> {
+    runner.truncate(0);
+    block_on(runner.eval_all(tokens, chunk)).expect("tokens run")
+}
+
+const SETS: [Option<FeatureSet>; 3] = [None, Some(FeatureSet::Sg), Some(FeatureSet::Base)];
+
+#[test]
+fn a_model_with_adapters_is_the_model_with_merged_weights() {
+    let _t = Timed::new("adapters");
+    let mut failures = Failures::default();
+    for &name in FIXTURES.iter().filter(|n| wanted(n)) {
+        let f = Fixture::load(name);
+        let bytes = f.gguf(false, &|_, _| {});
+        let base = open(bytes.clone()).expect("a fixture is a model");
+        let tensors = targets(&base);
+        let tokens = &f.tokens[..N];
+        let expected: Vec<Vec<f32>> = [(0.75, 0.0), (0.75, -1.5), (0.0, 0.0)]
+            .map(|(first, second)| {
+                let merged = merged(&f, &tensors, &[(FIRST, first), (SECOND, second)]);
+                logits(&mut load(&open(merged).expect("a model"), None), tokens, N)
+            })
+            .to_vec();
+        assert!(nmse(&expected[0], &expected[1]) > 1e-3, "{name}: the second adapter changes something");
+        assert!(nmse(&expected[0], &expected[2]) > 1e-3, "{name}: the first adapter changes something");
+        let mut model = open(bytes).expect("a fixture is a model");
+        let arch = base.arch().name;
+        attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("an adapter that fits");
+        attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("an adapter that fits");
+        for set in SETS {
+            let word = set.map_or("processor", FeatureSet::word);
+            let mut runner = load(&model, set);
+            let mut errors = Vec::new();
+            let mut compare = |what: &str, found: &[f32], expected: &[f32]| {
+                let e = nmse(found, expected);
+                errors.push(format!("{e:.1e}"));
+                failures.check(e <= LIMIT, || format!("{name}, {word}, {what}: {e:.2e}"));
+            };
+            compare("one", &logits(&mut runner, tokens, N), &expected[0]);
+            // The same plan with other scales.
+            runner.set_adapter_scales(&[0.75, -1.5]);
+            compare("both, by fives", &logits(&mut runner, tokens, 5), &expected[1]);
+            compare("both, token by token", &logits(&mut runner, tokens, 1), &expected[1]);
+            runner.set_adapter_scales(&[0.0, 0.0]);
+            let none = logits(&mut runner, tokens, N);
+            compare("none", &none, &expected[2]);
+            // The way of a generation: only the last token's logits.
+            runner.set_adapter_scales(&[0.75, 0.0]);
+            runner.prefill(tokens).expect("tokens run");
+            let last = block_on(runner.logits()).expect("logits of the last token");
+            compare("the last", &last, &expected[0][expected[0].len() - last.len()..]);
+            // The references sum in the same order with and without adapters.
+            let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            failures.check(set.is_some() || bits(&none) == bits(&expected[2]), || {
+                format!("{name}: adapters with a scale of 0 change bits on the processor")
+            });
+            say(format!("{name:16} {word:10} adapters: NMSE {}", errors.join(" ")));
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn adapters_that_do_not_fit_are_errors_that_name_the_tensor() {
+    let f = Fixture::load("llama-plain");
+    let q = "blk.0.attn_q.weight".to_owned();
+    let tensors: BTreeMap<String, Vec<u64>> = targets(&open(f.gguf(false, &|_, _| {})).expect("a model"))
+        .into_iter()
+        .filter(|t| t.0 == q)
+        .collect();
+    type Edit = fn(&mut Keys, &mut Shapes);
+    let set = |key: &'static str, value: OwnedValue| {
+        move |m: &mut Keys| {
+            m.retain(|(k, _)| *k != key);
+            m.push((key, value.clone()));
+        }
+    };
+    let with = |edit: &dyn Fn(&mut Keys, &mut Shapes)| {
+        let mut model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+        let r = attach(&mut model, FIRST.gguf_of("llama", &tensors, edit), 1.0);
+        r.map_or_else(|e| e, |()| block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".into()))
+    };
+    assert_eq!(with(&|_, _| {}), "a graph");
+    let architecture = set("general.architecture", "qwen2".into());
+    assert_eq!(
+        with(&|m, _| architecture(m)),
+        "the adapter is for the architecture `qwen2`, the model has `llama`"
+    );
+    let kind = set("general.type", "model".into());
+    assert_eq!(with(&|m, _| kind(m)), "`general.type` is `model`, but an adapter has adapter");
+    let kind = set("adapter.type", "dora".into());
+    assert_eq!(with(&|m, _| kind(m)), "`adapter.type` is `dora`, but an adapter has lora");
+    let cases: [(Edit, &str); 6] = [
+        (|_, t| t.truncate(1), "tensor `blk.0.attn_q.weight.lora_b` of the adapter is missing"),
+        (|_, t| t.clear(), "the adapter has no tensors"),
+        (
+            |_, t| t[1].1[1] += 1,
+            "tensor `blk.0.attn_q.weight.lora_b` of the adapter: expected shape [256, 8], found [257, 8] (outermost first)",
+        ),
+        (
+            |_, t| t[0].1[0] *= 2,
+            "tensor `blk.0.attn_q.weight.lora_a` of the adapter: expected shape [8, 256], found [8, 512] (outermost first)",
+        ),
+        (
+            |_, t| t.iter_mut().for_each(|t| t.0 = t.0.replace("blk.0", "blk.9")),
+            "the adapter has tensors for `blk.9.attn_q.weight`, which the model lacks",
+        ),
+        (
+            |_, t| t[0].0 = "blk.0.attn_norm.weight".into(),
+            "tensor `blk.0.attn_norm.weight` of the adapter is neither `.lora_a` nor `.lora_b` of another tensor",
+        ),
+    ];
+    for (edit, expected) in cases {
+        assert_eq!(with(&edit), expected);
+    }
+}
+
+#[test]
+fn tensors_that_cannot_be_adapted_and_wrong_scales_are_errors() {
+    let f = Fixture::load("deepseek2-moe");
+    let mut model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+    let name = "blk.0.attn_v_b.weight";
+    let all: BTreeMap<String, Vec<u64>> =
+        model.tensors().iter().map(|t| (t.name.clone(), t.shape().into_iter().rev().collect())).collect();
+    let tensors = BTreeMap::from([(name.to_owned(), all[name].clone())]);
+    attach(&mut model, FIRST.gguf("deepseek2", &tensors), 1.0).expect("an adapter that fits");
+    let found = block_on(model.graph(64)).map_or_else(|e| chain(&e), |_| "a graph".into());
+    assert_eq!(
+        found,
+        "the adapter has tensors for `blk.0.attn_v_b.weight`, but adapting it is not supported"
+    );
+    let e = model.set_adapter_scales(&[1.0, 2.0]).expect_err("there is one adapter");
+    assert_eq!(chain(&e), "expected 1 scales, one for each adapter, found 2");
+    let e = model.set_adapter_scales(&[f32::NAN]).expect_err("no number");
+    assert!(matches!(e, chaski::ModelError::Adapter(AdapterError::Scale { .. })), "{e}");
+}

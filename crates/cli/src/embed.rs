@@ -1,0 +1,105 @@
+//! `chaski embed`: texts as vectors.
+
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
+
+use chaski::{EmbedOptions, Embedding, Pooling, VectorNorm};
+use serde_json::json;
+
+use crate::failure::Usage;
+use crate::load::{self, Loaded};
+use crate::options::{EngineArgs, ModelArg};
+use crate::run::read_text;
+use crate::ui::Ui;
+
+pub(crate) const LONG: &str = "\
+Prints the vectors of texts, by default one line of numbers a text.
+
+How the vectors of a text's tokens become one is what the model's file says, else --pooling must say it. They are divided \
+by their length unless --embd-normalize says otherwise.";
+
+/// How vectors are printed.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line of numbers for each vector
+    #[default]
+    Raw,
+    /// One array of arrays
+    Array,
+    /// An object as OpenAI's interface gives it
+    Json,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    model: ModelArg,
+    /// A text; may be given several times
+    #[arg(short, long, value_name = "TEXT", required_unless_present = "file")]
+    prompt: Vec<String>,
+    /// File with more texts, one a line; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// What stands between the texts of the file and of each -p, in place of line breaks
+    #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
+    embd_separator: String,
+    /// How tokens are pooled: none, mean, cls or last; by default as the model's file says
+    #[arg(long, value_name = "WAY")]
+    pooling: Option<Pooling>,
+    /// What vectors are divided by: -1 nothing, 0 the largest value (to 32760), 1 taxicab's length, 2 Euclid's, p any other
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "2", value_parser = norm)]
+    embd_normalize: VectorNorm,
+    /// How vectors are printed
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    embd_output_format: Format,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+fn norm(text: &str) -> Result<VectorNorm, String> {
+    let n = text.parse().map_err(|_| "expected a whole number")?;
+    VectorNorm::from_number(n).ok_or_else(|| "expected -1 or more".into())
+}
+
+pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
+    let file = args.file.as_deref().map(read_text).transpose()?;
+    let separated = args.prompt.iter().chain(&file).flat_map(|t| match args.embd_separator.as_str() {
+        "" => vec![t.as_str()],
+        between => t.split(between).collect(),
+    });
+    let texts: Vec<&str> = separated.map(|t| t.trim_end_matches('\r')).filter(|t| !t.is_empty()).collect();
+    if texts.is_empty() {
+        return Err(Usage("there are no texts to embed".into()).into());
+    }
+    let Loaded { mut engine, .. } = load::load(args.model.source(), &args.engine, ui)?;
+    let options = EmbedOptions { pooling: args.pooling, norm: args.embd_normalize };
+    let bar = ui.bar(texts.len() as u64, "[{bar:30}] {pos}/{len} texts");
+    let mut all: Vec<Embedding> = Vec::new();
+    for text in &texts {
+        all.extend(pollster::block_on(engine.embed(&[text], &options))?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let vectors = || all.iter().flat_map(|e| &e.vectors);
+    match args.embd_output_format {
+        Format::Raw => {
+            for v in vectors() {
+                let numbers: Vec<String> = v.iter().map(f32::to_string).collect();
+                writeln!(out, "{}", numbers.join(" "))?;
+            }
+        }
+        Format::Array => writeln!(out, "{}", json!(vectors().collect::<Vec<_>>()))?,
+        Format::Json => {
+            let n_token: usize = all.iter().map(|e| e.n_token).sum();
+            let data: Vec<_> = vectors()
+                .enumerate()
+                .map(|(i, v)| json!({ "object": "embedding", "index": i, "embedding": v }))
+                .collect();
+            let usage = json!({ "prompt_tokens": n_token, "total_tokens": n_token });
+            let model = engine.info().file;
+            writeln!(out, "{}", json!({ "object": "list", "model": model, "data": data, "usage": usage }))?;
+        }
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,152 @@
+//! The products of adapters, beside those of the matrices that they adapt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chaski_runtime::graph::{AdapterScale, Graph, Op, Product, ValueId, Weight, WeightId};
+use ggml_format::GgmlType;
+
+use super::{Builder, Linear};
+use crate::adapter::{Beside, EMBEDDINGS, Pair, ZEROS, graph_name};
+
+/// Adapters while a graph is built, and what was made for them so far.
+#[derive(Default)]
+pub(crate) struct Adapters<'a> {
+    all: Vec<Beside<'a>>,
+    /// Scales by adapter, rank and number of matrices.
+    scales: BTreeMap<(usize, u32, u32), WeightId>,
+    /// A x by adapter, tensor and input; several matrices may be parts of one tensor.
+    inner: BTreeMap<(usize, String, ValueId), ValueId>,
+    /// Tensors that are adapted where they are used.
+    done: BTreeSet<String>,
+}
+
+impl<'a> Adapters<'a> {
+    pub(crate) fn new(all: Vec<Beside<'a>>) -> Self {
+        Adapters { all, ..Adapters::default() }
+    }
+
+    /// Whether the graph takes a tensor's adapters into account.
+    pub(crate) fn has(&self, tensor: &str) -> bool {
+        self.done.contains(tensor)
+    }
+
+    /// The adapters that have matrices beside a tensor: number, matrices, factor.
+    fn beside(&self, tensor: &str) -> Vec<(usize, &'a Pair, f32)> {
+        let all = self.all.iter().enumerate();
+        all.filter_map(|(i, of)| of(tensor).map(|(pair, factor)| (i, pair, factor))).collect()
+    }
+
+    /// The scale of adapter `i`, for each of `n` matrices.
+    fn scale(&mut self, graph: &mut Graph, i: usize, rank: u32, n: u32, factor: f32) -> WeightId {
+        *self.scales.entry((i, rank, n)).or_insert_with(|| {
+            let weight = graph.weight(Weight::new(ZEROS.to_owned(), GgmlType::F32, 1, n));
+            graph.scales.push(AdapterScale { weight, of: i, by: factor });
+            weight
+        })
+    }
+}
+
+/// A weight of adapter `i` whose rows are split as those of `base` are.
+fn beside(base: &Weight, i: usize, t: &ggml_format::TensorInfo, n_col: u32) -> Weight {
+    Weight { name: graph_name(i, &t.name), ty: t.ty, n_col, ..base.clone() }
+}
+
+impl Builder<'_> {
+    /// What adapters add to `y`, the products of `x` with `l`.
+    pub(super) fn adapted(&mut self, x: ValueId, l: Linear, mut y: ValueId) -> ValueId {
+        let base = self.graph.weights[l.weight.0].clone();
+        // Embeddings that are the output matrix, too, are adapted where they are looked up alone, as in training.
+        if base.name == EMBEDDINGS {
+            return y;
+        }
+        for (i, pair, factor) in self.adapters.beside(&base.name) {
+            let u = self.inner(i, x, &base, pair, factor);
+            let b = self.graph.weight(beside(&base, i, &pair.b, pair.rank));
+            let d = self.graph.push(Op::MulMat { x: u, weight: b, bias: None, scale: l.scale }, base.n_row);
+            y = self.add(y, d);
+        }
+        y
+    }
+
+    /// The same for products that are one value: what adapters add has zeros for the others.
+    pub(super) fn adapted_all(&mut self, x: ValueId, linears: &[Linear], mut y: ValueId) -> ValueId {
+        for (nth, l) in linears.iter().enumerate() {
+            let base = self.graph.weights[l.weight.0].clone();
+            for (i, pair, factor) in self.adapters.beside(&base.name) {
+                let u = self.inner(i, x, &base, pair, factor);
+                let mut parts = Vec::new();
+                for (other, o) in linears.iter().enumerate() {
+                    let zeros = Weight::new(
+                        ZEROS.to_owned(),
+                        pair.b.ty,
+                        self.graph.weights[o.weight.0].n_row,
+                        pair.rank,
+                    );
+                    let w = if other == nth { beside(&base, i, &pair.b, pair.rank) } else { zeros };
+                    let scale = if other == nth { l.scale } else { None };
+                    parts.push(Product { weight: self.graph.weight(w), bias: None, scale });
+                }
+                let width = self.graph.width(y);
+                let d = self.graph.push(Op::Products { x: u, parts }, width);
+                y = self.add(y, d);
+            }
+        }
+        y
+    }
+
+    /// The same for products by experts.
+    pub(super) fn adapted_id(&mut self, x: ValueId, route: ValueId, l: Linear, mut y: ValueId) -> ValueId {
+        let base = self.graph.weights[l.weight.0].clone();
+        for (i, pair, factor) in self.adapters.beside(&base.name) {
+            self.adapters.done.insert(base.name.clone());
+            let n = base.n_expert;
+            let scale = self.adapters.scale(&mut self.graph, i, pair.rank, n, factor);
+            let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, n * pair.rank, base.n_col);
+            let a = Weight { n_expert: n, run: pair.rank, stride: pair.rank, ..a };
+            let a = self.graph.weight(a);
+            let u = Op::MulMatId { x, route, weight: a, bias: None, scale: Some(scale) };
+            let u = self.graph.push(u, pair.rank);
+            let b = self.graph.weight(beside(&base, i, &pair.b, pair.rank));
+            let d = Op::MulMatId { x: u, route, weight: b, bias: None, scale: l.scale };
+            let d = self.graph.push(d, base.expert_rows());
+            y = self.add(y, d);
+        }
+        y
+    }
+
+    /// What adapters add to `y`, the rows of `table` that tokens choose: their A has a row for each token.
+    pub(super) fn adapted_rows(&mut self, table: WeightId, mut y: ValueId) -> ValueId {
+        let base = self.graph.weights[table.0].clone();
+        if base.name != EMBEDDINGS {
+            return y;
+        }
+        for (i, pair, factor) in self.adapters.beside(&base.name) {
+            self.adapters.done.insert(base.name.clone());
+            let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, base.n_row, pair.rank);
+            let table = self.graph.weight(a);
+            let u = self.graph.push(Op::Embed { table }, pair.rank);
+            let scale = self.adapters.scale(&mut self.graph, i, pair.rank, 1, factor);
+            let b = Weight::new(graph_name(i, &pair.b.name), pair.b.ty, base.n_col, pair.rank);
+            let b = self.graph.weight(b);
+            let d = Op::MulMat { x: u, weight: b, bias: None, scale: Some(scale) };
+            let d = self.graph.push(d, base.n_col);
+            y = self.add(y, d);
+        }
+        y
+    }
+
+    /// s A x.
+    fn inner(&mut self, i: usize, x: ValueId, base: &Weight, pair: &Pair, factor: f32) -> ValueId {
+        self.adapters.done.insert(base.name.clone());
+        let key = (i, base.name.clone(), x);
+        if let Some(u) = self.adapters.inner.get(&key) {
+            return *u;
+        }
+        let scale = self.adapters.scale(&mut self.graph, i, pair.rank, 1, factor);
+        let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, pair.rank, base.n_col);
+        let weight = self.graph.weight(a);
+        let u = self.graph.push(Op::MulMat { x, weight, bias: None, scale: Some(scale) }, pair.rank);
+        self.adapters.inner.insert(key, u);
+        u
+    }
+}
