@@ -6,6 +6,7 @@ mod ops;
 mod perf;
 mod test;
 mod tools;
+mod web;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,13 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the npm package (wasm and all) in crates/web/npm.
+    Web,
+    /// Write the texts of all kernels that browsers can have, as JSON.
+    WebKernels {
+        /// Where to.
+        folder: std::path::PathBuf,
+    },
     /// Bring what the tests need (saying so) and run them.
     Test {
         /// What to test.
@@ -62,6 +70,8 @@ fn main() -> ExitCode {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
+        Command::Web => web::build(),
+        Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

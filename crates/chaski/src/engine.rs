@@ -102,6 +102,12 @@ impl EngineBuilder {
         self
     }
 
+    /// In a browser: the page has `requestDevice` ask for subgroups ([`GpuOptions::web_subgroups`]).
+    pub fn web_subgroups(mut self, on: bool) -> Self {
+        self.gpu.web_subgroups = on;
+        self
+    }
+
     /// Called while kernels are compiled and weights are loaded.
     pub fn on_progress(mut self, f: impl FnMut(Progress) + 'static) -> Self {
         self.progress = Box::new(f);
@@ -286,6 +292,7 @@ pub(crate) fn info(model: &Model<AnySource>, source: &Source) -> ModelInfo {
     let file = match source {
         Source::Path(p) => p.display().to_string(),
         Source::Bytes { name, .. } => name.clone(),
+        Source::Readers(all) => all.first().map_or_else(String::new, |r| r.name().to_owned()),
         Source::Default => "storyteller-Q4_K_M.gguf (embedded)".into(),
     };
     ModelInfo {

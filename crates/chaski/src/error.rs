@@ -17,6 +17,9 @@ pub enum Error {
     /// A file that cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// A source of no files.
+    #[error("no file was given; name a GGUF file, or all files of a split set")]
+    NoFile,
     /// The default model was left out of this build.
     #[error(
         "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"
