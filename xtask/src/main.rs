@@ -45,7 +45,11 @@ enum Command {
         check: bool,
     },
     /// Build the npm package (wasm and all) in crates/web/npm.
-    Web,
+    Web {
+        /// With `response_format` and `grammar`: half a megabyte more.
+        #[arg(long)]
+        constraint: bool,
+    },
     /// Write the texts of all kernels that browsers can have, as JSON.
     WebKernels {
         /// Where to.
@@ -70,7 +74,7 @@ fn main() -> ExitCode {
         Command::GenKernels { check, add } => kernels::generate(check, &add),
         Command::OpsDoc { check } => ops::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
-        Command::Web => web::build(),
+        Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };

@@ -391,6 +391,11 @@ export interface StoredModel {
 /** The stored files. */
 export const models: {
   list(): Promise<StoredModel[]>;
+  /** Stores a model's files without loading them. */
+  download(
+    model: string | URL,
+    options?: SourceOptions & { onProgress?: (progress: Progress) => void },
+  ): Promise<Array<{ name: string; size: number }>>;
   /** False if there was none; an error while it is in use. */
   remove(url: string): Promise<boolean>;
   usage(): Promise<{ models: number; usage: number | null; quota: number | null; persisted: boolean }>;

@@ -11,7 +11,7 @@ export { Engine, EngineError };
 async function once(options, method, args) {
   const channel = open(options);
   try {
-    return await channel.call(method, args, { signal: options.signal });
+    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
   } finally {
     channel.close();
   }
@@ -57,5 +57,7 @@ export const models = {
   remove: store.remove,
   usage: store.usage,
   persist: store.persist,
+  download: async (model, options = {}) =>
+    (await once(options, "download", { model: forWorker(model), options: forHost(options) })).files,
   verify: (url, options = {}) => once(options, "verify", { url, ...forHost(options) }),
 };

@@ -134,6 +134,14 @@ impl WebEngine {
         self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)
     }
 
+    /// Opens the device anew and loads the model again, after the device was lost; the conversation is kept.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub async fn rebuild(&mut self) -> Result<(), JsValue> {
+        self.engine.rebuild().await.map_err(to_js)
+    }
+
     /// Gives the device up, as a driver reset would; for tests.
     pub fn lose_device(&self) {
         if let Some(gpu) = self.engine.gpu() {
@@ -145,10 +153,10 @@ impl WebEngine {
     /// the answer ended, as JSON.
     ///
     /// Events: `prompt` (`done` of `total` tokens are under way), `text`, `reasoning`, `content`, `call`, `arguments`,
-    /// `call_end`, and `rebuilt` when the device was lost and the answer goes on with a new one.
+    /// `call_end`.
     ///
     /// # Errors
-    /// Bad requests; a device that fails, and fails again.
+    /// Bad requests; a device that fails. After `device_lost`, [`Self::rebuild`] makes the engine usable again.
     pub async fn generate(&mut self, request: String, event: Function) -> Result<String, JsValue> {
         let request: Request = parse(&request)?;
         let (prompt, parts) = self.prompt(&request)?;

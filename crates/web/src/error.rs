@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use chaski::{Error, ModelError, RuntimeError};
+use chaski::{ConstraintError, Error, ModelError, RuntimeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 
@@ -81,7 +81,7 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         )),
         RuntimeError::DeviceLost { reason } => Some((
             "device_lost",
-            "the driver reset the GPU; Engine.create makes a new engine from the stored file",
+            "the driver reset the GPU; the next request opens it again and loads the model from where it is stored",
             json!({ "reason": reason }),
         )),
         RuntimeError::Limit { what: "tokens of the sequence", found, limit } => Some((
@@ -117,6 +117,11 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         ModelError::Template(_) => {
             Some(("template", "the model's chat template refuses these messages", Value::Null))
         }
+        ModelError::Constraint(ConstraintError::LeftOut) => Some((
+            "unsupported",
+            "build the package with `cargo xtask web --constraint` for response_format and grammar",
+            Value::Null,
+        )),
         ModelError::KvType(_) | ModelError::Constraint(_) | ModelError::Token { .. } => {
             Some(("bad_request", "", Value::Null))
         }
@@ -131,13 +136,20 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         }
         _ => None,
     };
-    if let Some(e) = find::<RuntimeError>(e).and_then(runtime) {
+    let (found, of_model) = (find::<Error>(e), find::<ModelError>(e));
+    // Transparent errors are no links of the chain, so they are taken apart.
+    let of_model = of_model.or(match found {
+        Some(Error::Model(m)) => Some(m),
+        _ => None,
+    });
+    let of_runtime = find::<RuntimeError>(e).or(match (found, of_model) {
+        (Some(Error::Runtime(r)), _) | (_, Some(ModelError::Runtime(r))) => Some(r),
+        _ => None,
+    });
+    if let Some(e) = of_runtime.and_then(runtime).or_else(|| of_model.and_then(model)) {
         return e;
     }
-    if let Some(e) = find::<ModelError>(e).and_then(model) {
-        return e;
-    }
-    match find::<Error>(e) {
+    match found {
         Some(Error::NoTemplate) => ("no_template", "use completions.create with a plain prompt", none),
         Some(Error::NoFile) => ("bad_request", "", none),
         Some(Error::Source(_)) => ("read_failed", "", none),

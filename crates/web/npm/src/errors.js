@@ -1,5 +1,7 @@
 // The one error that callers see.
 
+export const FULL = "free disk space, remove stored models (models.list, models.remove), or choose a smaller file";
+
 export class EngineError extends Error {
   /** @param {string} code @param {string} message @param {string} [hint] @param {unknown} [detail] */
   constructor(code, message, hint = "", detail = null) {
@@ -22,6 +24,9 @@ export class EngineError extends Error {
       return new EngineError(thrown.code, thrown.message, thrown.hint ?? "", thrown.detail ?? null);
     }
     if (thrown?.name === "AbortError") return aborted();
+    if (thrown?.name === "QuotaExceededError") {
+      return new EngineError("quota_exceeded", `the browser's storage is full: ${thrown.message}`, FULL);
+    }
     const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
     return new EngineError("internal", text, "this is a bug of chaski; please report it", thrown?.stack ?? null);
   }

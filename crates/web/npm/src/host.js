@@ -2,7 +2,7 @@
 
 import init, { Sha256, WebEngine, adapter, inspect } from "../wasm/chaski_web.js";
 import { store } from "./download.js";
-import { EngineError, aborted, badRequest, check } from "./errors.js";
+import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
 import { locate } from "./locate.js";
 import { entry, hold } from "./store.js";
@@ -14,8 +14,8 @@ const REPORT = 100;
 let ready = null;
 
 /** Loads the wasm module, once. */
-async function load(wasmUrl) {
-  if (!globalThis.navigator?.gpu) {
+async function load(wasmUrl, { gpu = true } = {}) {
+  if (gpu && !globalThis.navigator?.gpu) {
     const hint = "use a browser with WebGPU (Chrome or Edge 113, Safari 26, Firefox 141, or later), over https or on localhost";
     throw new EngineError("webgpu_unavailable", "this browser offers no WebGPU here", hint);
   }
@@ -43,9 +43,11 @@ export class Host {
   #files = [];
   #last = Promise.resolve();
   #memory = null;
+  #subgroups = false;
+  #lost = false;
 
   /** Every method: `(args, { signal, emit })`. */
-  static METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "inspect", "adapter", "verify", "heap", "loseDevice"];
+  static METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
 
   /** Runs what needs the engine alone, after what came before. */
   #alone(f) {
@@ -84,6 +86,7 @@ export class Host {
       subgroups,
     };
     const step = (stage, loaded, total) => report({ stage, loaded, total, file: files[0].name });
+    this.#subgroups = subgroups;
     const make = () => WebEngine.create(watched, JSON.stringify(settings), step);
     try {
       this.#engine = await guarded(() => (subgroups ? withSubgroups(make) : make()));
@@ -130,10 +133,26 @@ export class Host {
         emit(text);
         return signal?.aborted ?? false;
       };
-      const result = JSON.parse(await guarded(() => engine.generate(JSON.stringify(request), event)));
-      const { memory } = JSON.parse(engine.describe());
-      return { ...result, memory };
+      if (this.#lost) await this.#rebuild(engine);
+      try {
+        const result = JSON.parse(await guarded(() => engine.generate(JSON.stringify(request), event)));
+        return { ...result, memory: JSON.parse(engine.describe()).memory };
+      } catch (error) {
+        this.#lost = error.code === "device_lost";
+        throw error;
+      }
     });
+  }
+
+  /** A new device instead of a lost one; the model is read again from where it is. */
+  async #rebuild(engine) {
+    const make = () => engine.rebuild();
+    try {
+      await guarded(() => (this.#subgroups ? withSubgroups(make) : make()));
+      this.#lost = false;
+    } finally {
+      this.#files.forEach((file) => file.close());
+    }
   }
 
   tokenize({ text, addSpecial, parseSpecial }) {
@@ -177,9 +196,24 @@ export class Host {
     return JSON.parse(await adapter(await hasSubgroups()));
   }
 
+  /** Stores a model's files without loading them. */
+  async download({ model, options }, { signal, emit }) {
+    this.#memory = (await load(options.wasmUrl, { gpu: false })).memory;
+    if (options.cache === "none") throw badRequest('cache: "none" stores nothing');
+    const found = await locate(model, { ...options, signal });
+    if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
+    const files = await this.#open(found, options, signal, progress(emit));
+    this.close();
+    return { files: files.map(({ name, size }) => ({ name, size })), heap: this.#heapOf() };
+  }
+
+  #heapOf() {
+    return this.#memory?.buffer.byteLength ?? 0;
+  }
+
   /** Hashes a stored file again: true if it is what it was when it came. */
   async verify({ url, wasmUrl }, { signal }) {
-    await load(wasmUrl);
+    await load(wasmUrl, { gpu: false });
     const stored = await storedFile(url);
     if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
     const release = await hold(url, signal);
@@ -199,7 +233,7 @@ export class Host {
 
   /** Bytes of the wasm heap, for tests and statistics. */
   heap() {
-    return this.#memory?.buffer.byteLength ?? 0;
+    return this.#heapOf();
   }
 
   loseDevice() {
@@ -244,5 +278,3 @@ function progress(emit) {
     emit({ fromCache: false, ...event, bytesPerSecond: event.stage === "compile" ? null : rate, etaSeconds: left });
   };
 }
-
-export { aborted };

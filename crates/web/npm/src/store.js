@@ -3,7 +3,7 @@
 // A file counts only when its manifest says `complete`. Whoever writes or removes holds the folder's Web Lock alone,
 // whoever reads shares it, so tabs do not disturb each other.
 
-import { EngineError } from "./errors.js";
+import { EngineError, FULL } from "./errors.js";
 
 const ROOT = "chaski-models";
 
@@ -136,8 +136,7 @@ export function writeAll(handle, bytes, at) {
 /** @param {number} needed bytes @param {number | null} available bytes */
 export function full(needed, available) {
   const room = available === null ? "" : `, but ${available} bytes are available`;
-  const hint = "free disk space, remove stored models (models.list, models.remove), or choose a smaller file";
-  return new EngineError("quota_exceeded", `storing the model needs ${needed} more bytes${room}`, hint, {
+  return new EngineError("quota_exceeded", `storing the model needs ${needed} more bytes${room}`, FULL, {
     needed,
     available,
   });
