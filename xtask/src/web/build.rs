@@ -14,7 +14,8 @@ pub(crate) fn package() -> PathBuf {
     crate::root().join("crates/web/npm")
 }
 
-/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, and checks their sizes.
+/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, puts the chat page together in
+/// `target/web-page`, and checks the sizes.
 ///
 /// # Errors
 /// If a step fails, or the result is larger than it may be (unless it has more in it than is delivered).
@@ -31,6 +32,7 @@ pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     bind(&crate::root().join("target/wasm32-unknown-unknown/web/chaski_web.wasm"), &out)?;
     modules()?;
     optimise(&out.join("chaski_web_bg.wasm"))?;
+    page()?;
     if constraint { Ok(()) } else { size::check(&package()) }
 }
 
@@ -53,6 +55,38 @@ pub(crate) fn modules() -> anyhow::Result<()> {
         return Ok(());
     }
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(package()))
+}
+
+/// The chat page with the package and the default model beside it: a folder that any server can serve.
+fn page() -> anyhow::Result<()> {
+    let root = crate::root();
+    let site = root.join("target/web-page");
+    if site.is_dir() {
+        fs::remove_dir_all(&site).with_context(|| format!("could not empty {}", site.display()))?;
+    }
+    copy(&root.join("crates/web/demo"), &site)?;
+    for part in ["index.js", "worker.js", "src", "wasm"] {
+        copy(&package().join(part), &site.join("chaski").join(part))?;
+    }
+    let model = "storyteller-Q4_K_M.gguf";
+    copy(&root.join("fixtures").join(model), &site.join("models").join(model))?;
+    println!("the page is in {}", site.display());
+    Ok(())
+}
+
+/// Copies a file, or a folder with what is in it.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = || format!("could not copy {} to {}", from.display(), to.display());
+    if from.is_dir() {
+        fs::create_dir_all(to).with_context(failed)?;
+        for entry in fs::read_dir(from).with_context(failed)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::create_dir_all(to.parent().expect("a file lies in a folder")).with_context(failed)?;
+    fs::copy(from, to).map(drop).with_context(failed)
 }
 
 /// Makes the module smaller with Binaryen.

@@ -3,5 +3,7 @@
 mod build;
 pub(crate) mod kernels;
 mod size;
+mod test;
 
 pub(crate) use build::build;
+pub(crate) use test::test;
