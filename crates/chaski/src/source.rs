@@ -63,7 +63,8 @@ impl Source {
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
     pub async fn open(&self) -> Result<OpenModel, Error> {
         let first = self.bytes()?;
-        let missing = |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
+        let missing =
+            |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
         let next = async |name: &str| match self {
             Source::Path(_) => sibling(name),
             Source::Readers(all) => {
