@@ -78,3 +78,12 @@ test("answers become elements, never HTML", async () => {
   assert.match(found, /<ul><li>d<\/li><li>e<\/li><\/ul><pre><code>f<\/code><\/pre>/);
   assert.ok(!/href="javascript/.test(found) && /href="https:\/\/h.org"/.test(found));
 });
+
+test("the bench page knows what empty dispatches and readbacks cost", async () => {
+  await page.goto(`${server.origin}/site/bench.html`);
+  const [one, many] = await page.evaluate(async () => {
+    const { floor } = await import("./bench.js");
+    return [await floor(1), await floor(500)];
+  });
+  assert.ok(one > 0 && many > one, `${one} ms and ${many} ms`);
+});
