@@ -7,6 +7,7 @@ mod ops;
 mod perf;
 mod test;
 mod tools;
+mod web;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,17 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the npm package (wasm and all) in crates/web/npm.
+    Web {
+        /// With `response_format` and `grammar`: half a megabyte more.
+        #[arg(long)]
+        constraint: bool,
+    },
+    /// Write the texts of all kernels that browsers can have, as JSON.
+    WebKernels {
+        /// Where to.
+        folder: std::path::PathBuf,
+    },
     /// Bring what the tests need (saying so) and run them.
     Test {
         /// What to test.
@@ -70,6 +82,8 @@ fn main() -> ExitCode {
         Command::OpsDoc { check } => ops::document(check),
         Command::ModelsDoc { check } => models::document(check),
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
+        Command::Web { constraint } => web::build(constraint),
+        Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

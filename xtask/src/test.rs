@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::{kernels, tools};
+use crate::{kernels, tools, web};
 
-/// Crates below the frontends: they build for the web.
-const BELOW_FRONTENDS: &[&str] =
-    &["ggml-format", "wgsl-pre", "chaski-kernels", "chaski-runtime", "chaski-models", "chaski"];
+/// Crates that build for the web: the frontend there, and all below the frontends.
+const FOR_WEB: &[&str] =
+    &["chaski-web", "ggml-format", "wgsl-pre", "chaski-kernels", "chaski-runtime", "chaski-models", "chaski"];
 
 /// What clippy gets to fail on any warning.
 const DENY: &[&str] = &["--", "-D", "warnings"];
@@ -27,15 +27,17 @@ pub(crate) enum Scope {
     Gpu,
     /// Whole models, and the command.
     Models,
-    /// That the crates below the frontends build for the web.
+    /// That the crates for the web build for it.
     Wasm,
-    /// All of it.
+    /// The package for browsers, in a browser; takes several minutes, and is not part of all.
+    Web,
+    /// All the others.
     All,
 }
 
 impl Scope {
     fn has(self, part: Scope) -> bool {
-        self == part || self == Scope::All
+        self == part || (self == Scope::All && part != Scope::Web)
     }
 
     /// Which packages' tests run.
@@ -45,7 +47,7 @@ impl Scope {
             // The command is always among them: it tells whether there is a GPU.
             Scope::Gpu => &["-p", "chaski-runtime", "-p", "chaski-cli"],
             Scope::Models => &["-p", "chaski-models", "-p", "chaski", "-p", "chaski-cli"],
-            Scope::Wasm => &[],
+            Scope::Wasm | Scope::Web => &[],
             Scope::All => &["--workspace"],
         }
     }
@@ -72,8 +74,11 @@ fn bring(scope: Scope, install: bool) -> anyhow::Result<()> {
     if scope.has(Scope::Unit) || scope.has(Scope::Wasm) {
         tools::component("clippy", "clippy", install)?;
     }
-    if scope.has(Scope::Wasm) {
+    if scope.has(Scope::Wasm) || scope.has(Scope::Web) {
         tools::wasm_target(install)?;
+    }
+    if scope.has(Scope::Web) {
+        tools::browser(install)?;
     }
     Ok(())
 }
@@ -154,7 +159,7 @@ impl Run {
         if scope.has(Scope::Wasm) {
             let mut args =
                 vec!["clippy", "--target", "wasm32-unknown-unknown", "--features", "wgsl-pre/wasm"];
-            args.extend(BELOW_FRONTENDS.iter().flat_map(|p| ["-p", p]));
+            args.extend(FOR_WEB.iter().flat_map(|p| ["-p", p]));
             args.extend(DENY);
             self.command("web build", Cmd::cargo(&args));
         }
@@ -162,8 +167,11 @@ impl Run {
             let docs = Cmd::cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"]);
             self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
         }
-        if scope != Scope::Wasm {
+        if !matches!(scope, Scope::Wasm | Scope::Web) {
             self.tests(scope);
+        }
+        if scope.has(Scope::Web) {
+            self.step("browser", "cargo xtask test web", |run| web::test(&tools::browser(run.install)?));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the tests need from the machine, and how it is brought there.
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 const WASM_TARGET: &str = "wasm32-unknown-unknown";
 const VULKAN_PACKAGES: &[&str] = &["mesa-vulkan-drivers", "libvulkan1"];
+const CHROMIUM: &str = "chromium-headless-shell";
 
 /// A component of the toolchain: the cargo subcommand that it brings, and its name for rustup.
 pub(crate) fn component(subcommand: &str, name: &str, install: bool) -> anyhow::Result<()> {
@@ -62,14 +63,24 @@ pub(crate) fn adapter(chaski: &Path, install: bool) -> anyhow::Result<()> {
              mesa-vulkan-drivers`, Arch: `pacman -S vulkan-swrast`, Alpine: `apk add mesa-vulkan-swrast`)"
         );
     }
+    apt("no GPU was found", "Mesa's software Vulkan", VULKAN_PACKAGES, install)?;
+    if !found_adapter(chaski)? {
+        bail!("no GPU was found, even after `{by_hand}`");
+    }
+    Ok(())
+}
+
+/// Installs Debian's packages, saying so; `what` they are is missing because `why`.
+fn apt(why: &str, what: &str, packages: &[&str], install: bool) -> anyhow::Result<()> {
+    let by_hand = format!("apt-get update && apt-get install -y {}", packages.join(" "));
     if !install {
-        bail!("no GPU was found; install Mesa's software Vulkan with `{by_hand}`");
+        bail!("{why}; install {what} with `{by_hand}`");
     }
     let Some(sudo) = sudo() else {
-        bail!("no GPU was found; install Mesa's software Vulkan as root with `{by_hand}`");
+        bail!("{why}; install {what} as root with `{by_hand}`");
     };
-    println!("no GPU was found: installing Mesa's software Vulkan with `{by_hand}`");
-    for args in [vec!["update"], [&["install", "-y", "--no-install-recommends"], VULKAN_PACKAGES].concat()] {
+    println!("{why}: installing {what} with `{by_hand}`");
+    for args in [vec!["update"], [&["install", "-y", "--no-install-recommends"], packages].concat()] {
         let mut all: Vec<&str> = sudo.clone();
         // sudo drops the environment, env sets it again.
         all.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
@@ -78,10 +89,35 @@ pub(crate) fn adapter(chaski: &Path, install: bool) -> anyhow::Result<()> {
             bail!("`{}` failed", all.join(" "));
         }
     }
-    if !found_adapter(chaski)? {
-        bail!("no GPU was found, even after `{by_hand}`");
-    }
     Ok(())
+}
+
+/// A Chromium that runs without a screen, and Node.js to drive it: the path of the first.
+pub(crate) fn browser(install: bool) -> anyhow::Result<PathBuf> {
+    let node = output("node", &["--version"]).and_then(|v| v[1..].split('.').next()?.parse::<u32>().ok());
+    if node.is_none_or(|major| major < 20) || output("npm", &["--version"]).is_none() {
+        bail!("Node.js 20 or later, with npm, was not found: install it from https://nodejs.org");
+    }
+    if let Some(path) = std::env::var_os("CHASKI_CHROMIUM") {
+        return Ok(path.into());
+    }
+    if let Some(found) = chromium() {
+        println!("Chromium: {}", found.display());
+        return Ok(found);
+    }
+    if !cfg!(target_os = "linux") || output("apt-get", &["--version"]).is_none() {
+        bail!("no Chromium was found: install Chrome or Chromium, and say where it is with CHASKI_CHROMIUM");
+    }
+    apt("no Chromium was found", "Debian's chromium-headless-shell", &[CHROMIUM], install)?;
+    chromium().context("no Chromium was found, even after its installation")
+}
+
+/// The first Chromium on the search path.
+fn chromium() -> Option<PathBuf> {
+    let names = [CHROMIUM, "chromium", "chromium-browser", "google-chrome"];
+    let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
+    let all = names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    all.into_iter().find(|path| path.is_file())
 }
 
 /// What goes in front of a command that only root may run; `None` if there is no way.

@@ -116,6 +116,12 @@ impl EngineBuilder {
         self
     }
 
+    /// In a browser: the page has `requestDevice` ask for subgroups ([`GpuOptions::web_subgroups`]).
+    pub fn web_subgroups(mut self, on: bool) -> Self {
+        self.gpu.web_subgroups = on;
+        self
+    }
+
     /// Called while kernels are compiled and weights are loaded.
     pub fn on_progress(mut self, f: impl FnMut(Progress) + 'static) -> Self {
         self.progress = Box::new(f);

@@ -26,6 +26,9 @@ pub enum Error {
         #[source]
         source: Box<ModelError>,
     },
+    /// A source of no files.
+    #[error("no file was given; name a GGUF file, or all files of a split set")]
+    NoFile,
     /// The default model was left out of this build.
     #[error(
         "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"

@@ -36,7 +36,7 @@ pub use chaski_models::{
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
-    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters,
+    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
 };
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
@@ -44,7 +44,7 @@ pub use error::Error;
 pub use estimate::memory_need;
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
-pub use source::{AnySource, ModelInfo, OpenModel, Source};
+pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
 
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {

@@ -1,6 +1,10 @@
 //! Where a model comes from.
 
+use std::fmt;
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use chaski_models::Model;
 use ggml_format::{ByteSource, HeaderBytes, MemorySource, SourceError};
@@ -20,8 +24,26 @@ pub enum Source {
         /// The whole file.
         bytes: &'static [u8],
     },
+    /// Files behind readers of the caller's own: one, or all of a split set, whose names tell them apart.
+    Readers(Vec<Arc<dyn Reader>>),
     /// The model that is embedded in the build: a small teller of children's stories.
     Default,
+}
+
+/// What [`Reader::read_at`] returns.
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'a>>;
+
+/// A file that the caller reads: [`ByteSource`] as an object, for sources that this crate does not know.
+#[allow(clippy::len_without_is_empty, reason = "an empty file is no case that anyone asks for")]
+pub trait Reader: fmt::Debug + Send + Sync {
+    /// The file's name, for messages and to find the parts of a split set.
+    fn name(&self) -> &str;
+
+    /// Number of bytes.
+    fn len(&self) -> u64;
+
+    /// Fills `buf` with the bytes from `offset` on. It is asked for a few MiB at once at most.
+    fn read_at<'a>(&'a self, offset: u64, buf: &'a mut [u8]) -> Reading<'a>;
 }
 
 #[cfg(feature = "default-model")]
@@ -40,6 +62,7 @@ impl Source {
         match self {
             Source::Path(p) => p.display().to_string(),
             Source::Bytes { name, .. } => name.clone(),
+            Source::Readers(all) => all.first().map_or_else(String::new, |r| r.name().to_owned()),
             Source::Default => "storyteller-Q4_K_M.gguf (embedded)".into(),
         }
     }
@@ -50,12 +73,16 @@ impl Source {
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
     pub async fn open(&self) -> Result<OpenModel, Error> {
         let first = self.bytes()?;
-        let has_siblings = matches!(self, Source::Path(_));
-        let next = async |name: &str| match has_siblings {
-            true => sibling(name),
-            false => {
-                let source = "a part of a split set that was given as bytes: the others are not known".into();
-                Err(SourceError::Other { name: name.to_owned(), source })
+        let missing =
+            |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
+        let next = async |name: &str| match self {
+            Source::Path(_) => sibling(name),
+            Source::Readers(all) => {
+                let found = all.iter().find(|r| r.name() == name).cloned().map(AnySource::Reader);
+                found.ok_or_else(|| missing(name, "this part of the split set was not given"))
+            }
+            Source::Bytes { .. } | Source::Default => {
+                Err(missing(name, "a part of a split set that was given as bytes: the others are not known"))
             }
         };
         Ok(Model::open(first, next).await?)
@@ -64,6 +91,10 @@ impl Source {
     pub(crate) fn bytes(&self) -> Result<AnySource, Error> {
         Ok(match self {
             Source::Path(path) => open_file(path)?,
+            Source::Readers(all) => {
+                let first = all.iter().min_by(|a, b| a.name().cmp(b.name())).ok_or(Error::NoFile)?;
+                AnySource::Reader(first.clone())
+            }
             Source::Bytes { name, bytes } => AnySource::Memory(MemorySource::new(name.clone(), *bytes)),
             Source::Default => {
                 let bytes = DEFAULT_MODEL.ok_or(Error::NoDefaultModel)?;
@@ -97,6 +128,8 @@ pub struct ModelInfo {
 pub enum AnySource {
     /// In memory.
     Memory(MemorySource),
+    /// A reader of the caller's.
+    Reader(Arc<dyn Reader>),
     /// A file.
     #[cfg(not(target_arch = "wasm32"))]
     File(FileSource),
@@ -188,6 +221,7 @@ impl ByteSource for AnySource {
     fn name(&self) -> &str {
         match self {
             AnySource::Memory(s) => s.name(),
+            AnySource::Reader(s) => s.name(),
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.name(),
         }
@@ -196,6 +230,7 @@ impl ByteSource for AnySource {
     fn len(&self) -> u64 {
         match self {
             AnySource::Memory(s) => s.len(),
+            AnySource::Reader(s) => s.len(),
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.len(),
         }
@@ -204,6 +239,7 @@ impl ByteSource for AnySource {
     async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
         match self {
             AnySource::Memory(s) => s.read_at(offset, buf).await,
+            AnySource::Reader(s) => s.read_at(offset, buf).await,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(s) => s.read_at(offset, buf).await,
         }
@@ -212,6 +248,7 @@ impl ByteSource for AnySource {
     fn as_slice(&self) -> Option<&[u8]> {
         match self {
             AnySource::Memory(s) => s.as_slice(),
+            AnySource::Reader(_) => None,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(_) => None,
         }
@@ -220,6 +257,7 @@ impl ByteSource for AnySource {
     fn shared(&self) -> Option<HeaderBytes> {
         match self {
             AnySource::Memory(s) => s.shared(),
+            AnySource::Reader(_) => None,
             #[cfg(not(target_arch = "wasm32"))]
             AnySource::File(_) => None,
         }

@@ -2,7 +2,7 @@
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
-use crate::kernel::{Access, Kernel};
+use crate::kernel::{Access, Dialect, Kernel};
 use crate::render::{VARIANTS, text};
 
 /// Why a kernel is not good.
@@ -63,14 +63,11 @@ fn check_named(name: &str) -> Result<(), CheckError> {
 /// Parses and validates under exactly the capabilities that the kernel declares, and compares its interface.
 fn check(kernel: &Kernel) -> Result<(), CheckError> {
     let mut caps = Capabilities::SHADER_FLOAT16_IN_FLOAT32;
-    let mut text = String::new();
     if kernel.needs_f16 {
         caps |= Capabilities::SHADER_FLOAT16;
-        text.push_str("enable f16;\n");
     }
     if kernel.needs_coop {
         caps |= Capabilities::COOPERATIVE_MATRIX;
-        text.push_str("enable wgpu_cooperative_matrix;\n");
     }
     if kernel.needs_coherent {
         caps |= Capabilities::MEMORY_DECORATION_COHERENT;
@@ -78,7 +75,7 @@ fn check(kernel: &Kernel) -> Result<(), CheckError> {
     if kernel.needs_subgroup {
         caps |= Capabilities::SUBGROUP;
     }
-    text.push_str(kernel.source);
+    let text = kernel.text(Dialect::Native);
     let refuse = |report: String| CheckError::Wgsl { kernel: kernel.name.to_owned(), report };
     let options = naga::front::wgsl::Options { parse_doc_comments: false, capabilities: caps };
     let module = naga::front::wgsl::Frontend::new_with_options(options)

@@ -18,6 +18,9 @@ use crate::case::{Case, Rng};
 /// Makes the case of one combination.
 type MakeCase = fn(&Params) -> Result<Case, GridError>;
 
+/// What stands for it in builds without cases.
+const NO_CASE: MakeCase = |p| Err(GridError::Left { op: p.op.clone() });
+
 /// The cases of an operation that are written as a grid.
 #[derive(Clone, Copy)]
 pub struct Grid {
@@ -34,20 +37,23 @@ pub struct Grid {
 impl Grid {
     /// A grid of cases that can all be done.
     pub const fn new(text: &'static str, case: MakeCase) -> Self {
+        let (text, case) = if cfg!(feature = "cases") { (text, case) } else { ("", NO_CASE) };
         Grid { text, case, random: None, beyond: |_| None }
     }
 
     /// With cases at random.
     #[must_use]
     pub const fn random(mut self, random: fn(&mut Rng) -> Case) -> Self {
-        self.random = Some(random);
+        self.random = if cfg!(feature = "cases") { Some(random) } else { None };
         self
     }
 
     /// With cases that cannot be done, each for a reason that people can read.
     #[must_use]
     pub const fn beyond(mut self, beyond: fn(&Params) -> Option<&'static str>) -> Self {
-        self.beyond = beyond;
+        if cfg!(feature = "cases") {
+            self.beyond = beyond;
+        }
         self
     }
 
@@ -86,6 +92,12 @@ pub enum GridError {
         line: usize,
         /// The line.
         text: String,
+    },
+    /// A build without the cargo feature `cases`.
+    #[error("{op}: this build has no test cases")]
+    Left {
+        /// The operation.
+        op: String,
     },
     /// A parameter that the case needs.
     #[error("{op}: no `{key}` in `{text}`")]

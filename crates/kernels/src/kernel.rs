@@ -12,6 +12,15 @@ pub enum Access {
     ReadWrite,
 }
 
+/// Who compiles a kernel's text: what it must say before it uses an optional feature differs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// naga, which takes subgroup operations unasked and refuses to be told of them.
+    Native,
+    /// A browser's compiler.
+    Web,
+}
+
 /// One buffer that a kernel binds, in group 0.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
@@ -28,7 +37,7 @@ pub struct Binding {
 pub struct Kernel {
     /// Operation and variant, such as `argmax.chunk`; also every label, and the file's name if it is a sample.
     pub name: &'static str,
-    /// WGSL without `enable` lines: the runtime prepends what its target needs.
+    /// WGSL without `enable` lines, which [`Self::text`] puts before it.
     pub source: &'static str,
     /// Uses subgroup operations.
     pub needs_subgroup: bool,
@@ -54,6 +63,22 @@ impl Kernel {
         } else {
             Unit::F32
         }
+    }
+
+    /// The whole text of the module: [`Self::source`] behind its `enable` lines.
+    pub fn text(&self, dialect: Dialect) -> String {
+        let enables = [
+            (self.needs_f16, "enable f16;\n"),
+            (self.needs_coop, "enable wgpu_cooperative_matrix;\n"),
+            (self.needs_subgroup && dialect == Dialect::Web, "enable subgroups;\n"),
+        ];
+        let head: String = enables.iter().filter(|(on, _)| *on).map(|(_, line)| *line).collect();
+        head + self.source
+    }
+
+    /// Whether a browser can have it: there are neither cooperative matrices nor coherent memory.
+    pub fn is_for_web(&self) -> bool {
+        !self.needs_coop && !self.needs_coherent
     }
 
     /// The kernel of this name: a variant of an operation, rendered when it is first asked for.

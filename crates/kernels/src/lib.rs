@@ -42,7 +42,7 @@ pub use compare::Comparison;
 pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError, Step};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
-pub use kernel::{Access, Binding, Kernel};
+pub use kernel::{Access, Binding, Dialect, Kernel};
 pub use kv::{KV_TYPES, KvLayout, RopeKv};
 pub use op::{OPS, Op, Value, Variant};
 pub use ops::measure::Unit;

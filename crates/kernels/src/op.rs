@@ -37,12 +37,19 @@ pub struct Op {
     pub template: &'static str,
     /// Every variant that is rendered.
     pub variants: fn() -> Vec<Variant>,
-    /// Shapes and tolerances worth testing.
+    /// Shapes and tolerances worth testing; none without the cargo feature `cases`.
     pub cases: fn() -> Vec<Case>,
     /// The operations of ggml that it does, or has a part in, by their names in ggml's test program.
     pub ggml: &'static [&'static str],
-    /// More cases, written as ggml's test program writes them.
+    /// More cases, written as ggml's test program writes them; an empty grid without the feature.
     pub grid: Option<Grid>,
+}
+
+impl Op {
+    /// The cases of an operation, if this build has them: who only runs models leaves them out, and with them much code.
+    pub const fn cases(cases: fn() -> Vec<Case>) -> fn() -> Vec<Case> {
+        if cfg!(feature = "cases") { cases } else { Vec::new }
+    }
 }
 
 /// All operations.

@@ -4,6 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstraintError {
+    /// A build without the cargo feature `constraint`.
+    #[error("this build cannot constrain output: it was made without grammars")]
+    LeftOut,
     /// A GBNF grammar is written wrongly.
     #[error("GBNF grammar, line {line}, column {column}: {what}")]
     Gbnf {

@@ -220,6 +220,11 @@ impl<'a> Generation<'a> {
         Ok(self.at < self.prompt.len())
     }
 
+    /// How much of the prompt is under way: tokens sent, of those that have to be run.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.at, self.prompt.len())
+    }
+
     /// Sends a piece of the prompt; after the last one, the choice of the first token.
     fn send_prompt(&mut self) -> Result<(), ModelError> {
         self.at = self.runner.prefill_piece(&self.prompt, self.at)?;

@@ -17,6 +17,7 @@ mod word_piece;
 mod words;
 
 use std::borrow::Cow;
+#[cfg(feature = "constraint")]
 use std::sync::OnceLock;
 
 pub use bytes::byte_to_char;
@@ -24,6 +25,7 @@ pub use error::TokenizerError;
 pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 
+#[cfg(feature = "constraint")]
 use crate::constraint::ConstraintVocab;
 use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
@@ -88,6 +90,7 @@ pub struct Tokenizer {
     end: Option<u32>,
     suppress: Vec<u32>,
     /// The vocabulary in the form that constrained output needs, once that was asked for.
+    #[cfg(feature = "constraint")]
     pub(crate) constraint_vocab: OnceLock<ConstraintVocab>,
 }
 
@@ -198,6 +201,7 @@ impl Tokenizer {
             model,
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
+            #[cfg(feature = "constraint")]
             constraint_vocab: OnceLock::new(),
         })
     }

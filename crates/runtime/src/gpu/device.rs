@@ -23,6 +23,9 @@ pub struct GpuOptions {
     pub pipeline_cache: Option<Vec<u8>>,
     /// Lower the limits, to test how models are split.
     pub max_binding_bytes: Option<u64>,
+    /// In a browser: `requestDevice` asks for subgroups, which wgpu itself cannot, and the shader language has what
+    /// kernels with subgroups use. Without effect elsewhere.
+    pub web_subgroups: bool,
 }
 
 /// An adapter, for people.
@@ -108,7 +111,12 @@ fn backends() -> wgpu::Backends {
 
 /// Every adapter, fastest kind first.
 pub async fn adapters() -> Vec<AdapterSummary> {
-    list().await.iter().map(|a| summary(a, &GpuOptions::default())).collect()
+    adapters_with(&GpuOptions::default()).await
+}
+
+/// Every adapter, fastest kind first, as devices opened with these options would see it.
+pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
+    list().await.iter().map(|a| summary(a, options)).collect()
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -160,8 +168,11 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
         (adapter.features() & wanted(options), adapter.limits(), adapter.get_info());
     let (min, max) = (info.subgroup_min_size, info.subgroup_max_size);
     let binding = limits.max_storage_buffer_binding_size;
+    let web_subgroups =
+        cfg!(target_arch = "wasm32") && options.web_subgroups && options.set != Some(FeatureSet::Base);
+    let subgroups = features.contains(wgpu::Features::SUBGROUP) || web_subgroups;
     Caps {
-        subgroup: (features.contains(wgpu::Features::SUBGROUP) && min >= 4).then_some((min, max)),
+        subgroup: (subgroups && min >= 4).then_some((min, max)),
         f16: features.contains(wgpu::Features::SHADER_F16),
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)

@@ -6,10 +6,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chaski_kernels::{Access, Dispatch, Kernel};
+use chaski_kernels::{Access, Dialect, Dispatch, Kernel};
 
 use super::device::Gpu;
 use crate::error::RuntimeError;
+
+const DIALECT: Dialect = if cfg!(target_arch = "wasm32") { Dialect::Web } else { Dialect::Native };
 
 /// A compiled kernel with its constants.
 pub(crate) struct Compiled {
@@ -181,17 +183,6 @@ impl Gpu {
         if let Some(m) = lock(&self.pipelines.modules).get(kernel.name) {
             return Ok(m.clone());
         }
-        let mut source = String::new();
-        if kernel.needs_f16 {
-            source.push_str("enable f16;\n");
-        }
-        if kernel.needs_coop {
-            source.push_str("enable wgpu_cooperative_matrix;\n");
-        }
-        if kernel.needs_subgroup && cfg!(target_arch = "wasm32") {
-            source.push_str("enable subgroups;\n");
-        }
-        source.push_str(kernel.source);
         let checks = if self.checked() {
             wgpu::ShaderRuntimeChecks::checked()
         } else {
@@ -199,7 +190,7 @@ impl Gpu {
         };
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(kernel.name),
-            source: wgpu::ShaderSource::Wgsl(source.into()),
+            source: wgpu::ShaderSource::Wgsl(kernel.text(DIALECT).into()),
         };
         // SAFETY: the text is one of our kernels. Their loops end (every loop counts to a bound), and indices
         // stay in bounds for the constants that their dispatch functions give; the tests run all of them with checks

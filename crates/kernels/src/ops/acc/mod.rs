@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "acc",
     template: include_str!("acc.wgsl.jinja"),
     variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["ACC"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

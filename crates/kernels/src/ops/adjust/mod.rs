@@ -11,7 +11,7 @@ pub const OP: Op = Op {
     name: "adjust",
     template: include_str!("adjust.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -11,7 +11,7 @@ pub const OP: Op = Op {
     name: "altup",
     template: include_str!("altup.wgsl.jinja"),
     variants: || Kind::ALL.map(|k| vec![("kind", Value::Word(k.word()))]).to_vec(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

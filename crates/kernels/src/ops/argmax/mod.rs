@@ -15,7 +15,7 @@ pub const OP: Op = Op {
     name: "argmax",
     template: include_str!("argmax.wgsl.jinja"),
     variants: || ["chunk", "final", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["ARGMAX"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

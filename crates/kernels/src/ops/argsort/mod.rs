@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["ARGSORT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

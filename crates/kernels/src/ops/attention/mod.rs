@@ -27,7 +27,7 @@ pub const OP: Op = Op {
         let rest = sets.iter().flat_map(|set| HEADS.map(|heads| (set, heads)));
         caches(rest.map(|(set, heads)| vec![("heads", Value::Int(heads)), ("set", Value::Word(set.word()))]))
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: Some(
         Grid::new(include_str!("grid.txt"), grid_cases::of)
@@ -44,7 +44,7 @@ pub const KEYS: Op = Op {
         let rest = HEADS.into_iter().flat_map(|heads| ["parts", "joined"].map(|end| (heads, end)));
         caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
     },
-    cases: cases::key_cases,
+    cases: Op::cases(cases::key_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
 };
@@ -57,7 +57,7 @@ pub const TILES: Op = Op {
         let rest = ["f32", "f16"].into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
         caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
     },
-    cases: cases::tile_cases,
+    cases: Op::cases(cases::tile_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
 };
@@ -67,7 +67,7 @@ pub const COOP: Op = Op {
     name: "attention_coop",
     template: include_str!("coop.wgsl.jinja"),
     variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
-    cases: cases::coop_cases,
+    cases: Op::cases(cases::coop_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
 };

@@ -12,7 +12,7 @@ pub const OP: Op = Op {
     name: "attention_merge",
     template: include_str!("attention_merge.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -15,7 +15,7 @@ pub const OP: Op = Op {
     name: "binary",
     template: include_str!("binary.wgsl.jinja"),
     variants: || Function::ALL.iter().map(|f| vec![("f", Value::Word(f.word()))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["ADD", "MUL"],
     grid: None,
 };

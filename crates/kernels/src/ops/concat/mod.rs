@@ -13,7 +13,7 @@ pub const OP: Op = Op {
     name: "concat",
     template: include_str!("concat.wgsl.jinja"),
     variants: Unit::variants,
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["CONCAT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -16,7 +16,7 @@ pub const OP: Op = Op {
     name: "cumsum",
     template: include_str!("cumsum.wgsl.jinja"),
     variants: || ["sum", "scan", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["CUMSUM"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -13,7 +13,7 @@ pub const OP: Op = Op {
     name: "cutoff",
     template: include_str!("cutoff.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -12,7 +12,7 @@ pub const OP: Op = Op {
     name: "expert_lists",
     template: include_str!("expert_lists.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT_ID"],
     grid: None,
 };

@@ -34,7 +34,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: || cases::by_hand().into_iter().chain(columns::cases()).collect(),
+    cases: Op::cases(|| cases::by_hand().into_iter().chain(columns::cases()).collect()),
     ggml: &["GATED_DELTA_NET"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "gated_linear_attn",
     template: include_str!("gated_linear_attn.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["GATED_LINEAR_ATTN"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -16,7 +16,7 @@ pub const OP: Op = Op {
         let both = ["base", "sg"].into_iter().flat_map(|s| ["first", "last", "none"].map(|n| (s, n)));
         both.map(|(s, n)| vec![("set", Value::Word(s)), ("norm", Value::Word(n))]).collect()
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "get_rows",
     template: include_str!("get_rows.wgsl.jinja"),
     variants: || FORMATS.iter().map(|f| vec![("a", Value::Word(f.name))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["GET_ROWS"],
     grid: None,
 };

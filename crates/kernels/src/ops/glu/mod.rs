@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "glu",
     template: include_str!("glu.wgsl.jinja"),
     variants: || ["f32", "f32x4", "f16x4"].iter().map(|y| vec![("y", Value::Word(y))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["SWIGLU", "GEGLU", "REGLU"],
     grid: None,
 };

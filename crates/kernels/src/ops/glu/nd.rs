@@ -21,7 +21,7 @@ pub const ND: Op = Op {
         }
         out
     },
-    cases: nd_cases::by_hand,
+    cases: Op::cases(nd_cases::by_hand),
     ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };

@@ -20,7 +20,7 @@ pub const OP: Op = Op {
         let pair = |b, y| vec![("tb", Value::Word(b)), ("ty", Value::Word(y))];
         TYPES.iter().flat_map(|b| TYPES.iter().map(move |y| pair(*b, *y))).collect()
     },
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["IM2COL"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

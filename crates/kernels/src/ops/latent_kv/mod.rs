@@ -19,7 +19,7 @@ pub const OP: Op = Op {
         let blocks = KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name());
         ["plain"].into_iter().chain(blocks).map(|k| vec![("k", Value::Word(k))]).collect()
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

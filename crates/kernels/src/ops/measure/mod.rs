@@ -14,7 +14,7 @@ pub const STREAM: Op = Op {
     name: "measure_stream",
     template: include_str!("stream.wgsl.jinja"),
     variants: || ["read", "copy"].iter().map(|w| vec![("what", Value::Word(w))]).collect(),
-    cases: cases::stream_cases,
+    cases: Op::cases(cases::stream_cases),
     ggml: &[],
     grid: None,
 };
@@ -24,7 +24,7 @@ pub const RATE: Op = Op {
     name: "measure_rate",
     template: include_str!("rate.wgsl.jinja"),
     variants: || ["f32", "f16", "i8"].iter().map(|k| vec![("kind", Value::Word(k))]).collect(),
-    cases: cases::rate_cases,
+    cases: Op::cases(cases::rate_cases),
     ggml: &[],
     grid: None,
 };
@@ -34,7 +34,7 @@ pub const COOP: Op = Op {
     name: "measure_coop",
     template: include_str!("coop.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::coop_cases,
+    cases: Op::cases(cases::coop_cases),
     ggml: &[],
     grid: None,
 };

@@ -12,7 +12,7 @@ pub const OP: Op = Op {
     name: "moe_reduce",
     template: include_str!("moe_reduce.wgsl.jinja"),
     variants: || ["store", "add"].iter().map(|e| vec![("epi", Value::Word(e))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -36,7 +36,7 @@ pub const COOP: Op = Op {
         }
         out
     },
-    cases: || cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect(),
+    cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
 };
@@ -78,7 +78,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
@@ -91,7 +91,7 @@ pub const ID: Op = Op {
         let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
         FORMATS.iter().flat_map(both).collect()
     },
-    cases: expert_cases::cases,
+    cases: Op::cases(expert_cases::cases),
     ggml: &["MUL_MAT_ID"],
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
 };

@@ -18,7 +18,7 @@ pub const ND: Op = Op {
         let pairs = FORMATS.iter().flat_map(|f| INPUTS.map(|b| (f.name, b.name())));
         pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()
     },
-    cases: nd_cases::cases,
+    cases: Op::cases(nd_cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };

@@ -11,7 +11,7 @@ pub const OP: Op = Op {
     name: "mul_mat_join",
     template: include_str!("mul_mat_join.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

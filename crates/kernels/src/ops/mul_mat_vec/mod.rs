@@ -22,7 +22,9 @@ pub const OP: Op = Op {
     name: "mul_mat_vec",
     template: include_str!("mul_mat_vec.wgsl.jinja"),
     variants,
-    cases: || cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect(),
+    cases: Op::cases(|| {
+        cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect()
+    }),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
 };

@@ -36,7 +36,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["NORM", "RMS_NORM", "L2_NORM", "GROUP_NORM"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

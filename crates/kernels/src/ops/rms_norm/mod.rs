@@ -21,7 +21,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["RMS_NORM"],
     grid: None,
 };

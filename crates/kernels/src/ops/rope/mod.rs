@@ -33,7 +33,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["ROPE"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -21,7 +21,7 @@ pub const OP: Op = Op {
         let all = pairs.flat_map(|(k, v)| ["none", "some"].map(|norm| [("k", k), ("v", v), ("norm", norm)]));
         all.map(|v| v.map(|(name, word)| (name, Value::Word(word))).to_vec()).collect()
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["ROPE", "SET_ROWS"],
     grid: None,
 };

@@ -17,7 +17,7 @@ pub const OP: Op = Op {
     name: "rwkv_wkv7",
     template: include_str!("rwkv_wkv7.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["RWKV_WKV7"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

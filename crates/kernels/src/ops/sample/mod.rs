@@ -13,7 +13,7 @@ pub const OP: Op = Op {
     name: "sample",
     template: include_str!("sample.wgsl.jinja"),
     variants: || ["chunk", "join", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -11,7 +11,7 @@ pub const OP: Op = Op {
     name: "scale",
     template: include_str!("scale.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["SCALE"],
     grid: None,
 };

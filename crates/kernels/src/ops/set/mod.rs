@@ -15,7 +15,7 @@ pub const OP: Op = Op {
     name: "set",
     template: include_str!("set.wgsl.jinja"),
     variants: Unit::variants,
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &["SET"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -11,7 +11,7 @@ pub const OP: Op = Op {
     name: "short_conv",
     template: include_str!("short_conv.wgsl.jinja"),
     variants: || vec![vec![]],
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["SSM_CONV"],
     grid: None,
 };

@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &["SSM_CONV"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

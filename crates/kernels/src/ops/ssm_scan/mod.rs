@@ -24,7 +24,7 @@ pub const OP: Op = Op {
         let both = sets.flat_map(|s| crate::state::PLACES.iter().map(move |p| (s, p)));
         both.map(|(s, p)| vec![("set", Value::Word(s)), ("state", Value::Word(p))]).collect()
     },
-    cases: || cases::by_hand().into_iter().chain(columns::cases()).collect(),
+    cases: Op::cases(|| cases::by_hand().into_iter().chain(columns::cases()).collect()),
     ggml: &["SSM_SCAN"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

@@ -13,7 +13,7 @@ pub const OP: Op = Op {
     name: "topk_moe",
     template: include_str!("topk_moe.wgsl.jinja"),
     variants: || Gate::ALL.iter().map(|g| vec![("gate", Value::Word(g.word()))]).collect(),
-    cases: cases::cases,
+    cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };

@@ -32,7 +32,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: cases::by_hand,
+    cases: Op::cases(cases::by_hand),
     ggml: &functions::GGML,
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

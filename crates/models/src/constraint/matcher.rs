@@ -1,0 +1,116 @@
+//! The constraint itself, by llguidance.
+
+use llguidance::Matcher;
+use llguidance::api::TopLevelGrammar;
+
+use super::gbnf;
+use super::{ConstraintError, ConstraintVocab, Grammar};
+use crate::tokenizer::Tokenizer;
+
+/// A text in the making that must fit a [`Grammar`].
+///
+/// ```
+/// use chaski_models::{Constraint, Grammar, Tokenizer, TokenizerSpec};
+///
+/// let tokens = ["<unk>", "<s>", "</s>", "a", "b", "ab"].map(String::from).to_vec();
+/// let kinds = vec![2, 3, 3, 1, 1, 1];
+/// let spec = TokenizerSpec { model: "llama".into(), tokens, token_types: kinds, ..TokenizerSpec::default() };
+/// let tokenizer = Tokenizer::from_spec(spec)?;
+/// let mut constraint = Constraint::new(&tokenizer, &Grammar::Regex("ab?".into()))?;
+/// let mut logits = [0.0; 6];
+/// constraint.mask(&mut logits)?;
+/// assert_eq!(logits.map(|logit| logit == 0.0), [false, false, false, true, false, true]);
+/// constraint.accept(5)?;
+/// assert!(constraint.is_finished());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Constraint {
+    matcher: Matcher,
+    n_token: usize,
+}
+
+impl std::fmt::Debug for Constraint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Constraint").field("n_token", &self.n_token).finish_non_exhaustive()
+    }
+}
+
+impl Constraint {
+    /// Begins a text. The first constraint of a tokenizer prepares its vocabulary, which takes a fraction of a second
+    /// for a large one.
+    ///
+    /// # Errors
+    ///
+    /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar cannot be used.
+    pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
+        let top = match grammar {
+            Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(schema.clone()),
+            Grammar::Regex(regex) => TopLevelGrammar::from_regex(regex),
+            Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
+            Grammar::Gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
+        };
+        let vocab = match tokenizer.constraint_vocab.get() {
+            Some(vocab) => vocab,
+            None => {
+                let vocab = ConstraintVocab::new(tokenizer)?;
+                tokenizer.constraint_vocab.get_or_init(|| vocab)
+            }
+        };
+        let error = |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: e.into() };
+        let matcher = Matcher::new(vocab.0.create_parser(top));
+        match matcher.get_error() {
+            Some(e) => Err(error(e)),
+            None => Ok(Constraint { matcher, n_token: 0 }),
+        }
+    }
+
+    /// Makes minus infinity of the logits of all tokens that must not come next; if the text is complete, only what
+    /// ends a generation is left.
+    ///
+    /// # Errors
+    ///
+    /// [`ConstraintError::Step`] if the grammar takes too much time or memory.
+    pub fn mask(&mut self, logits: &mut [f32]) -> Result<(), ConstraintError> {
+        let allowed = self.matcher.compute_mask_or_eos().map_err(|e| self.step_error(e.to_string()))?;
+        for (id, logit) in logits.iter_mut().enumerate() {
+            if id >= allowed.len() || !allowed.is_allowed(id as u32) {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on by `token`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConstraintError::Forbidden`] if it must not come next, [`ConstraintError::Step`] as for [`Constraint::mask`].
+    pub fn accept(&mut self, token: u32) -> Result<(), ConstraintError> {
+        match self.matcher.try_consume_tokens(&[token]) {
+            Ok(1) => {
+                self.n_token += 1;
+                Ok(())
+            }
+            Ok(_) => Err(ConstraintError::Forbidden { token, n_token: self.n_token }),
+            Err(e) => Err(self.step_error(e.to_string())),
+        }
+    }
+
+    /// Whether the text is complete and nothing can be added.
+    pub fn is_finished(&self) -> bool {
+        self.matcher.is_stopped()
+    }
+
+    /// Whether the text is complete as it is; more may follow.
+    ///
+    /// # Errors
+    ///
+    /// As [`Constraint::mask`].
+    pub fn may_end(&mut self) -> Result<bool, ConstraintError> {
+        self.matcher.is_accepting().map_err(|e| self.step_error(e.to_string()))
+    }
+
+    fn step_error(&self, e: String) -> ConstraintError {
+        ConstraintError::Step { n_token: self.n_token, source: e.into() }
+    }
+}

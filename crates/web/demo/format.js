@@ -1,0 +1,29 @@
+// Numbers for people.
+
+export function bytes(n) {
+  for (const unit of ["bytes", "kB", "MB"]) {
+    if (n < 1000) return `${unit === "bytes" ? n : n.toFixed(1)} ${unit}`;
+    n /= 1000;
+  }
+  return `${n.toFixed(2)} GB`;
+}
+
+const STAGES = { resolve: "Finding the files", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading onto the GPU" };
+
+export function progressText({ stage, file, loaded, total, bytesPerSecond, etaSeconds, fromCache }) {
+  if (stage === "compile" || stage === "resolve") return `${STAGES[stage]} ...`;
+  const parts = [`${fromCache ? "Stored already" : STAGES[stage]}: ${file}`];
+  parts.push(total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded));
+  if (bytesPerSecond) parts.push(`${bytes(bytesPerSecond)}/s`);
+  if (etaSeconds) parts.push(`${Math.ceil(etaSeconds)} s left`);
+  return parts.join(", ");
+}
+
+export function describe(found) {
+  const lines = [
+    `${found.description}, ${bytes(found.fileBytes)}${found.downloadBytes ? `, of which ${bytes(found.downloadBytes)} are to be downloaded` : ", stored already"}`,
+    `GPU memory: ${bytes(found.memory.total)} (${Object.entries(found.memory.items).map(([k, v]) => `${k} ${bytes(v)}`).join(", ")})`,
+    `Trained for ${found.trainedContext} tokens; ${found.chatTemplate ? "it has" : "it has no"} chat template.`,
+  ];
+  return lines.join("\n");
+}

@@ -1,0 +1,406 @@
+// Types of the package chaski. The OpenAI shapes are compatible with those of the package `openai`.
+
+/** What went wrong, for programs. */
+export type ErrorCode =
+  | "webgpu_unavailable"
+  | "wasm_failed"
+  | "worker_failed"
+  | "out_of_memory"
+  | "context_overflow"
+  | "unsupported_arch"
+  | "unsupported_quant"
+  | "unsupported"
+  | "bad_file"
+  | "bad_request"
+  | "no_template"
+  | "template"
+  | "network"
+  | "cors"
+  | "not_found"
+  | "download_failed"
+  | "no_ranges"
+  | "integrity"
+  | "quota_exceeded"
+  | "storage_unavailable"
+  | "not_stored"
+  | "in_use"
+  | "read_failed"
+  | "device_lost"
+  | "driver"
+  | "aborted"
+  | "closed"
+  | "internal";
+
+/** The only error that this package throws. */
+export class EngineError extends Error {
+  constructor(code: ErrorCode, message: string, hint?: string, detail?: unknown);
+  readonly name: "EngineError";
+  readonly code: ErrorCode;
+  /** What to do about it; may be empty. */
+  readonly hint: string;
+  /** Numbers and names that belong to it, by code. */
+  readonly detail: unknown;
+}
+
+/** `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
+export type ModelSource = string | URL | Blob | Blob[];
+
+/** How far loading is. */
+export interface Progress {
+  stage: "resolve" | "download" | "verify" | "compile" | "upload";
+  /** Bytes done; kernels for `compile`. */
+  loaded: number;
+  /** Units in all, if that is known. */
+  total: number | null;
+  /** The file. */
+  file: string | null;
+  /** The file was stored already. */
+  fromCache: boolean;
+  bytesPerSecond: number | null;
+  etaSeconds: number | null;
+}
+
+/** Where a model comes from and how it is reached. */
+export interface SourceOptions {
+  /** Cancels the call. */
+  signal?: AbortSignal;
+  /** A token for private and gated repositories; it is sent to Hugging Face only. */
+  hfToken?: string;
+  /** Another hub than https://huggingface.co. */
+  hub?: string;
+  /** Headers for requests to the model's address. */
+  headers?: Record<string, string>;
+  /** What the sha256 of files must be, by file name. */
+  sha256?: Record<string, string>;
+  /** `opfs` stores files in the browser (default); `none` reads them from the server piece by piece. */
+  cache?: "opfs" | "none";
+  /** Take stored files only. */
+  offline?: boolean;
+  /** The first pause before a lost connection is tried again, in milliseconds; 500 by default, doubled each time. */
+  retryMs?: number;
+  /** Tokens that a sequence may have; 0 or none takes the model's own, at most 4096. */
+  contextLength?: number;
+  /** Type of the KV cache, such as `f16`, `q8_0` or `q8_0/q4_0` (keys/values); by default f32 while it is small, else f16. */
+  kvType?: string;
+  /** Bytes of GPU memory that the model may take; more is an error before anything is loaded. */
+  memoryBudget?: number;
+  /** `true` (default) runs in a dedicated worker, `false` on this thread, or in a worker that imports `chaski/worker`. */
+  worker?: boolean | Worker;
+  /** Where `worker.js` is, if not beside the package. */
+  workerUrl?: string | URL;
+  /** Where `chaski_web_bg.wasm` is, if not beside the package. */
+  wasmUrl?: string | URL;
+  /** `false` leaves the GPU's subgroups unused. */
+  subgroups?: boolean;
+}
+
+export interface CreateOptions extends SourceOptions {
+  model: ModelSource;
+  onProgress?: (progress: Progress) => void;
+  /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */
+  chunk?: number;
+  /** `false` trusts the driver unseen; by default a few kernels are compared with their references first. */
+  selfTest?: boolean;
+}
+
+export interface Memory {
+  /** Bytes in all. */
+  total: number;
+  /** Bytes by what they hold. */
+  items: Record<string, number>;
+}
+
+export interface ModelFacts {
+  description: string;
+  architecture: string;
+  /** Bytes of all tensors. */
+  bytes: number;
+  parameters: number;
+  /** Tokens that the model was trained for. */
+  trainedContext: number;
+  vocabulary: number;
+  chatTemplate: boolean;
+}
+
+export interface Caps {
+  /** Smallest and largest size; null if they are not used. */
+  subgroups: [number, number] | null;
+  f16: boolean;
+  intDot: boolean;
+  maxBindingBytes: number;
+  maxThreads: number;
+  maxWorkgroupBytes: number;
+  software: boolean;
+}
+
+export interface EngineInfo {
+  model: ModelFacts & { file: string };
+  contextLength: number;
+  memory: Memory;
+  device: { name: string; driver: string; distrust: string | null; caps: Caps | null };
+  loading: { compileMs: number; uploadMs: number; totalMs: number } | null;
+  dispatchesPerToken: number | null;
+}
+
+/** Counts and speeds of an answer. */
+export interface Stats {
+  promptTokens: number;
+  /** Of these, tokens that were in the cache. */
+  cachedTokens: number;
+  tokens: number;
+  timeToFirstTokenMs: number;
+  promptTokensPerSecond: number;
+  tokensPerSecond: number;
+  submissions: number;
+  /** Why the processor chose the tokens, which takes a readback for each; null if the GPU did. */
+  onProcessor: string | null;
+}
+
+export interface Inspection extends ModelFacts {
+  memory: Memory;
+  webgpu: boolean;
+  /** Bytes of all files. */
+  fileBytes: number;
+  /** Bytes that are not stored yet. */
+  downloadBytes: number;
+  fits: boolean;
+  /** Why it does not fit. */
+  reasons: string[];
+}
+
+export interface ToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+export interface ChatMessage {
+  role: "system" | "developer" | "user" | "assistant" | "tool" | (string & {});
+  content?: string | Array<{ type: string; text?: string }> | null;
+  name?: string;
+  tool_calls?: ToolCall[];
+  tool_call_id?: string;
+  reasoning_content?: string;
+}
+
+export interface Tool {
+  type: "function";
+  function: { name: string; description?: string; parameters?: Record<string, unknown> };
+}
+
+export interface SamplingOptions {
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  typical_p?: number | null;
+  repeat_penalty?: number | null;
+  repeat_last_n?: number | null;
+  frequency_penalty?: number | null;
+  presence_penalty?: number | null;
+  seed?: number | null;
+  max_tokens?: number | null;
+  stop?: string | string[] | null;
+  logit_bias?: Record<string, number> | null;
+  ignore_eos?: boolean;
+  /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
+  grammar?: string;
+  /** These change nothing, and may be sent. */
+  model?: string;
+  user?: string;
+  metadata?: unknown;
+  store?: boolean | null;
+  service_tier?: string | null;
+  parallel_tool_calls?: boolean;
+  reasoning_effort?: string | null;
+  n?: 1 | null;
+  stream_options?: { include_usage?: boolean } | null;
+}
+
+export interface TemplateRequest {
+  tools?: Tool[];
+  tool_choice?: "auto" | "none";
+  /** Whether the model shall think first, where its template asks. */
+  enable_thinking?: boolean;
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown>;
+}
+
+export interface ChatRequest extends SamplingOptions, TemplateRequest {
+  messages: ChatMessage[];
+  stream?: boolean | null;
+  max_completion_tokens?: number | null;
+  logprobs?: boolean | null;
+  top_logprobs?: number | null;
+  response_format?:
+    | { type: "text" }
+    | { type: "json_object" }
+    | { type: "json_schema"; json_schema: { name?: string; schema?: Record<string, unknown>; strict?: boolean | null } };
+}
+
+export interface TextRequest extends SamplingOptions {
+  /** A text, or its tokens. */
+  prompt: string | number[];
+  stream?: boolean | null;
+  echo?: boolean;
+  logprobs?: number | null;
+}
+
+export type FinishReason = "stop" | "length" | "tool_calls";
+
+export interface TokenLogprob {
+  token: string;
+  id: number;
+  logprob: number | null;
+  bytes: number[];
+  top_logprobs?: TokenLogprob[];
+}
+
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number };
+}
+
+export interface Timings {
+  prompt_n: number;
+  prompt_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  predicted_per_second: number;
+}
+
+export interface ChatChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: Array<{
+    index: number;
+    delta: {
+      role?: "assistant";
+      content?: string;
+      reasoning_content?: string;
+      tool_calls?: Array<{ index: number; id?: string; type?: "function"; function: { name?: string; arguments: string } }>;
+    };
+    finish_reason: FinishReason | null;
+    logprobs: { content: TokenLogprob[] } | null;
+  }>;
+  usage?: Usage;
+  timings?: Timings;
+}
+
+export interface ChatCompletion {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: Array<{
+    index: number;
+    message: { role: "assistant"; content: string | null; refusal: null; reasoning_content?: string; tool_calls?: ToolCall[] };
+    finish_reason: FinishReason;
+    logprobs: { content: TokenLogprob[]; refusal: null } | null;
+  }>;
+  usage: Usage;
+  timings: Timings;
+}
+
+export interface TextCompletion {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  choices: Array<{
+    index: number;
+    text: string;
+    finish_reason: FinishReason | null;
+    logprobs: { content: TokenLogprob[] } | null;
+  }>;
+  usage?: Usage;
+  timings?: Timings;
+}
+
+/** Can be iterated at once, or awaited first. It begins when it is read; leaving the loop ends the answer. */
+export interface AnswerStream<T> extends AsyncIterable<T>, PromiseLike<AsyncIterable<T>> {}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+/** A loaded model. Requests run one after the other. */
+export class Engine {
+  private constructor();
+  static create(options: CreateOptions): Promise<Engine>;
+  readonly chat: {
+    readonly completions: {
+      create(request: ChatRequest & { stream: true }, options?: CallOptions): AnswerStream<ChatChunk>;
+      create(request: ChatRequest & { stream?: false | null }, options?: CallOptions): Promise<ChatCompletion>;
+    };
+  };
+  readonly completions: {
+    create(request: TextRequest & { stream: true }, options?: CallOptions): AnswerStream<TextCompletion>;
+    create(request: TextRequest & { stream?: false | null }, options?: CallOptions): Promise<TextCompletion>;
+  };
+  tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Promise<number[]>;
+  detokenize(tokens: number[], options?: { special?: boolean }): Promise<string>;
+  applyTemplate(messages: ChatMessage[], options?: TemplateRequest): Promise<string>;
+  /** Of the last answer; null before it. */
+  stats(): Stats | null;
+  memory(): Memory;
+  info(): EngineInfo;
+  /** Bytes of the wasm heap. */
+  heap(): Promise<number>;
+  /** Gives the device up as a driver reset would; for tests. */
+  loseDevice(): Promise<void>;
+  /** Ends the worker and gives all memory back. */
+  close(): Promise<void>;
+}
+
+/** Reads the head of a model file: what it is, what it takes, whether it fits. */
+export function inspect(model: ModelSource, options?: SourceOptions): Promise<Inspection>;
+
+export interface Capabilities {
+  webgpu: boolean;
+  adapter: { vendor?: string; architecture?: string; device?: string; description?: string; fallback: boolean } | null;
+  f16: boolean;
+  subgroups: boolean;
+  limits: Record<string, number> | null;
+  worker: boolean;
+  opfs: boolean;
+  locks: boolean;
+}
+
+/** What this browser can do; never throws. */
+export function capabilities(): Promise<Capabilities>;
+
+export interface StoredModel {
+  url: string;
+  name: string;
+  /** Bytes of the whole file. */
+  size: number;
+  sha256: string | null;
+  complete: boolean;
+  /** Bytes that are stored. */
+  bytes: number;
+  /** When it was complete, as ISO 8601. */
+  stored: string | null;
+}
+
+/** The stored files. */
+export const models: {
+  list(): Promise<StoredModel[]>;
+  /** Stores a model's files without loading them. */
+  download(
+    model: string | URL,
+    options?: SourceOptions & { onProgress?: (progress: Progress) => void },
+  ): Promise<Array<{ name: string; size: number }>>;
+  /** False if there was none; an error while it is in use. */
+  remove(url: string): Promise<boolean>;
+  usage(): Promise<{ models: number; usage: number | null; quota: number | null; persisted: boolean }>;
+  /** Hashes the file again: true if it is what came from the network. */
+  verify(url: string, options?: Pick<SourceOptions, "signal" | "worker" | "workerUrl" | "wasmUrl">): Promise<boolean>;
+  /** Asks the browser not to clear what is stored when space is short. */
+  persist(): Promise<boolean>;
+};

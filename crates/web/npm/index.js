@@ -1,0 +1,63 @@
+// chaski: language models from GGUF files on WebGPU. Importing this does nothing, so servers can, too.
+
+import { open } from "./src/channel.js";
+import { Engine, forHost, forWorker } from "./src/engine.js";
+import { EngineError } from "./src/errors.js";
+import * as store from "./src/store.js";
+
+export { Engine, EngineError };
+
+/** Runs one call in an engine without a model. */
+async function once(options, method, args) {
+  const channel = open(options);
+  try {
+    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
+  } finally {
+    channel.close();
+  }
+}
+
+/** What the head of a model file tells: will it fit, and how much is there to load? */
+export async function inspect(model, options = {}) {
+  const args = { model: forWorker(model), options: forHost(options) };
+  const found = await once(options, "inspect", args);
+  const reasons = [];
+  if (!found.webgpu) reasons.push("there is no WebGPU adapter");
+  if (options.memoryBudget && found.memory.total > options.memoryBudget) {
+    reasons.push(`it takes ${found.memory.total} bytes of device memory, the budget is ${options.memoryBudget}`);
+  }
+  const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.()) ?? {};
+  if (options.cache !== "none" && quota !== undefined && found.downloadBytes > quota - usage) {
+    reasons.push(`storing it takes ${found.downloadBytes} bytes, the browser allows ${quota - usage} more`);
+  }
+  return { ...found, fits: reasons.length === 0, reasons };
+}
+
+/** What this browser can do; never throws. */
+export async function capabilities() {
+  const gpu = globalThis.navigator?.gpu;
+  const adapter = (await gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null)) ?? null;
+  const { vendor, architecture, device, description } = adapter?.info ?? {};
+  const names = ["maxBufferSize", "maxStorageBufferBindingSize", "maxComputeWorkgroupStorageSize", "maxComputeInvocationsPerWorkgroup"];
+  return {
+    webgpu: adapter !== null,
+    adapter: adapter && { vendor, architecture, device, description, fallback: adapter.info.isFallbackAdapter ?? false },
+    f16: adapter?.features.has("shader-f16") ?? false,
+    subgroups: (adapter?.features.has("subgroups") && gpu.wgslLanguageFeatures?.has("subgroup_id")) ?? false,
+    limits: adapter && Object.fromEntries(names.map((name) => [name, adapter.limits[name]])),
+    worker: typeof Worker !== "undefined",
+    opfs: typeof globalThis.navigator?.storage?.getDirectory === "function",
+    locks: globalThis.navigator?.locks !== undefined,
+  };
+}
+
+/** The stored files. */
+export const models = {
+  list: store.list,
+  remove: store.remove,
+  usage: store.usage,
+  persist: store.persist,
+  download: async (model, options = {}) =>
+    (await once(options, "download", { model: forWorker(model), options: forHost(options) })).files,
+  verify: (url, options = {}) => once(options, "verify", { url, ...forHost(options) }),
+};

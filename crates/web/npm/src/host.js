@@ -1,0 +1,280 @@
+// The engine itself, in a worker or on the page: loads models, answers one request after the other.
+
+import init, { Sha256, WebEngine, adapter, inspect } from "../wasm/chaski_web.js";
+import { store } from "./download.js";
+import { EngineError, badRequest, check } from "./errors.js";
+import { StoredFile, blobFile, remoteFile } from "./files.js";
+import { locate } from "./locate.js";
+import { entry, hold } from "./store.js";
+import { hasSubgroups, withSubgroups } from "./subgroups.js";
+
+/** Downloads report at most so often, in milliseconds. */
+const REPORT = 100;
+
+let ready = null;
+
+/** Loads the wasm module, once. */
+async function load(wasmUrl, { gpu = true } = {}) {
+  if (gpu && !globalThis.navigator?.gpu) {
+    const hint = "use a browser with WebGPU (Chrome or Edge 113, Safari 26, Firefox 141, or later), over https or on localhost";
+    throw new EngineError("webgpu_unavailable", "this browser offers no WebGPU here", hint);
+  }
+  ready ??= init(wasmUrl ? { module_or_path: wasmUrl } : undefined);
+  try {
+    return await ready;
+  } catch (error) {
+    ready = null;
+    throw new EngineError("wasm_failed", `the wasm module did not load: ${error.message}`, "serve it beside the package, or say where it is with wasmUrl");
+  }
+}
+
+/** Calls that throw what the wasm module throws, as EngineErrors. */
+async function guarded(f) {
+  try {
+    return await f();
+  } catch (error) {
+    throw EngineError.from(error);
+  }
+}
+
+export class Host {
+  #engine = null;
+  #releases = [];
+  #files = [];
+  #last = Promise.resolve();
+  #memory = null;
+  #subgroups = false;
+  #lost = false;
+
+  /** Every method: `(args, { signal, emit })`. */
+  static METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
+
+  /** Runs what needs the engine alone, after what came before. */
+  #alone(f) {
+    const result = this.#last.then(f);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  #loaded() {
+    if (!this.#engine) throw badRequest("there is no model: create the engine first");
+    return this.#engine;
+  }
+
+  async create({ model, options }, { signal, emit }) {
+    const wasm = await load(options.wasmUrl);
+    this.#memory = wasm.memory;
+    check(signal);
+    const report = progress(emit);
+    report({ stage: "resolve", loaded: 0, total: null, file: null });
+    const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
+    const subgroups = options.subgroups !== false && (await hasSubgroups());
+    const watched = files.map((file) => ({
+      name: file.name,
+      size: file.size,
+      read: (offset, length) => {
+        check(signal);
+        return file.read(offset, length);
+      },
+    }));
+    const settings = {
+      contextLength: options.contextLength ?? 0,
+      kvType: options.kvType ?? null,
+      chunk: options.chunk ?? 0,
+      memoryBudget: options.memoryBudget ?? null,
+      trusted: options.selfTest === false,
+      subgroups,
+    };
+    const step = (stage, loaded, total) => report({ stage, loaded, total, file: files[0].name });
+    this.#subgroups = subgroups;
+    const make = () => WebEngine.create(watched, JSON.stringify(settings), step);
+    try {
+      this.#engine = await guarded(() => (subgroups ? withSubgroups(make) : make()));
+    } finally {
+      files.forEach((file) => file.close());
+    }
+    // Files are read again if the device is lost, however the caller feels about its signal by then.
+    watched.forEach((file, i) => (file.read = (offset, length) => files[i].read(offset, length)));
+    this.#files = files;
+    return JSON.parse(this.#engine.describe());
+  }
+
+  /** The files, ready to be read: stored first where they come from the network. */
+  async #open(found, options, signal, report) {
+    const out = [];
+    for (const file of found) {
+      if (file.blob) {
+        out.push(blobFile(file.name, file.blob));
+      } else if (options.cache === "none") {
+        out.push(await remoteFile(file, signal));
+      } else {
+        const known = { ...file, sha256: options.sha256?.[file.name] ?? file.sha256 };
+        const stored = await store(known, {
+          newHash: () => new Sha256(),
+          signal,
+          offline: options.offline,
+          retryMs: options.retryMs,
+          progress: (event) => report({ ...event, file: file.name }),
+        });
+        this.#releases.push(await hold(file.url, signal));
+        const { manifest } = (await stored.complete()) ?? {};
+        if (!manifest) throw new EngineError("in_use", `${file.name} was removed while it was loaded`, "load it again");
+        out.push(new StoredFile(file.name, manifest.size, stored));
+      }
+    }
+    return out;
+  }
+
+  generate({ request }, { signal, emit }) {
+    return this.#alone(async () => {
+      check(signal);
+      const engine = this.#loaded();
+      const event = (text) => {
+        emit(text);
+        return signal?.aborted ?? false;
+      };
+      if (this.#lost) await this.#rebuild(engine);
+      try {
+        const result = JSON.parse(await guarded(() => engine.generate(JSON.stringify(request), event)));
+        return { ...result, memory: JSON.parse(engine.describe()).memory };
+      } catch (error) {
+        this.#lost = error.code === "device_lost";
+        throw error;
+      }
+    });
+  }
+
+  /** A new device instead of a lost one; the model is read again from where it is. */
+  async #rebuild(engine) {
+    const make = () => engine.rebuild();
+    try {
+      await guarded(() => (this.#subgroups ? withSubgroups(make) : make()));
+      this.#lost = false;
+    } finally {
+      this.#files.forEach((file) => file.close());
+    }
+  }
+
+  tokenize({ text, addSpecial, parseSpecial }) {
+    return this.#alone(() => guarded(() => [...this.#loaded().tokenize(text, addSpecial, parseSpecial)]));
+  }
+
+  detokenize({ tokens, special }) {
+    return this.#alone(() => guarded(() => this.#loaded().detokenize(Uint32Array.from(tokens), special)));
+  }
+
+  applyTemplate({ chat }) {
+    return this.#alone(() => guarded(() => this.#loaded().apply_template(JSON.stringify(chat))));
+  }
+
+  /** Reads the head of a file: from the store if it is there, else by ranges. */
+  async inspect({ model, options }, { signal }) {
+    await load(options.wasmUrl);
+    const found = await locate(model, { ...options, signal });
+    const files = [];
+    for (const file of found) {
+      if (file.blob) {
+        files.push(blobFile(file.name, file.blob));
+        continue;
+      }
+      const stored = await storedFile(file.url);
+      files.push(stored ? new StoredFile(file.name, stored.manifest.size, stored.entry) : await remoteFile(file, signal));
+    }
+    try {
+      const subgroups = options.subgroups !== false && (await hasSubgroups());
+      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups };
+      const text = await guarded(() => inspect(files, JSON.stringify(settings)));
+      const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
+      return { ...JSON.parse(text), fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
+    } finally {
+      files.forEach((file) => file.close());
+    }
+  }
+
+  async adapter({ wasmUrl }) {
+    await load(wasmUrl);
+    return JSON.parse(await adapter(await hasSubgroups()));
+  }
+
+  /** Stores a model's files without loading them. */
+  async download({ model, options }, { signal, emit }) {
+    this.#memory = (await load(options.wasmUrl, { gpu: false })).memory;
+    if (options.cache === "none") throw badRequest('cache: "none" stores nothing');
+    const found = await locate(model, { ...options, signal });
+    if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
+    const files = await this.#open(found, options, signal, progress(emit));
+    this.close();
+    return { files: files.map(({ name, size }) => ({ name, size })), heap: this.#heapOf() };
+  }
+
+  #heapOf() {
+    return this.#memory?.buffer.byteLength ?? 0;
+  }
+
+  /** Hashes a stored file again: true if it is what it was when it came. */
+  async verify({ url, wasmUrl }, { signal }) {
+    await load(wasmUrl, { gpu: false });
+    const stored = await storedFile(url);
+    if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
+    const release = await hold(url, signal);
+    try {
+      const hash = new Sha256();
+      for (const reader = stored.file.stream().getReader(); ; ) {
+        check(signal);
+        const { done, value } = await reader.read();
+        if (done) break;
+        hash.update(value);
+      }
+      return hash.hex() === stored.manifest.sha256;
+    } finally {
+      release();
+    }
+  }
+
+  /** Bytes of the wasm heap, for tests and statistics. */
+  heap() {
+    return this.#heapOf();
+  }
+
+  loseDevice() {
+    this.#loaded().lose_device();
+  }
+
+  close() {
+    this.#releases.forEach((release) => release());
+    this.#files.forEach((file) => file.close());
+    this.#engine?.free();
+    this.#engine = null;
+  }
+}
+
+async function storedFile(url) {
+  try {
+    const found = await entry(url);
+    const whole = await found.complete();
+    return whole && { entry: found, ...whole };
+  } catch (error) {
+    if (error.code === "storage_unavailable") return null;
+    throw error;
+  }
+}
+
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+/** Adds speed and time left, and drops what comes too fast. */
+function progress(emit) {
+  let [stage, file, from, start, last] = [null, null, 0, 0, 0];
+  return (event) => {
+    const now = performance.now();
+    if (event.stage !== stage || event.file !== file) {
+      [stage, file, from, start, last] = [event.stage, event.file, event.loaded, now, -REPORT];
+    }
+    const ended = event.loaded === event.total;
+    if (now - last < REPORT && !ended) return;
+    last = now;
+    const seconds = (now - start) / 1000;
+    const rate = seconds > 0 ? (event.loaded - from) / seconds : 0;
+    const left = rate > 0 && event.total !== null ? (event.total - event.loaded) / rate : null;
+    emit({ fromCache: false, ...event, bytesPerSecond: event.stage === "compile" ? null : rate, etaSeconds: left });
+  };
+}

@@ -1,0 +1,102 @@
+// A headless Chromium on its software GPU, and a server of static files that can misbehave.
+
+import { createServer } from "node:http";
+import { createReadStream } from "node:fs";
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { extname, join, normalize } from "node:path";
+import { chromium } from "playwright-core";
+
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".json": "application/json",
+  ".wasm": "application/wasm",
+  ".svg": "image/svg+xml",
+};
+
+// Each of these was tried: see docs/web.md.
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--enable-unsafe-webgpu",
+  "--use-webgpu-adapter=swiftshader",
+];
+
+/** Starts the browser; `CHASKI_CHROMIUM` names another program, `CHASKI_CHROMIUM_FLAGS` adds flags. */
+export async function launch() {
+  const profile = await mkdtemp(join(tmpdir(), "chaski-web-"));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHASKI_CHROMIUM ?? "/usr/bin/chromium-headless-shell",
+    headless: true,
+    args: [...FLAGS, ...(process.env.CHASKI_CHROMIUM_FLAGS ?? "").split(" ").filter(Boolean)],
+  });
+  return {
+    context,
+    async close() {
+      await context.close();
+      await rm(profile, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * Serves folders: `roots` maps the first part of a path to a folder. `answer(request, response, url)` may answer first
+ * and then returns true.
+ */
+export async function serve(roots, answer = () => false) {
+  const server = createServer(async (request, response) => {
+    try {
+      const url = new URL(request.url, "http://localhost");
+      if (await answer(request, response, url)) return;
+      const [, first, ...rest] = url.pathname.split("/");
+      const root = roots[first];
+      const path = root && normalize(join(root, decodeURIComponent(rest.join("/"))));
+      const info = path?.startsWith(normalize(root)) ? await stat(path).catch(() => null) : null;
+      if (!info?.isFile()) {
+        response.writeHead(404).end("not found");
+        return;
+      }
+      sendFile(request, response, path, info.size);
+    } catch (error) {
+      if (!response.headersSent) response.writeHead(500);
+      response.end(String(error));
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    origin: `http://127.0.0.1:${server.address().port}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Sends a file or the range of it that was asked for. */
+export function sendFile(request, response, path, size, headers = {}) {
+  const etag = `"${size}"`;
+  const all = { "content-type": TYPES[extname(path)] ?? "application/octet-stream", "accept-ranges": "bytes", etag };
+  const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? "");
+  const fresh = (request.headers["if-range"] ?? etag) === etag;
+  if (range && fresh) {
+    const [start, end] = [Number(range[1]), range[2] ? Math.min(Number(range[2]), size - 1) : size - 1];
+    if (start > end) {
+      response.writeHead(416, { "content-range": `bytes */${size}` }).end();
+      return;
+    }
+    const part = { "content-range": `bytes ${start}-${end}/${size}`, "content-length": end - start + 1 };
+    response.writeHead(206, { ...all, ...part, ...headers });
+    if (request.method === "HEAD") response.end();
+    else createReadStream(path, { start, end }).pipe(response);
+    return;
+  }
+  response.writeHead(200, { ...all, "content-length": size, ...headers });
+  if (request.method === "HEAD") response.end();
+  else createReadStream(path).pipe(response);
+}

@@ -1,0 +1,89 @@
+// The chat page, clicked through: load the default model, ask, stop, ask again.
+
+import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { launch, serve } from "./browser.js";
+import { REPOSITORY } from "./page.js";
+
+const SITE = `${REPOSITORY}/target/web-page`;
+const RESULTS = fileURLToPath(new URL("../test-results", import.meta.url));
+let [server, browser, page] = [];
+
+before(async () => {
+  server = await serve({ site: SITE });
+  browser = await launch();
+  page = await browser.context.newPage();
+  page.setDefaultTimeout(120_000);
+  page.on("pageerror", (error) => assert.fail(`the page threw ${error}`));
+  await page.goto(`${server.origin}/site/index.html`);
+});
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+test("the page inspects and loads the default model, and answers", async () => {
+  await page.click("#inspect");
+  await page.waitForFunction(() => /It fits/.test(document.querySelector("#report").textContent));
+  assert.match(await page.textContent("#report"), /llama 6.82M Q4_K_M/);
+  await page.click("#load");
+  await page.waitForFunction(() => /Ready after|\n/.test(document.querySelector("#report").textContent) && !document.querySelector("#load").disabled);
+  assert.match(await page.textContent("#report"), /Ready after/);
+  await page.click("#settings summary");
+  await page.fill("#temperature", "0");
+  await page.fill("#max-tokens", "5");
+  await page.fill("#text", "Hi");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => /tokens/.test(document.querySelector("#stats").textContent));
+  assert.match(await page.textContent("#log li[data-role=assistant]"), /Hello/);
+  assert.match(await page.textContent("#stats"), /Answer: 5 tokens/);
+});
+
+test("an answer can be stopped, and the conversation is there after a reload", async () => {
+  await page.fill("#max-tokens", "400");
+  await page.fill("#text", "Tell me a story.");
+  await page.click("#send");
+  await page.waitForFunction(() => document.querySelectorAll("#log li[data-role=assistant]")[1]?.textContent.length > 12);
+  await page.keyboard.press("Escape");
+  await page.waitForFunction(() => /Stopped/.test(document.querySelector("#stats").textContent));
+  await mkdir(RESULTS, { recursive: true });
+  await page.screenshot({ path: `${RESULTS}/chat.png`, fullPage: true });
+  await page.reload();
+  assert.equal(await page.locator("#log li").count(), 4);
+  assert.equal(await page.locator("#conversations li").count(), 1);
+});
+
+test("the page fits a phone, and every control has a name", async () => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 360, `${wide} pixels wide`);
+  const nameless = await page.evaluate(() =>
+    [...document.querySelectorAll("button, input, textarea")].filter((e) => !(e.ariaLabel || e.textContent.trim() || e.labels?.length)).map((e) => e.id),
+  );
+  assert.deepEqual(nameless, []);
+  await page.screenshot({ path: `${RESULTS}/phone.png` });
+});
+
+test("answers become elements, never HTML", async () => {
+  const found = await page.evaluate(async () => {
+    const { markdown } = await import("./markdown.js");
+    const div = document.createElement("div");
+    div.append(markdown("# A\n\n**b** `c` <img src=x onerror=alert(1)>\n\n- d\n- e\n\n```\nf\n```\n[g](javascript:x) [h](https://h.org)"));
+    return div.innerHTML;
+  });
+  assert.match(found, /<h3>A<\/h3>/);
+  assert.match(found, /<strong>b<\/strong> <code>c<\/code> &lt;img/);
+  assert.match(found, /<ul><li>d<\/li><li>e<\/li><\/ul><pre><code>f<\/code><\/pre>/);
+  assert.ok(!/href="javascript/.test(found) && /href="https:\/\/h.org"/.test(found));
+});
+
+test("the bench page knows what empty dispatches and readbacks cost", async () => {
+  await page.goto(`${server.origin}/site/bench.html`);
+  const [one, many] = await page.evaluate(async () => {
+    const { floor } = await import("./bench.js");
+    return [await floor(1), await floor(500)];
+  });
+  assert.ok(one > 0 && many > one, `${one} ms and ${many} ms`);
+});

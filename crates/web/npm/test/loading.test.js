@@ -1,0 +1,235 @@
+// From the network to the browser's storage, with everything that goes wrong on the way.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { stat, readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { sendFile, serve } from "./browser.js";
+import { MODEL, REPOSITORY, open } from "./page.js";
+
+const FILE = REPOSITORY + MODEL.slice(1);
+let [t, other, size, sha256] = [];
+/** What the server was asked for below /odd/, and how it answers. */
+const asked = [];
+let odd = () => {};
+
+before(async () => {
+  size = (await stat(FILE)).size;
+  sha256 = createHash("sha256").update(await readFile(FILE)).digest("hex");
+  t = await open(async (request, response, url) => {
+    if (!url.pathname.startsWith("/odd/")) return false;
+    if (request.method === "GET") asked.push({ path: url.pathname, ...request.headers });
+    await odd(request, response, url);
+    return true;
+  });
+  other = await serve({ fixtures: `${REPOSITORY}/fixtures` });
+});
+after(async () => {
+  await t?.close();
+  await other?.close();
+});
+
+/** Downloads in the page; the error if it fails. */
+function download(url, options = {}) {
+  return t.page.evaluate(
+    ([url, options]) => failure(chaski.models.download(url, { retryMs: 10, ...options })),
+    [url, options],
+  );
+}
+
+const stored = (name) =>
+  t.page.evaluate(async (name) => (await chaski.models.list()).find((m) => m.url.endsWith(name)) ?? null, name);
+const verify = (name) => t.page.evaluate((name) => chaski.models.verify(new URL(name, location.href).href), name);
+
+/** Sends the file up to a byte, then cuts the connection. */
+function cutAt(request, response, end) {
+  const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+  const whole = start === 0;
+  response.writeHead(whole ? 200 : 206, {
+    etag: '"v1"',
+    "content-length": size - start,
+    ...(whole ? {} : { "content-range": `bytes ${start}-${size - 1}/${size}` }),
+  });
+  readFile(FILE).then((bytes) => response.write(bytes.subarray(start, end), () => setTimeout(() => response.destroy(), 100)));
+}
+
+test("a file is stored, listed, verified, and removed once", async () => {
+  const url = `${MODEL}?plain`;
+  assert.equal(await download(url), null);
+  const found = await stored("?plain");
+  assert.deepEqual([found.complete, found.size, found.bytes, found.sha256], [true, size, size, sha256]);
+  assert.equal(await verify(url), true);
+  const usage = await t.page.evaluate(() => chaski.models.usage());
+  assert.ok(usage.models >= size && usage.quota > usage.models);
+  const removed = await t.page.evaluate(async (url) => {
+    const full = new URL(url, location.href).href;
+    return [await chaski.models.remove(full), await chaski.models.remove(full)];
+  }, url);
+  assert.deepEqual(removed, [true, false]);
+  assert.equal(await stored("?plain"), null);
+});
+
+test("a cut connection goes on where it ended", async () => {
+  asked.length = 0;
+  odd = (request, response) => {
+    if (asked.length === 1) return cutAt(request, response, 1_500_000);
+    assert.equal(request.headers["if-range"], '"v1"');
+    // The server's own rules for ranges know a file by its size.
+    delete request.headers["if-range"];
+    return sendFile(request, response, FILE, size, { etag: '"v1"' });
+  };
+  assert.equal(await download("/odd/cut.gguf"), null);
+  assert.equal(asked.length, 2);
+  const from = Number(/bytes=(\d+)-/.exec(asked[1].range)[1]);
+  assert.ok(from > 0 && from <= 1_500_000, asked[1].range);
+  assert.equal((await stored("cut.gguf")).sha256, sha256);
+});
+
+test("a lost network is an error that keeps what came, for the next call", async () => {
+  asked.length = 0;
+  odd = (request, response) => (asked.length === 1 ? cutAt(request, response, 1_000_000) : response.destroy());
+  const error = await download("/odd/lost.gguf");
+  assert.equal(error.code, "network");
+  assert.ok(error.hint.length > 0);
+  const partial = await stored("lost.gguf");
+  assert.equal(partial.complete, false);
+  assert.ok(partial.bytes > 0);
+
+  asked.length = 0;
+  odd = (request, response) => {
+    delete request.headers["if-range"];
+    sendFile(request, response, FILE, size, { etag: '"v1"' });
+  };
+  assert.equal(await download("/odd/lost.gguf"), null);
+  assert.match(asked[0].range, /^bytes=[1-9]/);
+  assert.equal((await stored("lost.gguf")).sha256, sha256);
+});
+
+test("a file that changed meanwhile is loaded anew", async () => {
+  asked.length = 0;
+  odd = (request, response) => {
+    if (asked.length === 1) return cutAt(request, response, 1_000_000);
+    // The tag is another one, so the answer is the whole file.
+    return sendFile(request, response, FILE, size);
+  };
+  assert.equal(await download("/odd/changed.gguf"), null);
+  assert.equal((await stored("changed.gguf")).sha256, sha256);
+});
+
+test("a wrong hash is an error, and nothing of the file is used", async () => {
+  const wrong = "0".repeat(64);
+  const error = await download(`${MODEL}?hash`, { sha256: { "storyteller-Q4_K_M.gguf": wrong } });
+  assert.equal(error.code, "integrity");
+  assert.deepEqual(error.detail, { found: sha256, expected: wrong });
+  assert.equal((await stored("?hash"))?.complete ?? false, false);
+  assert.equal(await download(`${MODEL}?hash`, { sha256: { "storyteller-Q4_K_M.gguf": sha256 } }), null);
+});
+
+test("refusals, missing files and dead servers are told apart", async () => {
+  const refused = await download(`${other.origin}${MODEL}`);
+  assert.equal(refused.code, "cors");
+  assert.match(refused.hint, /Access-Control-Allow-Origin/);
+  const dead = await serve({});
+  await dead.close();
+  assert.equal((await download(`${dead.origin}/x.gguf`)).code, "network");
+  assert.equal((await download("/fixtures/none.gguf")).code, "not_found");
+  assert.equal((await download("ftp://example.org/x.gguf")).code, "bad_request");
+  assert.equal((await download("hf:nonsense")).code, "bad_request");
+});
+
+test("a full disk is an error with the bytes that are missing", async () => {
+  const devtools = await t.browser.context.newCDPSession(t.page);
+  const { usage } = await t.page.evaluate(() => chaski.models.usage());
+  const quotaSize = usage + 1_000_000;
+  await devtools.send("Storage.overrideQuotaForOrigin", { origin: t.server.origin, quotaSize });
+  const error = await download(`${MODEL}?full`);
+  await devtools.send("Storage.overrideQuotaForOrigin", { origin: t.server.origin });
+  assert.equal(error.code, "quota_exceeded");
+  assert.ok(error.detail.needed > 0);
+  assert.notEqual((await stored("?full"))?.complete, true);
+  assert.equal(await download(`${MODEL}?full`), null);
+});
+
+test("two tabs load a file once", async () => {
+  asked.length = 0;
+  odd = (request, response) => setTimeout(() => sendFile(request, response, FILE, size), 300);
+  const page = await t.browser.context.newPage();
+  await page.goto(`${t.server.origin}/`);
+  const both = await Promise.all([
+    download("/odd/tabs.gguf"),
+    page.evaluate(async () => (await import("/npm/index.js")).models.download("/odd/tabs.gguf")),
+  ]);
+  assert.equal(both[0], null);
+  assert.equal(both[1][0].size, size);
+  assert.equal(asked.length, 1);
+  await page.close();
+});
+
+test("an abort ends a download at once", async () => {
+  odd = (request, response) => {
+    response.writeHead(200, { "content-length": size });
+    response.write("GGUF");
+  };
+  const [error, ms] = await t.page.evaluate(async () => {
+    const controller = new AbortController();
+    const start = performance.now();
+    setTimeout(() => controller.abort(), 300);
+    const error = await failure(chaski.models.download("/odd/slow.gguf", { signal: controller.signal }));
+    return [error, performance.now() - start];
+  });
+  assert.equal(error.code, "aborted");
+  assert.ok(ms < 3000, `${ms} ms`);
+});
+
+test("a large file passes through a small heap", async () => {
+  const total = 300 << 20;
+  odd = (request, response) => {
+    response.writeHead(200, { "content-length": total });
+    const piece = Buffer.alloc(1 << 20);
+    let left = total / piece.length;
+    const more = () => {
+      while (left > 0) if (left--, !response.write(piece)) return void response.once("drain", more);
+      response.end();
+    };
+    more();
+  };
+  const heap = await t.page.evaluate(async () => {
+    const worker = new Worker("/npm/worker.js", { type: "module" });
+    const answer = new Promise((resolve) => (worker.onmessage = ({ data }) => data.event || resolve(data)));
+    worker.postMessage({ id: 1, method: "download", args: { model: new URL("/odd/large.gguf", location.href).href, options: {} } });
+    const { result, error } = await answer;
+    worker.terminate();
+    return error ?? result.heap;
+  });
+  assert.ok(heap > 0 && heap < 16 << 20, `${JSON.stringify(heap)} bytes of wasm heap`);
+  await t.page.evaluate(() => chaski.models.remove(new URL("/odd/large.gguf", location.href).href));
+});
+
+test("what is stored is taken without the network, and only then if offline", async () => {
+  assert.equal((await download("/odd/nowhere.gguf", { offline: true })).code, "not_stored");
+  asked.length = 0;
+  assert.equal(await download("/odd/cut.gguf", { offline: true }), null);
+  assert.equal(asked.length, 0);
+});
+
+test("a repository's file is found by its quantisation, and its hash is known", async () => {
+  const sha = sha256;
+  const hub = await serve({ fixtures: `${REPOSITORY}/fixtures` }, (request, response, url) => {
+    const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*", "access-control-expose-headers": "*" };
+    if (request.method === "OPTIONS") response.writeHead(204, cors).end();
+    else if (url.pathname === "/api/models/a/b/tree/main") {
+      const file = (path, oid) => ({ type: "file", path, size, lfs: { oid } });
+      const files = [file("b-Q8_0.gguf", "f".repeat(64)), file("b-Q4_K_M.gguf", sha), file("mmproj-b.gguf", sha)];
+      response.writeHead(200, { "content-type": "application/json", ...cors }).end(JSON.stringify(files));
+    } else if (url.pathname.startsWith("/a/b/resolve/main/")) sendFile(request, response, FILE, size, cors);
+    else response.writeHead(404, cors).end();
+    return true;
+  });
+  assert.equal(await download("hf:a/b:q4_k_m", { hub: hub.origin }), null);
+  const missing = await download("hf:a/b:Q2_K", { hub: hub.origin });
+  assert.equal(missing.code, "not_found");
+  assert.match(missing.hint, /b-Q8_0.gguf/);
+  const wrong = await download("hf:a/b:Q8_0", { hub: hub.origin });
+  assert.equal(wrong.code, "integrity");
+  await hub.close();
+});

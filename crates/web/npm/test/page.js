@@ -1,0 +1,46 @@
+// A page on a server of our own, and functions that run in it.
+
+import { fileURLToPath } from "node:url";
+import { launch, serve } from "./browser.js";
+
+export const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
+export const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
+export const MODEL = "/fixtures/storyteller-Q4_K_M.gguf";
+
+/** A browser with an empty page, and what the tests of one file share. */
+export async function open(answer) {
+  const roots = { npm: PACKAGE, demo: `${REPOSITORY}/crates/web/demo`, fixtures: `${REPOSITORY}/fixtures` };
+  const server = await serve(roots, async (request, response, url) => {
+    if (url.pathname === "/") {
+      response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>chaski</title>");
+      return true;
+    }
+    return (await answer?.(request, response, url)) ?? false;
+  });
+  const browser = await launch();
+  const page = await browser.context.newPage();
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") console.log(`page: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => console.log("page:", error));
+  page.setDefaultTimeout(120_000);
+  await page.goto(`${server.origin}/`);
+  // What an error of the engine is cannot leave the page as such.
+  await page.evaluate(async () => {
+    globalThis.chaski = await import("/npm/index.js");
+    globalThis.failure = (promise) =>
+      promise.then(
+        () => null,
+        (e) => ({ engine: e instanceof chaski.EngineError, code: e.code, message: e.message, hint: e.hint, detail: e.detail }),
+      );
+  });
+  return {
+    page,
+    server,
+    browser,
+    async close() {
+      await browser.close();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,84 @@
+//! What can be known before anything is loaded: of the device, and of a model by the head of its file.
+
+use chaski::kernels::Caps;
+use chaski::{AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, adapters_with, memory_need};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+use crate::engine::{caps_json, source};
+use crate::error::to_js;
+use crate::file::JsFile;
+use crate::request::parse;
+
+/// Prompt tokens that run at once if nothing is said.
+pub(crate) const CHUNK: u32 = 512;
+
+/// The adapter that an engine would take, as JSON; `null` if there is none. `subgroups` says that the page will have
+/// `requestDevice` ask for them.
+#[wasm_bindgen]
+pub async fn adapter(subgroups: bool) -> String {
+    let Some(a) = best(subgroups).await else { return "null".into() };
+    json!({
+        "name": a.name,
+        "driver": a.driver,
+        "kind": a.kind,
+        "features": a.features,
+        "maxBufferBytes": a.max_buffer_bytes,
+        "caps": caps_json(&a.caps),
+    })
+    .to_string()
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct InspectOptions {
+    context_length: u32,
+    kv_type: Option<String>,
+    subgroups: bool,
+}
+
+/// What the head of a file tells: the model, and the device memory that it will take, as JSON.
+///
+/// # Errors
+/// Files that are wrong, models that are not supported.
+#[wasm_bindgen]
+pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsValue> {
+    let options: InspectOptions = parse(&options)?;
+    let model = source(files).open().await.map_err(to_js)?;
+    let kv = options.kv_type.as_deref().map(str::parse::<KvType>).transpose();
+    let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
+    let adapter = best(options.subgroups).await;
+    let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
+    let need = memory_need(&model, options.context_length, kv, CHUNK, &caps).await.map_err(to_js)?;
+    Ok(json!({
+        "description": model.describe(),
+        "architecture": model.arch().name,
+        "bytes": model.n_byte(),
+        "parameters": model.n_param(),
+        "trainedContext": model.config().n_ctx_train,
+        "vocabulary": model.config().n_vocab,
+        "chatTemplate": model.templates().get(false).is_ok_and(|t| t.is_some()),
+        "memory": memory_json(&need),
+        "webgpu": adapter.is_some(),
+    })
+    .to_string())
+}
+
+async fn best(subgroups: bool) -> Option<AdapterSummary> {
+    let options = GpuOptions { web_subgroups: subgroups, ..GpuOptions::default() };
+    adapters_with(&options).await.into_iter().next()
+}
+
+/// What the best adapter can do; without one, what every one can.
+pub(crate) async fn caps(subgroups: bool) -> Caps {
+    best(subgroups).await.map_or_else(Caps::base, |a| a.caps)
+}
+
+/// Memory by kind, in bytes.
+pub(crate) fn memory_json(memory: &Memory) -> Value {
+    let items: serde_json::Map<String, Value> =
+        memory.items.iter().map(|i| (i.what.to_owned(), i.n_byte.into())).collect();
+    json!({ "total": memory.n_byte(), "items": items })
+}

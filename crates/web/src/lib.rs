@@ -1,0 +1,36 @@
+//! Chaski in browsers: what the npm package `chaski` calls through wasm-bindgen.
+//!
+//! Values go to and fro as JSON text, the bytes of files through [`file::JsFile`]. Everything that a page sees (names as
+//! in OpenAI's interface, streams, workers, storage) is the package's JavaScript; this crate has no state but
+//! [`engine::WebEngine`].
+#![cfg(target_arch = "wasm32")]
+
+mod engine;
+mod error;
+mod file;
+mod hash;
+mod inspect;
+mod request;
+
+pub use engine::WebEngine;
+pub use hash::WebSha256;
+pub use inspect::{adapter, inspect};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
+/// Called once when the module is loaded: panics say on the console where they happened.
+#[wasm_bindgen(start)]
+pub fn start() {
+    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
+}
+
+/// Version of the package.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}

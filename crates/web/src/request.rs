@@ -1,0 +1,151 @@
+//! What the package's JavaScript asks for: options of an engine, and of an answer.
+
+use chaski::{GenerateOptions, Grammar, LocalTime, Message, RenderSpecial, SamplerParams, TemplateOptions};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use wasm_bindgen::JsValue;
+
+use crate::error::bad_request;
+
+/// Reads JSON text that JavaScript made.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsValue> {
+    serde_json::from_str(text).map_err(bad_request)
+}
+
+/// How to make an engine.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct CreateOptions {
+    /// Tokens; 0 takes the model's own, at most 4096.
+    pub(crate) context_length: u32,
+    pub(crate) kv_type: Option<String>,
+    /// Tokens of a prompt that run at once; 0 takes the engine's default.
+    pub(crate) chunk: u32,
+    /// Bytes of device memory at most.
+    pub(crate) memory_budget: Option<f64>,
+    /// The device passed its test before.
+    pub(crate) trusted: bool,
+    /// The page has `requestDevice` ask for subgroups.
+    pub(crate) subgroups: bool,
+}
+
+/// A conversation and what belongs to it.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Chat {
+    pub(crate) messages: Vec<Value>,
+    tools: Vec<Value>,
+    enable_thinking: Option<bool>,
+    variables: Map<String, Value>,
+    /// Year, month, day, hour, minute, second.
+    now: Option<[i32; 6]>,
+}
+
+impl Chat {
+    pub(crate) fn messages(&self) -> Result<Vec<Message>, JsValue> {
+        let read = |(i, m): (usize, &Value)| {
+            let wrong = || bad_request(format!("messages[{i}]: expected an object with role and content"));
+            Message::from_json(m.clone()).ok_or_else(wrong)
+        };
+        self.messages.iter().enumerate().map(read).collect()
+    }
+
+    pub(crate) fn tools(&self) -> &[Value] {
+        &self.tools
+    }
+
+    pub(crate) fn template(&self) -> TemplateOptions {
+        let now = self.now.map(|[year, month, day, hour, minute, second]| LocalTime {
+            year,
+            month: month as u32,
+            day: day as u32,
+            hour: hour as u32,
+            minute: minute as u32,
+            second: second as u32,
+        });
+        let mut options = TemplateOptions {
+            tools: self.tools.clone(),
+            extra: self.variables.clone(),
+            now,
+            ..TemplateOptions::default()
+        };
+        if self.enable_thinking.is_some() {
+            options.enable_thinking = self.enable_thinking;
+        }
+        options
+    }
+}
+
+/// What the answer must be.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Rule {
+    JsonSchema(Value),
+    Regex(String),
+    Grammar(String),
+}
+
+/// What to answer, and how.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Request {
+    /// Either a conversation, or a text, or its tokens.
+    pub(crate) chat: Option<Chat>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) tokens: Option<Vec<u32>>,
+    max_tokens: Option<usize>,
+    stop: Vec<String>,
+    special: bool,
+    logprobs: Option<usize>,
+    rule: Option<Rule>,
+    interval: u32,
+    seed: Option<u32>,
+    temperature: Option<f32>,
+    top_k: Option<i32>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    typical_p: Option<f32>,
+    repeat_penalty: Option<f32>,
+    repeat_last_n: Option<i32>,
+    frequency_penalty: Option<f32>,
+    presence_penalty: Option<f32>,
+    logit_bias: Vec<(u32, f32)>,
+    ignore_eos: bool,
+}
+
+impl Request {
+    pub(crate) fn options(&self, shown: Vec<u32>) -> GenerateOptions {
+        let d = SamplerParams::default();
+        let sampler = SamplerParams {
+            seed: self.seed,
+            temp: self.temperature.unwrap_or(d.temp),
+            top_k: self.top_k.unwrap_or(d.top_k),
+            top_p: self.top_p.unwrap_or(d.top_p),
+            min_p: self.min_p.unwrap_or(d.min_p),
+            typical_p: self.typical_p.unwrap_or(d.typical_p),
+            penalty_repeat: self.repeat_penalty.unwrap_or(d.penalty_repeat),
+            penalty_last_n: self.repeat_last_n.unwrap_or(d.penalty_last_n),
+            penalty_freq: self.frequency_penalty.unwrap_or(d.penalty_freq),
+            penalty_present: self.presence_penalty.unwrap_or(d.penalty_present),
+            logit_bias: self.logit_bias.clone(),
+            ignore_eos: self.ignore_eos,
+            ..d
+        };
+        let grammar = self.rule.as_ref().map(|rule| match rule {
+            Rule::JsonSchema(schema) => Grammar::JsonSchema(schema.clone()),
+            Rule::Regex(text) => Grammar::Regex(text.clone()),
+            Rule::Grammar(text) => Grammar::from_text(text.clone()),
+        });
+        GenerateOptions {
+            max_tokens: self.max_tokens,
+            sampler,
+            stop: self.stop.clone(),
+            interval: self.interval,
+            grammar,
+            logprobs: self.logprobs,
+            special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
+            shown,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! From the crate `chaski-web` to the folder that npm packs and pages load.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, ensure};
+use wasm_bindgen_cli_support::Bindgen;
+
+use super::size;
+
+/// The npm package in the repository.
+pub(crate) fn package() -> PathBuf {
+    crate::root().join("crates/web/npm")
+}
+
+/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, puts the chat page together in
+/// `target/web-page`, and checks the sizes.
+///
+/// # Errors
+/// If a step fails, or the result is larger than it may be (unless it has more in it than is delivered).
+pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
+    let features = if constraint { "constraint" } else { "" };
+    let status = Command::new("cargo")
+        .args(["build", "-p", "chaski-web", "--profile", "web", "--target", "wasm32-unknown-unknown"])
+        .args(["--features", features])
+        .current_dir(crate::root())
+        .status()
+        .context("could not run cargo")?;
+    ensure!(status.success(), "building chaski-web: {status}");
+    let out = package().join("wasm");
+    bind(&crate::root().join("target/wasm32-unknown-unknown/web/chaski_web.wasm"), &out)?;
+    modules()?;
+    optimise(&out.join("chaski_web_bg.wasm"))?;
+    page()?;
+    if constraint { Ok(()) } else { size::check(&package()) }
+}
+
+/// The JavaScript that calls the module, and the module as it expects it.
+fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
+    if out.is_dir() {
+        fs::remove_dir_all(out).with_context(|| format!("could not empty {}", out.display()))?;
+    }
+    let mut bindgen = Bindgen::new();
+    bindgen.input_path(input).web(true)?.typescript(false).omit_default_module_path(false);
+    bindgen.generate(out).context("wasm-bindgen")
+}
+
+/// The tools from npm, in the versions of the lock file.
+pub(crate) fn modules() -> anyhow::Result<()> {
+    let (lock, stamp) =
+        (package().join("package-lock.json"), package().join("node_modules/.package-lock.json"));
+    let time = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+    if time(&stamp).is_some_and(|s| time(&lock).is_some_and(|l| s >= l)) {
+        return Ok(());
+    }
+    run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(package()))
+}
+
+/// The chat page with the package and the default model beside it: a folder that any server can serve.
+fn page() -> anyhow::Result<()> {
+    let root = crate::root();
+    let site = root.join("target/web-page");
+    if site.is_dir() {
+        fs::remove_dir_all(&site).with_context(|| format!("could not empty {}", site.display()))?;
+    }
+    copy(&root.join("crates/web/demo"), &site)?;
+    for part in ["index.js", "worker.js", "src", "wasm"] {
+        copy(&package().join(part), &site.join("chaski").join(part))?;
+    }
+    let model = "storyteller-Q4_K_M.gguf";
+    copy(&root.join("fixtures").join(model), &site.join("models").join(model))?;
+    println!("the page is in {}", site.display());
+    Ok(())
+}
+
+/// Copies a file, or a folder with what is in it.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = || format!("could not copy {} to {}", from.display(), to.display());
+    if from.is_dir() {
+        fs::create_dir_all(to).with_context(failed)?;
+        for entry in fs::read_dir(from).with_context(failed)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::create_dir_all(to.parent().expect("a file lies in a folder")).with_context(failed)?;
+    fs::copy(from, to).map(drop).with_context(failed)
+}
+
+/// Makes the module smaller with Binaryen.
+fn optimise(wasm: &Path) -> anyhow::Result<()> {
+    let tool = package().join("node_modules/binaryen/bin/wasm-opt");
+    let features = [
+        "--enable-bulk-memory",
+        "--enable-nontrapping-float-to-int",
+        "--enable-sign-ext",
+        "--enable-mutable-globals",
+        "--enable-reference-types",
+        "--enable-multivalue",
+    ];
+    run(Command::new("node").arg(tool).arg("-Oz").args(features).arg(wasm).arg("-o").arg(wasm))
+}
+
+/// Runs a command, which says itself what is wrong.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status =
+        command.status().with_context(|| format!("could not run {name}: install Node.js 20 or later"))?;
+    ensure!(status.success(), "{name}: {status}");
+    Ok(())
+}

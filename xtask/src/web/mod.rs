@@ -1,0 +1,9 @@
+//! `web`: the package and the page for browsers, in one step.
+
+mod build;
+pub(crate) mod kernels;
+mod size;
+mod test;
+
+pub(crate) use build::build;
+pub(crate) use test::test;
