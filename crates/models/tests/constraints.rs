@@ -1,4 +1,5 @@
 //! Constrained output with real vocabularies: no token that is allowed leads to an invalid text.
+#![cfg(feature = "constraint")]
 
 mod common;
 

@@ -1,8 +1,8 @@
 //! Chaski in browsers: what the npm package `chaski` calls through wasm-bindgen.
 //!
-//! Values go to and fro as JSON text, the bytes of files through [`file::JsFile`]. Everything that a page sees (names as
+//! Values go to and fro as JSON text, the bytes of files through `JsFile`. Everything that a page sees (names as
 //! in OpenAI's interface, streams, workers, storage) is the package's JavaScript; this crate has no state but
-//! [`engine::WebEngine`].
+//! `WebEngine`.
 #![cfg(target_arch = "wasm32")]
 
 mod engine;

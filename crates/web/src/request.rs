@@ -146,6 +146,7 @@ impl Request {
             logprobs: self.logprobs,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
             shown,
+            speculate: None,
         }
     }
 }
