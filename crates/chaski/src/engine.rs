@@ -176,8 +176,8 @@ impl Engine {
         }
     }
 
-    /// Opens the device anew and loads the model again, after the device was lost. The conversation is kept: what was
-    /// in the cache is run again.
+    /// Opens the device anew and loads the model again, after the device was lost. All sequences are kept: what was in the
+    /// cache is run again.
     ///
     /// # Errors
     /// As [`EngineBuilder::build`].
@@ -185,10 +185,15 @@ impl Engine {
         let b = &mut self.builder;
         let Opened { target, info: device } = device::open(&b.device, &mut b.gpu, &b.trusted).await?;
         self.builder.look_up(&target);
-        let history = self.runner.history().to_vec();
+        let histories: Vec<Vec<u32>> =
+            (0..self.runner.n_seq()).map(|seq| self.runner.history_of(seq).to_vec()).collect();
         let mut runner =
             Runner::load(&self.model, &target, &self.builder.config, &mut self.builder.progress).await?;
-        runner.feed(&history)?;
+        for (seq, history) in histories.iter().enumerate() {
+            runner.select(seq);
+            runner.feed(history)?;
+        }
+        runner.select(self.runner.selected());
         (self.runner, self.device, self.target) = (runner, device, target);
         Ok(())
     }

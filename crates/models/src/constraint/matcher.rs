@@ -2,6 +2,7 @@
 
 use llguidance::Matcher;
 use llguidance::api::TopLevelGrammar;
+use serde_json::{Map, Value, json};
 
 use super::gbnf;
 use super::{ConstraintError, ConstraintVocab, Grammar};
@@ -29,6 +30,20 @@ pub struct Constraint {
     n_token: usize,
 }
 
+/// A schema that lets no more white space stand between two tokens of JSON than a well laid out text has. Without that,
+/// models go on with spaces until their tokens are used up.
+fn with_short_space(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(schema) = schema.as_object_mut() {
+        let options = schema.entry("x-guidance").or_insert_with(|| json!({}));
+        let says = |options: &Map<String, Value>| options.keys().any(|k| k.starts_with("whitespace_"));
+        if let Some(options) = options.as_object_mut().filter(|o| !says(o)) {
+            options.insert("whitespace_pattern".into(), r" |(\r?\n){1,2}[ \t]{0,20}".into());
+        }
+    }
+    schema
+}
+
 impl std::fmt::Debug for Constraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Constraint").field("n_token", &self.n_token).finish_non_exhaustive()
@@ -44,7 +59,7 @@ impl Constraint {
     /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar cannot be used.
     pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
         let top = match grammar {
-            Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(schema.clone()),
+            Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(with_short_space(schema)),
             Grammar::Regex(regex) => TopLevelGrammar::from_regex(regex),
             Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
             Grammar::Gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),

@@ -27,7 +27,8 @@ pub(crate) use vocab::ConstraintVocab;
 /// What the output must be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Grammar {
-    /// JSON that fits this schema.
+    /// JSON that fits this schema. Between its tokens stands a space, or one or two line ends and at most 20 spaces or
+    /// tabs, unless `whitespace_pattern` or `whitespace_flexible` in the schema's `x-guidance` says otherwise.
     JsonSchema(Value),
     /// Text that this regular expression matches as a whole (syntax of the crate `regex`).
     Regex(String),

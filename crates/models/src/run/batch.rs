@@ -156,11 +156,14 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The free sequence that begins most like a prompt; of equals the one that has not been used for longest.
+    /// The free sequence that a prompt goes on with, most of which it begins with; else the one that has not been used for
+    /// longest, since what it begins with can be shared from others.
     fn place_for(&self, prompt: &[u32]) -> Option<usize> {
         let free = self.places.iter().enumerate().filter(|(_, p)| p.answer.is_none());
         let key = |at: usize, p: &Place<'_>| {
-            (common(self.runner.history_of(at), prompt), std::cmp::Reverse(p.last))
+            let history = self.runner.history_of(at);
+            let same = common(history, prompt);
+            (if 2 * same > history.len() { same } else { 0 }, std::cmp::Reverse(p.last))
         };
         free.max_by_key(|(at, p)| key(*at, p)).map(|(at, _)| at)
     }

@@ -138,7 +138,7 @@ mod tests {
         // Its first owner has it for itself again.
         assert_eq!(p.own(0, 1, 3), []);
         // The first page is still shared: who writes there first gets another.
-        assert_eq!(p.own(0, 0, 1), [Change::Copy { from: 0, to: 4 }, Change::Set { at: 0, page: 4 }]);
+        assert_eq!(p.own(0, 0, 1), [Change::Copy { from: 0, to: 3 }, Change::Set { at: 0, page: 3 }]);
     }
 
     /// What a sequence has written is what it reads, whatever the others do: a device of a value a page says so.

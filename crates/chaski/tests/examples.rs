@@ -1,0 +1,36 @@
+//! The examples run, and print what they promise. `cargo test` builds them beside the tests, but not with `--test examples`:
+//! then `cargo build --workspace --all-features --examples` comes first.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn run(name: &str) -> String {
+    // target/PROFILE/deps/examples-HASH is this program.
+    let exe = std::env::current_exe().expect("a test has a path");
+    let profile: PathBuf = exe.ancestors().nth(2).expect("a test lies in deps").into();
+    let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let out = Command::new(&path)
+        .output()
+        .unwrap_or_else(|e| panic!("{}: {e}; see the top of this file", path.display()));
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{name}: {}\n{stderr}", out.status);
+    String::from_utf8(out.stdout).expect("examples print text")
+}
+
+#[test]
+fn examples_do_what_they_say() {
+    let simple = run("simple");
+    assert!(simple.lines().count() > 1 && simple.contains("n_token: 96"), "{simple}");
+    let batch = run("batch");
+    for prompt in ["Once upon a time", "Once upon a hill", "The little dog", "Lily and Tom"] {
+        assert!(batch.contains(prompt), "{prompt}: {batch}");
+    }
+    assert_eq!(batch.matches(" tokens, ").count(), 4, "{batch}");
+    let constrained = run("constrained");
+    assert!(["cat", "dog", "mouse"].iter().any(|a| constrained.contains(a)), "{constrained}");
+    let custom = run("custom_sampler");
+    assert!(custom.trim().len() > "Once upon a time".len() + 20, "{custom}");
+    let embed = run("embed");
+    // Each text is most like itself.
+    assert_eq!((embed.lines().count(), embed.matches(" 1.000").count()), (3, 3), "{embed}");
+}
