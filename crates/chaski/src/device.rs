@@ -42,6 +42,19 @@ pub(crate) struct Opened {
     pub(crate) info: DeviceInfo,
 }
 
+/// Uses a device that is open. `trusted` says whether its kernels need not be tested.
+///
+/// # Errors
+/// What the device reported before; [`RuntimeError::SelfTest`] if it computes wrong values.
+pub(crate) async fn share(gpu: Arc<Gpu>, trusted: impl Fn(&AdapterSummary) -> bool) -> Result<Opened, Error> {
+    gpu.check()?;
+    if !trusted(gpu.summary()) {
+        self_test(&gpu, &probes()).await?;
+    }
+    let info = describe(&gpu, None);
+    Ok(Opened { target: Target::Gpu(gpu), info })
+}
+
 /// Opens a device. `trusted` says whether its kernels need not be tested.
 pub(crate) async fn open(
     choice: &DeviceChoice,

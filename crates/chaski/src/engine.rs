@@ -20,6 +20,8 @@ pub struct EngineBuilder {
     source: Source,
     device: DeviceChoice,
     gpu: GpuOptions,
+    /// An open device, in place of these two.
+    shared: Option<Arc<Gpu>>,
     config: RunnerConfig,
     tuning: Box<dyn Fn(&AdapterSummary) -> Tuning>,
     trusted: Box<dyn Fn(&AdapterSummary) -> bool>,
@@ -92,6 +94,13 @@ impl EngineBuilder {
         self
     }
 
+    /// A device that is open: that of another engine ([`Engine::gpu`]), or the program's own ([`Gpu::with_device`]). What else
+    /// is said of the device here is without effect.
+    pub fn gpu(mut self, gpu: Arc<Gpu>) -> Self {
+        self.shared = Some(gpu);
+        self
+    }
+
     /// Use no more than this feature set.
     pub fn feature_set(mut self, set: FeatureSet) -> Self {
         self.gpu.set = Some(set);
@@ -128,11 +137,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Takes what was measured on a device.
-    fn look_up(&mut self, target: &Target) {
-        if let Target::Gpu(g) = target {
+    /// Opens the device, and takes what was measured on it.
+    async fn open(&mut self) -> Result<Opened, Error> {
+        let opened = match &self.shared {
+            Some(gpu) => device::share(gpu.clone(), &self.trusted).await?,
+            None => device::open(&self.device, &mut self.gpu, &self.trusted).await?,
+        };
+        if let Target::Gpu(g) = &opened.target {
             self.config.tuning = (self.tuning)(g.summary());
         }
+        Ok(opened)
     }
 
     /// Opens the device and loads the model.
@@ -144,9 +158,7 @@ impl EngineBuilder {
         for (adapter, scale) in &self.loras {
             lora::attach(&mut model, adapter, *scale).await?;
         }
-        let Opened { target, info: device } =
-            device::open(&self.device, &mut self.gpu, &self.trusted).await?;
-        self.look_up(&target);
+        let Opened { target, info: device } = self.open().await?;
         let runner = Runner::load(&model, &target, &self.config, &mut self.progress).await?;
         Ok(Engine { builder: self, model, target, device, runner })
     }
@@ -168,6 +180,7 @@ impl Engine {
             source,
             device: DeviceChoice::default(),
             gpu: GpuOptions::default(),
+            shared: None,
             config: RunnerConfig::default(),
             tuning: Box::new(|_| Tuning::default()),
             trusted: Box::new(|_| true),
@@ -176,15 +189,14 @@ impl Engine {
         }
     }
 
-    /// Opens the device anew and loads the model again, after the device was lost. All sequences are kept: what was in the
+    /// Opens the device anew and loads the model again, after the device was lost; a lost device of
+    /// [`EngineBuilder::gpu`] is an error, since only its owner can open another. All sequences are kept: what was in the
     /// cache is run again.
     ///
     /// # Errors
     /// As [`EngineBuilder::build`].
     pub async fn rebuild(&mut self) -> Result<(), Error> {
-        let b = &mut self.builder;
-        let Opened { target, info: device } = device::open(&b.device, &mut b.gpu, &b.trusted).await?;
-        self.builder.look_up(&target);
+        let Opened { target, info: device } = self.builder.open().await?;
         let histories: Vec<Vec<u32>> =
             (0..self.runner.n_seq()).map(|seq| self.runner.history_of(seq).to_vec()).collect();
         let mut runner =

@@ -36,8 +36,9 @@ pub use chaski_models::{
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
-    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
+    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with, device_descriptor,
 };
+pub use chaski_runtime::wgpu;
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;

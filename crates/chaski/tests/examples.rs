@@ -1,10 +1,11 @@
 //! The examples run, and print what they promise. `cargo test` builds them beside the tests, but not with `--test examples`:
 //! then `cargo build --workspace --all-features --examples` comes first.
 
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-fn run(name: &str) -> String {
+fn run(name: &str, stdin: &str) -> String {
     // target/PROFILE/deps/examples-HASH is this program.
     let exe = std::env::current_exe().expect("a test has a path");
     let profile: PathBuf = exe.ancestors().nth(2).expect("a test lies in deps").into();
@@ -19,18 +20,23 @@ fn run(name: &str) -> String {
 
 #[test]
 fn examples_do_what_they_say() {
-    let simple = run("simple");
+    let simple = run("simple", "");
     assert!(simple.lines().count() > 1 && simple.contains("n_token: 96"), "{simple}");
-    let batch = run("batch");
+    let batch = run("batch", "");
     for prompt in ["Once upon a time", "Once upon a hill", "The little dog", "Lily and Tom"] {
         assert!(batch.contains(prompt), "{prompt}: {batch}");
     }
     assert_eq!(batch.matches(" tokens, ").count(), 4, "{batch}");
-    let constrained = run("constrained");
+    let constrained = run("constrained", "");
     assert!(["cat", "dog", "mouse"].iter().any(|a| constrained.contains(a)), "{constrained}");
-    let custom = run("custom_sampler");
+    let custom = run("custom_sampler", "");
     assert!(custom.trim().len() > "Once upon a time".len() + 20, "{custom}");
-    let embed = run("embed");
+    let embed = run("embed", "");
     // Each text is most like itself.
     assert_eq!((embed.lines().count(), embed.matches(" 1.000").count()), (3, 3), "{embed}");
+    let chat = run("chat", "Tell me a story.\nAnd then?\n");
+    let cached: Vec<&str> = chat.lines().filter(|l| l.starts_with('(')).collect();
+    assert!(cached.len() == 2 && cached[0].starts_with("(0 ") && !cached[1].starts_with("(0 "), "{chat}");
+    let own = run("own_device", "");
+    assert!(own.starts_with("Once upon a time") && own.contains(" frames meanwhile, on "), "{own}");
 }

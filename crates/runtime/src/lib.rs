@@ -18,6 +18,8 @@ pub mod plan;
 
 pub use error::RuntimeError;
 pub use platform::for_each;
+/// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
+pub use wgpu;
 
 /// Copies of the recurrent state that a model has room for, beside the state itself.
 pub const STATE_COPIES: usize = 2;

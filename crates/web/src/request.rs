@@ -147,6 +147,7 @@ impl Request {
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
             shown,
             speculate: None,
+            shift: None,
         }
     }
 }

@@ -8,6 +8,7 @@ mod batch;
 mod caches;
 mod common;
 mod constrained;
+mod devices;
 mod embeddings;
 mod errors;
 mod families;

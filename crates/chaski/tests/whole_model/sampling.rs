@@ -1,6 +1,6 @@
 //! How tokens are chosen and when a generation ends.
 
-use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, TemplateOptions};
+use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Speculation, TemplateOptions};
 use chaski_runtime::gpu::{Choose, GpuModel};
 use chaski_runtime::kernels::ops::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::ops::sample::{self, SampleParams};
@@ -386,6 +386,69 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     let (finish, n) = (g.finish(), g.tokens().len());
     failures.check(found.starts_with(ANSWER) && !found.contains("<|"), || format!("{found:?}"));
     failures.check(finish == Some(Finish::Stop), || format!("{n} tokens, {finish:?}"));
+    failures.conclude();
+}
+
+/// What a full context is to become: the answers of one context after the other, by separate requests.
+fn shifted_by_hand(engine: &mut Engine, prompt: &[u32], keep: usize, n: usize) -> Vec<u32> {
+    let mut answer: Vec<u32> = Vec::new();
+    let mut all = prompt.to_vec();
+    while answer.len() < n {
+        let mut options = greedy(n - answer.len());
+        options.sampler.ignore_eos = true;
+        let mut g = engine.generate_tokens(&all, options).expect("a prompt that fits");
+        while block_on(g.next()).expect("a piece").is_some() {}
+        answer.extend(g.tokens());
+        all.extend(g.tokens());
+        let gone = (all.len() - keep) / 2;
+        all.drain(keep..keep + gone);
+    }
+    answer
+}
+
+#[test]
+fn a_full_context_is_shifted_if_that_is_asked_for() {
+    /// The context is shifted twice at least.
+    const N: usize = 90;
+    let _t = Timed::new("sampling, shifted contexts");
+    let mut failures = Failures::default();
+    let mut engine = build(default_engine().context(64));
+    let prompt = encode(&engine, PROMPT);
+    for keep in [0, 9] {
+        let expected = shifted_by_hand(&mut engine, &prompt, keep, N);
+        for (way, params, speculate) in [
+            ("by the device", SamplerParams::greedy(), None),
+            ("by the processor", on_processor(SamplerParams::greedy()), None),
+            ("with guesses", SamplerParams::greedy(), Some(Speculation::default())),
+        ] {
+            let mut options = GenerateOptions { shift: Some(keep), speculate, ..sampler(params, N) };
+            options.sampler.ignore_eos = true;
+            let mut g = engine.generate_tokens(&prompt, options).expect("a prompt that fits");
+            while block_on(g.next()).expect("a piece").is_some() {}
+            let case = format!("keep {keep}, chosen {way}");
+            failures.check(g.tokens() == expected, || format!("{case}: {:?}", g.tokens()));
+            let (finish, n) = (g.finish(), g.stats().n_forgotten);
+            failures.check(finish == Some(Finish::Length) && n > 40, || {
+                format!("{case}: {finish:?}, {n} tokens forgotten")
+            });
+        }
+        let mut options = GenerateOptions { shift: Some(keep), ..greedy(N) };
+        options.sampler.ignore_eos = true;
+        let mut batch = engine.batch();
+        batch.submit(&prompt, options).expect("a prompt that fits");
+        let mut tokens = Vec::new();
+        while batch.n_open() > 0 {
+            for event in block_on(batch.step()).expect("a step") {
+                if let chaski::BatchEvent::Piece { piece, .. } = event {
+                    tokens.extend(piece.token);
+                }
+            }
+        }
+        failures.check(tokens == expected, || format!("keep {keep}, in a batch: {tokens:?}"));
+    }
+    // All that there is shall be kept: there is no room to make.
+    let (_, tokens, why) = answer(&mut engine, PROMPT, GenerateOptions { shift: Some(64), ..greedy(N) });
+    failures.check(why == Finish::Context, || format!("nothing to forget: {why:?} after {}", tokens.len()));
     failures.conclude();
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::generate::{Finish, GenerateOptions, Piece, Stats, common};
 use super::runner::Runner;
+use super::shift::shifted;
 use super::writer::Writer;
 use crate::error::ModelError;
 use crate::sampler::Sampler;
@@ -66,10 +67,26 @@ struct Place<'a> {
 struct Answer<'a> {
     id: RequestId,
     prompt: Vec<u32>,
+    /// Tokens of the prompt that need not be run.
+    n_cached: usize,
     writer: Writer<'a>,
     sampler: Sampler,
     /// The token that was chosen and has not been run, once the prompt has.
     next: Option<u32>,
+}
+
+impl Answer<'_> {
+    /// Makes room in the context, which is full, if that was asked for and can be: what is left of it is a prompt.
+    fn shift(&mut self, runner: &mut Runner, at: usize, last: u32) -> bool {
+        let all: Vec<u32> = runner.history_of(at).iter().copied().chain([last]).collect();
+        let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
+        self.writer.stats.n_forgotten += all.len() - left.len();
+        self.n_cached = common(&all, &left).min(left.len() - 1);
+        runner.select(at);
+        runner.truncate(self.n_cached);
+        self.prompt = left;
+        true
+    }
 }
 
 impl<'a> Batch<'a> {
@@ -151,8 +168,8 @@ impl<'a> Batch<'a> {
             let mut sampler = Sampler::new(writer.options.sampler.clone(), self.tokenizer);
             // Penalties look back on the prompt, too.
             prompt.iter().for_each(|t| sampler.accept(*t));
-            self.places[at] =
-                Place { answer: Some(Answer { id, prompt, writer, sampler, next: None }), last: id.0 };
+            let answer = Answer { id, prompt, n_cached: cached, writer, sampler, next: None };
+            self.places[at] = Place { answer: Some(answer), last: id.0 };
         }
     }
 
@@ -177,9 +194,8 @@ impl<'a> Batch<'a> {
         let Some(answer) = &mut self.places[at].answer else { return Ok(()) };
         self.runner.select(at);
         self.runner.room().await?;
-        let cached = answer.writer.stats.n_cached;
-        let done = self.runner.history().len() - cached;
-        let rest = &answer.prompt[cached..];
+        let done = self.runner.history().len() - answer.n_cached;
+        let rest = &answer.prompt[answer.n_cached..];
         if self.runner.prefill_piece(rest, done)? == rest.len() {
             let logits = self.runner.logits().await?;
             self.choose(at, logits, events);
@@ -194,11 +210,13 @@ impl<'a> Batch<'a> {
         for at in 0..self.places.len() {
             let Some(answer) = &mut self.places[at].answer else { continue };
             let Some(token) = answer.next else { continue };
-            if self.runner.history_of(at).len() >= n_ctx {
+            if self.runner.history_of(at).len() < n_ctx {
+                columns.push((at, token));
+            } else if answer.shift(self.runner, at, token) {
+                answer.next = None;
+            } else {
                 let last = answer.writer.end(Finish::Context);
                 self.pass(at, last, events);
-            } else {
-                columns.push((at, token));
             }
         }
         let logits = self.runner.eval_columns(&columns).await?;

@@ -8,6 +8,7 @@ use web_time::Instant;
 
 use super::device_chain::device_chain;
 use super::runner::{Device, Runner};
+use super::shift::shifted;
 use super::speculate::{self, Speculation};
 use super::writer::Writer;
 use crate::constraint::Grammar;
@@ -36,6 +37,9 @@ pub struct GenerateOptions {
     /// good, as in text that repeats itself. The processor then chooses the tokens. Without effect in models with recurrent
     /// state, which cannot be set back by a few tokens.
     pub speculate: Option<Speculation>,
+    /// When the context is full, forget the older half of it but for so many tokens at its beginning, and go on; else the
+    /// answer ends ([`Finish::Context`]). What is left is run again as a prompt is, so this takes as long as that.
+    pub shift: Option<usize>,
     /// Show special tokens in the text.
     pub special: RenderSpecial,
     /// Special tokens that are shown in any case, such as the marks of tool calls.
@@ -52,6 +56,7 @@ impl Default for GenerateOptions {
             grammar: None,
             logprobs: None,
             speculate: None,
+            shift: None,
             special: RenderSpecial::No,
             shown: Vec::new(),
         }
@@ -101,6 +106,8 @@ pub struct Stats {
     pub n_guessed: usize,
     /// Of these, tokens that were right.
     pub n_right: usize,
+    /// Tokens that were forgotten to make room ([`GenerateOptions::shift`]).
+    pub n_forgotten: usize,
 }
 
 impl Stats {
@@ -141,10 +148,12 @@ pub struct Generation<'a> {
     tickets: VecDeque<Ticket>,
     /// Tokens chosen but not looked at.
     ready: VecDeque<u32>,
-    /// Tokens sent or to be had, since the start.
+    /// Tokens sent or to be had, since the prompt.
     n_sent: usize,
     /// Tokens of the prompt in the cache.
     n_base: usize,
+    /// Tokens of the answer that are part of the prompt, since the context was full.
+    n_before: usize,
     interval: u32,
     last_group: Instant,
 }
@@ -198,6 +207,7 @@ impl<'a> Generation<'a> {
             tickets: VecDeque::new(),
             ready: VecDeque::new(),
             n_sent: 0,
+            n_before: 0,
         };
         while g.at < g.prompt.len() && g.runner.has_room() {
             g.send_prompt()?;
@@ -246,7 +256,7 @@ impl<'a> Generation<'a> {
     /// Sends the next group of tokens if there is room for one.
     fn send(&mut self, room: usize) -> Result<(), ModelError> {
         let Chooser::Device(choose) = self.chooser else { return Ok(()) };
-        let max = self.writer.max_tokens();
+        let max = self.writer.max_tokens().saturating_sub(self.n_before);
         // A token that is run takes a cell of the context; the last one chosen is not run.
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
         let n = (self.interval as usize).min(left) as u32;
@@ -276,15 +286,33 @@ impl<'a> Generation<'a> {
         let due = if self.chosen.is_empty() { self.writer.due_end() } else { None };
         let piece = match due {
             Some(last) => last,
-            None => match self.next_token().await? {
-                Some(token) => self.writer.accept(token, self.logprobs.take()),
-                None => self.writer.end(Finish::Context),
+            None => loop {
+                match self.next_token().await? {
+                    Some(token) => break self.writer.accept(token, self.logprobs.take()),
+                    None if self.shift() => while self.prompt().await? {},
+                    None => break self.writer.end(Finish::Context),
+                }
             },
         };
         if self.writer.finish.is_some() {
             self.settle_history();
         }
         Ok(Some(piece))
+    }
+
+    /// Makes room in the context, which is full, if that was asked for and can be: what is left of it is a prompt.
+    fn shift(&mut self) -> bool {
+        self.settle_history();
+        let last = self.writer.accepted[self.n_before..].last();
+        let all: Vec<u32> = self.runner.history().iter().chain(last).copied().collect();
+        let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
+        self.writer.stats.n_forgotten += all.len() - left.len();
+        let same = common(&all, &left).min(left.len() - 1);
+        self.runner.truncate(same);
+        self.prompt = left[same..].to_vec();
+        (self.at, self.n_base, self.n_sent) = (0, left.len(), 0);
+        self.n_before = self.writer.accepted.len();
+        true
     }
 
     async fn next_token(&mut self) -> Result<Option<u32>, ModelError> {
@@ -386,7 +414,7 @@ impl<'a> Generation<'a> {
         if let Some(token) = self.next_chosen() {
             return Ok(Some(token));
         }
-        if let Some(last) = self.writer.accepted.last().copied() {
+        if let Some(last) = self.writer.accepted[self.n_before..].last().copied() {
             if self.runner.history().len() >= self.runner.n_ctx() as usize {
                 return Ok(None);
             }
@@ -412,7 +440,7 @@ impl<'a> Generation<'a> {
 
     /// Notes what the cache holds for certain: the prompt and all accepted tokens but the last.
     fn settle_history(&mut self) {
-        let accepted = &self.writer.accepted;
+        let accepted = &self.writer.accepted[self.n_before..];
         self.runner.set_history(self.n_base, &accepted[..accepted.len().saturating_sub(1)]);
     }
 

@@ -10,6 +10,7 @@ mod perplexity;
 mod runner;
 mod sequences;
 mod session;
+mod shift;
 mod speculate;
 mod state_copies;
 mod writer;

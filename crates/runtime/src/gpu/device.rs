@@ -116,7 +116,7 @@ pub async fn adapters() -> Vec<AdapterSummary> {
 
 /// Every adapter, fastest kind first, as devices opened with these options would see it.
 pub async fn adapters_with(options: &GpuOptions) -> Vec<AdapterSummary> {
-    list().await.iter().map(|a| summary(a, options)).collect()
+    list().await.iter().map(|a| summary(a, a.features(), &a.limits(), options)).collect()
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -163,9 +163,14 @@ fn wanted(options: &GpuOptions) -> wgpu::Features {
     f
 }
 
-fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
-    let (features, limits, info) =
-        (adapter.features() & wanted(options), adapter.limits(), adapter.get_info());
+/// What kernels can use of a device with these features and limits, or of one that could have them.
+fn caps(
+    adapter: &wgpu::Adapter,
+    features: wgpu::Features,
+    limits: &wgpu::Limits,
+    options: &GpuOptions,
+) -> Caps {
+    let (features, info) = (features & wanted(options), adapter.get_info());
     let (min, max) = (info.subgroup_min_size, info.subgroup_max_size);
     let binding = limits.max_storage_buffer_binding_size;
     let web_subgroups =
@@ -195,7 +200,12 @@ fn caps(adapter: &wgpu::Adapter, options: &GpuOptions) -> Caps {
     }
 }
 
-fn summary(adapter: &wgpu::Adapter, options: &GpuOptions) -> AdapterSummary {
+fn summary(
+    adapter: &wgpu::Adapter,
+    features: wgpu::Features,
+    limits: &wgpu::Limits,
+    options: &GpuOptions,
+) -> AdapterSummary {
     let info = adapter.get_info();
     let names = [
         (wgpu::Features::SUBGROUP, "subgroups"),
@@ -209,9 +219,9 @@ fn summary(adapter: &wgpu::Adapter, options: &GpuOptions) -> AdapterSummary {
         backend: info.backend.to_string(),
         kind: format!("{:?}", info.device_type),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-        caps: caps(adapter, options),
-        max_buffer_bytes: adapter.limits().max_buffer_size,
-        features: names.iter().filter(|(f, _)| adapter.features().contains(*f)).map(|(_, n)| *n).collect(),
+        caps: caps(adapter, features, limits, options),
+        max_buffer_bytes: limits.max_buffer_size,
+        features: names.iter().filter(|(f, _)| features.contains(*f)).map(|(_, n)| *n).collect(),
         cooperative: cooperative(adapter),
     }
 }
@@ -246,6 +256,24 @@ fn cooperative(_: &wgpu::Adapter) -> Vec<String> {
     Vec::new()
 }
 
+/// A device with every feature that kernels can use and the adapter's own limits: for who opens it to share it
+/// ([`Gpu::with_device`]) and adds what else is needed.
+pub fn device_descriptor(adapter: &wgpu::Adapter, options: &GpuOptions) -> wgpu::DeviceDescriptor<'static> {
+    let mut features = adapter.features() & wanted(options);
+    let caps = caps(adapter, features, &adapter.limits(), options);
+    if !caps.coop {
+        features.remove(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
+    }
+    wgpu::DeviceDescriptor {
+        label: Some("chaski"),
+        required_features: features,
+        required_limits: adapter.limits(),
+        experimental_features: super::pipeline::experimental(caps.coop),
+        memory_hints: wgpu::MemoryHints::Performance,
+        ..Default::default()
+    }
+}
+
 impl Gpu {
     /// Opens a device with every feature that kernels can use and the adapter's own limits.
     ///
@@ -254,25 +282,43 @@ impl Gpu {
     pub async fn open(options: &GpuOptions) -> Result<Gpu, RuntimeError> {
         let all = list().await;
         let adapter = choose(&all, options)?;
-        let summary = summary(adapter, options);
-        let caps = summary.caps.clone();
-        let mut features = adapter.features() & wanted(options);
-        if !caps.coop {
-            features.remove(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX);
-        }
-        let descriptor = wgpu::DeviceDescriptor {
-            label: Some("chaski"),
-            required_features: features,
-            required_limits: adapter.limits(),
-            experimental_features: super::pipeline::experimental(caps.coop),
-            memory_hints: wgpu::MemoryHints::Performance,
-            ..Default::default()
-        };
         let (device, queue) = adapter
-            .request_device(&descriptor)
+            .request_device(&device_descriptor(adapter, options))
             .await
-            .map_err(|source| RuntimeError::Open { adapter: summary.name.clone(), source })?;
-        let trouble = Arc::new(Mutex::new(None));
+            .map_err(|source| RuntimeError::Open { adapter: adapter.get_info().name, source })?;
+        let gpu = Gpu::with_device(adapter, device, queue, options);
+        gpu.listen();
+        Ok(gpu)
+    }
+
+    /// Uses a device that was opened elsewhere, on which others work, too. The more of what [`device_descriptor`] asks for
+    /// it has, the faster kernels are; a device with nothing but WebGPU's default limits will do.
+    ///
+    /// Its callbacks stay those of the caller, who learns of a lost device first; here it shows as an error of the next
+    /// readback.
+    pub fn with_device(
+        adapter: &wgpu::Adapter,
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        options: &GpuOptions,
+    ) -> Gpu {
+        let (features, limits) = (device.features(), device.limits());
+        let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
+        Gpu {
+            pipelines: Pipelines::new(&device, features, options.pipeline_cache.as_deref()),
+            summary: summary(adapter, features, &limits, options),
+            caps: caps(adapter, features, &limits, options),
+            device,
+            queue,
+            checked: options.checked,
+            counters: Arc::new(Counters::default()),
+            trouble: Arc::new(Mutex::new(None)),
+            timestamps,
+        }
+    }
+
+    /// Notes what the device reports on its own.
+    fn listen(&self) {
         let note = |cell: &Arc<Mutex<Option<Trouble>>>, t: Trouble| {
             tracing::error!(?t, "the device reported an error");
             let mut known = cell.lock().unwrap_or_else(|e| e.into_inner());
@@ -281,14 +327,14 @@ impl Gpu {
                 *known = Some(t);
             }
         };
-        let cell = trouble.clone();
-        device.set_device_lost_callback(move |reason, message| {
+        let cell = self.trouble.clone();
+        self.device.set_device_lost_callback(move |reason, message| {
             if reason != wgpu::DeviceLostReason::Destroyed {
                 note(&cell, Trouble::Lost(message));
             }
         });
-        let cell = trouble.clone();
-        device.on_uncaptured_error(Arc::new(move |error| {
+        let cell = self.trouble.clone();
+        self.device.on_uncaptured_error(Arc::new(move |error| {
             let text = error.to_string();
             note(
                 &cell,
@@ -298,20 +344,6 @@ impl Gpu {
                 },
             );
         }));
-        let counters = Arc::new(Counters::default());
-        let pipelines = Pipelines::new(&device, features, options.pipeline_cache.as_deref());
-        let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
-        Ok(Gpu {
-            device,
-            queue,
-            pipelines,
-            caps,
-            summary,
-            checked: options.checked,
-            counters,
-            trouble,
-            timestamps,
-        })
     }
 
     /// What kernels can use on this device.

@@ -16,7 +16,7 @@ mod tune;
 
 pub use buffers::{Memory, MemoryItem};
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
-pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with};
+pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;

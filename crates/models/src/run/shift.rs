@@ -1,0 +1,24 @@
+//! What becomes of a context that is full, if the text shall go on.
+
+/// What is left of a full context: the first `keep` tokens, and the newer half of the others. `None` if that would be no less.
+///
+/// The tokens get other positions than they had, and those that are left were read after others: they are run again.
+pub(super) fn shifted(tokens: &[u32], keep: usize) -> Option<Vec<u32>> {
+    let (kept, others) = tokens.split_at(keep.min(tokens.len()));
+    let n_forgotten = others.len() / 2;
+    (n_forgotten > 0).then(|| [kept, &others[n_forgotten..]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shifted;
+
+    #[test]
+    fn the_beginning_and_the_newer_half_are_left() {
+        assert_eq!(shifted(&[1, 2, 3, 4, 5, 6], 2), Some(vec![1, 2, 5, 6]));
+        assert_eq!(shifted(&[1, 2, 3, 4, 5], 0), Some(vec![3, 4, 5]));
+        assert_eq!(shifted(&[1, 2, 3], 1), Some(vec![1, 3]));
+        assert_eq!(shifted(&[1, 2, 3], 2), None);
+        assert_eq!(shifted(&[1, 2, 3], 9), None);
+    }
+}
