@@ -164,7 +164,7 @@ impl EngineBuilder {
     }
 }
 
-/// A model on a device, with one conversation.
+/// A model on a device, with one conversation, or several ([`Self::batch`]).
 pub struct Engine {
     builder: EngineBuilder,
     pub(crate) model: Model<AnySource>,
@@ -197,6 +197,8 @@ impl Engine {
     /// As [`EngineBuilder::build`].
     pub async fn rebuild(&mut self) -> Result<(), Error> {
         let Opened { target, info: device } = self.builder.open().await?;
+        // Whoever set them.
+        self.model.set_adapter_scales(self.runner.adapter_scales())?;
         let histories: Vec<Vec<u32>> =
             (0..self.runner.n_seq()).map(|seq| self.runner.history_of(seq).to_vec()).collect();
         let mut runner =
@@ -262,7 +264,7 @@ impl Engine {
     }
 
     /// The conversation as bytes: tokens, keys, values and recurrent state, for [`Self::restore`] by an engine with the same
-    /// model, kind of device and types of cache.
+    /// model, adapters, kind of device and types of cache; in models with windows, with the same chunk and context, too.
     ///
     /// # Errors
     /// [`Error::Model`] if the device fails.
@@ -288,7 +290,7 @@ impl Engine {
     /// Continues a text as it stands; special tokens in it count as such.
     ///
     /// # Errors
-    /// [`Error::Model`] for a model without text, a text that fills the context, or a device that fails.
+    /// [`Error::Model`] for a model without text, a text longer than the context, or a device that fails.
     pub fn generate(&mut self, prompt: &str, options: GenerateOptions) -> Result<Generation<'_>, Error> {
         let tokens = self
             .model
@@ -301,7 +303,7 @@ impl Engine {
     /// Continues a sequence of tokens; what the cache has of them already is not run again.
     ///
     /// # Errors
-    /// [`Error::Model`] for unknown tokens, a prompt that fills the context, or a device that fails.
+    /// [`Error::Model`] for unknown tokens, a prompt longer than the context, or a device that fails.
     pub fn generate_tokens(
         &mut self,
         prompt: &[u32],

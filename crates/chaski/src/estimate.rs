@@ -12,18 +12,19 @@ use crate::source::OpenModel;
 
 /// Memory that [`crate::Engine`] will take on a device of these capabilities, by what it holds.
 ///
-/// `n_ctx` 0 is the model's own context, at most 4096; `chunk` is the number of prompt tokens that run at once.
+/// `n_ctx` 0 is the model's own context, at most 4096, and there are `n_seq` sequences of as many tokens; `chunk` is the number
+/// of prompt tokens that run at once.
 ///
 /// # Errors
 /// [`Error`]: tensors that are missing or wrong, or a model that cannot be planned for such a device.
 pub async fn memory_need(
     model: &OpenModel,
-    n_ctx: u32,
+    (n_ctx, n_seq): (u32, u32),
     kv: KvType,
     chunk: u32,
     caps: &Caps,
 ) -> Result<Memory, Error> {
-    let config = RunnerConfig { n_ctx, kv, chunk, ..RunnerConfig::default() }.plan_for(model, caps);
+    let config = RunnerConfig { n_ctx, n_seq, kv, chunk, ..RunnerConfig::default() }.plan_for(model, caps);
     let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));

@@ -9,7 +9,7 @@ use crate::source::{AnySource, Source};
 impl Engine {
     /// How much each adapter counts, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora).
     pub fn lora_scales(&self) -> Vec<f32> {
-        self.model.adapter_scales()
+        self.runner.adapter_scales().to_vec()
     }
 
     /// Sets how much each adapter counts from now on; 0 leaves it out. The conversation is forgotten if that changes anything:
@@ -18,7 +18,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Model`] for another number of scales than there are adapters, or one that is not finite.
     pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), Error> {
-        if self.model.adapter_scales() != scales {
+        if self.runner.adapter_scales() != scales {
             self.model.set_adapter_scales(scales)?;
             self.runner.set_adapter_scales(scales);
         }

@@ -10,9 +10,15 @@ fn run(name: &str, stdin: &str) -> String {
     let exe = std::env::current_exe().expect("a test has a path");
     let profile: PathBuf = exe.ancestors().nth(2).expect("a test lies in deps").into();
     let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    let out = Command::new(&path)
-        .output()
+    let mut child = Command::new(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}; see the top of this file", path.display()));
+    // Who does not read it may have ended.
+    let _ = child.stdin.take().expect("it is piped").write_all(stdin.as_bytes());
+    let out = child.wait_with_output().expect("it ends");
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{name}: {}\n{stderr}", out.status);
     String::from_utf8(out.stdout).expect("examples print text")

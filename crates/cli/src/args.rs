@@ -6,11 +6,12 @@ use std::ffi::OsString;
 use clap::Command;
 
 /// Short spelling, and the long option that it becomes.
-const SPELLINGS: [(&str, &str); 13] = [
+const SPELLINGS: [(&str, &str); 14] = [
     ("-ngl", "--n-gpu-layers"),
     ("-pg", "--prompt-gen"),
     ("-ub", "--ubatch-size"),
     ("-ctk", "--cache-type-k"),
+    ("-md", "--model-draft"),
     ("-ctv", "--cache-type-v"),
     ("-dev", "--device"),
     ("-oe", "--output-err"),

@@ -1,11 +1,12 @@
 //! Loading a model with progress bars, the warm cache, and a word on the device.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
 use chaski::kernels::Tuning;
-use chaski::{Engine, Source};
+use chaski::{DeviceChoice, Engine, ModelError, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, feature_word};
@@ -64,6 +65,31 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         explain(&mut engine);
     }
     Ok(Loaded { engine, times })
+}
+
+/// Loads the model that guesses for another, beside it on the same device.
+pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui) -> anyhow::Result<Engine> {
+    let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
+    let shown = progress.clone();
+    let no_tuning = args.no_tuning;
+    let mut builder = Engine::builder(Source::path(file))
+        .context(engine.runner().n_ctx())
+        .kv(args.kv()?)
+        .chunk(args.chunk)
+        .device(DeviceChoice::Cpu)
+        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
+        .on_progress(move |p| shown.borrow_mut().report(p));
+    if let Some(gpu) = engine.gpu() {
+        builder = builder.gpu(gpu.clone());
+    }
+    let built = pollster::block_on(builder.build());
+    progress.borrow_mut().end();
+    let mut draft = built?;
+    let (found, expected) = (draft.runner().n_vocab(), engine.runner().n_vocab());
+    if found != expected {
+        return Err(ModelError::Draft { found, expected }.into());
+    }
+    Ok(draft)
 }
 
 /// Says which kernel each part of a token runs, and why; parts that are alike on one line.

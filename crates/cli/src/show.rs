@@ -111,8 +111,8 @@ fn need(model: &OpenModel, args: &Args) -> Need {
         None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
     };
     let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
-    let memory = pollster::block_on(chaski::memory_need(model, n_ctx, args.kv, args.chunk, &caps));
-    let (k, v) = args.kv.types(model, n_ctx);
+    let memory = pollster::block_on(chaski::memory_need(model, (n_ctx, 1), args.kv, args.chunk, &caps));
+    let (k, v) = args.kv.types(model, n_ctx, 1);
     Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }
 

@@ -35,6 +35,9 @@ pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Sta
     line("prompt", format!("{n} tokens ({cached} more in the cache), {:.2} tokens/s", stats.prompt_rate()));
     line("first token", format!("{:.1} ms", ms(stats.first)));
     line("answer", format!("{} tokens, {:.2} tokens/s", stats.n_token, stats.token_rate()));
+    if stats.n_guessed > 0 {
+        line("guesses", format!("{} of {} right", stats.n_right, stats.n_guessed));
+    }
     if let Some(gpu) = engine.runner().gpu() {
         let (per_layer, all) = gpu.dispatches_per_token();
         line("dispatches", format!("{all} per token, {per_layer:.1} per layer"));
@@ -63,6 +66,9 @@ pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Val
         "prompt_tokens": stats.n_prompt,
         "cached_tokens": stats.n_cached,
         "answer_tokens": stats.n_token,
+        "guessed_tokens": stats.n_guessed,
+        "right_guesses": stats.n_right,
+        "forgotten_tokens": stats.n_forgotten,
         "ttft_ms": ms(stats.first),
         "prompt_tokens_per_second": rate(stats.prompt_rate()),
         "answer_tokens_per_second": rate(stats.token_rate()),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use ggml_format::{ByteSource, ModelFile, OpenError, SourceError, TensorInfo};
 
 use crate::error::ModelError;
+use crate::fingerprint::fingerprint;
 
 /// What is wrong with an adapter.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +102,14 @@ impl<S: ByteSource> Adapter<S> {
     /// Matrices of a model that it adapts.
     pub fn n_pair(&self) -> usize {
         self.pairs.len()
+    }
+
+    /// What tells it from other adapters.
+    ///
+    /// # Errors
+    /// What the file meets.
+    pub(crate) async fn fingerprint(&self) -> Result<u64, SourceError> {
+        fingerprint(&self.file).await
     }
 
     /// Checks that the adapter is one of a model: of its architecture, with matrices that fit its tensors.

@@ -11,6 +11,7 @@ pub mod arch;
 mod constraint;
 mod derived;
 mod error;
+mod fingerprint;
 mod layers;
 mod model;
 mod recurrent;

@@ -9,6 +9,7 @@ use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceErr
 use crate::adapter::{Adapter, AdapterError, Attached, ZEROS, file_name};
 use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
+use crate::fingerprint::fingerprint;
 use crate::layers::derived;
 use crate::template::ChatTemplates;
 use crate::tokenizer::Tokenizer;
@@ -109,6 +110,18 @@ impl<S: ByteSource> Model<S> {
         scales.iter().try_for_each(|s| check_scale(*s))?;
         self.adapters.iter_mut().zip(scales).for_each(|(a, s)| a.scale = *s);
         Ok(())
+    }
+
+    /// What tells this model, with its adapters, from others like it.
+    ///
+    /// # Errors
+    /// What a file meets.
+    pub(crate) async fn fingerprints(&self) -> Result<Vec<u64>, ModelError> {
+        let mut all = vec![fingerprint(&self.file).await?];
+        for attached in &self.adapters {
+            all.push(attached.adapter.fingerprint().await?);
+        }
+        Ok(all)
     }
 
     /// A short description: family, size, and file type, such as `llama 7B Q4_K - Medium`.

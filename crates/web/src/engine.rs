@@ -311,7 +311,7 @@ async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> 
     let kv = options.kv_type.as_deref().map(str::parse).transpose();
     let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let chunk = if options.chunk > 0 { options.chunk } else { crate::inspect::CHUNK };
-    let need = memory_need(&model, options.context_length, kv, chunk, &caps).await.map_err(to_js)?;
+    let need = memory_need(&model, (options.context_length, 1), kv, chunk, &caps).await.map_err(to_js)?;
     if need.n_byte() as f64 > budget {
         return Err(crate::error::over_budget(need.n_byte(), budget));
     }

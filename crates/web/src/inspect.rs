@@ -51,7 +51,7 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
     let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let adapter = best(options.subgroups).await;
     let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
-    let need = memory_need(&model, options.context_length, kv, CHUNK, &caps).await.map_err(to_js)?;
+    let need = memory_need(&model, (options.context_length, 1), kv, CHUNK, &caps).await.map_err(to_js)?;
     Ok(json!({
         "description": model.describe(),
         "architecture": model.arch().name,

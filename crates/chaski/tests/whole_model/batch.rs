@@ -170,6 +170,27 @@ fn requests_come_and_go() {
     assert_eq!(alone(&mut engine, &prompt, &greedy(1000)), long);
 }
 
+/// Nothing can be chosen for one of two: it fails, and the other goes on.
+#[test]
+fn one_that_fails_leaves_the_others_alone() {
+    let _t = Timed::new("batch, failures");
+    let mut engine = block_on(default_engine().sequences(2).build()).expect("the default model loads");
+    let prompt = tokens(&engine, PROMPTS[0]);
+    let expected = alone(&mut engine, &prompt, &greedy(12));
+    let mut hopeless = greedy(12);
+    hopeless.sampler.logit_bias = (0..engine.runner().n_vocab()).map(|t| (t, f32::NEG_INFINITY)).collect();
+    let mut batch = engine.batch();
+    let good = batch.submit(&prompt, greedy(12)).expect("a prompt");
+    let bad = batch.submit(&prompt, hopeless).expect("a prompt");
+    let later = batch.submit(&prompt, greedy(12)).expect("a prompt");
+    let outcomes = run_all(&mut batch);
+    assert!(outcomes[&bad].failed.is_some() && outcomes[&bad].finish.is_none(), "{:?}", outcomes[&bad]);
+    for id in [good, later] {
+        assert_eq!(outcomes[&id].text, expected);
+        assert!(outcomes[&id].failed.is_none());
+    }
+}
+
 /// The processor runs one after the other, with the same results.
 #[test]
 fn the_processor_batches_too() {

@@ -2,7 +2,7 @@
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::FeatureSet;
-use chaski::{KvType, Runner};
+use chaski::{GenerateOptions, Generation, KvType, Runner};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, open, wanted};
@@ -176,6 +176,13 @@ fn sequences_are_saved_and_restored() {
             wrong("longer", &[&saved[..], &[0]].concat());
             let e = block_on(load(1, KvType::F32).restore(&saved)).map_err(|e| e.to_string());
             assert_eq!(e.is_err(), kv != KvType::F32, "{name}: a cache of another type");
+            // Another fine-tune: the last bits of half of the weights differ.
+            let mut tuned = f.gguf(false, &|_, _| {});
+            let half = tuned.len() / 8 * 4;
+            tuned[half..].iter_mut().step_by(4).for_each(|b| *b ^= 1);
+            let config = RunnerConfig { n_ctx: 80, chunk: 8, kv, ..RunnerConfig::default() };
+            let e = block_on(runner(tuned, target, config).restore(&saved)).expect_err("another model");
+            assert!(e.to_string().contains("session is of"), "{e}");
             block_on(other.restore(&saved)).expect("a session");
             assert_eq!(other.history(), &f.tokens[..27]);
             let found = go_on(&mut other);
@@ -183,4 +190,61 @@ fn sequences_are_saved_and_restored() {
         }
     }
     failures.conclude();
+}
+
+/// A session fits a smaller context if its tokens do, however long the sequence was once.
+#[test]
+fn sessions_are_as_long_as_their_tokens() {
+    let f = Fixture::load("llama-plain");
+    for (_, target) in targets() {
+        let load = |n_ctx| {
+            let config = RunnerConfig { n_ctx, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
+            runner(f.gguf(false, &|_, _| {}), &target, config)
+        };
+        let mut r = load(192);
+        let many: Vec<u32> = f.tokens.iter().cycle().take(150).copied().collect();
+        r.feed(&many).expect("150 tokens run");
+        let e = |r: &mut Runner, saved: &[u8]| block_on(r.restore(saved)).map_err(|e| e.to_string());
+        let long = block_on(r.save()).expect("the device is read");
+        assert!(e(&mut load(128), &long).is_err_and(|e| e.contains("150 tokens")));
+        r.truncate(20);
+        let short = block_on(r.save()).expect("the device is read");
+        let expected = block_on(r.eval_all(&f.tokens[20..30], 5)).expect("10 tokens run");
+        let mut smaller = load(128);
+        e(&mut smaller, &short).expect("20 tokens fit");
+        assert_eq!(block_on(smaller.eval_all(&f.tokens[20..30], 5)).expect("10 tokens run"), expected);
+    }
+}
+
+/// What of a prompt is said to be in the cache is not run again: neither for a state that cannot be set back, nor for a window
+/// that has passed.
+#[test]
+fn what_has_to_run_again_does_not_count_as_cached() {
+    let cases = [
+        ("llama-plain", 40, 30, [30, 30, 30]),
+        // The state at the end of the prompt is kept, and none before.
+        ("mamba2-dense", 40, 30, [0, 0, 0]),
+        ("mamba2-dense", 40, 40, [40, 40, 40]),
+        // Windows have passed what is 200 tokens back; the processor keeps all.
+        ("gemma3-dense", 300, 100, [100, 0, 0]),
+        ("gemma3-dense", 300, 290, [290, 290, 290]),
+    ];
+    for (name, n, back, expected) in cases {
+        let f = Fixture::load(name);
+        let tokens: Vec<u32> = f.tokens.iter().cycle().take(n).copied().collect();
+        let other = [&tokens[..back], &[1, 2, 3]].concat();
+        for ((device, target), expected) in targets().into_iter().zip(expected) {
+            let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+            let config = RunnerConfig { n_ctx: 400, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
+            let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+            let mut cached = |prompt: &[u32]| {
+                let options = GenerateOptions { max_tokens: Some(3), ..GenerateOptions::default() };
+                let mut g = Generation::start(&mut r, model.tokenizer(), prompt, options).expect("a prompt");
+                while block_on(g.next()).expect("a piece").is_some() {}
+                (g.stats().n_cached, g.stats().n_prompt)
+            };
+            assert_eq!(cached(&tokens), (0, n), "{name}, {device}");
+            assert_eq!(cached(&other), (expected, back + 3 - expected), "{name}, {device}, back to {back}");
+        }
+    }
 }

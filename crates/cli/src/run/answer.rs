@@ -37,15 +37,22 @@ pub(super) struct Answer {
 /// Generates an answer; every piece goes to `sink`.
 fn generate(
     engine: &mut Engine,
+    draft: Option<&mut Engine>,
     prompt: &[u32],
     options: GenerateOptions,
     mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
 ) -> anyhow::Result<Answer> {
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
+    if let Some(draft) = draft {
+        generation = generation.with_draft(draft.runner())?;
+    }
     let (mut text, mut logprobs) = (String::new(), Vec::new());
-    while !answering.interrupted() && pollster::block_on(generation.prompt())? {}
     while !answering.interrupted() {
+        // A prompt, and what is left of a full context, is read in pieces.
+        if pollster::block_on(generation.prompt())? {
+            continue;
+        }
         let Some(piece) = pollster::block_on(generation.next())? else { break };
         let found = logprobs_of(generation.tokenizer(), &piece);
         sink(&piece, found.as_ref())?;
@@ -65,6 +72,7 @@ fn generate(
 /// Generates an answer and prints it on stdout.
 pub(super) fn print(
     engine: &mut Engine,
+    draft: Option<&mut Engine>,
     prompt: &[u32],
     options: GenerateOptions,
     format: Format,
@@ -72,7 +80,7 @@ pub(super) fn print(
     times: &LoadTimes,
 ) -> anyhow::Result<Answer> {
     let mut out = std::io::stdout().lock();
-    let answer = generate(engine, prompt, options, |piece, logprobs| match format {
+    let answer = generate(engine, draft, prompt, options, |piece, logprobs| match format {
         Format::Json => Ok(()),
         Format::Text => {
             out.write_all(piece.text.as_bytes())?;
@@ -147,10 +155,18 @@ pub(super) fn explain_choice(answer: &Answer, ui: &Ui) {
     }
 }
 
-/// Says that an answer ended because the context is full.
+/// Says that an answer ended because the context is full, or went on because much of it was forgotten.
 pub(super) fn warn_of_context(answer: &Answer, engine: &mut Engine, ui: &Ui) {
+    let n = engine.runner().n_ctx();
     if answer.finish == Some(Finish::Context) {
-        let n = engine.runner().n_ctx();
-        ui.note(&format!("the context of {n} tokens is full; `-c N` asks for a larger one"));
+        ui.note(&format!(
+            "the context of {n} tokens is full; `-c N` asks for a larger one, --context-shift forgets the oldest"
+        ));
+    }
+    if answer.stats.n_forgotten > 0 {
+        let n_forgotten = answer.stats.n_forgotten;
+        ui.note(&format!(
+            "the context of {n} tokens was full: {n_forgotten} tokens of the beginning were forgotten"
+        ));
     }
 }

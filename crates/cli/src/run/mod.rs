@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// GGUF file, in place of MODEL
     #[arg(short, long, value_name = "FILE")]
     model: Option<PathBuf>,
+    /// Smaller model with the same vocabulary, which guesses tokens (-md)
+    #[arg(long, value_name = "FILE")]
+    model_draft: Option<PathBuf>,
     /// Text to continue as it stands
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["second", "file"])]
     prompt: Option<String>,
@@ -90,10 +93,18 @@ pub(crate) struct AnswerArgs {
     /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
-    /// Guess up to N tokens by what followed the last ones earlier in the text, and check them all at once: the same
-    /// answer, sooner where the text repeats itself; at most 7 [default: 0]
+    /// Guess up to N tokens, by the draft model or by what followed the last ones earlier in the text, and check them all
+    /// at once: the same answer, sooner where guesses are good; at most 7 [default: 0, with a draft model 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=Speculation::MAX as i64))]
     draft_max: Option<u32>,
+    /// When the context is full, forget its older half and go on with the rest, which is read again
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(hide_possible_values = true)]
+    context_shift: Option<bool>,
+    /// With --context-shift: so many tokens of the beginning are never forgotten, the one that begins every text beside
+    /// them; below 0: the whole prompt [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    keep: Option<i64>,
     /// With --json or --jsonl: the logarithm of each token's probability, and of the N most probable ones
     #[arg(long, value_name = "N")]
     logprobs: Option<usize>,
@@ -134,14 +145,18 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     // Before the model, which may take long to load.
     let demands = args.answer.read()?;
     let Loaded { mut engine, times } = load::load(options::source(model.as_deref()), &args.engine, ui)?;
+    let draft = args.model_draft.as_deref();
+    let mut draft = draft.map(|file| load::draft(file, &args.engine, &mut engine, ui)).transpose()?;
     interrupt::install()?;
     let Some(prompt) = prompt else {
         let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
-        return repl::run(&mut engine, settings, demands, args.raw, &times, ui);
+        return repl::run(&mut engine, draft, settings, demands, args.raw, &times, ui);
     };
     let (text, is_chat) = prompt_text(&engine, prompt, &args, &demands.tools, ui)?;
     let tokens = encode(&engine, &text)?;
     let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
+    options.shift = args.answer.shift(&engine, tokens.len());
+    options.speculate = args.answer.speculation(draft.is_some());
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
@@ -153,7 +168,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     {
         options.shown = parts.marker_tokens(&engine);
     }
-    let answer = answer::print(&mut engine, &tokens, options, format, parts.as_ref(), &times)?;
+    let answer =
+        answer::print(&mut engine, draft.as_mut(), &tokens, options, format, parts.as_ref(), &times)?;
     answer::warn_of_context(&answer, &mut engine, ui);
     if ui.verbose() {
         stats::print(ui, &mut engine, &times, &answer.stats);
@@ -301,6 +317,21 @@ impl AnswerArgs {
         Ok(Demands { tools, grammar: self.constraint.grammar()? })
     }
 
+    /// Tokens at the beginning that are kept when the context is full, if it is to be shifted then.
+    fn shift(&self, engine: &Engine, n_prompt: usize) -> Option<usize> {
+        let n_begin = usize::from(engine.tokenizer().adds_bos());
+        self.context_shift
+            .unwrap_or(false)
+            .then(|| usize::try_from(self.keep.unwrap_or(0)).map_or(n_prompt, |n| n + n_begin))
+    }
+
+    /// How tokens are guessed, if they are.
+    fn speculation(&self, has_draft: bool) -> Option<Speculation> {
+        let by_default = if has_draft { Speculation::default().n_max } else { 0 };
+        let n_max = self.draft_max.map_or(by_default, |n| n as usize);
+        (n_max > 0).then(|| Speculation { n_max, ..Speculation::default() })
+    }
+
     fn template_options(&self, tools: &[Value]) -> TemplateOptions {
         let now = chrono::Local::now();
         let now = LocalTime::from_unix(now.timestamp(), now.offset().local_minus_utc());
@@ -336,9 +367,6 @@ fn generate_options(
         shown: Vec::new(),
         grammar,
         logprobs: answer.logprobs,
-        speculate: answer
-            .draft_max
-            .filter(|n| *n > 0)
-            .map(|n| Speculation { n_max: n as usize, ..Speculation::default() }),
+        ..GenerateOptions::default()
     }
 }

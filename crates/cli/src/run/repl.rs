@@ -53,6 +53,8 @@ impl Settings {
 
 struct Session<'a> {
     engine: &'a mut Engine,
+    /// Guesses tokens.
+    draft: Option<Engine>,
     settings: Settings,
     /// What they hold in files and notations of their own.
     demands: Demands,
@@ -69,6 +71,7 @@ struct Session<'a> {
 /// Talks until the user leaves.
 pub(super) fn run(
     engine: &mut Engine,
+    draft: Option<Engine>,
     settings: Settings,
     demands: Demands,
     raw: bool,
@@ -95,8 +98,17 @@ pub(super) fn run(
         let loaded = editor.load_history(path);
         tracing::debug!(?loaded, path = %path.display(), "history");
     }
-    let mut session =
-        Session { engine, settings, demands, changes: Vec::new(), messages: Vec::new(), chat, times, ui };
+    let mut session = Session {
+        engine,
+        draft,
+        settings,
+        demands,
+        changes: Vec::new(),
+        messages: Vec::new(),
+        chat,
+        times,
+        ui,
+    };
     while let Some(input) = read(&mut editor)? {
         if input.text().trim().is_empty() {
             continue;
@@ -269,6 +281,8 @@ impl Session<'_> {
             eprintln!("The device is opened again.");
             self.engine.runner().truncate(0);
             pollster::block_on(self.engine.rebuild())?;
+            // It was on the same device.
+            self.draft = None;
         }
         Ok(())
     }
@@ -292,8 +306,11 @@ impl Session<'_> {
         let mut options =
             generate_options(self.engine, answer, sampling, self.demands.grammar.clone(), self.ui);
         let parts = if self.chat { Parts::new(self.engine, &text, &self.demands.tools)? } else { None };
+        options.shift = answer.shift(self.engine, tokens.len());
+        options.speculate = answer.speculation(self.draft.is_some());
         options.shown = parts.as_ref().map(|parts| parts.marker_tokens(self.engine)).unwrap_or_default();
-        let answer = answer::print(self.engine, &tokens, options, Format::Text, None, self.times)?;
+        let draft = self.draft.as_mut();
+        let answer = answer::print(self.engine, draft, &tokens, options, Format::Text, None, self.times)?;
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, self.engine, self.times, &answer.stats);

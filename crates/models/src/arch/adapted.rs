@@ -16,6 +16,8 @@ pub(crate) struct Adapters<'a> {
     scales: BTreeMap<(usize, u32, u32), WeightId>,
     /// A x by adapter, tensor and input; several matrices may be parts of one tensor.
     inner: BTreeMap<(usize, String, ValueId), ValueId>,
+    /// The same by experts, which the last value chooses.
+    inner_id: BTreeMap<(usize, String, ValueId, ValueId), ValueId>,
     /// Tensors that are adapted where they are used.
     done: BTreeSet<String>,
 }
@@ -98,14 +100,7 @@ impl Builder<'_> {
     pub(super) fn adapted_id(&mut self, x: ValueId, route: ValueId, l: Linear, mut y: ValueId) -> ValueId {
         let base = self.graph.weights[l.weight.0].clone();
         for (i, pair, factor) in self.adapters.beside(&base.name) {
-            self.adapters.done.insert(base.name.clone());
-            let n = base.n_expert;
-            let scale = self.adapters.scale(&mut self.graph, i, pair.rank, n, factor);
-            let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, n * pair.rank, base.n_col);
-            let a = Weight { n_expert: n, run: pair.rank, stride: pair.rank, ..a };
-            let a = self.graph.weight(a);
-            let u = Op::MulMatId { x, route, weight: a, bias: None, scale: Some(scale) };
-            let u = self.graph.push(u, pair.rank);
+            let u = self.inner_id(i, (x, route), &base, pair, factor);
             let b = self.graph.weight(beside(&base, i, &pair.b, pair.rank));
             let d = Op::MulMatId { x: u, route, weight: b, bias: None, scale: l.scale };
             let d = self.graph.push(d, base.expert_rows());
@@ -133,6 +128,31 @@ impl Builder<'_> {
             y = self.add(y, d);
         }
         y
+    }
+
+    /// s A x by experts.
+    fn inner_id(
+        &mut self,
+        i: usize,
+        (x, route): (ValueId, ValueId),
+        base: &Weight,
+        pair: &Pair,
+        factor: f32,
+    ) -> ValueId {
+        self.adapters.done.insert(base.name.clone());
+        let key = (i, base.name.clone(), x, route);
+        if let Some(u) = self.adapters.inner_id.get(&key) {
+            return *u;
+        }
+        let n = base.n_expert;
+        let scale = self.adapters.scale(&mut self.graph, i, pair.rank, n, factor);
+        let a = Weight::new(graph_name(i, &pair.a.name), pair.a.ty, n * pair.rank, base.n_col);
+        let a = Weight { n_expert: n, run: pair.rank, stride: pair.rank, ..a };
+        let weight = self.graph.weight(a);
+        let u = Op::MulMatId { x, route, weight, bias: None, scale: Some(scale) };
+        let u = self.graph.push(u, pair.rank);
+        self.adapters.inner_id.insert(key, u);
+        u
     }
 
     /// s A x.

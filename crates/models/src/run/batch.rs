@@ -54,6 +54,8 @@ pub struct Batch<'a> {
     /// What each sequence works at.
     places: Vec<Place<'a>>,
     n_request: u64,
+    /// What ended the last step, after events that had come before.
+    trouble: Option<ModelError>,
 }
 
 /// A sequence of the runner.
@@ -81,8 +83,8 @@ impl Answer<'_> {
         let all: Vec<u32> = runner.history_of(at).iter().copied().chain([last]).collect();
         let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
         self.writer.stats.n_forgotten += all.len() - left.len();
-        self.n_cached = common(&all, &left).min(left.len() - 1);
         runner.select(at);
+        self.n_cached = runner.reusable(common(&all, &left).min(left.len() - 1));
         runner.truncate(self.n_cached);
         self.prompt = left;
         true
@@ -93,10 +95,11 @@ impl<'a> Batch<'a> {
     /// Begins with nothing to do.
     pub fn new(runner: &'a mut Runner, tokenizer: &'a Tokenizer) -> Self {
         let places = (0..runner.n_seq()).map(|_| Place { answer: None, last: 0 }).collect();
-        Batch { runner, tokenizer, waiting: VecDeque::new(), places, n_request: 0 }
+        Batch { runner, tokenizer, waiting: VecDeque::new(), places, n_request: 0, trouble: None }
     }
 
-    /// Asks for an answer to a prompt: all tokens of the sequence. [`GenerateOptions::interval`] is without effect.
+    /// Asks for an answer to a prompt: all tokens of the sequence. [`GenerateOptions::interval`] and
+    /// [`GenerateOptions::speculate`] are without effect.
     ///
     /// # Errors
     /// [`ModelError`] for unknown tokens, an empty prompt or one longer than the context, or a grammar that cannot be used.
@@ -135,13 +138,24 @@ impl<'a> Batch<'a> {
     /// at once.
     ///
     /// # Errors
-    /// Device errors; then no request can go on.
+    /// Device errors; then no request can go on. What came about before is told first.
     pub async fn step(&mut self) -> Result<Vec<BatchEvent>, ModelError> {
+        if let Some(e) = self.trouble.take() {
+            return Err(e);
+        }
         let mut events = Vec::new();
         self.seat(&mut events);
-        self.prompt_piece(&mut events).await?;
-        self.tokens(&mut events).await?;
-        Ok(events)
+        let worked = match self.prompt_piece(&mut events).await {
+            Ok(()) => self.tokens(&mut events).await,
+            e => e,
+        };
+        match worked {
+            Err(e) if events.is_empty() => Err(e),
+            worked => {
+                self.trouble = worked.err();
+                Ok(events)
+            }
+        }
     }
 
     /// Gives waiting requests the sequences that are free.
@@ -154,7 +168,8 @@ impl<'a> Batch<'a> {
             }
             // At least one token is run, for its logits.
             let reuse = |history: &[u32]| common(history, &prompt).min(prompt.len() - 1);
-            let own = reuse(self.runner.history_of(at));
+            self.runner.select(at);
+            let own = self.runner.reusable(reuse(self.runner.history_of(at)));
             let others = (0..self.places.len()).filter(|s| *s != at);
             let best = others.map(|s| (reuse(self.runner.history_of(s)), s)).max();
             let shared = match best {
@@ -162,7 +177,6 @@ impl<'a> Batch<'a> {
                 _ => 0,
             };
             let cached = if shared > 0 { shared } else { own };
-            self.runner.select(at);
             self.runner.truncate(cached);
             (writer.stats.n_prompt, writer.stats.n_cached) = (prompt.len() - cached, cached);
             let mut sampler = Sampler::new(writer.options.sampler.clone(), self.tokenizer);

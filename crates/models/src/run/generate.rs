@@ -28,7 +28,7 @@ pub struct GenerateOptions {
     /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed. Without effect if the
     /// processor chooses the tokens ([`Generation::on_processor`]).
     pub interval: u32,
-    /// What the text must be. The processor then chooses the tokens, one at a time.
+    /// What the text must be. The processor then chooses the tokens, and each is read back before the next runs.
     pub grammar: Option<Grammar>,
     /// Give the logarithm of every token's probability, and of so many most probable tokens. The processor then
     /// chooses the tokens, one at a time.
@@ -81,7 +81,7 @@ pub enum Finish {
 pub struct Piece {
     /// Text that is certain now; may be empty while a character or a stop text is incomplete.
     pub text: String,
-    /// The token that brought it; `None` for text held back until the end.
+    /// The token that brought it; `None` for text held back until the end, and without any text once the context was shifted.
     pub token: Option<u32>,
     /// How probable the token was, if that was asked for.
     pub logprobs: Option<Logprobs>,
@@ -169,20 +169,24 @@ impl<'a> Generation<'a> {
     /// As much of it is sent to the device as can be done soon; [`Self::next`] sends the rest.
     ///
     /// # Errors
-    /// [`ModelError`] for unknown tokens, a prompt that fills the context, or a device that fails.
+    /// [`ModelError`] for unknown tokens, a prompt longer than the context, or a device that fails.
     pub fn start(
         runner: &'a mut Runner,
         tokenizer: &'a Tokenizer,
         prompt: &[u32],
-        options: GenerateOptions,
+        mut options: GenerateOptions,
     ) -> Result<Self, ModelError> {
         if prompt.is_empty() {
             return Err(ModelError::ShortText { found: 0, what: "a generation", needed: 1 });
         }
+        // What would guess nothing shall not cost anything.
+        if options.speculate.is_some_and(|s| s.n_max == 0 || runner.has_state()) {
+            options.speculate = None;
+        }
         let interval = options.interval.clamp(1, MAX_GROUP);
         let mut writer = Writer::new(tokenizer, options)?;
         // At least one token is run, for its logits.
-        let same = common(runner.history(), prompt).min(prompt.len() - 1);
+        let same = runner.reusable(common(runner.history(), prompt).min(prompt.len() - 1));
         // What can be refused is, before the cache loses anything.
         runner.check_prompt(same, &prompt[same..])?;
         runner.truncate(same);
@@ -286,12 +290,11 @@ impl<'a> Generation<'a> {
         let due = if self.chosen.is_empty() { self.writer.due_end() } else { None };
         let piece = match due {
             Some(last) => last,
-            None => loop {
-                match self.next_token().await? {
-                    Some(token) => break self.writer.accept(token, self.logprobs.take()),
-                    None if self.shift() => while self.prompt().await? {},
-                    None => break self.writer.end(Finish::Context),
-                }
+            None => match self.next_token().await? {
+                Some(token) => self.writer.accept(token, self.logprobs.take()),
+                // The caller may want to stop before what is left is read again.
+                None if self.shift() => Piece { text: String::new(), token: None, logprobs: None },
+                None => self.writer.end(Finish::Context),
             },
         };
         if self.writer.finish.is_some() {
@@ -307,7 +310,7 @@ impl<'a> Generation<'a> {
         let all: Vec<u32> = self.runner.history().iter().chain(last).copied().collect();
         let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
         self.writer.stats.n_forgotten += all.len() - left.len();
-        let same = common(&all, &left).min(left.len() - 1);
+        let same = self.runner.reusable(common(&all, &left).min(left.len() - 1));
         self.runner.truncate(same);
         self.prompt = left[same..].to_vec();
         (self.at, self.n_base, self.n_sent) = (0, left.len(), 0);
@@ -384,7 +387,11 @@ impl<'a> Generation<'a> {
         let last = self.writer.accepted.last().copied();
         let tokens: Vec<u32> = self.runner.history().iter().copied().chain(last).collect();
         match &mut self.draft {
-            Some(draft) => speculate::draft(draft, &tokens, n).await,
+            // A draft that finds nothing is no reason to end the answer.
+            Some(draft) => match speculate::draft(draft, &tokens, n).await {
+                Err(ModelError::Sample(_)) => Ok(Vec::new()),
+                found => found,
+            },
             None => Ok(speculate::look_up(&tokens, n_match, n)),
         }
     }

@@ -1,6 +1,7 @@
 //! One sequence on a device: what is in the cache, and how tokens get there.
 
 use std::fmt;
+use std::hash::BuildHasher as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use chaski_runtime::cpu::{CpuModel, ProductInput};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::plan::{Fusions, PlanConfig};
 use ggml_format::{ByteSource, GgmlType};
+use rustc_hash::FxBuildHasher;
 
 use super::pages::Pages;
 use super::sequences::Sequence;
@@ -59,11 +61,12 @@ impl KvType {
         KvType::Of { k: ty, v: ty }
     }
 
-    /// The types of keys and values in a model's cache of `n_ctx` tokens.
-    pub fn types<S: ByteSource>(self, model: &Model<S>, n_ctx: u32) -> (GgmlType, GgmlType) {
+    /// The types of keys and values in a model's cache of `n_ctx` tokens for each of `n_seq` sequences.
+    pub fn types<S: ByteSource>(self, model: &Model<S>, n_ctx: u32, n_seq: u32) -> (GgmlType, GgmlType) {
         let c = model.config();
         let heads: u64 = c.n_head_kv.iter().map(|h| u64::from(*h)).sum();
-        let n_byte = heads * u64::from(c.d_head + c.d_head_v) * u64::from(n_ctx) * 4;
+        let n_byte =
+            heads * u64::from(c.d_head + c.d_head_v) * u64::from(n_ctx) * u64::from(n_seq.max(1)) * 4;
         match self {
             KvType::Of { k, v } => (k, v),
             KvType::Auto if n_byte > SMALL_KV => (GgmlType::F16, GgmlType::F16),
@@ -187,7 +190,7 @@ impl RunnerConfig {
             // Columns stand along an axis of some grids.
             max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
             page: 64,
-            kv: self.kv.types(model, n_ctx),
+            kv: self.kv.types(model, n_ctx, self.n_seq),
             f16_tiles: self.f16_tiles,
             inputs: self.inputs.act(),
             tuning: self.tuning.clone(),
@@ -232,12 +235,14 @@ impl Runner {
         mut progress: impl FnMut(Progress),
     ) -> Result<Runner, ModelError> {
         let n_ctx = config.n_ctx_for(model);
-        let kv = config.kv.types(model, n_ctx);
+        let kv = config.kv.types(model, n_ctx, config.n_seq);
         if let Some(ty) = [kv.0, kv.1].into_iter().find(|ty| !chaski_kernels::KV_TYPES.contains(ty)) {
             return Err(KvTypeError { found: ty.name().to_owned() }.into());
         }
         let graph = model.graph(n_ctx).await?;
         let n_vocab = model.config().n_vocab;
+        // They may depend on the context.
+        let ropes = FxBuildHasher.hash_one(format!("{:?}", graph.ropes));
         let device = match target {
             Target::Gpu(gpu) => {
                 let plan = config.plan_for(model, gpu.caps());
@@ -264,7 +269,7 @@ impl Runner {
             seqs: vec![Sequence::default(); n_seq as usize],
             at: 0,
             pages: Pages::new(n_seq, per_seq),
-            name: format!("{}, {} bytes", model.describe(), model.n_byte()),
+            name: format!("{} {:x?}, rotations {:x}", model.describe(), model.fingerprints().await?, ropes),
             scales: Vec::new(),
             cpu_logits: Vec::new(),
         };
@@ -288,6 +293,11 @@ impl Runner {
         }
         self.at = at;
         self.scales = scales.to_vec();
+    }
+
+    /// How much each adapter counts.
+    pub fn adapter_scales(&self) -> &[f32] {
+        &self.scales
     }
 
     /// Tokens that the sequence may have.
@@ -325,7 +335,8 @@ impl Runner {
     }
 
     /// The model on a GPU, for measurements. The history does not know of what they run: where that takes places in the
-    /// cache that the history has, as [`GpuModel::profile`] and [`GpuModel::tune`] do, [`Self::truncate`] it afterwards.
+    /// cache that the history has, as [`GpuModel::profile`] and [`GpuModel::tune`] do, [`Self::truncate`] it afterwards; with
+    /// several sequences, all of them: one's free places may be pages of another.
     pub fn gpu_mut(&mut self) -> Option<&mut GpuModel> {
         match &mut self.device {
             Device::Gpu(g) => Some(g),
@@ -443,6 +454,7 @@ impl Runner {
             }
             // What no kernel found stands for itself.
             if out.iter().any(|t| *t >= self.n_vocab) {
+                self.truncate(pos);
                 return Err(SampleError::NothingLeft.into());
             }
             self.set_history(pos, &out[..n - 1]);

@@ -94,6 +94,34 @@ impl Runner {
         n
     }
 
+    /// How many of the first `n` tokens of the selected sequence need not run again for others to follow: fewer than `n` where
+    /// [`Self::settle`] would run some.
+    pub(crate) fn reusable(&self, n: usize) -> usize {
+        let seq = &self.seqs[self.at];
+        let n = n.min(seq.history.len());
+        let (has, at) = self.state();
+        if n == 0 || ((!has || at == Some(n as u32)) && self.goes_on(n)) {
+            return n;
+        }
+        seq.copies.latest(n).filter(|(_, at)| has && self.goes_on(*at)).map_or(0, |(_, at)| at)
+    }
+
+    /// Whether there is recurrent state, and the tokens that it has seen.
+    fn state(&self) -> (bool, Option<u32>) {
+        match &self.device {
+            Device::Gpu(g) => (g.has_state(), g.state_at()),
+            Device::Cpu(c) => (c.has_state(), c.state_at()),
+        }
+    }
+
+    /// Whether the windows of the selected sequence have all that a token at position `n` looks back on.
+    fn goes_on(&self, n: usize) -> bool {
+        match &self.device {
+            Device::Gpu(g) => g.can_go_on(self.seqs[self.at].top as u32, n as u32),
+            Device::Cpu(_) => true,
+        }
+    }
+
     /// Brings the device to where the history of the selected sequence ends, if tokens cannot just be forgotten; else does
     /// nothing.
     ///
@@ -106,28 +134,19 @@ impl Runner {
     /// # Errors
     /// Device errors.
     pub fn settle(&mut self) -> Result<(), ModelError> {
-        let seq = &mut self.seqs[self.at];
-        let (has, at) = match &self.device {
-            Device::Gpu(g) => (g.has_state(), g.state_at()),
-            Device::Cpu(c) => (c.has_state(), c.state_at()),
-        };
-        let end = seq.history.len();
+        let end = self.history().len();
         // The state of a sequence that begins is zeros, whatever there was.
         if end == 0 {
-            seq.top = 0;
+            self.seqs[self.at].top = 0;
             return Ok(());
         }
-        let top = seq.top as u32;
-        let goes_on = |n: usize| match &self.device {
-            Device::Gpu(g) => g.can_go_on(top, n as u32),
-            Device::Cpu(_) => true,
-        };
-        let state_fits = !has || at == Some(end as u32);
-        if state_fits && goes_on(end) {
+        let (has, at) = self.state();
+        if (!has || at == Some(end as u32)) && self.goes_on(end) {
             return Ok(());
         }
-        let copy = seq.copies.latest(end).filter(|(_, at)| has && goes_on(*at));
-        let from = copy.map_or(0, |(_, at)| at);
+        let from = self.reusable(end);
+        let seq = &mut self.seqs[self.at];
+        let copy = seq.copies.latest(from).filter(|_| from > 0);
         if from == 0 {
             seq.top = end;
         }

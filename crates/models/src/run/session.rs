@@ -118,9 +118,10 @@ impl Runner {
         let tokens: Vec<u32> =
             tokens.chunks_exact(4).map(|t| u32::from_le_bytes([t[0], t[1], t[2], t[3]])).collect();
         let (n, limit) = (tokens.len(), self.n_ctx as usize);
-        let top = usize::try_from(u64::from_le_bytes(top)).unwrap_or(usize::MAX);
-        if n > limit || top > limit {
-            return Err(SessionError::Long { found: n.max(top), limit }.into());
+        // Where it had been once is no more than a reason to run tokens again.
+        let top = u64::from_le_bytes(top).min(u64::from(u32::MAX)) as usize;
+        if n > limit {
+            return Err(SessionError::Long { found: n, limit }.into());
         }
         self.check(&tokens)?;
         if top < n || known.len() as u64 != self.session_bytes(n) {

@@ -16,6 +16,8 @@ pub(super) struct Charsmap {
 
 /// What makes up the byte that leads to a node; no byte has bit 31, so words that are values match none.
 const LABEL: u32 = 1 << 31 | 0xFF;
+/// Bytes of a replacement at most; those of NFKC have 33.
+const LONGEST: usize = 1024;
 /// A key ends here.
 const LEAF: u32 = 1 << 8;
 
@@ -42,18 +44,21 @@ impl Charsmap {
         if replacements.last() != Some(&0) {
             return Err(wrong("replacements that have no end"));
         }
+        // Whatever a text leads to must be text itself.
+        let is_text = |text: &[u8]| text.len() <= LONGEST && std::str::from_utf8(text).is_ok();
+        if !replacements.split(|b| *b == 0).all(is_text) {
+            return Err(wrong("a replacement that is no text, or a long one"));
+        }
         let words = trie.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
         let charsmap = Charsmap { nodes: words.collect(), replacements: replacements.to_vec() };
         let values =
             charsmap.nodes.iter().enumerate().filter(|(_, node)| **node & LEAF != 0 && **node >> 31 == 0);
         for (i, node) in values {
-            // Whatever a text leads to must be text itself.
             let value = charsmap.nodes.get(i ^ base(*node));
             let at = value.map_or(usize::MAX, |v| (v & !(1 << 31)) as usize);
-            let end = charsmap.replacements.get(at..).and_then(|r| r.iter().position(|b| *b == 0));
-            let text = end.map(|n| std::str::from_utf8(&charsmap.replacements[at..at + n]));
-            if !matches!(text, Some(Ok(_))) {
-                return Err(wrong("a replacement that is no text"));
+            let is_inside_character = |b: &u8| *b & 0xC0 == 0x80;
+            if charsmap.replacements.get(at).is_none_or(is_inside_character) {
+                return Err(wrong("a key without a replacement"));
             }
         }
         Ok(charsmap)

@@ -60,10 +60,17 @@ struct Cache {
 }
 
 impl Cache {
-    fn new(ty: GgmlType, n_cell: usize, d: u32) -> Self {
+    /// # Errors
+    /// [`RuntimeError::OutOfMemory`].
+    fn new(ty: GgmlType, n_cell: u64, d: u32) -> Result<Self, RuntimeError> {
         let d = d as usize;
         let stored = d.next_multiple_of(ty.block_len());
-        Cache { ty, d, stored, bytes: vec![0; n_cell * stored / ty.block_len() * ty.block_bytes()] }
+        let n_byte = n_cell.saturating_mul((stored / ty.block_len() * ty.block_bytes()) as u64);
+        let out = || RuntimeError::OutOfMemory { what: "kv cache".into(), n_byte };
+        let n = usize::try_from(n_byte).map_err(|_| out())?;
+        // Zeros that nobody has written take no memory, but a vector of them cannot fail: this can.
+        Vec::<u8>::new().try_reserve_exact(n).map_err(|_| out())?;
+        Ok(Cache { ty, d, stored, bytes: vec![0; n] })
     }
 
     fn cell_bytes(&self) -> usize {
@@ -143,13 +150,16 @@ impl CpuModel {
             weights.push(bytes);
         }
         let layer = |l: &KvLayer| {
-            let n_cell = l.n_kv as usize * n_ctx as usize;
-            [Cache::new(k, n_cell, l.d), Cache::new(v, if l.in_keys { 0 } else { n_cell }, l.d_v)]
+            let n_cell = u64::from(l.n_kv) * u64::from(n_ctx);
+            Ok([Cache::new(k, n_cell, l.d)?, Cache::new(v, if l.in_keys { 0 } else { n_cell }, l.d_v)?])
         };
-        let kv = graph.kv.iter().map(layer).collect();
         let state: Vec<Vec<f32>> = graph.states.iter().map(|l| vec![0.0; l.n as usize]).collect();
         let kept = vec![state.clone(); if state.is_empty() { 0 } else { STATE_COPIES }];
-        let seqs = vec![Sequence { kv, state, kept, state_at: 0 }; n_seq as usize];
+        let mut seqs = Vec::new();
+        for _ in 0..n_seq {
+            let kv: Result<Vec<[Cache; 2]>, RuntimeError> = graph.kv.iter().map(layer).collect();
+            seqs.push(Sequence { kv: kv?, state: state.clone(), kept: kept.clone(), state_at: 0 });
+        }
         Ok(CpuModel { graph, weights, seqs, at: 0, n_ctx })
     }
 
