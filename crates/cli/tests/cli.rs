@@ -781,3 +781,63 @@ fn adapters_change_the_text_as_much_as_they_are_told_to() {
     let missing = run(&[&GREEDY[..], &["-p", "a", "--lora", "no-such-file.gguf"]].concat());
     assert_eq!(missing.status.code(), Some(3));
 }
+
+#[test]
+fn a_draft_model_guesses_and_changes_no_text() {
+    let draft = fixture();
+    let draft = draft.to_str().unwrap();
+    let plain = out(&run(&[&GREEDY[..], &["-p", "Once upon a time"]].concat()));
+    for device in ["cpu", "auto"] {
+        let args = [
+            "run",
+            "--device",
+            device,
+            "-n",
+            "8",
+            "--temp",
+            "0",
+            "-q",
+            "--json",
+            "-p",
+            "Once upon a time",
+            "-md",
+            draft,
+        ];
+        let answer = json(&run(&args));
+        assert_eq!(answer["text"], plain.trim_end_matches('\n'));
+        // The same model is always right.
+        let stats = &answer["stats"];
+        let guessed = stats["guessed_tokens"].as_u64().unwrap();
+        assert!(guessed >= 4 && stats["right_guesses"] == guessed, "{stats}");
+    }
+    let none =
+        json(&run(
+            &[&GREEDY[..], &["--json", "-p", "Once upon a time", "-md", draft, "--draft-max", "0"]].concat()
+        ));
+    assert_eq!(none["stats"]["guessed_tokens"], 0);
+    let missing = run(&[&GREEDY[..], &["-p", "a", "-md", "no-such-file.gguf"]].concat());
+    assert_eq!(missing.status.code(), Some(3));
+}
+
+#[test]
+fn a_full_context_ends_the_answer_or_is_shifted() {
+    let args = |more: &[&'static str]| {
+        let begin = ["run", "--temp", "0", "-n", "40", "-c", "32", "--ignore-eos", "-p", "Once upon a time"];
+        run(&[&begin[..], more].concat())
+    };
+    let ended = args(&["--json"]);
+    assert!(err(&ended).contains("the context of 32 tokens is full"), "{}", err(&ended));
+    let ended = json(&ended);
+    assert_eq!(ended["finish_reason"], "context");
+    for keep in [&["--context-shift"][..], &["--context-shift", "--keep", "-1"]] {
+        let shifted = args(&[keep, &["--json"]].concat());
+        assert!(err(&shifted).contains("were forgotten"), "{}", err(&shifted));
+        let shifted = json(&shifted);
+        assert_eq!(
+            (&shifted["finish_reason"], &shifted["stats"]["answer_tokens"]),
+            (&"length".into(), &40.into())
+        );
+        let (text, begun) = (shifted["text"].as_str().unwrap(), ended["text"].as_str().unwrap());
+        assert!(text.len() > begun.len() && text.starts_with(begun), "{text}");
+    }
+}
