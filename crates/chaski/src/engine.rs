@@ -205,6 +205,7 @@ impl Engine {
             Runner::load(&self.model, &target, &self.builder.config, &mut self.builder.progress).await?;
         for (seq, history) in histories.iter().enumerate() {
             runner.select(seq);
+            runner.adapt(self.runner.adapter_scales_of(seq))?;
             runner.feed(history)?;
         }
         runner.select(self.runner.selected());

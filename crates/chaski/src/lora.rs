@@ -7,22 +7,19 @@ use crate::error::Error;
 use crate::source::{AnySource, Source};
 
 impl Engine {
-    /// How much each adapter counts, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora).
+    /// How much each adapter counts, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora), where
+    /// [`GenerateOptions::lora`](crate::GenerateOptions::lora) says nothing else.
     pub fn lora_scales(&self) -> Vec<f32> {
         self.runner.adapter_scales().to_vec()
     }
 
-    /// Sets how much each adapter counts from now on; 0 leaves it out. The conversation is forgotten if that changes anything:
-    /// its keys and values were made otherwise.
+    /// Sets how much each adapter counts from now on, in all sequences; 0 leaves it out. A sequence is forgotten if that
+    /// changes anything: its keys and values were made otherwise.
     ///
     /// # Errors
     /// [`Error::Model`] for another number of scales than there are adapters, or one that is not finite.
     pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), Error> {
-        if self.runner.adapter_scales() != scales {
-            self.model.set_adapter_scales(scales)?;
-            self.runner.set_adapter_scales(scales);
-        }
-        Ok(())
+        Ok(self.runner.set_adapter_scales(scales)?)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! An adapter of kind LoRA holds for some matrices W of a model two of few rows, respectively columns, A and B; with a scale
 //! s the model then multiplies by W + s B A. Base and adapter stay apart: the graph gets y = W x + B (s (A x)), and the scales
-//! lie where they can be changed at any time. A x is a handful of values for each column, so a scale for each
-//! sequence of a batch would be a factor of that alone.
+//! lie where they can be changed at any time. Sequences with other scales run one after the other; A x is a handful of values
+//! for each column, so a scale for each column would be a factor of that alone.
 
 use std::collections::BTreeMap;
 

@@ -148,6 +148,7 @@ impl Request {
             shown,
             speculate: None,
             shift: None,
+            lora: None,
         }
     }
 }

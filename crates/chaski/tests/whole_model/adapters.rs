@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
-use chaski::{KvType, Runner};
+use chaski::{BatchEvent, GenerateOptions, KvType, Runner, SamplerParams};
 use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, open, wanted, weights};
@@ -218,14 +218,14 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
             };
             compare("one", &logits(&mut runner, tokens, N), &expected[0]);
             // The same plan with other scales.
-            runner.set_adapter_scales(&[0.75, -1.5]);
+            runner.set_adapter_scales(&[0.75, -1.5]).expect("two scales");
             compare("both, by fives", &logits(&mut runner, tokens, 5), &expected[1]);
             compare("both, token by token", &logits(&mut runner, tokens, 1), &expected[1]);
-            runner.set_adapter_scales(&[0.0, 0.0]);
+            runner.set_adapter_scales(&[0.0, 0.0]).expect("two scales");
             let none = logits(&mut runner, tokens, N);
             compare("none", &none, &expected[2]);
             // The way of a generation: only the last token's logits.
-            runner.set_adapter_scales(&[0.75, 0.0]);
+            runner.set_adapter_scales(&[0.75, 0.0]).expect("two scales");
             runner.prefill(tokens).expect("tokens run");
             let last = block_on(runner.logits()).expect("logits of the last token");
             compare("the last", &last, &expected[0][expected[0].len() - last.len()..]);
@@ -238,6 +238,89 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
         }
     }
     failures.conclude();
+}
+
+/// Each sequence has scales of its own, in one batch and by itself; none shares what others made.
+#[test]
+fn sequences_are_adapted_by_themselves() {
+    let _t = Timed::new("adapters, sequences");
+    let f = Fixture::load("llama-plain");
+    let bytes = f.gguf(false, &|_, _| {});
+    let base = open(bytes.clone()).expect("a fixture is a model");
+    let tensors = targets(&base);
+    let mut model = open(bytes).expect("a fixture is a model");
+    attach(&mut model, FIRST.gguf("llama", &tensors), 0.0).expect("an adapter that fits");
+    let tokens = &f.tokens[..N];
+    let all_scales = [0.75f32, 0.0, 0.75, -0.5];
+    let expected = all_scales.map(|s| {
+        logits(&mut load(&open(merged(&f, &tensors, &[(FIRST, s)])).expect("a model"), None), tokens, N)
+    });
+    for set in SETS {
+        let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
+        let config =
+            RunnerConfig { n_ctx: 64, n_seq: 4, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+        let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+        for (seq, scale) in all_scales.into_iter().enumerate() {
+            r.select(seq);
+            r.adapt(&[scale]).expect("a scale");
+            r.feed(&tokens[..4]).expect("4 tokens run");
+        }
+        let mut found = vec![Vec::new(); 4];
+        for t in &tokens[4..] {
+            let columns: Vec<(usize, u32)> = (0..4).map(|seq| (seq, *t)).collect();
+            let rows = block_on(r.eval_columns(&columns)).expect("4 columns run");
+            for (found, row) in found.iter_mut().zip(rows.chunks_exact(r.n_vocab() as usize)) {
+                found.extend_from_slice(row);
+            }
+        }
+        for ((found, all), scale) in found.iter().zip(&expected).zip(all_scales) {
+            let e = nmse(found, &all[all.len() - found.len()..]);
+            assert!(e <= LIMIT, "{set:?}, scale {scale}: {e:.2e}");
+        }
+        assert_eq!((r.share(0, 1, 8), r.history_of(1).len()), (0, N), "what other scales made is not shared");
+        assert_eq!(r.share(0, 2, 8), 8);
+        r.select(3);
+        r.adapt(&[-0.5]).expect("a scale");
+        assert_eq!(r.history().len(), N, "nothing changed");
+        r.adapt(&[0.5]).expect("a scale");
+        assert_eq!(r.history().len(), 0);
+        assert!(r.adapt(&[]).is_err() && r.adapt(&[f32::INFINITY]).is_err());
+    }
+    // Requests of a batch, and of one sequence after the other.
+    let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
+    let run_all = |n_seq, scales: &[Option<f32>]| {
+        let config = RunnerConfig { n_ctx: 64, n_seq, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+        let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+        let mut batch = chaski::Batch::new(&mut r, model.tokenizer());
+        let options = |scale: &Option<f32>| GenerateOptions {
+            sampler: SamplerParams::greedy(),
+            max_tokens: Some(6),
+            lora: scale.map(|s| vec![s]),
+            ..GenerateOptions::default()
+        };
+        let ids: Vec<_> =
+            scales.iter().map(|s| batch.submit(tokens, options(s)).expect("a prompt that fits")).collect();
+        let mut found = vec![Vec::new(); scales.len()];
+        while batch.n_open() > 0 {
+            for event in block_on(batch.step()).expect("a step") {
+                match event {
+                    BatchEvent::Piece { id, piece } => {
+                        let at = ids.iter().position(|i| *i == id).expect("a request");
+                        found[at].extend(piece.token);
+                    }
+                    BatchEvent::Failed { error, .. } => panic!("{error}"),
+                    BatchEvent::Finished { .. } => {}
+                }
+            }
+        }
+        found
+    };
+    let scales = [Some(0.75), None, Some(-0.5), Some(0.75), Some(0.0)];
+    let together = run_all(4, &scales);
+    let apart: Vec<Vec<u32>> = scales.iter().flat_map(|s| run_all(1, &[*s])).collect();
+    assert_eq!(together, apart);
+    assert_eq!(run_all(1, &scales), apart, "one after the other");
+    assert!(together[0] != together[1] && together[0] == together[3] && together[1] == together[4]);
 }
 
 #[test]

@@ -108,6 +108,9 @@ impl<'a> Batch<'a> {
             return Err(ModelError::ShortText { found: 0, what: "a generation", needed: 1 });
         }
         self.runner.check_prompt(0, prompt)?;
+        if let Some(scales) = &options.lora {
+            self.runner.check_scales(scales)?;
+        }
         let writer = Writer::new(self.tokenizer, options)?;
         self.n_request += 1;
         let id = RequestId(self.n_request);
@@ -160,7 +163,7 @@ impl<'a> Batch<'a> {
 
     /// Gives waiting requests the sequences that are free.
     fn seat(&mut self, events: &mut Vec<BatchEvent>) {
-        while let Some(at) = self.waiting.front().and_then(|w| self.place_for(&w.1)) {
+        while let Some(at) = self.waiting.front().and_then(|w| self.place_for(&w.1, self.scales_of(&w.2))) {
             let Some((id, prompt, mut writer)) = self.waiting.pop_front() else { return };
             if let Some(finish) = writer.finish {
                 events.push(BatchEvent::Finished { id, finish, stats: writer.stats });
@@ -169,8 +172,14 @@ impl<'a> Batch<'a> {
             // At least one token is run, for its logits.
             let reuse = |history: &[u32]| common(history, &prompt).min(prompt.len() - 1);
             self.runner.select(at);
+            let scales = self.scales_of(&writer).to_vec();
+            if let Err(error) = self.runner.adapt(&scales) {
+                events.push(BatchEvent::Failed { id, error });
+                continue;
+            }
             let own = self.runner.reusable(reuse(self.runner.history_of(at)));
-            let others = (0..self.places.len()).filter(|s| *s != at);
+            let alike = |s: &usize| *s != at && self.runner.adapter_scales_of(*s) == scales;
+            let others = (0..self.places.len()).filter(alike);
             let best = others.map(|s| (reuse(self.runner.history_of(s)), s)).max();
             let shared = match best {
                 Some((n, other)) if n > own => self.runner.share(other, at, n),
@@ -187,14 +196,20 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// How much each adapter counts for a request.
+    fn scales_of<'b>(&'b self, writer: &'b Writer<'a>) -> &'b [f32] {
+        writer.options.lora.as_deref().unwrap_or(self.runner.adapter_scales())
+    }
+
     /// The free sequence that a prompt goes on with, most of which it begins with; else the one that has not been used for
     /// longest, since what it begins with can be shared from others.
-    fn place_for(&self, prompt: &[u32]) -> Option<usize> {
+    fn place_for(&self, prompt: &[u32], scales: &[f32]) -> Option<usize> {
         let free = self.places.iter().enumerate().filter(|(_, p)| p.answer.is_none());
         let key = |at: usize, p: &Place<'_>| {
             let history = self.runner.history_of(at);
             let same = common(history, prompt);
-            (if 2 * same > history.len() { same } else { 0 }, std::cmp::Reverse(p.last))
+            let goes_on = 2 * same > history.len() && self.runner.adapter_scales_of(at) == scales;
+            (if goes_on { same } else { 0 }, std::cmp::Reverse(p.last))
         };
         free.max_by_key(|(at, p)| key(*at, p)).map(|(at, _)| at)
     }

@@ -40,6 +40,9 @@ pub struct GenerateOptions {
     /// When the context is full, forget the older half of it but for so many tokens at its beginning, and go on; else the
     /// answer ends ([`Finish::Context`]). What is left is run again as a prompt is, so this takes as long as that.
     pub shift: Option<usize>,
+    /// How much each adapter of the model counts for this answer; `None`: as the runner says. A sequence that was made
+    /// otherwise is forgotten.
+    pub lora: Option<Vec<f32>>,
     /// Show special tokens in the text.
     pub special: RenderSpecial,
     /// Special tokens that are shown in any case, such as the marks of tool calls.
@@ -57,6 +60,7 @@ impl Default for GenerateOptions {
             logprobs: None,
             speculate: None,
             shift: None,
+            lora: None,
             special: RenderSpecial::No,
             shown: Vec::new(),
         }
@@ -185,11 +189,16 @@ impl<'a> Generation<'a> {
         }
         let interval = options.interval.clamp(1, MAX_GROUP);
         let mut writer = Writer::new(tokenizer, options)?;
+        let scales = writer.options.lora.clone().unwrap_or_else(|| runner.adapter_scales().to_vec());
+        runner.check_scales(&scales)?;
         // At least one token is run, for its logits.
-        let same = runner.reusable(common(runner.history(), prompt).min(prompt.len() - 1));
+        let goes_on = runner.adapter_scales_of(runner.selected()) == scales;
+        let begun = if goes_on { common(runner.history(), prompt) } else { 0 };
+        let same = runner.reusable(begun.min(prompt.len() - 1));
         // What can be refused is, before the cache loses anything.
         runner.check_prompt(same, &prompt[same..])?;
         runner.truncate(same);
+        runner.adapt(&scales)?;
         let sampler = Sampler::new(writer.options.sampler.clone(), tokenizer);
         let chooser = match writer.needs_logits() {
             Some(why) => choose_on_processor(sampler, prompt, why),

@@ -8,6 +8,7 @@ mod imatrix;
 mod pages;
 mod perplexity;
 mod runner;
+mod scales;
 mod sequences;
 mod session;
 mod shift;

@@ -216,9 +216,11 @@ pub struct Runner {
     pub(super) at: usize,
     /// Whose the pages of the cache are, on a GPU.
     pub(super) pages: Pages,
-    /// Which model it is, and how much each of its adapters counts, for sessions.
+    /// Which model it is, for sessions.
     pub(super) name: String,
+    /// How much each of its adapters counts where nothing else is said, and on the device now.
     pub(super) scales: Vec<f32>,
+    pub(super) device_scales: Vec<f32>,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
 }
@@ -256,7 +258,7 @@ impl Runner {
                 ))
             }
         };
-        let n_seq = config.n_seq.max(1);
+        let (n_seq, scales) = (config.n_seq.max(1), model.adapter_scales());
         let per_seq = match &device {
             Device::Gpu(g) => g.config().pages_per_seq(),
             Device::Cpu(_) => 0,
@@ -266,38 +268,17 @@ impl Runner {
             n_ctx,
             n_vocab,
             kv,
-            seqs: vec![Sequence::default(); n_seq as usize],
+            seqs: vec![Sequence { scales: scales.clone(), ..Sequence::default() }; n_seq as usize],
             at: 0,
             pages: Pages::new(n_seq, per_seq),
             name: format!("{} {:x?}, rotations {:x}", model.describe(), model.fingerprints().await?, ropes),
-            scales: Vec::new(),
+            // Devices begin with zeros.
+            device_scales: vec![0.0; scales.len()],
+            scales,
             cpu_logits: Vec::new(),
         };
-        runner.set_adapter_scales(&model.adapter_scales());
+        runner.use_scales();
         Ok(runner)
-    }
-
-    /// Sets how much each adapter of the model counts. What the cache has was made with other matrices, so it is forgotten.
-    ///
-    /// # Panics
-    /// If there are fewer scales than the model has adapters.
-    pub fn set_adapter_scales(&mut self, scales: &[f32]) {
-        match &mut self.device {
-            Device::Gpu(g) => g.set_adapter_scales(scales),
-            Device::Cpu(c) => c.set_adapter_scales(scales),
-        }
-        let at = self.at;
-        for seq in 0..self.seqs.len() {
-            self.at = seq;
-            self.truncate(0);
-        }
-        self.at = at;
-        self.scales = scales.to_vec();
-    }
-
-    /// How much each adapter counts.
-    pub fn adapter_scales(&self) -> &[f32] {
-        &self.scales
     }
 
     /// Tokens that the sequence may have.

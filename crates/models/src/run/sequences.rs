@@ -14,9 +14,11 @@ pub(crate) struct Sequence {
     /// Tokens whose keys and values are in the cache.
     pub(crate) history: Vec<u32>,
     /// Copies of the recurrent state.
-    copies: StateCopies,
+    pub(super) copies: StateCopies,
     /// Position behind the last that was written, though it may have been set back since.
     pub(super) top: usize,
+    /// How much each adapter of the model counts.
+    pub(super) scales: Vec<f32>,
 }
 
 impl Runner {
@@ -51,6 +53,7 @@ impl Runner {
             Device::Gpu(g) => g.select(seq as u32),
             Device::Cpu(c) => c.select(seq as u32),
         }
+        self.use_scales();
     }
 
     /// Forgets all tokens of the selected sequence from position `n` on.
@@ -68,15 +71,15 @@ impl Runner {
     /// Makes the first `n` tokens of sequence `from` those of `to`, which forgets its own, and returns how many it could:
     /// their keys and values are not calculated again. On a GPU both have the same pages until one writes there.
     ///
-    /// What a sequence with recurrent state began with is lost, and so is what a window has passed: then it is none, and
-    /// `to` is as it was.
+    /// What a sequence with recurrent state began with is lost, and so is what a window has passed; and what other scales of
+    /// adapters made is another's: then it is none, and `to` is as it was.
     pub fn share(&mut self, from: usize, to: usize, n: usize) -> usize {
         let n = n.min(self.seqs[from].history.len());
         let can = match &self.device {
             Device::Gpu(g) => !g.has_state() && g.can_go_on(self.seqs[from].top as u32, n as u32),
             Device::Cpu(c) => !c.has_state(),
         };
-        if n == 0 || !can || from == to {
+        if n == 0 || !can || from == to || self.seqs[from].scales != self.seqs[to].scales {
             return 0;
         }
         match &mut self.device {
@@ -90,7 +93,8 @@ impl Runner {
             Device::Cpu(c) => c.copy_tokens(from as u32, to as u32, n as u32),
         }
         let history = self.seqs[from].history[..n].to_vec();
-        self.seqs[to] = Sequence { history, top: self.seqs[from].top, ..Sequence::default() };
+        let Sequence { top, scales, .. } = self.seqs[from].clone();
+        self.seqs[to] = Sequence { history, top, scales, ..Sequence::default() };
         n
     }
 
@@ -237,15 +241,36 @@ impl Runner {
     /// each: `[n, n_vocab]`.
     ///
     /// Together they take little longer than one, except in models with recurrent state and on the processor, where one
-    /// runs after the other. No sequence is selected afterwards that was not before.
+    /// runs after the other, and for sequences with other scales of adapters, which run in groups. No sequence is selected afterwards that was not before.
     ///
     /// # Errors
     /// [`ModelError::Token`]; a full context; device errors.
     pub async fn eval_columns(&mut self, columns: &[(usize, u32)]) -> Result<Vec<f32>, ModelError> {
         let selected = self.at;
-        let result = self.eval_each(columns).await;
+        let result = match self.alike(columns) {
+            groups if groups.len() > 1 => self.eval_groups(columns, groups).await,
+            _ => self.eval_each(columns).await,
+        };
         self.select(selected);
         result
+    }
+
+    /// Runs groups of columns one after the other; the logits are in the order of all columns.
+    async fn eval_groups(
+        &mut self,
+        columns: &[(usize, u32)],
+        groups: Vec<Vec<usize>>,
+    ) -> Result<Vec<f32>, ModelError> {
+        let n_vocab = self.n_vocab() as usize;
+        let mut out = vec![0.0; columns.len() * n_vocab];
+        for group in groups {
+            let part: Vec<(usize, u32)> = group.iter().map(|i| columns[*i]).collect();
+            let logits = self.eval_each(&part).await?;
+            for (i, row) in group.into_iter().zip(logits.chunks_exact(n_vocab)) {
+                out[i * n_vocab..][..n_vocab].copy_from_slice(row);
+            }
+        }
+        Ok(out)
     }
 
     async fn eval_each(&mut self, columns: &[(usize, u32)]) -> Result<Vec<f32>, ModelError> {

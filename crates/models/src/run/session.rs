@@ -60,7 +60,7 @@ impl Runner {
             Device::Gpu(g) => g.snapshot_layout(),
             Device::Cpu(c) => c.snapshot_layout(),
         };
-        format!("{}, adapters {:?}, {layout}", self.name, self.scales)
+        format!("{}, adapters {:?}, {layout}", self.name, self.adapter_scales_of(self.at))
     }
 
     fn session_bytes(&self, n: usize) -> u64 {

@@ -1,0 +1,85 @@
+//! How much each adapter of the model counts: the same for all sequences, unless one of them is adapted by itself.
+
+use super::runner::{Device, Runner};
+use crate::adapter::AdapterError;
+use crate::error::ModelError;
+
+impl Runner {
+    /// How much each adapter counts where nothing else is said.
+    pub fn adapter_scales(&self) -> &[f32] {
+        &self.scales
+    }
+
+    /// How much each adapter counts for a sequence.
+    pub fn adapter_scales_of(&self, seq: usize) -> &[f32] {
+        &self.seqs[seq].scales
+    }
+
+    /// Sets how much each adapter counts, for all sequences.
+    ///
+    /// # Errors
+    /// As [`Self::adapt`].
+    pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
+        self.check_scales(scales)?;
+        self.scales = scales.to_vec();
+        let at = self.at;
+        for seq in 0..self.seqs.len() {
+            self.at = seq;
+            self.adapt(scales)?;
+        }
+        self.select(at);
+        Ok(())
+    }
+
+    /// Sets how much each adapter counts for the selected sequence. If that changes anything its tokens are forgotten: their
+    /// keys and values were made with other matrices.
+    ///
+    /// # Errors
+    /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
+    pub fn adapt(&mut self, scales: &[f32]) -> Result<(), ModelError> {
+        self.check_scales(scales)?;
+        if self.seqs[self.at].scales != scales {
+            self.truncate(0);
+            self.seqs[self.at].scales = scales.to_vec();
+        }
+        self.use_scales();
+        Ok(())
+    }
+
+    /// Whether these can be scales.
+    pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), AdapterError> {
+        let (expected, found) = (self.scales.len(), scales.len());
+        if expected != found {
+            return Err(AdapterError::Count { expected, found });
+        }
+        match scales.iter().find(|s| !s.is_finite()) {
+            Some(s) => Err(AdapterError::Scale { found: *s }),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the device have the scales of the selected sequence.
+    pub(super) fn use_scales(&mut self) {
+        let scales = &self.seqs[self.at].scales;
+        if *scales != self.device_scales {
+            match &mut self.device {
+                Device::Gpu(g) => g.set_adapter_scales(scales),
+                Device::Cpu(c) => c.set_adapter_scales(scales),
+            }
+            self.device_scales.clone_from(scales);
+        }
+    }
+
+    /// The columns whose sequences have the same scales, by their numbers: only these can run together.
+    pub(super) fn alike(&self, columns: &[(usize, u32)]) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (i, (seq, _)) in columns.iter().enumerate() {
+            let scales = self.adapter_scales_of(*seq);
+            match groups.iter_mut().find(|g| self.adapter_scales_of(columns[g[0]].0) == scales) {
+                Some(group) => group.push(i),
+                None => groups.push(vec![i]),
+            }
+        }
+        groups
+    }
+}
