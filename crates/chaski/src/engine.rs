@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chaski_models::{
     AddSpecial, Batch, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model,
-    ParseSpecial, Runner, RunnerConfig, Target, TemplateOptions, Tokenizer, strip_added_special,
+    ParseSpecial, Runner, RunnerConfig, Suspended, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
 use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, Memory, Progress};
 use chaski_runtime::kernels::{FeatureSet, Tuning};
@@ -311,6 +311,14 @@ impl Engine {
         options: GenerateOptions,
     ) -> Result<Generation<'_>, Error> {
         Ok(Generation::start(&mut self.runner, self.model.tokenizer(), prompt, options)?)
+    }
+
+    /// Goes on with an answer of [`Generation::suspend`], as after [`Self::rebuild`]: what comes is what would have come.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the device fails.
+    pub fn resume(&mut self, suspended: Suspended) -> Result<Generation<'_>, Error> {
+        Ok(Generation::resume(&mut self.runner, self.model.tokenizer(), suspended)?)
     }
 
     /// The prompt of a conversation, by the model's template; by the one for tools if there are any.

@@ -30,7 +30,7 @@ pub use chaski_models::{
     GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
     LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, Pooling,
     PoolingError, RenderSpecial, RequestId, Runner, SamplerKind, SamplerParams, SessionError, Speculation,
-    Stats, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix, perplexity,
+    Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix, perplexity,
     strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;

@@ -288,10 +288,10 @@ fn draws_follow_the_probabilities() {
         // The first draw of many seeds; many draws of one seed.
         for way in ["seeds", "draws"] {
             let mut counts = vec![0u32; logits.len()];
-            model.set_sampler(&SampleParams { seed: 77, ..params });
+            model.set_sampler(&SampleParams { seed: 77, ..params }, 0);
             for i in 0..N {
                 if way == "seeds" {
-                    model.set_sampler(&SampleParams { seed: i, ..params });
+                    model.set_sampler(&SampleParams { seed: i, ..params }, 0);
                 }
                 counts[draw(model) as usize] += 1;
             }

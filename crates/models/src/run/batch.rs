@@ -50,34 +50,34 @@ pub enum BatchEvent {
 pub struct Batch<'a> {
     runner: &'a mut Runner,
     tokenizer: &'a Tokenizer,
-    waiting: VecDeque<(RequestId, Vec<u32>, Writer<'a>)>,
+    waiting: VecDeque<(RequestId, Vec<u32>, Writer)>,
     /// What each sequence works at.
-    places: Vec<Place<'a>>,
+    places: Vec<Place>,
     n_request: u64,
     /// What ended the last step, after events that had come before.
     trouble: Option<ModelError>,
 }
 
 /// A sequence of the runner.
-struct Place<'a> {
-    answer: Option<Answer<'a>>,
+struct Place {
+    answer: Option<Answer>,
     /// The request that had it last: the older, the sooner it is taken.
     last: u64,
 }
 
 /// A request that has a sequence.
-struct Answer<'a> {
+struct Answer {
     id: RequestId,
     prompt: Vec<u32>,
     /// Tokens of the prompt that need not be run.
     n_cached: usize,
-    writer: Writer<'a>,
+    writer: Writer,
     sampler: Sampler,
     /// The token that was chosen and has not been run, once the prompt has.
     next: Option<u32>,
 }
 
-impl Answer<'_> {
+impl Answer {
     /// Makes room in the context, which is full, if that was asked for and can be: what is left of it is a prompt.
     fn shift(&mut self, runner: &mut Runner, at: usize, last: u32) -> bool {
         let all: Vec<u32> = runner.history_of(at).iter().copied().chain([last]).collect();
@@ -197,7 +197,7 @@ impl<'a> Batch<'a> {
     }
 
     /// How much each adapter counts for a request.
-    fn scales_of<'b>(&'b self, writer: &'b Writer<'a>) -> &'b [f32] {
+    fn scales_of<'b>(&'b self, writer: &'b Writer) -> &'b [f32] {
         writer.options.lora.as_deref().unwrap_or(self.runner.adapter_scales())
     }
 
@@ -205,7 +205,7 @@ impl<'a> Batch<'a> {
     /// longest, since what it begins with can be shared from others.
     fn place_for(&self, prompt: &[u32], scales: &[f32]) -> Option<usize> {
         let free = self.places.iter().enumerate().filter(|(_, p)| p.answer.is_none());
-        let key = |at: usize, p: &Place<'_>| {
+        let key = |at: usize, p: &Place| {
             let history = self.runner.history_of(at);
             let same = common(history, prompt);
             let goes_on = 2 * same > history.len() && self.runner.adapter_scales_of(at) == scales;
@@ -262,7 +262,7 @@ impl<'a> Batch<'a> {
         match answer.writer.choose(&mut answer.sampler, &mut logits) {
             Ok((token, logprobs)) => {
                 answer.next = Some(token);
-                let piece = answer.writer.accept(token, logprobs);
+                let piece = answer.writer.accept(self.tokenizer, token, logprobs);
                 self.pass(at, piece, events);
             }
             Err(error) => {

@@ -10,6 +10,7 @@ use super::device_chain::device_chain;
 use super::runner::{Device, Runner};
 use super::shift::shifted;
 use super::speculate::{self, Speculation};
+use super::suspend::Suspended;
 use super::writer::Writer;
 use crate::constraint::Grammar;
 use crate::error::ModelError;
@@ -127,37 +128,35 @@ impl Stats {
 }
 
 /// Who chooses the next token.
-enum Chooser {
-    /// The device, without waiting for the processor.
-    Device(Choose),
+pub(super) enum Chooser {
+    /// The device, without waiting for the processor, as the sampler would.
+    Device(Choose, Box<Sampler>),
     /// The processor, from logits that are read back for every token, and why.
     Processor(Box<Sampler>, &'static str),
 }
 
 /// An answer in the making; dropping it ends it.
 pub struct Generation<'a> {
-    runner: &'a mut Runner,
-    writer: Writer<'a>,
-    chooser: Chooser,
+    pub(super) runner: &'a mut Runner,
+    tokenizer: &'a Tokenizer,
+    pub(super) writer: Writer,
+    pub(super) chooser: Chooser,
     /// Makes the guesses, if there is one.
     draft: Option<&'a mut Runner>,
     /// Of the token that was chosen last.
     logprobs: Option<Logprobs>,
-    /// Tokens that the processor has chosen and nobody has looked at.
-    chosen: VecDeque<(u32, Option<Logprobs>)>,
-    /// What of the prompt has to be run, and how much of it has been sent.
-    prompt: Vec<u32>,
+    /// Tokens that were chosen and nobody has looked at.
+    pub(super) chosen: VecDeque<(u32, Option<Logprobs>)>,
+    /// All tokens before those that are chosen now, how many of them need not be run, and how many of the others were sent.
+    pub(super) prompt: Vec<u32>,
+    n_cached: usize,
     at: usize,
-    /// Groups under way on the device, and when each was sent.
+    /// Tokens of the answer that are part of the prompt, since the context was full or the device was lost.
+    pub(super) n_before: usize,
+    /// Groups under way on the device.
     tickets: VecDeque<Ticket>,
-    /// Tokens chosen but not looked at.
-    ready: VecDeque<u32>,
     /// Tokens sent or to be had, since the prompt.
     n_sent: usize,
-    /// Tokens of the prompt in the cache.
-    n_base: usize,
-    /// Tokens of the answer that are part of the prompt, since the context was full.
-    n_before: usize,
     interval: u32,
     last_group: Instant,
 }
@@ -187,45 +186,76 @@ impl<'a> Generation<'a> {
         if options.speculate.is_some_and(|s| s.n_max == 0 || runner.has_state()) {
             options.speculate = None;
         }
-        let interval = options.interval.clamp(1, MAX_GROUP);
-        let mut writer = Writer::new(tokenizer, options)?;
+        // What can be refused is, before the cache loses anything.
+        runner.check_prompt(0, prompt)?;
+        let writer = Writer::new(tokenizer, options)?;
+        let mut sampler = Sampler::new(writer.options.sampler.clone(), tokenizer);
+        // Penalties look back on the prompt, too.
+        prompt.iter().for_each(|t| sampler.accept(*t));
+        let begun = Suspended { tokens: prompt.to_vec(), writer, sampler, chosen: VecDeque::new() };
+        let mut g = Self::resume(runner, tokenizer, begun)?;
+        let stats = &mut g.writer.stats;
+        (stats.n_prompt, stats.n_cached) = (prompt.len() - g.n_cached, g.n_cached);
+        Ok(g)
+    }
+
+    /// Goes on with an answer that was interrupted, on a runner of the same model: what comes is what would have come. Where
+    /// other hardware chooses the tokens than did before, drawn ones are others.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn resume(
+        runner: &'a mut Runner,
+        tokenizer: &'a Tokenizer,
+        suspended: Suspended,
+    ) -> Result<Self, ModelError> {
+        let Suspended { tokens: prompt, writer, sampler, chosen } = suspended;
         let scales = writer.options.lora.clone().unwrap_or_else(|| runner.adapter_scales().to_vec());
         runner.check_scales(&scales)?;
         // At least one token is run, for its logits.
         let goes_on = runner.adapter_scales_of(runner.selected()) == scales;
-        let begun = if goes_on { common(runner.history(), prompt) } else { 0 };
-        let same = runner.reusable(begun.min(prompt.len() - 1));
-        // What can be refused is, before the cache loses anything.
-        runner.check_prompt(same, &prompt[same..])?;
-        runner.truncate(same);
+        let begun = if goes_on { common(runner.history(), &prompt) } else { 0 };
+        let n_cached = runner.reusable(begun.min(prompt.len() - 1));
+        runner.truncate(n_cached);
         runner.adapt(&scales)?;
-        let sampler = Sampler::new(writer.options.sampler.clone(), tokenizer);
+        let n_before = writer.accepted.len() + chosen.len();
         let chooser = match writer.needs_logits() {
-            Some(why) => choose_on_processor(sampler, prompt, why),
-            None => choose_where(runner, sampler, prompt)?,
+            Some(why) => Chooser::Processor(Box::new(sampler), why),
+            None => choose_where(runner, sampler, &prompt, n_before)?,
         };
-        (writer.stats.n_prompt, writer.stats.n_cached) = (prompt.len() - same, same);
+        let is_full = prompt.len() > runner.n_ctx() as usize;
         let mut g = Generation {
-            interval,
-            n_base: prompt.len(),
+            interval: writer.options.interval.clamp(1, MAX_GROUP),
+            last_group: Instant::now(),
+            // A context that was full when it was interrupted is, still.
+            at: if is_full { prompt.len() - n_cached } else { 0 },
+            n_sent: usize::from(is_full),
             runner,
-            last_group: writer.start,
+            tokenizer,
             writer,
             chooser,
             draft: None,
             logprobs: None,
-            chosen: VecDeque::new(),
-            prompt: prompt[same..].to_vec(),
-            at: 0,
+            chosen,
+            prompt,
+            n_cached,
+            n_before,
             tickets: VecDeque::new(),
-            ready: VecDeque::new(),
-            n_sent: 0,
-            n_before: 0,
         };
-        while g.at < g.prompt.len() && g.runner.has_room() {
+        while g.at < g.rest().len() && g.runner.has_room() {
             g.send_prompt()?;
         }
         Ok(g)
+    }
+
+    /// What of the prompt has to be run.
+    fn rest(&self) -> &[u32] {
+        &self.prompt[self.n_cached..]
+    }
+
+    /// Tokens of the answer that are not part of the prompt.
+    pub(super) fn answered(&self) -> &[u32] {
+        self.writer.accepted.get(self.n_before..).unwrap_or(&[])
     }
 
     /// Runs some more of the prompt: a piece that takes a fraction of a second. `false` once all of it is under way.
@@ -236,23 +266,23 @@ impl<'a> Generation<'a> {
     /// # Errors
     /// Device errors.
     pub async fn prompt(&mut self) -> Result<bool, ModelError> {
-        if self.at < self.prompt.len() {
+        if self.at < self.rest().len() {
             self.runner.room().await?;
             self.send_prompt()?;
         }
-        Ok(self.at < self.prompt.len())
+        Ok(self.at < self.rest().len())
     }
 
     /// How much of the prompt is under way: tokens sent, of those that have to be run.
     pub fn progress(&self) -> (usize, usize) {
-        (self.at, self.prompt.len())
+        (self.at, self.rest().len())
     }
 
     /// Sends a piece of the prompt; after the last one, the choice of the first token.
     fn send_prompt(&mut self) -> Result<(), ModelError> {
-        self.at = self.runner.prefill_piece(&self.prompt, self.at)?;
-        if let (Chooser::Device(choose), None, true) =
-            (&self.chooser, self.writer.finish, self.at == self.prompt.len())
+        self.at = self.runner.prefill_piece(&self.prompt[self.n_cached..], self.at)?;
+        if let (Chooser::Device(choose, _), None, true) =
+            (&self.chooser, self.writer.finish, self.at == self.rest().len())
         {
             let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             // Software devices run at once what they are sent: nothing is gained by sending ahead.
@@ -268,13 +298,13 @@ impl<'a> Generation<'a> {
 
     /// Sends the next group of tokens if there is room for one.
     fn send(&mut self, room: usize) -> Result<(), ModelError> {
-        let Chooser::Device(choose) = self.chooser else { return Ok(()) };
+        let Chooser::Device(choose, _) = self.chooser else { return Ok(()) };
         let max = self.writer.max_tokens().saturating_sub(self.n_before);
         // A token that is run takes a cell of the context; the last one chosen is not run.
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
         let n = (self.interval as usize).min(left) as u32;
         if n > 0 {
-            let pos = self.n_base + self.n_sent - 1;
+            let pos = self.prompt.len() + self.n_sent - 1;
             self.tickets.push_back(self.runner.decode(n, pos, choose)?);
             self.n_sent += n as usize;
             self.writer.stats.n_group += 1;
@@ -283,7 +313,7 @@ impl<'a> Generation<'a> {
     }
 
     fn room(&self) -> usize {
-        (self.runner.n_ctx() as usize).saturating_sub(self.n_base)
+        (self.runner.n_ctx() as usize).saturating_sub(self.prompt.len())
     }
 
     /// The next piece of text, or `None` at the end.
@@ -300,7 +330,7 @@ impl<'a> Generation<'a> {
         let piece = match due {
             Some(last) => last,
             None => match self.next_token().await? {
-                Some(token) => self.writer.accept(token, self.logprobs.take()),
+                Some(token) => self.writer.accept(self.tokenizer, token, self.logprobs.take()),
                 // The caller may want to stop before what is left is read again.
                 None if self.shift() => Piece { text: String::new(), token: None, logprobs: None },
                 None => self.writer.end(Finish::Context),
@@ -314,22 +344,21 @@ impl<'a> Generation<'a> {
 
     /// Makes room in the context, which is full, if that was asked for and can be: what is left of it is a prompt.
     fn shift(&mut self) -> bool {
-        self.settle_history();
-        let last = self.writer.accepted[self.n_before..].last();
-        let all: Vec<u32> = self.runner.history().iter().chain(last).copied().collect();
+        let all = [&self.prompt, self.answered()].concat();
         let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
         self.writer.stats.n_forgotten += all.len() - left.len();
-        let same = self.runner.reusable(common(&all, &left).min(left.len() - 1));
-        self.runner.truncate(same);
-        self.prompt = left[same..].to_vec();
-        (self.at, self.n_base, self.n_sent) = (0, left.len(), 0);
+        self.settle_history();
+        let n_same = common(self.runner.history(), &left).min(left.len() - 1);
+        self.n_cached = self.runner.reusable(n_same);
+        self.runner.truncate(self.n_cached);
+        (self.prompt, self.at, self.n_sent) = (left, 0, 0);
         self.n_before = self.writer.accepted.len();
         true
     }
 
     async fn next_token(&mut self) -> Result<Option<u32>, ModelError> {
-        if let Some(t) = self.ready.pop_front() {
-            return Ok(Some(t));
+        if let Some(token) = self.next_chosen() {
+            return Ok(Some(token));
         }
         if let Chooser::Processor(..) = self.chooser {
             return self.next_on_processor().await;
@@ -350,8 +379,8 @@ impl<'a> Generation<'a> {
             return Err(SampleError::NothingLeft.into());
         }
         self.adapt(tokens.len());
-        self.ready.extend(tokens);
-        Ok(self.ready.pop_front())
+        self.chosen.extend(tokens.into_iter().map(|t| (t, None)));
+        Ok(self.next_chosen())
     }
 
     /// Longer groups while they come fast, so that readbacks cost little; shorter ones when they do not.
@@ -416,7 +445,7 @@ impl<'a> Generation<'a> {
             let (token, logprobs) = self.writer.choose(sampler, row)?;
             n_run += 1;
             self.chosen.push_back((token, logprobs));
-            if guesses.get(i) != Some(&token) || self.writer.is_over(token) {
+            if guesses.get(i) != Some(&token) || self.writer.is_over(self.tokenizer, token) {
                 break;
             }
         }
@@ -427,11 +456,12 @@ impl<'a> Generation<'a> {
     }
 
     async fn next_on_processor(&mut self) -> Result<Option<u32>, ModelError> {
-        if let Some(token) = self.next_chosen() {
-            return Ok(Some(token));
+        let n_ctx = self.runner.n_ctx() as usize;
+        if self.prompt.len() > n_ctx {
+            return Ok(None);
         }
-        if let Some(last) = self.writer.accepted[self.n_before..].last().copied() {
-            if self.runner.history().len() >= self.runner.n_ctx() as usize {
+        if let Some(last) = self.answered().last().copied() {
+            if self.runner.history().len() >= n_ctx {
                 return Ok(None);
             }
             let guesses = self.guess().await?;
@@ -455,9 +485,9 @@ impl<'a> Generation<'a> {
     }
 
     /// Notes what the cache holds for certain: the prompt and all accepted tokens but the last.
-    fn settle_history(&mut self) {
-        let accepted = &self.writer.accepted[self.n_before..];
-        self.runner.set_history(self.n_base, &accepted[..accepted.len().saturating_sub(1)]);
+    pub(super) fn settle_history(&mut self) {
+        let answered = self.writer.accepted.get(self.n_before..).unwrap_or(&[]);
+        self.runner.set_history(self.prompt.len(), &answered[..answered.len().saturating_sub(1)]);
     }
 
     /// Why it ended, once it has.
@@ -468,14 +498,14 @@ impl<'a> Generation<'a> {
     /// Why tokens are chosen by the processor, which takes a readback for each; `None` if the device does it.
     pub fn on_processor(&self) -> Option<&'static str> {
         match self.chooser {
-            Chooser::Device(_) => None,
+            Chooser::Device(..) => None,
             Chooser::Processor(_, why) => Some(why),
         }
     }
 
     /// The tokenizer that spells the text.
     pub fn tokenizer(&self) -> &'a Tokenizer {
-        self.writer.tokenizer
+        self.tokenizer
     }
 
     /// Counts and times so far.
@@ -489,34 +519,35 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// Prepares the device for the choice of tokens after `prompt`, or the processor if the device cannot do it.
-fn choose_where(runner: &mut Runner, sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
+/// Prepares the device for the choice of tokens after `prompt`, of which it has drawn `n_drawn`, or the processor if the
+/// device cannot do it.
+fn choose_where(
+    runner: &mut Runner,
+    sampler: Sampler,
+    prompt: &[u32],
+    n_drawn: usize,
+) -> Result<Chooser, ModelError> {
+    let sampler = Box::new(sampler);
     let why = match (runner.gpu_mut(), device_chain(&sampler)) {
         (Some(gpu), Ok(chain)) => {
             if let Some(sample) = &chain.sample {
-                gpu.set_sampler(sample);
+                gpu.set_sampler(sample, n_drawn as u32);
             }
             match &chain.adjust {
                 Some(adjust) => gpu.set_adjust(adjust, prompt)?,
                 None => gpu.clear_adjust(),
             }
-            return Ok(Chooser::Device(chain.choose));
+            return Ok(Chooser::Device(chain.choose, sampler));
         }
         (Some(_), Err(why)) => why,
         (None, _) => "the model runs on it",
     };
-    Ok(choose_on_processor(sampler, prompt, why))
+    Ok(Chooser::Processor(sampler, why))
 }
 
 /// Tokens that two sequences begin with both.
 pub(super) fn common(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-fn choose_on_processor(mut sampler: Sampler, prompt: &[u32], why: &'static str) -> Chooser {
-    // Penalties look back on the prompt, too.
-    prompt.iter().for_each(|t| sampler.accept(*t));
-    Chooser::Processor(Box::new(sampler), why)
 }
 
 impl Drop for Generation<'_> {

@@ -14,6 +14,7 @@ mod session;
 mod shift;
 mod speculate;
 mod state_copies;
+mod suspend;
 mod writer;
 
 pub use batch::{Batch, BatchEvent, RequestId};
@@ -24,3 +25,4 @@ pub use perplexity::{Perplexity, perplexity};
 pub use runner::{Inputs, KvType, KvTypeError, Runner, RunnerConfig, Target};
 pub use session::SessionError;
 pub use speculate::Speculation;
+pub use suspend::Suspended;

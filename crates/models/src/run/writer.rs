@@ -9,8 +9,7 @@ use crate::sampler::{Logprobs, Sampler};
 use crate::text::{StopStrings, Stopped, TextStream};
 use crate::tokenizer::{RenderSpecial, Tokenizer};
 
-pub(super) struct Writer<'a> {
-    pub(super) tokenizer: &'a Tokenizer,
+pub(super) struct Writer {
     pub(super) options: GenerateOptions,
     constraint: Option<Constraint>,
     stream: TextStream,
@@ -23,24 +22,29 @@ pub(super) struct Writer<'a> {
     pub(super) stats: Stats,
 }
 
-impl<'a> Writer<'a> {
+impl Writer {
     /// # Errors
     /// [`ModelError::Constraint`] for a grammar that cannot be used.
-    pub(super) fn new(tokenizer: &'a Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
+    pub(super) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         let grammar = options.grammar.as_ref();
-        Ok(Writer {
-            constraint: grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?,
+        let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
+        Ok(Writer { constraint, ..Writer::without_constraint(options) })
+    }
+
+    /// A writer whose output may be anything.
+    pub(super) fn without_constraint(options: GenerateOptions) -> Self {
+        Writer {
+            constraint: None,
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text goes on after a prompt: a leading space is part of it.
             stream: TextStream::new(),
             finish: (options.max_tokens == Some(0)).then_some(Finish::Length),
-            tokenizer,
             options,
             accepted: Vec::new(),
             start: Instant::now(),
             first_at: None,
             stats: Stats::default(),
-        })
+        }
     }
 
     pub(super) fn max_tokens(&self) -> usize {
@@ -58,9 +62,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether nothing can come after this token, which was chosen last.
-    pub(super) fn is_over(&self, token: u32) -> bool {
+    pub(super) fn is_over(&self, tokenizer: &Tokenizer, token: u32) -> bool {
         let fulfilled = self.constraint.as_ref().is_some_and(Constraint::is_finished);
-        fulfilled || (self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos)
+        fulfilled || (tokenizer.is_eog(token) && !self.options.sampler.ignore_eos)
     }
 
     /// The end, if there is nothing to come after what is there.
@@ -94,7 +98,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Takes a token that was chosen: the text that is certain then, or the end.
-    pub(super) fn accept(&mut self, token: u32, logprobs: Option<Logprobs>) -> Piece {
+    pub(super) fn accept(&mut self, tokenizer: &Tokenizer, token: u32, logprobs: Option<Logprobs>) -> Piece {
         let now = Instant::now();
         match self.first_at {
             None => {
@@ -104,13 +108,13 @@ impl<'a> Writer<'a> {
             Some(first) => self.stats.rest = now - first,
         }
         self.stats.n_token += 1;
-        if self.tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
+        if tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {
             return self.end(Finish::Stop);
         }
         self.accepted.push(token);
         let is_shown = self.options.shown.contains(&token);
         let special = if is_shown { RenderSpecial::Yes } else { self.options.special };
-        let bytes = self.tokenizer.token_bytes(token, special);
+        let bytes = tokenizer.token_bytes(token, special);
         let text = self.stream.push(&bytes).unwrap_or("").to_owned();
         let (text, stopped) = self.stop.push(&text);
         let text = text.to_owned();

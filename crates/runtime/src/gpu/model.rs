@@ -386,10 +386,10 @@ impl GpuModel {
     }
 
     /// Sets the parameters of [`Choose::Sample`].
-    pub fn set_sampler(&mut self, params: &SampleParams) {
+    pub fn set_sampler(&mut self, params: &SampleParams, n_drawn: u32) {
         self.gpu.queue.write_buffer(&self.buffers.sampler, 0, bytemuck::cast_slice(&params.words()));
-        // The count of draws starts again, so that a seed gives one text.
-        self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &[0; 4]);
+        // The count of draws starts again, so that a seed gives one text; or goes on where that was interrupted.
+        self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &n_drawn.to_le_bytes());
     }
 
     /// Says what is done to the logits, in place, before each choice of a token until [`Self::clear_adjust`].

@@ -1,0 +1,81 @@
+//! Answers that lose their device and go on with another: nobody can tell from the text.
+
+use chaski::{Engine, Error, GenerateOptions, Generation, Grammar, SamplerParams, Speculation};
+
+use crate::common::{Failures, Timed, block_on, build, default_engine, greedy};
+
+const PROMPT: &str = "Once upon a time";
+const N: usize = 24;
+
+/// Takes pieces until there are `n`, or until the device is gone: whether there was an end.
+fn take(g: &mut Generation<'_>, n: usize, text: &mut String) -> bool {
+    for _ in 0..n {
+        match block_on(g.next()) {
+            Ok(Some(piece)) => text.push_str(&piece.text),
+            Ok(None) => return true,
+            Err(e) => {
+                assert!(Error::from(e).is_device_lost());
+                return false;
+            }
+        }
+    }
+    false
+}
+
+/// Text and tokens of an answer whose device is lost after so many pieces each time.
+fn interrupted(engine: &mut Engine, options: GenerateOptions, losses: &[usize]) -> (String, Vec<u32>) {
+    let mut text = String::new();
+    engine.runner().truncate(0);
+    let mut g = engine.generate(PROMPT, options).expect("a generation");
+    for n in losses {
+        if take(&mut g, *n, &mut text) {
+            return (text, g.tokens().to_vec());
+        }
+        let suspended = g.suspend();
+        let gpu = engine.gpu().expect("a GPU").clone();
+        gpu.destroy();
+        block_on(engine.rebuild()).expect("the adapter is still there");
+        g = engine.resume(suspended).expect("an answer that goes on");
+    }
+    assert!(take(&mut g, usize::MAX, &mut text), "it ends");
+    (text, g.tokens().to_vec())
+}
+
+#[test]
+fn answers_go_on_as_if_nothing_had_happened() {
+    let _t = Timed::new("interrupted answers");
+    let mut failures = Failures::default();
+    let mut engine = build(default_engine().context(96));
+    let drawn = SamplerParams { seed: Some(5), ..SamplerParams::default() };
+    let penalised = SamplerParams { penalty_repeat: 1.3, penalty_last_n: 32, ..drawn.clone() };
+    let with = |sampler: SamplerParams| GenerateOptions { sampler, ..greedy(N) };
+    // Two at a readback, so that some are known and not looked at.
+    let by_two = |options: GenerateOptions| GenerateOptions { interval: 2, ..options };
+    let ways = [
+        ("greedy", by_two(greedy(N))),
+        ("drawn by the device", by_two(with(drawn.clone()))),
+        ("with penalties", by_two(with(penalised))),
+        ("drawn by the processor", GenerateOptions { logprobs: Some(0), ..with(drawn.clone()) }),
+        ("guessed", GenerateOptions { speculate: Some(Speculation::default()), ..with(drawn) }),
+        ("stopped", GenerateOptions { stop: vec![" with".into()], ..greedy(N) }),
+        ("constrained", GenerateOptions { grammar: Some(Grammar::Regex("[a-z ,]{30}".into())), ..greedy(N) }),
+        ("shifted", GenerateOptions { shift: Some(2), max_tokens: Some(120), ..greedy(0) }),
+    ];
+    for (way, mut options) in ways {
+        options.sampler.ignore_eos = options.shift.is_some();
+        let whole = interrupted(&mut engine, options.clone(), &[]);
+        assert!(whole.0.len() > 10, "{way}: {whole:?}");
+        let losses: &[&[usize]] = match way {
+            "shifted" => &[&[60, 45]],
+            "greedy" => &[&[0], &[1, 1, 4]],
+            _ => &[&[4]],
+        };
+        for losses in losses {
+            let found = interrupted(&mut engine, options.clone(), losses);
+            failures.check(found == whole, || {
+                format!("{way}, lost after {losses:?}: {found:?} and not {whole:?}")
+            });
+        }
+    }
+    failures.conclude();
+}
