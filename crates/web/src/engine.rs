@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use chaski::kernels::Caps;
 use chaski::{
-    AddSpecial, AnswerEvent, AnswerParser, AnswerSyntax, DeviceChoice, Engine, Error, Finish, ModelError,
-    ParseSpecial, Piece, Reader, RenderSpecial, Source, Stage, Tokenizer, memory_need,
+    AddSpecial, AnswerParser, AnswerSyntax, DeviceChoice, EmbedOptions, Engine, Error, Gpu, ModelError,
+    ParseSpecial, Pooling, Reader, RenderSpecial, Source, Stage, memory_need,
 };
 use js_sys::Function;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::answer::{Interrupted, Outcome, Sink, answer};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, JsReader};
 use crate::inspect::memory_json;
@@ -26,6 +27,8 @@ pub(crate) fn source(files: Vec<JsFile>) -> Source {
 #[wasm_bindgen]
 pub struct WebEngine {
     engine: Engine,
+    /// An answer that lost its device.
+    interrupted: Option<Box<Interrupted>>,
 }
 
 #[wasm_bindgen]
@@ -66,7 +69,7 @@ impl WebEngine {
             check_budget(&source, &options, budget).await?;
         }
         let engine = builder.build().await.map_err(to_js)?;
-        Ok(WebEngine { engine })
+        Ok(WebEngine { engine, interrupted: None })
     }
 
     /// What the file says of itself, the device and its memory, as JSON.
@@ -74,6 +77,7 @@ impl WebEngine {
         let (info, device) = (self.engine.info(), self.engine.device().clone());
         let model = self.engine.model();
         let has_template = model.templates().get(false).is_ok_and(|t| t.is_some());
+        let n_embd = model.config().n_embd;
         let model = json!({
             "file": info.file,
             "description": info.description,
@@ -92,6 +96,7 @@ impl WebEngine {
         json!({
             "model": model,
             "contextLength": runner.n_ctx(),
+            "embedding": n_embd,
             "memory": memory,
             "device": {
                 "name": device.name,
@@ -142,11 +147,9 @@ impl WebEngine {
         self.engine.rebuild().await.map_err(to_js)
     }
 
-    /// Gives the device up, as a driver reset would; for tests.
-    pub fn lose_device(&self) {
-        if let Some(gpu) = self.engine.gpu() {
-            gpu.destroy();
-        }
+    /// What gives the device up while an answer is in the making; for tests.
+    pub fn device(&self) -> WebDevice {
+        WebDevice { gpu: self.engine.gpu().cloned() }
     }
 
     /// Answers a [`Request`] (JSON). `event(text)` gets each event as JSON and returns true to stop; the result says how
@@ -156,47 +159,83 @@ impl WebEngine {
     /// `call_end`.
     ///
     /// # Errors
-    /// Bad requests; a device that fails. After `device_lost`, [`Self::rebuild`] makes the engine usable again.
+    /// Bad requests; a device that fails. After `device_lost`, [`Self::rebuild`] makes the engine usable again, and
+    /// [`Self::resume`] goes on.
     pub async fn generate(&mut self, request: String, event: Function) -> Result<String, JsValue> {
+        self.interrupted = None;
         let request: Request = parse(&request)?;
         let (prompt, parts) = self.prompt(&request)?;
         let shown = parts.as_ref().map(|p| p.shown.clone()).unwrap_or_default();
         let options = request.options(shown);
-        let mut sink = Sink { event, parser: parts.map(|p| p.parser), stopped: false };
-        let mut generation = self.engine.generate_tokens(&prompt, options).map_err(to_js)?;
-        loop {
-            let more = generation.prompt().await.map_err(|e| to_js(Error::from(e)))?;
-            let (done, total) = generation.progress();
-            sink.send(&json!({ "type": "prompt", "done": done, "total": total }))?;
-            if !more || sink.stopped {
-                break;
-            }
-        }
-        while !sink.stopped {
-            let Some(piece) = generation.next().await.map_err(|e| to_js(Error::from(e)))? else { break };
-            sink.piece(generation.tokenizer(), &piece)?;
-        }
-        let finish = match generation.finish() {
-            None => "aborted",
-            Some(Finish::Stop | Finish::StopText) => "stop",
-            Some(Finish::Length) => "length",
-            Some(Finish::Context) => "context",
+        let sink = Sink::new(event, parts.map(|p| p.parser));
+        let generation = self.engine.generate_tokens(&prompt, options).map_err(to_js)?;
+        let outcome = answer(generation, sink, prompt.len()).await?;
+        self.conclude(outcome)
+    }
+
+    /// Whether the last answer lost its device and can go on.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.is_some()
+    }
+
+    /// Goes on with an answer that lost its device, once [`Self::rebuild`] was called: as [`Self::generate`].
+    ///
+    /// # Errors
+    /// If there is none; a device that fails.
+    pub async fn resume(&mut self, event: Function) -> Result<String, JsValue> {
+        let Some(Interrupted { rest, parser, n_prompt }) = self.interrupted.take().map(|i| *i) else {
+            return Err(bad_request("no answer was interrupted"));
         };
-        sink.end()?;
-        let stats = generation.stats();
-        Ok(json!({
-            "finish": finish,
-            "promptTokens": prompt.len(),
-            "cachedTokens": stats.n_cached,
-            "tokens": stats.n_token,
-            "firstMs": 1e3 * stats.first.as_secs_f64(),
-            "restMs": 1e3 * stats.rest.as_secs_f64(),
-            "promptPerSecond": stats.prompt_rate(),
-            "tokensPerSecond": stats.token_rate(),
-            "submissions": stats.n_group,
-            "onProcessor": generation.on_processor(),
-        })
-        .to_string())
+        let generation = self.engine.resume(rest).map_err(to_js)?;
+        let outcome = answer(generation, Sink::new(event, parser), n_prompt).await?;
+        self.conclude(outcome)
+    }
+
+    /// The conversation as bytes, for [`Self::restore`].
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub async fn save(&mut self) -> Result<Vec<u8>, JsValue> {
+        self.engine.save().await.map_err(to_js)
+    }
+
+    /// Goes on with a conversation of [`Self::save`].
+    ///
+    /// # Errors
+    /// Bytes that are no session of this model; a device that fails.
+    pub async fn restore(&mut self, bytes: Vec<u8>) -> Result<(), JsValue> {
+        self.engine.restore(&bytes).await.map_err(to_js)
+    }
+
+    /// The vectors of a text, one behind the other, of `describe().embedding` values each: one, or with pooling `none` one for
+    /// each token. The first value is the number of the text's tokens.
+    ///
+    /// # Errors
+    /// A model that does not say how it pools, if `pooling` does not; a text without tokens or longer than the context; a
+    /// device that fails.
+    pub async fn embed(&mut self, text: String, pooling: Option<String>) -> Result<Vec<f32>, JsValue> {
+        let pooling = pooling.map(|p| p.parse::<Pooling>()).transpose();
+        let pooling = pooling.map_err(|e| to_js(Error::Model(ModelError::Pooling(e))))?;
+        let options = EmbedOptions { pooling, ..EmbedOptions::default() };
+        let found = self.engine.embed(&[text], &options).await.map_err(to_js)?;
+        let counts = found.iter().map(|e| e.n_token as f32);
+        Ok(counts.chain(found.iter().flat_map(|e| e.vectors.iter().flatten().copied())).collect())
+    }
+}
+
+/// A device that can be given up.
+#[wasm_bindgen]
+pub struct WebDevice {
+    gpu: Option<Arc<Gpu>>,
+}
+
+#[wasm_bindgen]
+impl WebDevice {
+    /// Gives it up, as a driver reset would.
+    pub fn lose(&self) {
+        if let Some(gpu) = &self.gpu {
+            gpu.destroy();
+        }
     }
 }
 
@@ -208,6 +247,17 @@ struct Parts {
 }
 
 impl WebEngine {
+    /// Keeps an answer that lost its device.
+    fn conclude(&mut self, outcome: Outcome) -> Result<String, JsValue> {
+        match outcome {
+            Outcome::Ended(result) => Ok(result),
+            Outcome::Interrupted(rest, e) => {
+                self.interrupted = Some(rest);
+                Err(to_js(e))
+            }
+        }
+    }
+
     /// The tokens of a request, and for a conversation how its answer is read.
     fn prompt(&self, request: &Request) -> Result<(Vec<u32>, Option<Parts>), JsValue> {
         match (&request.chat, &request.prompt, &request.tokens) {
@@ -226,70 +276,6 @@ impl WebEngine {
             _ => Err(bad_request("expected one of chat, prompt and tokens")),
         }
     }
-}
-
-/// Where the events of an answer go.
-struct Sink {
-    event: Function,
-    parser: Option<AnswerParser>,
-    stopped: bool,
-}
-
-impl Sink {
-    fn send(&mut self, event: &Value) -> Result<(), JsValue> {
-        let stop = self.event.call1(&JsValue::NULL, &event.to_string().into())?;
-        self.stopped |= stop.is_truthy();
-        Ok(())
-    }
-
-    fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
-        let logprobs = logprobs_of(tokenizer, piece);
-        let Some(parser) = &mut self.parser else {
-            return self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs }));
-        };
-        let events = parser.push(&piece.text);
-        if let Some(logprobs) = logprobs {
-            self.send(&json!({ "type": "logprobs", "logprobs": logprobs }))?;
-        } else if events.is_empty() {
-            // So that it can be stopped while marks are incomplete.
-            self.send(&json!({ "type": "content", "text": "" }))?;
-        }
-        self.parts(events)
-    }
-
-    fn parts(&mut self, events: Vec<AnswerEvent>) -> Result<(), JsValue> {
-        for event in events {
-            self.send(&match event {
-                AnswerEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
-                AnswerEvent::Content(text) => json!({ "type": "content", "text": text }),
-                AnswerEvent::CallBegin { name } => json!({ "type": "call", "name": name }),
-                AnswerEvent::Arguments(text) => json!({ "type": "arguments", "text": text }),
-                AnswerEvent::CallEnd { is_valid, written } => {
-                    json!({ "type": "call_end", "valid": is_valid, "written": written })
-                }
-            })?;
-        }
-        Ok(())
-    }
-
-    fn end(&mut self) -> Result<(), JsValue> {
-        let events = self.parser.as_mut().map(AnswerParser::finish).unwrap_or_default();
-        self.parts(events)
-    }
-}
-
-/// The logarithms of probabilities that came with a piece.
-fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
-    let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
-    let entry = |token: u32, logprob: f32| {
-        let bytes = tokenizer.token_bytes(token, RenderSpecial::Yes);
-        // JSON has no infinity; a probability of 0 is null.
-        json!({ "token": String::from_utf8_lossy(&bytes), "id": token, "logprob": logprob, "bytes": &bytes[..] })
-    };
-    let top: Vec<Value> = logprobs.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
-    let mut object = entry(token, logprobs.logprob);
-    object["top_logprobs"] = top.into();
-    Some(object)
 }
 
 pub(crate) fn caps_json(caps: &Caps) -> Value {

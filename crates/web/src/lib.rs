@@ -5,6 +5,7 @@
 //! `WebEngine`.
 #![cfg(target_arch = "wasm32")]
 
+mod answer;
 mod engine;
 mod error;
 mod file;

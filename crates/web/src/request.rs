@@ -112,6 +112,8 @@ pub(crate) struct Request {
     presence_penalty: Option<f32>,
     logit_bias: Vec<(u32, f32)>,
     ignore_eos: bool,
+    /// Tokens of the beginning that are kept when the context is full and the answer goes on.
+    context_shift: Option<usize>,
 }
 
 impl Request {
@@ -147,7 +149,7 @@ impl Request {
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
             shown,
             speculate: None,
-            shift: None,
+            shift: self.context_shift,
             lora: None,
         }
     }
