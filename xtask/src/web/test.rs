@@ -21,7 +21,7 @@ pub(crate) fn test(chromium: &Path) -> anyhow::Result<()> {
     run(Command::new("npm").args(["run", "--silent", "check"]).current_dir(&package))?;
     // One file after the other: a software GPU takes every processor.
     let tests =
-        ["kernels", "loading", "engine", "devices", "chat"].map(|name| format!("test/{name}.test.js"));
+        ["kernels", "bundle", "loading", "engine", "devices", "chat"].map(|name| format!("test/{name}.test.js"));
     run(Command::new("node")
         .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
         .args(tests)

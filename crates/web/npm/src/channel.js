@@ -90,10 +90,17 @@ export function open({ worker = true, workerUrl } = {}) {
   return new WorkerChannel(workerUrl ? start(new URL(workerUrl, location.href)) : bundled(), true);
 }
 
-/** Spelt so that bundlers find the worker. */
+/** Where the worker is beside this module, as it lies in the package. */
+const BESIDE = "../worker.js";
+
+/**
+ * Bundlers find a worker where it is spelt as in the last line, and there alone: the same address outside of `new Worker`
+ * makes them take the file along as it is, without what it imports.
+ */
 function bundled() {
-  const url = new URL("../worker.js", import.meta.url);
-  if (url.origin !== location.origin && url.protocol !== "file:" && url.protocol !== "blob:") return start(url);
+  const here = new URL(import.meta.url);
+  const foreign = here.origin !== location.origin && here.protocol !== "file:" && here.protocol !== "blob:";
+  if (foreign) return start(new URL(/* @vite-ignore */ BESIDE, here));
   return new Worker(new URL("../worker.js", import.meta.url), { type: "module" });
 }
 
