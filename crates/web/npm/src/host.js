@@ -116,10 +116,11 @@ export class Host {
           retryMs: options.retryMs,
           progress: (event) => report({ ...event, file: file.name }),
         });
-        this.#releases.push(await hold(file.url, signal));
+        const waiting = () => report({ stage: "wait", loaded: 0, total: null, file: file.name });
+        this.#releases.push(await hold(file.url, { signal, waiting }));
         const { manifest } = (await stored.complete()) ?? {};
         if (!manifest) throw new EngineError("in_use", `${file.name} was removed while it was loaded`, "load it again");
-        out.push(new StoredFile(file.name, manifest.size, stored));
+        out.push(new StoredFile(file.name, manifest, stored));
       }
     }
     return out;
@@ -178,7 +179,7 @@ export class Host {
         continue;
       }
       const stored = await storedFile(file.url);
-      files.push(stored ? new StoredFile(file.name, stored.manifest.size, stored.entry) : await remoteFile(file, signal));
+      files.push(stored ? new StoredFile(file.name, stored.manifest, stored.entry) : await remoteFile(file, signal));
     }
     try {
       const subgroups = options.subgroups !== false && (await hasSubgroups());
@@ -216,7 +217,7 @@ export class Host {
     await load(wasmUrl, { gpu: false });
     const stored = await storedFile(url);
     if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
-    const release = await hold(url, signal);
+    const release = await hold(url, { signal });
     try {
       const hash = new Sha256();
       for (const reader = stored.file.stream().getReader(); ; ) {
@@ -251,8 +252,8 @@ export class Host {
 async function storedFile(url) {
   try {
     const found = await entry(url);
-    const whole = await found.complete();
-    return whole && { entry: found, ...whole };
+    const whole = await found?.complete();
+    return whole ? { entry: found, ...whole } : null;
   } catch (error) {
     if (error.code === "storage_unavailable") return null;
     throw error;

@@ -137,6 +137,33 @@ test("refusals, missing files and dead servers are told apart", async () => {
   assert.equal((await download("hf:nonsense")).code, "bad_request");
 });
 
+test("a server that allows simple requests alone is resumed, and read anew where it refuses ranges", async () => {
+  const [seen, bytes, cors] = [[], await readFile(FILE), { "access-control-allow-origin": "*" }];
+  let ranges = true;
+  const cdn = await serve({}, (request, response) => {
+    seen.push([request.method, request.headers.range]);
+    const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    // No preflight is answered, and ranges are only sometimes.
+    if (request.method === "OPTIONS") response.writeHead(405, cors).end();
+    else if (start > 0 && !ranges) response.writeHead(206).end();
+    else if (start > 0) response.writeHead(206, { ...cors, "last-modified": "Wed, 21 Oct 2015 07:28:00 GMT" }).end(bytes.subarray(start));
+    else {
+      response.writeHead(200, { ...cors, "last-modified": "Wed, 21 Oct 2015 07:28:00 GMT", "content-length": size });
+      if (seen.length > 1) response.end(bytes);
+      else response.write(bytes.subarray(0, 1_000_000), () => setTimeout(() => response.destroy(), 100));
+    }
+    return true;
+  });
+  assert.equal(await download(`${cdn.origin}/simple.gguf`), null);
+  assert.equal((await stored("simple.gguf")).sha256, sha256);
+  assert.deepEqual(seen.map(([method, range]) => [method, /^bytes=[1-9]/.test(range)]), [["GET", false], ["GET", true]]);
+
+  [ranges, seen.length] = [false, 0];
+  assert.equal(await download(`${cdn.origin}/refusing.gguf`), null);
+  assert.equal((await stored("refusing.gguf")).sha256, sha256);
+  await cdn.close();
+});
+
 test("a full disk is an error with the bytes that are missing", async () => {
   const devtools = await t.browser.context.newCDPSession(t.page);
   const { usage } = await t.page.evaluate(() => chaski.models.usage());
@@ -186,6 +213,7 @@ test("a large file passes through a small heap", async () => {
   odd = (request, response) => {
     response.writeHead(200, { "content-length": total });
     const piece = Buffer.alloc(1 << 20);
+    piece.write("GGUF");
     let left = total / piece.length;
     const more = () => {
       while (left > 0) if (left--, !response.write(piece)) return void response.once("drain", more);
