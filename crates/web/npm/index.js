@@ -1,21 +1,11 @@
 // chaski: language models from GGUF files on WebGPU. Importing this does nothing, so servers can, too.
 
-import { open } from "./src/channel.js";
+import { download, once } from "./src/channel.js";
 import { Engine, forHost, forWorker } from "./src/engine.js";
 import { EngineError } from "./src/errors.js";
 import * as store from "./src/store.js";
 
 export { Engine, EngineError };
-
-/** Runs one call in an engine without a model. */
-async function once(options, method, args) {
-  const channel = open(options);
-  try {
-    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
-  } finally {
-    channel.close();
-  }
-}
 
 /** What the head of a model file tells: will it fit, and how much is there to load? */
 export async function inspect(model, options = {}) {
@@ -58,6 +48,6 @@ export const models = {
   usage: store.usage,
   persist: store.persist,
   download: async (model, options = {}) =>
-    (await once(options, "download", { model: forWorker(model), options: forHost(options) })).files,
+    (await download(options, { model: forWorker(model), options: forHost(options) })).files,
   verify: (url, options = {}) => once(options, "verify", { url, ...forHost(options) }),
 };

@@ -127,6 +127,12 @@ class Entry {
     await this.#drop(data);
   }
 
+  /** The file is not stored any more; its bytes go unless another tab has them open. */
+  async forget({ data = SLOTS[0] }) {
+    await this.#drop("manifest.json");
+    await this.#drop(data).catch(() => {});
+  }
+
   async #drop(name) {
     await this.folder.removeEntry(name).catch((error) => {
       if (error.name !== "NotFoundError") throw error;

@@ -177,6 +177,36 @@ test("a full disk is an error with the bytes that are missing", async () => {
   assert.equal(await download(`${MODEL}?full`), null);
 });
 
+test("an address is stored and read on the page's own thread, too", async () => {
+  odd = (request, response) => response.end("GGUF, and then nothing that is a model");
+  const create = (worker) =>
+    t.page.evaluate((worker) => failure(chaski.Engine.create({ model: "/odd/none.gguf", worker, offline: false })), worker);
+  assert.equal((await create(false)).code, "bad_file");
+  assert.equal((await t.page.evaluate((url) => failure(chaski.models.download(url, { worker: false })), `${MODEL}?direct`)), null);
+  assert.equal((await stored("?direct")).sha256, sha256);
+});
+
+test("a file that ended early is not kept when nobody knew its length", async () => {
+  odd = (request, response) => readFile(FILE).then((bytes) => response.writeHead(200, { "transfer-encoding": "chunked" }).end(bytes.subarray(0, 100_000)));
+  assert.equal(await download("/odd/short.gguf"), null);
+  assert.equal((await stored("short.gguf")).complete, true);
+  const error = await t.page.evaluate(() => failure(chaski.Engine.create({ model: "/odd/short.gguf" })));
+  assert.ok(["bad_file", "read_failed"].includes(error.code), error.code);
+  assert.equal(await stored("short.gguf"), null);
+});
+
+test("a worker of the caller's serves several engines, and stays", async () => {
+  const found = await t.page.evaluate(async (url) => {
+    const worker = new Worker("/npm/worker.js", { type: "module" });
+    const inspect = () => chaski.inspect(url, { worker }).then((i) => i.architecture);
+    const both = await Promise.all([inspect(), inspect(), failure(chaski.models.download(url, { worker }))]);
+    const again = await inspect();
+    worker.terminate();
+    return [...both, again];
+  }, MODEL);
+  assert.deepEqual(found, ["llama", "llama", null, "llama"]);
+});
+
 test("two tabs load a file once", async () => {
   asked.length = 0;
   odd = (request, response) => setTimeout(() => sendFile(request, response, FILE, size), 300);
@@ -222,14 +252,10 @@ test("a large file passes through a small heap", async () => {
     more();
   };
   const heap = await t.page.evaluate(async () => {
-    const worker = new Worker("/npm/worker.js", { type: "module" });
-    const answer = new Promise((resolve) => (worker.onmessage = ({ data }) => data.event || resolve(data)));
-    worker.postMessage({ id: 1, method: "download", args: { model: new URL("/odd/large.gguf", location.href).href, options: {} } });
-    const { result, error } = await answer;
-    worker.terminate();
-    return error ?? result.heap;
+    const { once } = await import("/npm/src/channel.js");
+    return (await once({}, "download", { model: new URL("/odd/large.gguf", location.href).href, options: {} })).heap;
   });
-  assert.ok(heap > 0 && heap < 16 << 20, `${JSON.stringify(heap)} bytes of wasm heap`);
+  assert.ok(heap > 0 && heap < 16 << 20, `${heap} bytes of wasm heap`);
   await t.page.evaluate(() => chaski.models.remove(new URL("/odd/large.gguf", location.href).href));
 });
 
