@@ -224,24 +224,11 @@ export class Host {
     return this.#memory?.buffer.byteLength ?? 0;
   }
 
-  /** Hashes a stored file again: true if it is what it was when it came. */
-  async verify({ url, wasmUrl }, { signal }) {
-    await load(wasmUrl, { gpu: false });
-    const stored = await storedFile(url);
-    if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
-    const release = await hold(url, { signal });
-    try {
-      const hash = new Sha256();
-      for (const reader = stored.file.stream().getReader(); ; ) {
-        check(signal);
-        const { done, value } = await reader.read();
-        if (done) break;
-        hash.update(value);
-      }
-      return hash.hex() === stored.manifest.sha256;
-    } finally {
-      release();
-    }
+  /** Hashes stored files again: true if they are what they were when they came. */
+  async verify({ urls, options }, { signal }) {
+    await load(options.wasmUrl, { gpu: false });
+    for (const url of urls) if (!(await unchanged(url, signal))) return false;
+    return true;
   }
 
   /** Bytes of the wasm heap, for tests and statistics. */
@@ -263,6 +250,24 @@ export class Host {
   /** Gives everything back, after what is running; whoever closes aborts that. */
   close() {
     return this.#alone(() => this.#free());
+  }
+}
+
+async function unchanged(url, signal) {
+  const stored = await storedFile(url);
+  if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
+  const release = await hold(url, { signal });
+  try {
+    const hash = new Sha256();
+    for (const reader = stored.file.stream().getReader(); ; ) {
+      check(signal);
+      const { done, value } = await reader.read();
+      if (done) break;
+      hash.update(value);
+    }
+    return hash.hex() === stored.manifest.sha256;
+  } finally {
+    release();
   }
 }
 

@@ -182,6 +182,21 @@ async function writeJson(folder, name, value) {
   }
 }
 
+/** A list of files that was fetched from an address before; null if none was, or nothing can be stored here. */
+export async function keptList(url) {
+  const folder = await root().catch(() => null);
+  return folder && readJson(folder, `list-${await keyOf(url)}.json`);
+}
+
+/** Keeps a list for when its address cannot be reached. It is of use without, so nothing fails for it. */
+export async function keepList(url, list) {
+  try {
+    await writeJson(await root(), `list-${await keyOf(url)}.json`, list);
+  } catch {
+    // On the page's own thread, in a private window, or while another tab does the same.
+  }
+}
+
 /** Writes all of it, or says that the disk is full: `end` is where what is to be written ends, this piece or the file. */
 export function writeAll(handle, bytes, at, end = at + bytes.length) {
   let done = 0;
