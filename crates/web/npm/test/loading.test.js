@@ -6,6 +6,7 @@ import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { sendFile, serve } from "./browser.js";
 import { MODEL, REPOSITORY, open } from "./page.js";
+import { split } from "./split.js";
 
 const FILE = REPOSITORY + MODEL.slice(1);
 let [t, other, size, sha256] = [];
@@ -167,9 +168,13 @@ test("a full disk is an error with the bytes that are missing", async () => {
   const quotaSize = usage + 1_000_000;
   await devtools.send("Storage.overrideQuotaForOrigin", { origin: t.server.origin, quotaSize });
   const error = await download(`${MODEL}?full`);
+  // Where the length is not known beforehand, a write fails.
+  odd = (request, response) => readFile(FILE).then((bytes) => response.writeHead(200, { "transfer-encoding": "chunked" }).end(bytes));
+  const written = await download("/odd/full.gguf");
   await devtools.send("Storage.overrideQuotaForOrigin", { origin: t.server.origin });
   assert.equal(error.code, "quota_exceeded");
   assert.ok(error.detail.needed > 0);
+  assert.equal(written.code, "quota_exceeded");
   assert.notEqual((await stored("?full"))?.complete, true);
   assert.equal(await download(`${MODEL}?full`), null);
 });
@@ -293,4 +298,49 @@ test("a repository's file is found by its quantisation, and its hash is known", 
     return { offline, unreachable, verified, removed, unknown: await chaski.models.remove("hf:c/d") };
   }, hub.origin);
   assert.deepEqual(found, { offline: null, unreachable: null, verified: true, removed: [true, false], unknown: false });
+});
+
+test("a split set is one model: from its first address, as Files in a list, and without being stored", async () => {
+  const parts = split(await readFile(FILE), 3);
+  const name = (i) => `split-0000${i + 1}-of-00003.gguf`;
+  const ranges = [];
+  const folder = await serve({}, (request, response, url) => {
+    const bytes = parts[parts.findIndex((_, i) => url.pathname === `/${name(i)}`)];
+    const cors = { "access-control-allow-origin": "*", "access-control-expose-headers": "content-range" };
+    if (!bytes) response.writeHead(404, cors).end();
+    else if (!request.headers.range) response.writeHead(200, { ...cors, "content-length": bytes.length }).end(bytes);
+    else {
+      const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range);
+      const end = to ? Math.min(Number(to) + 1, bytes.length) : bytes.length;
+      ranges.push([url.pathname, end - from]);
+      response.writeHead(206, { ...cors, "content-range": `bytes ${from}-${end - 1}/${bytes.length}` }).end(bytes.subarray(from, end));
+    }
+    return true;
+  });
+  const found = await t.page.evaluate(
+    async ([url, whole, names]) => {
+      const facts = ({ bytes, parameters, fileBytes, downloadBytes }) => [bytes, parameters, fileBytes, downloadBytes];
+      const remote = facts(await chaski.inspect(url, { cache: "none" }));
+      const before = (await chaski.models.list()).length;
+      const files = (await chaski.models.download(url)).map((f) => f.name);
+      const local = facts(await chaski.inspect(url));
+      const blobs = await Promise.all(names.map(async (n) => new File([await (await fetch(new URL(n, url))).blob()], n)));
+      const chosen = facts(await chaski.inspect(blobs));
+      const one = facts(await chaski.inspect(whole));
+      const verified = await chaski.models.verify(url);
+      const removed = await chaski.models.remove(url);
+      const missing = await failure(chaski.inspect(blobs.slice(1)));
+      return { remote, before, files, local, chosen, one, verified, removed, after: (await chaski.models.list()).length, missing };
+    },
+    [`${folder.origin}/${name(0)}`, MODEL, parts.map((_, i) => name(i))],
+  );
+  await folder.close();
+  const fileBytes = parts.reduce((sum, part) => sum + part.length, 0);
+  const facts = found.one.slice(0, 2);
+  assert.deepEqual(found.remote, [...facts, fileBytes, fileBytes]);
+  assert.deepEqual([found.local, found.chosen], [[...facts, fileBytes, 0], [...facts, fileBytes, 0]]);
+  assert.deepEqual(found.files, parts.map((_, i) => name(i)));
+  assert.deepEqual([found.verified, found.removed, found.after], [true, true, found.before]);
+  assert.ok(["bad_file", "bad_request"].includes(found.missing?.code), JSON.stringify(found.missing));
+  assert.ok(ranges.length > 0 && ranges.every(([, n]) => n <= 4 << 20), "pieces of at most 4 MiB");
 });
