@@ -35,11 +35,12 @@ export async function floor(nDispatch, runs = 20) {
   return times.sort((a, b) => a - b)[runs >> 1];
 }
 
-/** Runs the tests; the result has llama-bench's keys and some more. */
-export async function bench({ model, prompt, answer, runs, chunk, onState = () => {} }) {
+/** Runs the tests; the result has llama-bench's keys and some more. Further options are the engine's. */
+export async function bench({ model, prompt, answer, runs, chunk, kvType, onState = () => {}, ...options }) {
   onState("Loading ...");
   const start = performance.now();
-  const engine = await Engine.create({ model, chunk, contextLength: 0 });
+  const engine = await Engine.create({ model, chunk, kvType, contextLength: 0, ...options });
+  const [type_k, type_v = type_k] = (kvType ?? "auto").split("/");
   const load_ms = performance.now() - start;
   const info = engine.info();
   try {
@@ -68,6 +69,12 @@ export async function bench({ model, prompt, answer, runs, chunk, onState = () =
         model_size: info.model.bytes,
         model_n_params: info.model.parameters,
         n_batch: chunk ?? 512,
+        n_ubatch: chunk ?? 512,
+        n_threads: navigator.hardwareConcurrency,
+        type_k,
+        type_v,
+        n_gpu_layers: 99,
+        flash_attn: true,
         n_prompt: nPrompt,
         n_gen: nGen,
         n_depth: 0,
@@ -108,7 +115,7 @@ $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const number = (id) => Number($(id).value) || undefined;
   try {
-    const options = { model: $("source").value, prompt: number("prompt"), answer: number("answer"), runs: number("runs"), chunk: number("chunk") };
+    const options = { model: $("source").value, prompt: number("prompt"), answer: number("answer"), runs: number("runs"), chunk: number("chunk"), kvType: $("kv").value.trim() || undefined };
     const rows = await bench({ ...options, onState: (text) => ($("state").textContent = text) });
     $("state").textContent = `A readback costs ${rows[0].floor_ms.empty.toFixed(2)} ms, one behind a token's ${rows[0].dispatches_per_token} empty dispatches ${rows[0].floor_ms.token.toFixed(2)} ms.`;
     $("table").hidden = false;

@@ -3,11 +3,13 @@
 import { Engine, EngineError, inspect } from "./chaski/index.js";
 import { Conversations } from "./conversations.js";
 import { bytes, describe, progressText } from "./format.js";
-import { markdown } from "./markdown.js";
+import { Message } from "./message.js";
 
 const $ = (id) => document.getElementById(id);
 const conversations = new Conversations();
-let [engine, loading, answering, files] = [null, null, null, []];
+let [engine, loading, files] = [null, null, []];
+/** What is being answered: its conversation, and how to stop it. */
+let answering = null;
 
 // ---- the model
 
@@ -44,13 +46,17 @@ $("model").addEventListener("submit", async (event) => {
   $("cancel").hidden = $("progress").hidden = false;
   $("load").disabled = true;
   $("progress").removeAttribute("value");
+  // Ten reports a second are for the eye; the last one is announced.
+  $("report").ariaLive = "off";
   report("");
   try {
     engine = await Engine.create({ model: source(), ...options(), signal: loading.signal, onProgress: show });
     const { model, device, loading: times } = engine.info();
+    $("report").ariaLive = "polite";
     report(`Ready after ${(times.totalMs / 1000).toFixed(1)} s; ${bytes(engine.memory().total)} of GPU memory.`);
     $("loaded").textContent = `${model.file}: ${model.description}${device.name ? ` on ${device.name}` : ""}`;
   } catch (error) {
+    $("report").ariaLive = "polite";
     report(explain(error), true);
   } finally {
     loading = null;
@@ -90,34 +96,37 @@ function ready() {
   const can = engine !== null && answering === null;
   $("text").disabled = engine === null;
   $("send").disabled = !can;
-  $("again").disabled = !can || conversations.current.messages.at(-1)?.role !== "assistant";
+  $("again").disabled = !can || conversations.current.messages.length === 0;
   $("stop").hidden = answering === null;
   if (engine === null) $("loaded").textContent = "No model is loaded.";
 }
 
 function item(message) {
-  const li = document.createElement("li");
-  li.dataset.role = message.role;
-  fill(li, message);
-  $("log").append(li);
-  return li;
+  const shown = new Message(message.role);
+  shown.show(message);
+  $("log").append(shown.element);
+  return shown;
 }
 
-function fill(li, { role, content, reasoning }) {
-  const who = Object.assign(document.createElement("span"), { className: "visually-hidden", textContent: role === "user" ? "You: " : "Answer: " });
-  const parts = [who];
-  if (reasoning) {
-    const details = document.createElement("details");
-    details.append(Object.assign(document.createElement("summary"), { textContent: "Thoughts" }), reasoning);
-    parts.push(details);
-  }
-  parts.push(role === "user" ? content : markdown(content));
-  li.replaceChildren(...parts);
+/** Whether the end of the page is in view; who reads further up is left there. */
+function atEnd() {
+  const { scrollHeight, scrollTop, clientHeight } = document.scrollingElement;
+  return scrollHeight - scrollTop - clientHeight < 100;
 }
 
+function keep(conversation) {
+  if (!conversations.save(conversation)) $("stats").textContent = "This browser does not let the page keep the conversation.";
+}
+
+/** The whole conversation: only when it is another one, since what is put here is read out. */
 function draw() {
   $("log").replaceChildren();
   conversations.current.messages.forEach(item);
+  if (answering?.conversation === conversations.current) $("log").append(answering.shown.element);
+  drawList();
+}
+
+function drawList() {
   $("conversations").replaceChildren(
     ...conversations.all.map((c) => {
       const li = document.createElement("li");
@@ -135,14 +144,18 @@ function draw() {
 
 const number = (id) => ($(id).value === "" ? undefined : Number($(id).value));
 
-async function answer() {
+/** Answers the last question; `before` is the answer that stands there if this one comes to nothing. */
+async function answer(before = null) {
   const { current } = conversations;
   const system = $("system").value.trim();
   const messages = [...(system ? [{ role: "system", content: system }] : []), ...current.messages.map(({ role, content }) => ({ role, content }))];
   const message = { role: "assistant", content: "" };
-  answering = new AbortController();
+  const [stop, shown] = [new AbortController(), item(message)];
+  answering = { conversation: current, stop, shown };
+  const writing = $("ask").contains(document.activeElement);
   ready();
-  const li = item(message);
+  $("log").ariaBusy = "true";
+  shown.element.scrollIntoView({ block: "end" });
   const request = {
     messages,
     stream: true,
@@ -152,27 +165,34 @@ async function answer() {
     max_tokens: number("max-tokens"),
     seed: number("seed"),
   };
+  let result;
   try {
-    for await (const chunk of engine.chat.completions.create(request, { signal: answering.signal })) {
+    for await (const chunk of engine.chat.completions.create(request, { signal: stop.signal })) {
       const delta = chunk.choices[0]?.delta ?? {};
       message.content += delta.content ?? "";
       if (delta.reasoning_content) message.reasoning = (message.reasoning ?? "") + delta.reasoning_content;
-      fill(li, message);
-      li.scrollIntoView({ block: "end" });
+      const follow = atEnd();
+      shown.show(message);
+      if (follow) shown.element.scrollIntoView({ block: "end" });
     }
     const s = engine.stats();
-    $("stats").textContent =
+    result =
       `Prompt: ${s.promptTokens} tokens (${s.cachedTokens} in the cache), ${s.promptTokensPerSecond.toFixed(1)}/s. ` +
       `Answer: ${s.tokens} tokens, ${s.tokensPerSecond.toFixed(1)}/s. First after ${Math.round(s.timeToFirstTokenMs)} ms.`;
   } catch (error) {
-    $("stats").textContent = error.code === "aborted" ? "Stopped." : explain(error);
+    result = error.code === "aborted" ? "Stopped." : explain(error);
   } finally {
     answering = null;
-    if (message.content !== "" || message.reasoning) current.messages.push(message);
-    else li.remove();
-    conversations.save();
-    draw();
-    $("text").focus();
+    const final = message.content !== "" || message.reasoning ? message : before;
+    if (final) current.messages.push(final);
+    if (final) shown.show(final);
+    else shown.element.remove();
+    $("log").ariaBusy = "false";
+    drawList();
+    $("stats").textContent = result;
+    keep(current);
+    // The button that had the focus may be gone; who went elsewhere stays there.
+    if (writing && (document.activeElement === document.body || $("ask").contains(document.activeElement))) $("text").focus();
   }
 }
 
@@ -180,10 +200,12 @@ $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const content = $("text").value.trim();
   if (content === "" || $("send").disabled) return;
-  conversations.current.messages.push({ role: "user", content });
-  conversations.save();
+  const message = { role: "user", content };
+  conversations.current.messages.push(message);
   $("text").value = "";
-  draw();
+  item(message);
+  drawList();
+  keep();
   answer();
 });
 
@@ -194,17 +216,22 @@ $("text").addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") answering?.abort();
+  if (event.key === "Escape") answering?.stop.abort();
 });
-$("stop").addEventListener("click", () => answering?.abort());
+$("stop").addEventListener("click", () => answering?.stop.abort());
 $("again").addEventListener("click", () => {
-  conversations.current.messages.pop();
-  draw();
-  answer();
+  const { messages } = conversations.current;
+  const before = messages.at(-1).role === "assistant" ? messages.pop() : null;
+  if (before) $("log").lastChild.remove();
+  answer(before);
 });
 $("new").addEventListener("click", () => {
   conversations.add();
   draw();
+});
+
+addEventListener("storage", ({ key }) => {
+  if (conversations.changed(key, answering?.conversation) && !answering) draw();
 });
 
 draw();

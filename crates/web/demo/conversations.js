@@ -1,23 +1,42 @@
-// Conversations, kept in this browser alone.
+// Conversations, kept in this browser alone: each under a key of its own, so that tabs do not overwrite each other's.
 
-const KEY = "chaski.conversations";
+const PREFIX = "chaski.conversation.";
+
+/** The browser's storage; null where it is blocked. */
+function local() {
+  try {
+    return globalThis.localStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** What is stored may come from another version, or from anybody who writes to this origin. */
+function read(text) {
+  try {
+    const { id, begun, messages } = JSON.parse(text);
+    const fits = (m) => typeof m?.content === "string" && (m.role === "user" || m.role === "assistant");
+    return typeof id === "string" && Array.isArray(messages) ? { id, begun: Number(begun) || 0, messages: messages.filter(fits) } : null;
+  } catch {
+    return null;
+  }
+}
 
 export class Conversations {
-  constructor(storage = localStorage) {
+  constructor(storage = local()) {
     this.storage = storage;
-    try {
-      this.all = JSON.parse(storage.getItem(KEY)) ?? [];
-    } catch {
-      this.all = [];
-    }
+    const keys = storage ? Array.from({ length: storage.length }, (_, i) => storage.key(i)) : [];
+    this.all = keys.filter((key) => key.startsWith(PREFIX)).map((key) => read(storage.getItem(key))).filter(Boolean);
+    this.all.sort((a, b) => b.begun - a.begun);
     if (this.all.length === 0) this.add();
     this.current = this.all[0];
   }
 
+  /** Begins another one; it is kept from its first message on. */
   add() {
-    this.current = { id: crypto.randomUUID(), messages: [] };
+    const begun = Date.now();
+    this.current = { id: `${begun.toString(36)}-${Math.random().toString(36).slice(2)}`, begun, messages: [] };
     this.all.unshift(this.current);
-    this.save();
   }
 
   choose(id) {
@@ -25,17 +44,49 @@ export class Conversations {
   }
 
   remove(id) {
+    this.#forget(id);
+    try {
+      this.storage?.removeItem(PREFIX + id);
+    } catch {
+      // Blocked storage has nothing to remove.
+    }
+  }
+
+  #forget(id) {
     this.all = this.all.filter((c) => c.id !== id);
     if (this.all.length === 0) this.add();
     if (this.current.id === id) this.current = this.all[0];
-    this.save();
   }
 
   title(conversation) {
     return conversation.messages.find((m) => m.role === "user")?.content.slice(0, 60) ?? "(empty)";
   }
 
-  save() {
-    this.storage.setItem(KEY, JSON.stringify(this.all));
+  /** Keeps a conversation, unless it was removed meanwhile; false if the browser does not let us. */
+  save(conversation = this.current) {
+    if (!this.all.includes(conversation)) return true;
+    try {
+      this.storage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Another tab has changed what is stored under a key; true if that is one of ours. `busy` is written here just now. */
+  changed(key, busy = null) {
+    if (!key?.startsWith(PREFIX)) return false;
+    const text = this.storage.getItem(key);
+    const id = key.slice(PREFIX.length);
+    if (id === busy?.id) return false;
+    const found = read(text);
+    const at = this.all.findIndex((c) => c.id === id);
+    if (!found) this.#forget(id);
+    else if (at < 0) this.all = [...this.all, found].sort((a, b) => b.begun - a.begun);
+    else {
+      if (this.current === this.all[at]) this.current = found;
+      this.all[at] = found;
+    }
+    return true;
   }
 }

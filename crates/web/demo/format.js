@@ -8,10 +8,10 @@ export function bytes(n) {
   return `${n.toFixed(2)} GB`;
 }
 
-const STAGES = { resolve: "Finding the files", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading onto the GPU" };
+const STAGES = { resolve: "Finding the files", wait: "Waiting for another tab that uses the file", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading onto the GPU" };
 
 export function progressText({ stage, file, loaded, total, bytesPerSecond, etaSeconds, fromCache }) {
-  if (stage === "compile" || stage === "resolve") return `${STAGES[stage]} ...`;
+  if (["resolve", "wait", "compile"].includes(stage)) return `${STAGES[stage]} ...`;
   const parts = [`${fromCache ? "Stored already" : STAGES[stage]}: ${file}`];
   parts.push(total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded));
   if (bytesPerSecond) parts.push(`${bytes(bytesPerSecond)}/s`);

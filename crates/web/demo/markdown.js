@@ -13,7 +13,7 @@ export function markdown(text) {
   for (let i = 0; i < lines.length; ) {
     const line = lines[i];
     if (line.startsWith("```")) {
-      const end = lines.indexOf("```", i + 1);
+      const end = lines.findIndex((other, j) => j > i && other.trimEnd() === "```");
       const code = lines.slice(i + 1, end < 0 ? undefined : end).join("\n");
       out.append(make("pre", make("code", code)));
       i = end < 0 ? lines.length : end + 1;
@@ -21,7 +21,9 @@ export function markdown(text) {
       out.append(make(`h${Math.min(6, line.indexOf(" ") + 2)}`, ...inline(line.replace(/^#+ /, ""))));
       i++;
     } else if (ITEM.test(line)) {
-      const list = make(/^\s*\d/.test(line) ? "ol" : "ul");
+      const number = /^\s*(\d+)/.exec(line)?.[1];
+      const list = make(number ? "ol" : "ul");
+      if (number) list.start = Number(number);
       for (; i < lines.length && ITEM.test(lines[i]); i++) list.append(make("li", ...inline(lines[i].replace(ITEM, ""))));
       out.append(list);
     } else if (line.trim() === "") {
@@ -45,7 +47,8 @@ function inline(text) {
     if (part.startsWith("`")) return make("code", part.slice(1, -1));
     if (part.startsWith("**")) return make("strong", part.slice(2, -2));
     if (part.startsWith("*")) return make("em", part.slice(1, -1));
-    const [, label, href] = /^\[(.+)\]\((.+)\)$/.exec(part);
-    return Object.assign(make("a", label), { href, rel: "noreferrer noopener", target: "_blank" });
+    const cut = part.lastIndexOf("](");
+    const href = part.slice(cut + 2, -1);
+    return Object.assign(make("a", part.slice(1, cut)), { href, rel: "noreferrer noopener", target: "_blank" });
   });
 }

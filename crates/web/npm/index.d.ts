@@ -1,4 +1,11 @@
-// Types of the package chaski. The OpenAI shapes are compatible with those of the package `openai`.
+// Types of the package chaski. What answers are made of can be used where the package `openai` has its own.
+
+declare global {
+  // As TypeScript's library has it from `esnext.disposable` on; without it `close` is there.
+  interface SymbolConstructor {
+    readonly asyncDispose: unique symbol;
+  }
+}
 
 /** What went wrong, for programs. */
 export type ErrorCode =
@@ -47,7 +54,8 @@ export type ModelSource = string | URL | Blob | Blob[];
 
 /** How far loading is. */
 export interface Progress {
-  stage: "resolve" | "download" | "verify" | "compile" | "upload";
+  /** `wait`: another tab or engine has the file. */
+  stage: "resolve" | "wait" | "download" | "verify" | "compile" | "upload";
   /** Bytes done; kernels for `compile`. */
   loaded: number;
   /** Units in all, if that is known. */
@@ -178,7 +186,7 @@ export interface ChatMessage {
   role: "system" | "developer" | "user" | "assistant" | "tool" | (string & {});
   content?: string | Array<{ type: string; text?: string }> | null;
   name?: string;
-  tool_calls?: ToolCall[];
+  tool_calls?: Array<ToolCall | { id: string; type: string }>;
   tool_call_id?: string;
   reasoning_content?: string;
 }
@@ -205,6 +213,8 @@ export interface SamplingOptions {
   ignore_eos?: boolean;
   /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
   grammar?: string;
+  /** As in {@link CallOptions}. */
+  signal?: AbortSignal;
   /** These change nothing, and may be sent. */
   model?: string;
   user?: string;
@@ -242,18 +252,38 @@ export interface TextRequest extends SamplingOptions {
   /** A text, or its tokens. */
   prompt: string | number[];
   stream?: boolean | null;
+  /** The answer begins with the prompt. */
   echo?: boolean;
   logprobs?: number | null;
 }
 
 export type FinishReason = "stop" | "length" | "tool_calls";
 
-export interface TokenLogprob {
+export interface TopLogprob {
   token: string;
   id: number;
-  logprob: number | null;
+  /** -9999 for a probability of 0. */
+  logprob: number;
   bytes: number[];
-  top_logprobs?: TokenLogprob[];
+}
+
+export interface TokenLogprob extends TopLogprob {
+  top_logprobs: TopLogprob[];
+}
+
+export interface ChatLogprobs {
+  content: TokenLogprob[];
+  refusal: null;
+}
+
+/** OpenAI's lists, and llama-server's entries. */
+export interface TextLogprobs {
+  content: TokenLogprob[];
+  tokens: string[];
+  token_logprobs: number[];
+  top_logprobs: Array<Record<string, number>>;
+  /** Where each token begins, in characters of the answer. */
+  text_offset: number[];
 }
 
 export interface Usage {
@@ -283,10 +313,11 @@ export interface ChatChunk {
       role?: "assistant";
       content?: string;
       reasoning_content?: string;
+      /** A call comes whole, when it is known to be one. */
       tool_calls?: Array<{ index: number; id?: string; type?: "function"; function: { name?: string; arguments: string } }>;
     };
     finish_reason: FinishReason | null;
-    logprobs: { content: TokenLogprob[] } | null;
+    logprobs: ChatLogprobs | null;
   }>;
   usage?: Usage;
   timings?: Timings;
@@ -301,28 +332,26 @@ export interface ChatCompletion {
     index: number;
     message: { role: "assistant"; content: string | null; refusal: null; reasoning_content?: string; tool_calls?: ToolCall[] };
     finish_reason: FinishReason;
-    logprobs: { content: TokenLogprob[]; refusal: null } | null;
+    logprobs: ChatLogprobs | null;
   }>;
   usage: Usage;
   timings: Timings;
 }
 
-export interface TextCompletion {
+interface TextAnswer<Finish> {
   id: string;
   object: "text_completion";
   created: number;
   model: string;
-  choices: Array<{
-    index: number;
-    text: string;
-    finish_reason: FinishReason | null;
-    logprobs: { content: TokenLogprob[] } | null;
-  }>;
+  choices: Array<{ index: number; text: string; finish_reason: Finish; logprobs: TextLogprobs | null }>;
   usage?: Usage;
   timings?: Timings;
 }
 
-/** Can be iterated at once, or awaited first. It begins when it is read; leaving the loop ends the answer. */
+export type TextCompletion = TextAnswer<"stop" | "length">;
+export type TextChunk = TextAnswer<"stop" | "length" | null>;
+
+/** Can be iterated at once, or awaited first, and is read once. It begins then; leaving the loop ends the answer. */
 export interface AnswerStream<T> extends AsyncIterable<T>, PromiseLike<AsyncIterable<T>> {}
 
 export interface CallOptions {
@@ -337,11 +366,13 @@ export class Engine {
     readonly completions: {
       create(request: ChatRequest & { stream: true }, options?: CallOptions): AnswerStream<ChatChunk>;
       create(request: ChatRequest & { stream?: false | null }, options?: CallOptions): Promise<ChatCompletion>;
+      create(request: ChatRequest, options?: CallOptions): AnswerStream<ChatChunk> | Promise<ChatCompletion>;
     };
   };
   readonly completions: {
-    create(request: TextRequest & { stream: true }, options?: CallOptions): AnswerStream<TextCompletion>;
+    create(request: TextRequest & { stream: true }, options?: CallOptions): AnswerStream<TextChunk>;
     create(request: TextRequest & { stream?: false | null }, options?: CallOptions): Promise<TextCompletion>;
+    create(request: TextRequest, options?: CallOptions): AnswerStream<TextChunk> | Promise<TextCompletion>;
   };
   tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Promise<number[]>;
   detokenize(tokens: number[], options?: { special?: boolean }): Promise<string>;
@@ -356,6 +387,7 @@ export class Engine {
   loseDevice(): Promise<void>;
   /** Ends the worker and gives all memory back. */
   close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Reads the head of a model file: what it is, what it takes, whether it fits. */
@@ -396,11 +428,14 @@ export const models: {
     model: string | URL,
     options?: SourceOptions & { onProgress?: (progress: Progress) => void },
   ): Promise<Array<{ name: string; size: number }>>;
-  /** False if there was none; an error while it is in use. */
-  remove(url: string): Promise<boolean>;
+  /** Removes all files of a model, by its address or `hf:` name. False if there was none; an error while it is in use. */
+  remove(model: string | URL, options?: Pick<SourceOptions, "hub">): Promise<boolean>;
   usage(): Promise<{ models: number; usage: number | null; quota: number | null; persisted: boolean }>;
-  /** Hashes the file again: true if it is what came from the network. */
-  verify(url: string, options?: Pick<SourceOptions, "signal" | "worker" | "workerUrl" | "wasmUrl">): Promise<boolean>;
+  /** Hashes the files again: true if they are what came from the network. */
+  verify(
+    model: string | URL,
+    options?: Pick<SourceOptions, "hub" | "signal" | "worker" | "workerUrl" | "wasmUrl">,
+  ): Promise<boolean>;
   /** Asks the browser not to clear what is stored when space is short. */
   persist(): Promise<boolean>;
 };

@@ -1,21 +1,12 @@
 // chaski: language models from GGUF files on WebGPU. Importing this does nothing, so servers can, too.
 
-import { open } from "./src/channel.js";
+import { download, once } from "./src/channel.js";
 import { Engine, forHost, forWorker } from "./src/engine.js";
-import { EngineError } from "./src/errors.js";
+import { EngineError, badRequest } from "./src/errors.js";
+import { locate } from "./src/locate.js";
 import * as store from "./src/store.js";
 
 export { Engine, EngineError };
-
-/** Runs one call in an engine without a model. */
-async function once(options, method, args) {
-  const channel = open(options);
-  try {
-    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
-  } finally {
-    channel.close();
-  }
-}
 
 /** What the head of a model file tells: will it fit, and how much is there to load? */
 export async function inspect(model, options = {}) {
@@ -51,13 +42,32 @@ export async function capabilities() {
   };
 }
 
+/** The addresses of a model's files, as far as they can be known without the network. */
+async function addresses(model, options) {
+  const source = forWorker(model);
+  if (typeof source !== "string") throw badRequest("model: a File is not stored");
+  return (await locate(source, { ...forHost(options), offline: true })).map((file) => file.url);
+}
+
+/** Removes all files of a model; false if none was stored. */
+async function remove(model, options = {}) {
+  const urls = await addresses(model, options).catch((error) => {
+    if (error.code === "not_stored") return [];
+    throw error;
+  });
+  let removed = false;
+  for (const url of urls) removed = (await store.remove(url)) || removed;
+  return removed;
+}
+
 /** The stored files. */
 export const models = {
   list: store.list,
-  remove: store.remove,
+  remove,
   usage: store.usage,
   persist: store.persist,
   download: async (model, options = {}) =>
-    (await once(options, "download", { model: forWorker(model), options: forHost(options) })).files,
-  verify: (url, options = {}) => once(options, "verify", { url, ...forHost(options) }),
+    (await download(options, { model: forWorker(model), options: forHost(options) })).files,
+  verify: async (model, options = {}) =>
+    once(options, "verify", { urls: await addresses(model, options), options: forHost(options) }),
 };

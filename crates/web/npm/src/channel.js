@@ -1,49 +1,28 @@
 // How the page calls the engine: in a worker by messages, or directly.
 
-import { EngineError, aborted, check } from "./errors.js";
+import { EngineError, aborted, badRequest, check } from "./errors.js";
 
-/** Calls a worker. */
-export class WorkerChannel {
-  #worker;
-  #own;
+/** Calls that wait for their answers. */
+class Channel {
   #calls = new Map();
   #next = 0;
   #dead = null;
 
-  /** @param {Worker} worker @param {boolean} own whether to end it on close */
-  constructor(worker, own) {
-    this.#worker = worker;
-    this.#own = own;
-    worker.addEventListener("message", ({ data }) => this.#answer(data));
-    worker.addEventListener("error", (event) => {
-      const hint = "serve the package's files from one origin, or say where the worker is with workerUrl";
-      this.#fail(new EngineError("worker_failed", `the worker failed: ${event.message ?? "it could not be loaded"}`, hint));
-    });
-  }
-
-  #answer({ id, event, result, error }) {
-    const call = this.#calls.get(id);
-    if (!call) return;
-    if (event !== undefined) call.emit(event);
-    else if (error) call.reject(EngineError.from(error));
-    else call.resolve(result);
-  }
-
-  #fail(error) {
-    this.#dead = error;
-    for (const call of this.#calls.values()) call.reject(error);
-  }
-
+  /** Calls a method; an abort ends the wait at once, whatever the engine does. */
   async call(method, args, { signal, emit = () => {} } = {}) {
     check(signal);
     if (this.#dead) throw this.#dead;
     const id = this.#next++;
-    const abort = () => this.#worker.postMessage({ abort: id });
-    signal?.addEventListener("abort", abort);
+    let abort;
     try {
       return await new Promise((resolve, reject) => {
         this.#calls.set(id, { emit, resolve, reject });
-        this.#worker.postMessage({ id, method, args });
+        abort = () => {
+          this.abort(id);
+          reject(aborted());
+        };
+        signal?.addEventListener("abort", abort);
+        this.send(id, method, args);
       });
     } finally {
       signal?.removeEventListener("abort", abort);
@@ -51,32 +30,107 @@ export class WorkerChannel {
     }
   }
 
-  close() {
-    this.#fail(new EngineError("closed", "the engine is closed"));
-    // Ending the worker gives its GPU memory, file handles and locks back.
-    if (this.#own) this.#worker.terminate();
+  /** An event or the end of a call. */
+  answer({ id, event, result, error }) {
+    const call = this.#calls.get(id);
+    if (!call) return;
+    if (event !== undefined) call.emit(event);
+    else if (error) call.reject(EngineError.from(error));
+    else call.resolve(result);
+  }
+
+  /** Ends all calls, and those to come. */
+  fail(error) {
+    this.#dead ??= error;
+    for (const call of this.#calls.values()) call.reject(this.#dead);
   }
 }
 
-/** Calls an engine on the same thread. */
-export class DirectChannel {
-  #host = null;
+const closed = () => new EngineError("closed", "the engine is closed");
 
-  async call(method, args, { signal, emit = () => {} } = {}) {
-    check(signal);
-    if (!this.#host) {
-      const { Host } = await import("./host.js");
-      this.#host ??= new Host();
-    }
+/** Calls a worker, over a port of its own: several engines may share a worker of the caller's. */
+export class WorkerChannel extends Channel {
+  #worker;
+  #own;
+  #port;
+
+  /** @param {Worker} worker @param {boolean} own whether to end it on close */
+  constructor(worker, own) {
+    super();
+    this.#worker = worker;
+    this.#own = own;
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.onmessage = ({ data }) => this.answer(data);
+    worker.addEventListener("error", (event) => {
+      const hint = "serve the package's files from one origin, or say where the worker is with workerUrl";
+      this.fail(new EngineError("worker_failed", `the worker failed: ${event.message ?? "it could not be loaded"}`, hint));
+    });
+    worker.postMessage({ chaski: port2 }, [port2]);
+  }
+
+  send(id, method, args) {
     try {
-      return await this.#host[method](args, { signal, emit });
+      this.#port.postMessage({ id, method, args });
     } catch (error) {
-      throw signal?.aborted ? aborted() : EngineError.from(error);
+      // A function or an object of the page's that no other thread can have.
+      throw badRequest(`${method}: ${error.message}`);
     }
   }
 
+  abort(id) {
+    this.#port.postMessage({ abort: id });
+  }
+
   close() {
-    this.#host?.close();
+    this.fail(closed());
+    // Ending the worker gives its GPU memory, file handles and locks back; another one is asked to.
+    if (this.#own) this.#worker.terminate();
+    else this.#port.postMessage({ close: true });
+    this.#port.close();
+  }
+}
+
+const hostHere = () => import("./host.js").then(({ Host }) => new Host());
+
+/** Calls an engine on the same thread. */
+export class DirectChannel extends Channel {
+  #make;
+  #host = null;
+  #running = new Map();
+
+  constructor(make = hostHere) {
+    super();
+    this.#make = make;
+  }
+
+  async send(id, method, args) {
+    const { signal } = this.#begin(id);
+    try {
+      this.#host ??= this.#make();
+      const host = await this.#host;
+      this.answer({ id, result: await host[method](args, { signal, emit: (event) => this.answer({ id, event }) }) });
+    } catch (error) {
+      this.answer({ id, error });
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  #begin(id) {
+    const controller = new AbortController();
+    this.#running.set(id, controller);
+    return controller;
+  }
+
+  abort(id) {
+    this.#running.get(id)?.abort();
+  }
+
+  close() {
+    this.fail(closed());
+    for (const controller of this.#running.values()) controller.abort();
+    this.#host?.then((host) => host.close());
   }
 }
 
@@ -90,10 +144,31 @@ export function open({ worker = true, workerUrl } = {}) {
   return new WorkerChannel(workerUrl ? start(new URL(workerUrl, location.href)) : bundled(), true);
 }
 
-/** Spelt so that bundlers find the worker. */
+/** Runs one call in an engine of its own. */
+export async function once(options, method, args) {
+  const channel = open(options);
+  try {
+    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
+  } finally {
+    channel.close();
+  }
+}
+
+/** Stores the files of a model: in a worker in any case, since only there a browser writes them piece by piece. */
+export const download = ({ worker, ...options }, args) =>
+  once({ ...options, worker: worker === false ? true : worker }, "download", args);
+
+/** Where the worker is beside this module, as it lies in the package. */
+const BESIDE = "../worker.js";
+
+/**
+ * Bundlers find a worker where it is spelt as in the last line, and there alone: the same address outside of `new Worker`
+ * makes them take the file along as it is, without what it imports.
+ */
 function bundled() {
-  const url = new URL("../worker.js", import.meta.url);
-  if (url.origin !== location.origin && url.protocol !== "file:" && url.protocol !== "blob:") return start(url);
+  const here = new URL(import.meta.url);
+  const foreign = here.origin !== location.origin && here.protocol !== "file:" && here.protocol !== "blob:";
+  if (foreign) return start(new URL(/* @vite-ignore */ BESIDE, here));
   return new Worker(new URL("../worker.js", import.meta.url), { type: "module" });
 }
 

@@ -1,38 +1,45 @@
 // From the network to the store, by pieces: resumed after a cut, checked by size and sha256.
 
-import { EngineError, aborted, check } from "./errors.js";
+import { EngineError, aborted, badRequest, check } from "./errors.js";
+import { isOwn, unreachable } from "./network.js";
 import { entry, full, locked, writeAll } from "./store.js";
 
 /** Bytes between two flushes: what a crash can cost. */
 const FLUSH = 16 << 20;
 /** Bytes that are hashed at once: they are copied to the hash's memory. */
 const HASHED = 1 << 20;
-/** Attempts without a single new byte before it gives up. */
+/** Attempts that get no further than one before, until it gives up. */
 const ATTEMPTS = 4;
+/** How every GGUF file begins. */
+const MAGIC = new TextEncoder().encode("GGUF");
 
 /**
  * Makes sure that the file is stored whole.
- * @param {{ url: string, name: string, size?: number, sha256?: string, headers?: Record<string, string> }} file
+ * @param {{ url: string, name: string, size?: number, sha256?: string, headers?: Record<string, string> }} source
  * @param {{ newHash: () => { update(bytes: Uint8Array): void, hex(): string }, signal?: AbortSignal, offline?: boolean,
- *   progress: (event: { stage: "download" | "verify", loaded: number, total: number | null, fromCache?: boolean }) => void,
+ *   progress: (event: { stage: "wait" | "download" | "verify", loaded: number, total: number | null, fromCache?: boolean }) => void,
  *   retryMs?: number }} tools
  */
-export async function store(file, tools) {
-  const found = await entry(file.url);
-  const stored = await found.complete();
+export async function store(source, tools) {
+  const file = { ...source, sha256: source.sha256?.toLowerCase() };
+  if (file.sha256 !== undefined && !/^[0-9a-f]{64}$/.test(file.sha256)) {
+    throw badRequest(`${file.name}: expected a sha256 of 64 hexadecimal digits, found ${source.sha256}`);
+  }
+  const there = await entry(file.url);
+  const stored = await there?.complete();
   if (stored && fits(stored.manifest, file)) {
     tools.progress({ stage: "download", loaded: stored.manifest.size, total: stored.manifest.size, fromCache: true });
-    return found;
+    return there;
   }
   if (tools.offline) {
     throw new EngineError("not_stored", `${file.name} is not stored`, "leave out offline to download it");
   }
-  try {
-    await locked(file.url, "exclusive", tools.signal, () => fill(found, file, tools));
-  } catch (error) {
-    throw error.name === "AbortError" ? aborted() : error;
-  }
-  return found;
+  const waiting = () => tools.progress({ stage: "wait", loaded: 0, total: null });
+  return locked(file.url, "exclusive", { signal: tools.signal, waiting }, async () => {
+    const found = await entry(file.url, { create: true });
+    await fill(found, file, tools);
+    return found;
+  });
 }
 
 /** Whether what is stored is what the source offers, as far as it says. */
@@ -44,30 +51,38 @@ async function fill(found, file, tools) {
   // Another tab may have been faster.
   const stored = await found.complete();
   if (stored && fits(stored.manifest, file)) return;
-  const handle = await found.writer();
+  const { data, handle } = await found.writer();
+  const { url, name } = file;
+  let manifest;
   try {
-    const state = await resume(found, file, handle, tools);
+    const state = await resume(found, file, data, handle, tools);
     await transfer(found, file, handle, state, tools);
-    finish(file, handle, state);
+    compare(file, state);
     handle.flush();
-    const { etag, size } = state;
-    const manifest = { url: file.url, name: file.name, size, etag, sha256: state.hash.hex(), complete: true };
-    await found.writeManifest({ ...manifest, stored: new Date().toISOString() });
-  } finally {
+    const { size, validator, sure } = state;
+    const stored = new Date().toISOString();
+    manifest = { url, name, data, size, sure, validator, sha256: state.hash.hex(), complete: true, stored };
+  } catch (error) {
     handle.close();
+    // What is known to be wrong is not kept.
+    if (error.code === "integrity" || error.code === "bad_file") await found.clear(data);
+    throw error;
   }
+  handle.close();
+  await found.replace(manifest);
 }
 
 /** Where an earlier attempt ended. What it wrote is hashed again: a hash's state cannot be kept. */
-async function resume(found, file, handle, tools) {
-  const manifest = await found.manifest();
-  const state = { bytes: 0, size: file.size ?? null, etag: null, hash: tools.newHash() };
-  const known = manifest && !manifest.complete && manifest.etag && (file.size ?? manifest.size) === manifest.size;
-  if (!known) {
+async function resume(found, file, data, handle, tools) {
+  const part = await found.part();
+  const state = { data, bytes: 0, size: file.size ?? null, sure: true, validator: null, refused: false, hash: tools.newHash() };
+  const size = part?.size ?? file.size ?? null;
+  if (part?.data !== data || !continues(part, file) || (file.size ?? size) !== size) {
+    await found.dropPart();
     handle.truncate(0);
     return state;
   }
-  const bytes = Math.min(manifest.bytes, handle.getSize());
+  const bytes = Math.min(part.bytes, handle.getSize());
   const buffer = new Uint8Array(HASHED);
   while (state.bytes < bytes) {
     check(tools.signal);
@@ -77,67 +92,106 @@ async function resume(found, file, handle, tools) {
     state.bytes += n;
     tools.progress({ stage: "verify", loaded: state.bytes, total: bytes });
   }
-  state.etag = manifest.etag;
-  state.size = manifest.size;
-  return state;
+  return Object.assign(state, { size, validator: part.validator });
 }
+
+/** Whether a rest can be asked for: it must be of the same file, by its validator or in the end by its hash. */
+const continues = (state, file) => Boolean(state.validator ?? file.sha256);
 
 /** Reads the network until all is there; goes on where the connection was cut. */
 async function transfer(found, file, handle, state, tools) {
-  let failures = 0;
+  let [failures, best] = [0, state.bytes];
   while (state.size === null || state.bytes < state.size) {
-    const before = state.bytes;
     try {
       await attempt(found, file, handle, state, tools);
     } catch (error) {
-      await note(found, file, handle, state);
+      // If there is no room for a note either, the first error is the one to tell.
+      await note(found, file, handle, state).catch(() => {});
       if (tools.signal?.aborted) throw aborted();
-      if (!(error instanceof EngineError) || error.code !== "network") throw error;
-      failures = state.bytes > before ? 1 : failures + 1;
+      const passing = error.code === "network" || (error.code === "cors" && (await again(found, file, handle, state, tools)));
+      if (!passing) throw error;
+      failures = state.bytes > best ? 1 : failures + 1;
+      best = Math.max(best, state.bytes);
       if (failures >= ATTEMPTS) throw error;
+      if (!continues(state, file)) await restart(found, file, handle, state, tools);
       await pause((tools.retryMs ?? 500) * 2 ** (failures - 1), tools.signal);
     }
   }
 }
 
-/** Keeps what came so far, if it can be continued: only with a validator is it known to be the same file. */
+/**
+ * Whether a request is worth another try that a server seems to refuse. A connection that was lost for a moment looks
+ * the same; and a server may refuse ranges, but not the whole file.
+ */
+async function again(found, file, handle, state, tools) {
+  const first = !state.refused;
+  state.refused = true;
+  if (first) return true;
+  if (state.bytes === 0) return false;
+  await restart(found, file, handle, state, tools);
+  return true;
+}
+
+/** Keeps what came so far, if it can be continued. */
 async function note(found, file, handle, state) {
   handle.flush();
-  if (!state.etag || state.size === null) return;
-  const { bytes, size, etag } = state;
-  await found.writeManifest({ url: file.url, name: file.name, size, etag, bytes, complete: false });
+  if (state.bytes === 0 || !continues(state, file)) return;
+  const { data, bytes, size, validator } = state;
+  await found.writePart({ url: file.url, name: file.name, data, size, validator, bytes });
 }
 
 async function attempt(found, file, handle, state, tools) {
   const response = await request(file, state, tools.signal);
-  await begin(response, file, handle, state, tools);
-  let flushed = state.bytes;
-  for (const reader = response.body.getReader(); ; ) {
-    let part;
-    try {
-      part = await reader.read();
-    } catch (error) {
-      throw new EngineError("network", `${file.name}: the connection was lost: ${error.message}`, RETRY, at(state));
-    }
-    if (part.done) break;
-    const bytes = part.value;
-    if (state.size !== null && state.bytes + bytes.length > state.size) {
-      await reader.cancel();
-      throw wrongSize(file, state.bytes + bytes.length, state.size);
-    }
-    writeAll(handle, bytes, state.bytes);
-    for (let i = 0; i < bytes.length; i += HASHED) state.hash.update(bytes.subarray(i, i + HASHED));
-    state.bytes += bytes.length;
-    tools.progress({ stage: "download", loaded: state.bytes, total: state.size });
-    if (state.bytes - flushed >= FLUSH) {
-      await note(found, file, handle, state);
-      flushed = state.bytes;
-    }
+  state.refused = false;
+  try {
+    await begin(response, found, file, handle, state, tools);
+    await receive(response, found, file, handle, state, tools);
+  } catch (error) {
+    if (!response.body?.locked) response.body?.cancel().catch(() => {});
+    throw error;
   }
-  if (state.size === null) state.size = state.bytes;
+}
+
+/** Writes what comes, at the end of what is there. */
+async function receive(response, found, file, handle, state, tools) {
+  let flushed = state.bytes;
+  const reader = response.body.getReader();
+  try {
+    for (;;) {
+      const part = await reader.read().catch((error) => {
+        throw new EngineError("network", `${file.name}: the connection was lost: ${error.message}`, RETRY, at(state));
+      });
+      if (part.done) break;
+      const bytes = part.value;
+      if (!begins(bytes, state.bytes)) throw noModel(file, response);
+      const end = state.bytes + bytes.length;
+      if (state.size !== null && end > state.size) throw wrongSize(file, end, state.size);
+      writeAll(handle, bytes, state.bytes, state.size ?? undefined);
+      for (let i = 0; i < bytes.length; i += HASHED) state.hash.update(bytes.subarray(i, i + HASHED));
+      state.bytes = end;
+      tools.progress({ stage: "download", loaded: end, total: state.size });
+      if (end - flushed >= FLUSH) {
+        await note(found, file, handle, state);
+        flushed = end;
+      }
+    }
+  } finally {
+    // It may be at its end or lost.
+    reader.cancel().catch(() => {});
+  }
+  if (state.bytes < MAGIC.length) throw noModel(file, response);
+  if (state.size === null) Object.assign(state, { size: state.bytes, sure: file.sha256 !== undefined });
   if (state.bytes < state.size) {
     throw new EngineError("network", `${file.name}: the connection ended early`, RETRY, at(state));
   }
+}
+
+/** Whether bytes at this place can be those of a GGUF file. */
+const begins = (bytes, at) => MAGIC.subarray(at, at + bytes.length).every((byte, i) => byte === bytes[i]);
+
+function noModel(file, response) {
+  const type = response.headers.get("content-type") ?? "something else";
+  return new EngineError("bad_file", `${file.url}: expected a GGUF file, found ${type}`, "check the address", { url: file.url });
 }
 
 const RETRY = "call again: what has been stored is not loaded twice";
@@ -147,7 +201,8 @@ async function request(file, state, signal) {
   const headers = { ...file.headers };
   if (state.bytes > 0) {
     headers.range = `bytes=${state.bytes}-`;
-    headers["if-range"] = state.etag;
+    // Another origin would have to allow this header beforehand, which few do: there the answer is compared.
+    if (state.validator && isOwn(file.url)) headers["if-range"] = state.validator;
   }
   try {
     return await fetch(file.url, { headers, signal, referrerPolicy: "no-referrer", cache: "no-store" });
@@ -157,44 +212,34 @@ async function request(file, state, signal) {
   }
 }
 
-/** Why a request got no answer at all: browsers do not say, so it is tried without reading the answer. */
-export async function unreachable(url, error) {
-  const host = new URL(url).host;
-  if (navigator.onLine !== false) {
-    const answers = await fetch(url, { method: "HEAD", mode: "no-cors" }).then(() => true, () => false);
-    if (answers) {
-      const hint = "the server must send Access-Control-Allow-Origin (and allow the header Range), or serve the file from the page's own origin";
-      return new EngineError("cors", `${host} does not allow this page to read the file`, hint, { url });
-    }
-  }
-  return new EngineError("network", `could not reach ${host}: ${error.message}`, "check the connection", { url });
+/** What tells this version of the file from others: a weak tag cannot. */
+function validatorOf({ headers }) {
+  const etag = headers.get("etag");
+  return (etag?.startsWith('"') ? etag : headers.get("last-modified")) ?? null;
+}
+
+/** The length of an answer's body; null if it is not said. With a content coding it is that of the coded bytes. */
+function lengthOf({ headers }) {
+  const length = Number(headers.get("content-length"));
+  return length > 0 && !headers.get("content-encoding") ? length : null;
 }
 
 /** Makes sense of an answer's status and head. */
-async function begin(response, file, handle, state, tools) {
+async function begin(response, found, file, handle, state, tools) {
   const { status } = response;
-  if (status === 200 || status === 416) {
+  if (status === 206) return rest(response, found, file, handle, state, tools);
+  if (status === 200) {
     // The whole file again: it has changed, or the server knows no ranges.
-    if (status === 416 || state.bytes > 0) restart(handle, state, tools);
-    if (status === 416) throw new EngineError("network", `${file.name}: the file has changed`, RETRY);
-    const length = Number(response.headers.get("content-length"));
-    // With a content coding the length is that of the coded bytes.
-    const size = length > 0 && !response.headers.get("content-encoding") ? length : null;
+    if (state.bytes > 0) await restart(found, file, handle, state, tools);
+    const size = lengthOf(response);
     if (file.size !== undefined && size !== null && size !== file.size) throw wrongSize(file, size, file.size);
     state.size = file.size ?? size;
-    state.etag = response.headers.get("etag") ?? response.headers.get("last-modified");
-    // A weak validator cannot be used with If-Range.
-    if (state.etag?.startsWith("W/")) state.etag = null;
-    await room(state);
-    return;
+    state.validator = validatorOf(response);
+    return room(state);
   }
-  if (status === 206) {
-    const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? `bytes ${state.bytes}-0/*`);
-    if (!range || Number(range[1]) !== state.bytes || (range[2] !== "*" && Number(range[2]) !== state.size)) {
-      restart(handle, state, tools);
-      throw new EngineError("network", `${file.name}: the server sent another range than it was asked for`, RETRY);
-    }
-    return;
+  if (status === 416) {
+    await restart(found, file, handle, state, tools);
+    throw new EngineError("network", `${file.name}: the file has changed`, RETRY);
   }
   const detail = { status, url: file.url };
   if (status === 401 || status === 403 || status === 404) {
@@ -205,9 +250,29 @@ async function begin(response, file, handle, state, tools) {
   throw new EngineError(passing ? "network" : "download_failed", `${file.url}: ${status}`, "try again later", detail);
 }
 
-function restart(handle, state, tools) {
+/** An answer with a range: it must be the one that was asked for, of the same file. */
+async function rest(response, found, file, handle, state, tools) {
+  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
+  // Other origins must expose the header; without it there is still the length of the rest.
+  const length = lengthOf(response);
+  const total = range ? Number(range[2]) || null : length && state.bytes + length;
+  const here = !range || Number(range[1]) === state.bytes;
+  const seen = response.headers.get(state.validator?.startsWith('"') ? "etag" : "last-modified");
+  // The page's own origin has compared the validator itself; where a hash is known, it will tell.
+  const same = !state.validator || seen === state.validator || (seen === null && (isOwn(file.url) || file.sha256 !== undefined));
+  if (!here || !same || (total !== null && total !== (state.size ?? total))) {
+    await restart(found, file, handle, state, tools);
+    throw new EngineError("network", `${file.name}: the server sent a range of something else`, RETRY);
+  }
+  state.size ??= total;
+}
+
+/** Begins anew. */
+async function restart(found, file, handle, state, tools) {
+  // A note of what is not there any more would be believed after a crash.
+  await found.dropPart();
   handle.truncate(0);
-  Object.assign(state, { bytes: 0, etag: null, hash: tools.newHash() });
+  Object.assign(state, { bytes: 0, size: file.size ?? null, validator: null, hash: tools.newHash() });
 }
 
 /** Fails before the first byte if the origin has no room for all of them. */
@@ -226,16 +291,13 @@ function wrongSize(file, found, expected) {
   });
 }
 
-/** What does not have the right hash is not kept. */
-function finish(file, handle, state) {
+function compare(file, state) {
   const found = state.hash.hex();
-  if (file.sha256 && found !== file.sha256.toLowerCase()) {
-    handle.truncate(0);
-    throw new EngineError("integrity", `${file.name}: expected sha256 ${file.sha256}, found ${found}`, DAMAGED, {
-      found,
-      expected: file.sha256,
-    });
-  }
+  if ((file.sha256 ?? found) === found) return;
+  throw new EngineError("integrity", `${file.name}: expected sha256 ${file.sha256}, found ${found}`, DAMAGED, {
+    found,
+    expected: file.sha256,
+  });
 }
 
 function pause(ms, signal) {

@@ -1,9 +1,9 @@
 // The engine as a page sees it.
 
-import { open } from "./channel.js";
-import { EngineError, aborted, badRequest } from "./errors.js";
+import { download, open } from "./channel.js";
+import { EngineError, badRequest } from "./errors.js";
 import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, textRequest } from "./openai.js";
-import { stream } from "./stream.js";
+import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "worker", "workerUrl", "onProgress", "signal"];
@@ -15,8 +15,9 @@ export function forHost(options) {
   if (strange) throw badRequest(`there is no option ${strange}; known are ${["model", ...OWN.slice(1), ...KNOWN].join(", ")}`);
   const out = Object.fromEntries(KNOWN.filter((key) => options[key] !== undefined).map((key) => [key, options[key]]));
   if (!["opfs", "none", undefined].includes(out.cache)) throw badRequest(`cache: expected "opfs" or "none", found ${out.cache}`);
+  if (out.headers instanceof Headers) out.headers = Object.fromEntries(out.headers);
   if (out.wasmUrl) out.wasmUrl = new URL(out.wasmUrl, globalThis.location?.href).href;
-  return out;
+  return JSON.parse(json(out));
 }
 
 /** Addresses are meant from the page's place, wherever the engine runs. */
@@ -30,6 +31,17 @@ export function forWorker(model) {
     throw badRequest(`model: not an address: ${model}`);
   }
 }
+
+/** A request as text: what frameworks wrap in proxies goes to a worker in no other way. */
+function json(value) {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw badRequest(`the request is no JSON: ${error.message}`);
+  }
+}
+
+const withUsage = (request) => request?.stream_options?.include_usage ?? false;
 
 export class Engine {
   #channel;
@@ -50,55 +62,65 @@ export class Engine {
   static async create(options) {
     if (options === null || typeof options !== "object") throw badRequest("expected options");
     const { onProgress = () => {}, signal } = options;
-    const args = { model: forWorker(options.model), options: forHost(options) };
+    let args = { model: forWorker(options.model), options: forHost(options) };
+    if (options.worker === false && typeof args.model === "string" && options.cache !== "none") {
+      if (!options.offline) await download(options, args);
+      args = { ...args, options: { ...args.options, offline: true } };
+    }
     const channel = open(options);
     try {
       const info = await channel.call("create", args, { signal, emit: onProgress });
       return new Engine(channel, info);
     } catch (error) {
       channel.close();
-      throw signal?.aborted ? aborted() : error;
+      throw error;
     }
   }
 
-  #chat(request, { signal = request?.signal } = {}) {
-    const model = this.#info.model.file;
-    const withUsage = request?.stream_options?.include_usage ?? false;
-    const body = chatRequest(request);
-    const chunks = new ChatChunks(model, withUsage);
-    return request.stream ? this.#stream(body, chunks, signal) : this.#whole(body, chunks, new ChatAnswer(), signal);
-  }
-
-  #complete(request, { signal = request?.signal } = {}) {
-    const body = textRequest(request);
-    const chunks = new TextChunks(this.#info.model.file, request.stream_options?.include_usage ?? false);
-    if (request.stream) return this.#stream(body, chunks, signal);
-    const prefix = request.echo && typeof request.prompt === "string" ? request.prompt : "";
-    return this.#whole(body, chunks, new TextAnswer(prefix), signal);
-  }
-
-  #stream(body, chunks, signal) {
-    return stream(async (push, inner) => {
-      const end = await this.#generate(body, inner, (event) => {
-        const chunk = chunks.event(event);
-        if (chunk) push(chunk);
-      });
-      return chunks.end(end);
-    }, signal);
-  }
-
-  async #whole(body, chunks, answer, signal) {
-    const end = await this.#generate(body, signal, (event) => {
-      const chunk = chunks.event(event);
-      if (chunk) answer.add(chunk);
+  #chat(request, options) {
+    return this.#answer(request, options, () => {
+      const chunks = new ChatChunks(this.#info.model.file, withUsage(request));
+      return { body: chatRequest(request), chunks, answer: new ChatAnswer() };
     });
-    if (signal?.aborted) throw aborted();
-    chunks.end(end).forEach((chunk) => answer.add(chunk));
-    return answer.whole(end);
+  }
+
+  #complete(request, options) {
+    return this.#answer(request, options, () => {
+      const chunks = new TextChunks(this.#info.model.file, withUsage(request));
+      const { prompt, echo } = request ?? {};
+      const text = () => (typeof prompt === "string" ? prompt : this.detokenize(prompt));
+      return { body: textRequest(request), chunks, answer: new TextAnswer(), first: echo ? async () => chunks.echo(await text()) : null };
+    });
+  }
+
+  /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */
+  #answer(request, options, read) {
+    const signal = options?.signal ?? request?.signal;
+    let parts;
+    try {
+      parts = read();
+    } catch (error) {
+      return request?.stream ? refused(error) : Promise.reject(error);
+    }
+    return request.stream ? stream((push, inner) => this.#chunks(parts, inner, push), signal) : this.#whole(parts, signal);
+  }
+
+  async #whole(parts, signal) {
+    const { answer } = parts;
+    for (const chunk of await this.#chunks(parts, signal, (chunk) => answer.add(chunk))) answer.add(chunk);
+    return answer.whole(parts.end);
+  }
+
+  /** Runs the request: chunks are pushed, those at its end are the result. */
+  async #chunks(parts, signal, push) {
+    const { body, chunks, first } = parts;
+    if (first) push(await first());
+    parts.end = await this.#generate(body, signal, (event) => chunks.event(event).forEach(push));
+    return chunks.end(parts.end);
   }
 
   async #generate(request, signal, emit) {
-    const end = await this.#channel.call("generate", { request }, { signal, emit: (text) => emit(JSON.parse(text)) });
+    const end = await this.#channel.call("generate", { request: json(request) }, { signal, emit: (text) => emit(JSON.parse(text)) });
     this.#memory = end.memory;
     this.#stats = {
       promptTokens: end.promptTokens,
@@ -124,8 +146,8 @@ export class Engine {
   }
 
   /** The prompt that a conversation becomes. */
-  applyTemplate(messages, options = {}) {
-    return this.#channel.call("applyTemplate", { chat: chatOf({ ...options, messages }) });
+  async applyTemplate(messages, options = {}) {
+    return this.#channel.call("applyTemplate", { chat: json(chatOf({ ...options, messages })) });
   }
 
   /** Counts and speeds of the last answer; null before it. */

@@ -1,7 +1,7 @@
 // How the engine reads a file piece by piece: `{ name, size, read(offset, length), close() }`.
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
-import { unreachable } from "./download.js";
+import { unreachable } from "./network.js";
 
 /** Bytes that are fetched from a Blob or the network at once, and how many such pieces are kept. */
 const BLOCK = 4 << 20;
@@ -60,9 +60,9 @@ export function blobFile(name, blob) {
 
 /** A stored file: in a worker through a handle, elsewhere as a Blob. It is opened when it is read. */
 export class StoredFile {
-  constructor(name, size, entry) {
-    Object.assign(this, { name, size, entry, inner: null });
-    this.buffer = null;
+  constructor(name, manifest, entry) {
+    Object.assign(this, { name, size: manifest.size, manifest, entry });
+    this.handle = this.inner = this.buffer = null;
   }
 
   /** Bytes of the handle's own buffer, which the next call overwrites; or a promise of bytes. */
@@ -73,8 +73,8 @@ export class StoredFile {
 
   async open() {
     if (this.handle || this.inner) return;
-    this.handle = await this.entry.syncReader();
-    if (!this.handle) this.inner = blobFile(this.name, await this.entry.file());
+    this.handle = await this.entry.syncReader(this.manifest);
+    if (!this.handle) this.inner = blobFile(this.name, await this.entry.file(this.manifest));
   }
 
   readSync(offset, length) {

@@ -46,9 +46,6 @@ export class Host {
   #subgroups = false;
   #lost = false;
 
-  /** Every method: `(args, { signal, emit })`. */
-  static METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
-
   /** Runs what needs the engine alone, after what came before. */
   #alone(f) {
     const result = this.#last.then(f);
@@ -61,7 +58,11 @@ export class Host {
     return this.#engine;
   }
 
-  async create({ model, options }, { signal, emit }) {
+  create(args, tools) {
+    return this.#alone(() => this.#create(args, tools));
+  }
+
+  async #create({ model, options }, { signal, emit }) {
     const wasm = await load(options.wasmUrl);
     this.#memory = wasm.memory;
     check(signal);
@@ -85,14 +86,25 @@ export class Host {
       trusted: options.selfTest === false,
       subgroups,
     };
-    const step = (stage, loaded, total) => report({ stage, loaded, total, file: files[0].name });
     this.#subgroups = subgroups;
-    const make = () => WebEngine.create(watched, JSON.stringify(settings), step);
+    const make = (opened) => {
+      const step = (stage, loaded, total) => {
+        // There is a device to compile for, or to upload to.
+        opened?.();
+        report({ stage, loaded, total, file: files[0].name });
+      };
+      return WebEngine.create(watched, JSON.stringify(settings), step);
+    };
     try {
       this.#engine = await guarded(() => (subgroups ? withSubgroups(make) : make()));
+    } catch (error) {
+      if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
+      throw error;
     } finally {
       files.forEach((file) => file.close());
     }
+    if (signal?.aborted) this.#free();
+    check(signal);
     // Files are read again if the device is lost, however the caller feels about its signal by then.
     watched.forEach((file, i) => (file.read = (offset, length) => files[i].read(offset, length)));
     this.#files = files;
@@ -116,10 +128,11 @@ export class Host {
           retryMs: options.retryMs,
           progress: (event) => report({ ...event, file: file.name }),
         });
-        this.#releases.push(await hold(file.url, signal));
+        const waiting = () => report({ stage: "wait", loaded: 0, total: null, file: file.name });
+        this.#releases.push(await hold(file.url, { signal, waiting }));
         const { manifest } = (await stored.complete()) ?? {};
         if (!manifest) throw new EngineError("in_use", `${file.name} was removed while it was loaded`, "load it again");
-        out.push(new StoredFile(file.name, manifest.size, stored));
+        out.push(new StoredFile(file.name, manifest, stored));
       }
     }
     return out;
@@ -135,7 +148,7 @@ export class Host {
       };
       if (this.#lost) await this.#rebuild(engine);
       try {
-        const result = JSON.parse(await guarded(() => engine.generate(JSON.stringify(request), event)));
+        const result = JSON.parse(await guarded(() => engine.generate(request, event)));
         return { ...result, memory: JSON.parse(engine.describe()).memory };
       } catch (error) {
         this.#lost = error.code === "device_lost";
@@ -164,7 +177,7 @@ export class Host {
   }
 
   applyTemplate({ chat }) {
-    return this.#alone(() => guarded(() => this.#loaded().apply_template(JSON.stringify(chat))));
+    return this.#alone(() => guarded(() => this.#loaded().apply_template(chat)));
   }
 
   /** Reads the head of a file: from the store if it is there, else by ranges. */
@@ -178,7 +191,7 @@ export class Host {
         continue;
       }
       const stored = await storedFile(file.url);
-      files.push(stored ? new StoredFile(file.name, stored.manifest.size, stored.entry) : await remoteFile(file, signal));
+      files.push(stored ? new StoredFile(file.name, stored.manifest, stored.entry) : await remoteFile(file, signal));
     }
     try {
       const subgroups = options.subgroups !== false && (await hasSubgroups());
@@ -203,7 +216,7 @@ export class Host {
     const found = await locate(model, { ...options, signal });
     if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
     const files = await this.#open(found, options, signal, progress(emit));
-    this.close();
+    this.#free();
     return { files: files.map(({ name, size }) => ({ name, size })), heap: this.#heapOf() };
   }
 
@@ -211,24 +224,11 @@ export class Host {
     return this.#memory?.buffer.byteLength ?? 0;
   }
 
-  /** Hashes a stored file again: true if it is what it was when it came. */
-  async verify({ url, wasmUrl }, { signal }) {
-    await load(wasmUrl, { gpu: false });
-    const stored = await storedFile(url);
-    if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
-    const release = await hold(url, signal);
-    try {
-      const hash = new Sha256();
-      for (const reader = stored.file.stream().getReader(); ; ) {
-        check(signal);
-        const { done, value } = await reader.read();
-        if (done) break;
-        hash.update(value);
-      }
-      return hash.hex() === stored.manifest.sha256;
-    } finally {
-      release();
-    }
+  /** Hashes stored files again: true if they are what they were when they came. */
+  async verify({ urls, options }, { signal }) {
+    await load(options.wasmUrl, { gpu: false });
+    for (const url of urls) if (!(await unchanged(url, signal))) return false;
+    return true;
   }
 
   /** Bytes of the wasm heap, for tests and statistics. */
@@ -240,19 +240,50 @@ export class Host {
     this.#loaded().lose_device();
   }
 
-  close() {
-    this.#releases.forEach((release) => release());
-    this.#files.forEach((file) => file.close());
+  #free() {
+    this.#releases.splice(0).forEach((release) => release());
+    this.#files.splice(0).forEach((file) => file.close());
     this.#engine?.free();
     this.#engine = null;
+  }
+
+  /** Gives everything back, after what is running; whoever closes aborts that. */
+  close() {
+    return this.#alone(() => this.#free());
+  }
+}
+
+async function unchanged(url, signal) {
+  const stored = await storedFile(url);
+  if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
+  const release = await hold(url, { signal });
+  try {
+    const hash = new Sha256();
+    for (const reader = stored.file.stream().getReader(); ; ) {
+      check(signal);
+      const { done, value } = await reader.read();
+      if (done) break;
+      hash.update(value);
+    }
+    return hash.hex() === stored.manifest.sha256;
+  } finally {
+    release();
+  }
+}
+
+/** A stored file that turns out to be none, and that nobody knew the length of, came incomplete: it is not kept. */
+async function forget(files) {
+  for (const file of files) {
+    file.close();
+    if (file.manifest?.sure === false) await file.entry.forget(file.manifest);
   }
 }
 
 async function storedFile(url) {
   try {
     const found = await entry(url);
-    const whole = await found.complete();
-    return whole && { entry: found, ...whole };
+    const whole = await found?.complete();
+    return whole ? { entry: found, ...whole } : null;
   } catch (error) {
     if (error.code === "storage_unavailable") return null;
     throw error;

@@ -1,6 +1,8 @@
 // From what a caller names (`hf:owner/repo:quant`, an address, files) to a list of files to read.
 
-import { EngineError, badRequest } from "./errors.js";
+import { EngineError, aborted, badRequest } from "./errors.js";
+import { unreachable } from "./network.js";
+import { keepList, keptList } from "./store.js";
 
 const SPLIT = /-(\d{5})-of-(\d{5})\.gguf$/;
 const HUB = "https://huggingface.co";
@@ -8,7 +10,8 @@ const HUB = "https://huggingface.co";
 /**
  * The files of a model: each has `name` and either `blob` or `url`, and what is known of size and sha256.
  * @param {string | URL | Blob | Blob[]} model
- * @param {{ headers?: Record<string, string>, hfToken?: string, hub?: string, signal?: AbortSignal }} options
+ * @param {{ headers?: Record<string, string>, hfToken?: string, hub?: string, signal?: AbortSignal, offline?: boolean,
+ *   cache?: string }} options
  */
 export async function locate(model, options) {
   if (typeof Blob !== "undefined" && model instanceof Blob) return [fromBlob(model, 0)];
@@ -57,13 +60,14 @@ function parts(url, make) {
 const fileName = (url) => decodeURIComponent(url.pathname.split("/").pop()) || "model.gguf";
 
 /** `owner/repo`, `owner/repo:quant` or `owner/repo/path/file.gguf`, each with `@revision` behind the repository. */
-async function fromHub(text, { hfToken, hub = HUB, signal }) {
+async function fromHub(text, options) {
+  const { hfToken, hub = HUB } = options;
   const found = /^([\w.-]+\/[\w.-]+?)(?:@([\w./-]+?))?(?::([\w.-]+)|\/(.+\.gguf))?$/.exec(text);
   if (!found) throw badRequest(`model: expected hf:owner/repo:quant or hf:owner/repo/file.gguf, found hf:${text}`);
   const [, repo, revision = "main", quant, path] = found;
   const headers = hfToken ? { authorization: `Bearer ${hfToken}` } : {};
-  const tree = await list(`${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`, headers, signal);
-  const ggufs = tree.filter((f) => f.type === "file" && f.path.endsWith(".gguf") && !/mmproj/i.test(f.path));
+  const address = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
+  const ggufs = await listed(address, headers, options);
   const first = choose(ggufs, path, quant, repo);
   const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path}`);
   return parts(url, (part) => {
@@ -71,8 +75,29 @@ async function fromHub(text, { hfToken, hub = HUB, signal }) {
     const entry = ggufs.find((f) => f.path === relative);
     if (!entry) throw new EngineError("not_found", `${repo}: ${relative} is missing from the split set`);
     // The id of a large file is its sha256.
-    return { url: part.href, name: fileName(part), size: entry.size, sha256: entry.lfs?.oid, headers };
+    return { url: part.href, name: fileName(part), size: entry.size, sha256: entry.sha256, headers };
   });
+}
+
+/** A repository's files; those it had when it was last reached, if it cannot be reached or shall not be. */
+async function listed(address, headers, { signal, offline, cache }) {
+  if (offline) {
+    const kept = await keptList(address);
+    if (kept) return kept;
+    throw new EngineError("not_stored", `${address} was never asked for`, "leave out offline to ask for it");
+  }
+  try {
+    const tree = await list(address, headers, signal);
+    const models = tree.filter((f) => f.type === "file" && f.path.endsWith(".gguf") && !/mmproj/i.test(f.path));
+    const found = models.map(({ path, size, lfs }) => ({ path, size, sha256: lfs?.oid }));
+    if (cache !== "none") await keepList(address, found);
+    return found;
+  } catch (error) {
+    const passing = ["network", "cors", "download_failed"].includes(error.code);
+    const kept = passing ? await keptList(address) : null;
+    if (kept) return kept;
+    throw error;
+  }
 }
 
 async function list(url, headers, signal) {
@@ -80,24 +105,34 @@ async function list(url, headers, signal) {
   try {
     response = await fetch(url, { headers, signal, referrerPolicy: "no-referrer" });
   } catch (error) {
-    if (signal?.aborted) throw EngineError.from({ name: "AbortError" });
-    throw new EngineError("network", `could not reach ${new URL(url).host}: ${error.message}`, "check the connection");
+    if (signal?.aborted) throw aborted();
+    throw await unreachable(url, error);
   }
   if (response.status === 401 || response.status === 403 || response.status === 404) {
     const hint = "check the name; private and gated repositories need hfToken";
     throw new EngineError("not_found", `${url}: ${response.status}`, hint, { status: response.status });
   }
   if (!response.ok) throw new EngineError("download_failed", `${url}: ${response.status}`, "try again later");
-  return response.json();
+  const tree = await response.json().catch(() => null);
+  if (signal?.aborted) throw aborted();
+  if (Array.isArray(tree)) return tree;
+  // Networks that want a login first answer everything with a page.
+  throw new EngineError("network", `${url}: expected a list of files, found something else`, "check the connection");
 }
 
 /** The file that was asked for: by its path, by its quantisation, or the usual one. */
 function choose(files, path, quant, repo) {
   const firsts = files.filter((f) => !SPLIT.test(f.path) || SPLIT.exec(f.path)[1] === "00001");
   const names = firsts.map((f) => f.path);
-  const fits = (word) => firsts.find((f) => f.path.toLowerCase().includes(word.toLowerCase()));
-  const found = path ? firsts.find((f) => f.path === path) : quant ? fits(quant) : (fits("Q4_K_M") ?? firsts[0]);
+  const found = path ? firsts.find((f) => f.path === path) : quant ? byWord(firsts, quant) : (byWord(firsts, "Q4_K_M") ?? firsts[0]);
   if (found) return found;
   const what = path ?? quant ?? "a GGUF file";
   throw new EngineError("not_found", `${repo} has no ${what}`, `it has: ${names.join(", ") || "none"}`, { files: names });
+}
+
+/** The file with this word in its path, or with one that begins so: F16 is no BF16, but Q4_K may be Q4_K_M. */
+function byWord(files, word) {
+  const begins = `(?:^|[^a-z0-9])${word.replace(/[^\w]/g, "\\$&")}`;
+  const fits = (pattern) => files.find((f) => new RegExp(pattern, "i").test(f.path));
+  return fits(`${begins}(?![a-z0-9_])`) ?? fits(begins);
 }

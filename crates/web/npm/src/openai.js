@@ -115,13 +115,24 @@ export const timingsOf = (end) => ({
   predicted_per_second: end.tokensPerSecond,
 });
 
+/** OpenAI writes a probability of 0 so. */
+const NEVER = -9999;
+
+/** A token's entry; JSON has no infinity, so the engine says null. */
+const entryOf = ({ logprob, top_logprobs, ...rest }) => ({
+  ...rest,
+  logprob: logprob ?? NEVER,
+  ...(top_logprobs && { top_logprobs: top_logprobs.map(entryOf) }),
+});
+
 /** Turns events of one chat answer into chunks. */
 export class ChatChunks {
   #head;
   #role = true;
   #calls = 0;
   #withUsage;
-  #valid = 0;
+  /** A call that has begun: only when it has ended is it known to be one. */
+  #call = null;
 
   constructor(model, withUsage) {
     this.#head = head("chatcmpl", "chat.completion.chunk", model);
@@ -134,31 +145,41 @@ export class ChatChunks {
     return { ...this.#head, choices: [{ index: 0, delta, finish_reason: null, logprobs: null, ...rest }] };
   }
 
-  /** @returns {object | null} */
+  #content(text) {
+    return text ? [this.#chunk({ content: text })] : [];
+  }
+
+  /** The chunks that an event makes. */
   event(event) {
     switch (event.type) {
       case "content":
-        return event.text ? this.#chunk({ content: event.text }) : null;
+        return this.#content(event.text);
       case "reasoning":
-        return this.#chunk({ reasoning_content: event.text });
+        return [this.#chunk({ reasoning_content: event.text })];
       case "logprobs":
-        return this.#chunk({}, { logprobs: { content: [event.logprobs] } });
-      case "call": {
-        const call = { index: this.#calls++, id: identifier("call"), type: "function", function: { name: event.name, arguments: "" } };
-        return this.#chunk({ tool_calls: [call] });
-      }
+        return [this.#chunk({}, { logprobs: { content: [entryOf(event.logprobs)], refusal: null } })];
+      case "call":
+        this.#call = { name: event.name, arguments: "" };
+        return [];
       case "arguments":
-        return this.#chunk({ tool_calls: [{ index: this.#calls - 1, function: { arguments: event.text } }] });
+        this.#call.arguments += event.text;
+        return [];
       case "call_end":
-        if (event.valid) this.#valid++;
-        return null;
+        return event.valid ? this.#called() : this.#content(event.written);
       default:
-        return null;
+        return [];
     }
   }
 
+  /** The name once, then the arguments. */
+  #called() {
+    const [index, { name, arguments: text }] = [this.#calls++, this.#call];
+    const call = { index, id: identifier("call"), type: "function", function: { name, arguments: "" } };
+    return [[call], [{ index, function: { arguments: text } }]].map((tool_calls) => this.#chunk({ tool_calls }));
+  }
+
   end(end) {
-    const finish_reason = end.finish === "stop" && this.#valid > 0 ? "tool_calls" : FINISH[end.finish];
+    const finish_reason = end.finish === "stop" && this.#calls > 0 ? "tool_calls" : FINISH[end.finish];
     const last = { ...this.#chunk({}, { finish_reason }), timings: timingsOf(end) };
     if (!this.#withUsage) return [last];
     return [last, { ...this.#head, choices: [], usage: usageOf(end) }];
@@ -202,6 +223,8 @@ export class ChatAnswer {
 export class TextChunks {
   #head;
   #withUsage;
+  /** Characters so far. */
+  #at = 0;
 
   constructor(model, withUsage) {
     this.#head = head("cmpl", "text_completion", model);
@@ -209,12 +232,18 @@ export class TextChunks {
   }
 
   #chunk(text, finish_reason, logprobs = null) {
+    this.#at += text.length;
     return { ...this.#head, choices: [{ index: 0, text, finish_reason, logprobs }] };
   }
 
-  event(event) {
-    if (event.type !== "text" || (!event.text && !event.logprobs)) return null;
-    return this.#chunk(event.text, null, event.logprobs ? { content: [event.logprobs] } : null);
+  /** The prompt as the beginning of the answer. */
+  echo(text) {
+    return this.#chunk(text, null);
+  }
+
+  event({ type, text, logprobs }) {
+    if (type !== "text" || (!text && !logprobs)) return [];
+    return [this.#chunk(text, null, logprobs ? listsOf(entryOf(logprobs), this.#at) : null)];
   }
 
   end(end) {
@@ -223,31 +252,43 @@ export class TextChunks {
   }
 }
 
+/** A token as text completions have it: in lists, and as llama-server has it in `content`. */
+const listsOf = (entry, at) => ({
+  content: [entry],
+  tokens: [entry.token],
+  token_logprobs: [entry.logprob],
+  top_logprobs: [Object.fromEntries((entry.top_logprobs ?? []).map((top) => [top.token, top.logprob]))],
+  text_offset: [at],
+});
+
 export class TextAnswer {
   #text = "";
-  #logprobs = [];
+  #logprobs = null;
   #first = null;
-
-  constructor(prefix) {
-    this.#text = prefix;
-  }
 
   add(chunk) {
     this.#first ??= chunk;
     const [choice] = chunk.choices;
     if (!choice) return;
     this.#text += choice.text;
-    this.#logprobs.push(...(choice.logprobs?.content ?? []));
+    for (const [key, list] of Object.entries(choice.logprobs ?? {})) {
+      this.#logprobs ??= {};
+      this.#logprobs[key] = [...(this.#logprobs[key] ?? []), ...list];
+    }
     this.finish = choice.finish_reason ?? this.finish;
   }
 
   whole(end) {
     const { id, created, model } = this.#first;
-    const logprobs = this.#logprobs.length > 0 ? { content: this.#logprobs } : null;
-    const choices = [{ index: 0, text: this.#text, finish_reason: this.finish, logprobs }];
+    const choices = [{ index: 0, text: this.#text, finish_reason: this.finish, logprobs: this.#logprobs }];
     return { id, object: "text_completion", created, model, choices, usage: usageOf(end), timings: timingsOf(end) };
   }
 }
 
 const head = (kind, object, model) => ({ id: identifier(kind), object, created: Math.floor(Date.now() / 1000), model });
-const identifier = (kind) => `${kind}-${crypto.randomUUID().replaceAll("-", "")}`;
+
+/** Not by `randomUUID`, which pages without https lack. */
+function identifier(kind) {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `${kind}-${[...bytes].map((b) => b.toString(16).padStart(2, "0")).join("")}`;
+}

@@ -1,9 +1,10 @@
-// Model files in the origin's private file system: one folder for each address, with `data` and `manifest.json`.
+// Model files in the origin's private file system: one folder for each address.
 //
-// A file counts only when its manifest says `complete`. Whoever writes or removes holds the folder's Web Lock alone,
-// whoever reads shares it, so tabs do not disturb each other.
+// `manifest.json` describes a whole file and says where it is; it is written last. `part.json` describes one that is on
+// its way, beside the whole one. Whoever writes or removes holds the folder's Web Lock alone, whoever reads shares it, so
+// tabs do not disturb each other.
 
-import { EngineError, FULL } from "./errors.js";
+import { EngineError, FULL, aborted } from "./errors.js";
 
 const ROOT = "chaski-models";
 
@@ -30,83 +31,124 @@ async function keyOf(url) {
 }
 
 /**
- * Runs `f` while the address's files are locked.
- * @param {string} url @param {"exclusive" | "shared"} mode @param {AbortSignal | undefined} signal
+ * Runs `f` while the address's files are locked. `waiting` is called if somebody else has them.
+ * @param {string} url @param {"exclusive" | "shared"} mode
+ * @param {{ signal?: AbortSignal, waiting?: () => void }} options
  */
-export async function locked(url, mode, signal, f) {
+export async function locked(url, mode, { signal, waiting = () => {} }, f) {
   const name = `${ROOT}/${await keyOf(url)}`;
-  return navigator.locks.request(name, signal ? { mode, signal } : { mode }, f);
+  const free = await navigator.locks.request(name, { mode, ifAvailable: true }, async (lock) => lock && { value: await f() });
+  if (free) return free.value;
+  waiting();
+  try {
+    return await navigator.locks.request(name, signal ? { mode, signal } : { mode }, f);
+  } catch (error) {
+    throw error.name === "AbortError" ? aborted() : error;
+  }
 }
 
 /** A shared lock that is held until the returned function is called. */
-export function hold(url, signal) {
+export function hold(url, options = {}) {
   return new Promise((resolve, reject) => {
-    locked(url, "shared", signal, () => new Promise((release) => resolve(release))).catch(reject);
+    locked(url, "shared", options, () => new Promise((release) => resolve(release))).catch(reject);
   });
 }
 
-/** The stored file of an address, whether or not it is there yet. */
-export async function entry(url) {
+/** The folder of an address; null if there is none and none is made. */
+export async function entry(url, { create = false } = {}) {
   const key = await keyOf(url);
-  return new Entry(url, await (await root()).getDirectoryHandle(key, { create: true }));
+  try {
+    return new Entry(await (await root()).getDirectoryHandle(key, { create }));
+  } catch (error) {
+    if (error.name === "NotFoundError") return null;
+    throw error;
+  }
 }
 
+/** Where data are: what is new is written beside what is whole. */
+const SLOTS = ["data", "data-2"];
+
 class Entry {
-  constructor(url, folder) {
-    this.url = url;
+  constructor(folder) {
     this.folder = folder;
   }
 
-  /** What is known of the file; null before the first byte. */
-  async manifest() {
-    try {
-      const file = await (await this.folder.getFileHandle("manifest.json")).getFile();
-      return JSON.parse(await file.text());
-    } catch {
-      // None, or cut off by a crash: then the data are not trusted either.
-      return null;
-    }
+  /** What is known of a download that is not at its end; null if there is none. */
+  part() {
+    return readJson(this.folder, "part.json");
   }
 
-  /** Only in a worker. */
-  async writeManifest(manifest) {
-    const bytes = new TextEncoder().encode(JSON.stringify(manifest));
-    const handle = await (await this.folder.getFileHandle("manifest.json", { create: true })).createSyncAccessHandle();
-    try {
-      handle.truncate(0);
-      writeAll(handle, bytes, 0);
-      handle.flush();
-    } finally {
-      handle.close();
-    }
+  /** Only in a worker, as everything that writes. */
+  writePart(part) {
+    return writeJson(this.folder, "part.json", part);
   }
 
-  /** The whole file if it is complete and has the size it should; else null. */
+  /** Forgets a download, so that nobody goes on with it. */
+  async dropPart() {
+    await this.#drop("part.json");
+  }
+
+  /** The whole file with its manifest; else null. */
   async complete() {
-    const manifest = await this.manifest();
+    const manifest = await readJson(this.folder, "manifest.json");
     if (!manifest?.complete) return null;
-    const file = await this.file();
+    const file = await this.file(manifest);
     return file && file.size === manifest.size ? { manifest, file } : null;
   }
 
   /** The data as a File, if there are any. */
-  async file() {
+  async file({ data = SLOTS[0] }) {
     try {
-      return await (await this.folder.getFileHandle("data")).getFile();
+      return await (await this.folder.getFileHandle(data)).getFile();
     } catch (error) {
       if (error.name === "NotFoundError") return null;
       throw error;
     }
   }
 
-  /** The data for writing; only in a worker, under the exclusive lock. */
+  /** Where a file can be written beside the whole one; under the exclusive lock. */
   async writer() {
-    return (await this.folder.getFileHandle("data", { create: true })).createSyncAccessHandle();
+    const taken = (await this.complete())?.manifest.data ?? null;
+    const data = SLOTS.find((slot) => slot !== taken);
+    const handle = await (await this.folder.getFileHandle(data, { create: true })).createSyncAccessHandle();
+    return { data, handle };
+  }
+
+  /** What was written is the file from now on. */
+  async replace(manifest) {
+    await writeJson(this.folder, "manifest.json", manifest);
+    await this.dropPart();
+    for (const slot of SLOTS) if (slot !== manifest.data) await this.#drop(slot);
+  }
+
+  /** Forgets what is not whole. */
+  async clear(data) {
+    await this.dropPart();
+    await this.#drop(data);
+  }
+
+  /** The file is not stored any more; its bytes go unless another tab has them open. */
+  async forget({ data = SLOTS[0] }) {
+    await this.#drop("manifest.json");
+    await this.#drop(data).catch(() => {});
+  }
+
+  async #drop(name) {
+    await this.folder.removeEntry(name).catch((error) => {
+      if (error.name !== "NotFoundError") throw error;
+    });
+  }
+
+  /** Bytes of all that is there. */
+  async bytes() {
+    let sum = 0;
+    for (const data of SLOTS) sum += (await this.file({ data }))?.size ?? 0;
+    return sum;
   }
 
   /** The data for reading in a worker, without copies; null where another tab has them open and tabs cannot share. */
-  async syncReader() {
-    const handle = await this.folder.getFileHandle("data");
+  async syncReader({ data = SLOTS[0] }) {
+    const handle = await this.folder.getFileHandle(data);
     if (!handle.createSyncAccessHandle) return null;
     try {
       // Browsers that do not know the mode open it for one tab alone; the next one then reads the File.
@@ -118,17 +160,54 @@ class Entry {
   }
 }
 
-/** Writes all of it, or says that the disk is full. */
-export function writeAll(handle, bytes, at) {
+/** Null if there is none, or one that a crash cut off: then what it describes is not trusted either. */
+async function readJson(folder, name) {
+  try {
+    return JSON.parse(await (await (await folder.getFileHandle(name)).getFile()).text());
+  } catch {
+    return null;
+  }
+}
+
+async function writeJson(folder, name, value) {
+  const bytes = new TextEncoder().encode(JSON.stringify(value));
+  const handle = await (await folder.getFileHandle(name, { create: true })).createSyncAccessHandle();
+  try {
+    // In this order a full disk leaves what was there.
+    writeAll(handle, bytes, 0);
+    handle.truncate(bytes.length);
+    handle.flush();
+  } finally {
+    handle.close();
+  }
+}
+
+/** A list of files that was fetched from an address before; null if none was, or nothing can be stored here. */
+export async function keptList(url) {
+  const folder = await root().catch(() => null);
+  return folder && readJson(folder, `list-${await keyOf(url)}.json`);
+}
+
+/** Keeps a list for when its address cannot be reached. It is of use without, so nothing fails for it. */
+export async function keepList(url, list) {
+  try {
+    await writeJson(await root(), `list-${await keyOf(url)}.json`, list);
+  } catch {
+    // On the page's own thread, in a private window, or while another tab does the same.
+  }
+}
+
+/** Writes all of it, or says that the disk is full: `end` is where what is to be written ends, this piece or the file. */
+export function writeAll(handle, bytes, at, end = at + bytes.length) {
   let done = 0;
   while (done < bytes.length) {
     let n = 0;
     try {
       n = handle.write(bytes.subarray(done), { at: at + done });
     } catch (error) {
-      throw error.name === "QuotaExceededError" ? full(bytes.length - done, null) : error;
+      throw error.name === "QuotaExceededError" ? full(end - at - done, null) : error;
     }
-    if (n === 0) throw full(bytes.length - done, null);
+    if (n === 0) throw full(end - at - done, null);
     done += n;
   }
 }
@@ -147,11 +226,11 @@ export async function list() {
   const found = [];
   for await (const [, folder] of (await root()).entries()) {
     if (folder.kind !== "directory") continue;
-    const item = new Entry("", folder);
-    const [manifest, file] = [await item.manifest(), await item.file()];
+    const item = new Entry(folder);
+    const manifest = (await item.complete())?.manifest ?? (await item.part());
     if (!manifest) continue;
     const { url, name, size, sha256 = null, complete = false, stored = null } = manifest;
-    found.push({ url, name, size, sha256, complete: complete && file?.size === size, bytes: file?.size ?? 0, stored });
+    found.push({ url, name, size, sha256, complete, bytes: await item.bytes(), stored });
   }
   return found;
 }

@@ -1,6 +1,6 @@
 // A stream that can be awaited first or iterated at once, as clients of OpenAI's interface do either.
 
-import { aborted } from "./errors.js";
+import { badRequest, check } from "./errors.js";
 
 /**
  * @template T
@@ -8,8 +8,13 @@ import { aborted } from "./errors.js";
  * @param {AbortSignal | undefined} signal
  */
 export function stream(run, signal) {
+  let read = false;
   const iterable = {
-    [Symbol.asyncIterator]: () => iterate(run, signal),
+    [Symbol.asyncIterator]() {
+      if (read) throw badRequest("a stream can be read once: send the request again for another answer");
+      read = true;
+      return iterate(run, signal);
+    },
   };
   return {
     ...iterable,
@@ -18,28 +23,39 @@ export function stream(run, signal) {
   };
 }
 
+/** The stream of a request that is refused: awaited or read, it fails. */
+export function refused(error) {
+  return {
+    async *[Symbol.asyncIterator]() {
+      throw error;
+    },
+    then: (resolve, reject) => Promise.reject(error).then(resolve, reject),
+  };
+}
+
 async function* iterate(run, signal) {
+  check(signal);
   const stop = new AbortController();
-  const abort = () => stop.abort();
-  signal?.addEventListener("abort", abort);
   const items = [];
   let [ended, failure, wake] = [false, null, () => {}];
+  const abort = () => {
+    stop.abort();
+    wake();
+  };
+  signal?.addEventListener("abort", abort);
   const push = (item) => {
     items.push(item);
     wake();
   };
-  if (signal?.aborted) throw aborted();
-  const done = run(push, stop.signal)
+  run(push, stop.signal)
     .then((last) => last.forEach(push), (error) => (failure = error))
     .finally(() => {
       ended = true;
       wake();
     });
-  // A caller that aborts does not wait for the engine.
-  stop.signal.addEventListener("abort", () => wake());
   try {
     for (;;) {
-      if (signal?.aborted) throw aborted();
+      check(signal);
       if (items.length > 0) yield items.shift();
       else if (failure) throw failure;
       else if (ended) return;
@@ -47,9 +63,7 @@ async function* iterate(run, signal) {
     }
   } finally {
     signal?.removeEventListener("abort", abort);
-    if (!ended) {
-      stop.abort();
-      await done;
-    }
+    // Whoever leaves does not wait for the engine; the next request does.
+    if (!ended) stop.abort();
   }
 }

@@ -1,4 +1,4 @@
-// wgpu cannot ask for subgroups on the web: while the engine opens its device, we do.
+// wgpu cannot ask for subgroups on the web: while engines open their devices, we do.
 
 const LANGUAGE = "subgroup_id";
 
@@ -10,17 +10,41 @@ export async function hasSubgroups() {
   return adapter?.features.has("subgroups") ?? false;
 }
 
-/** Runs `f`; devices that are requested meanwhile have subgroups. */
-export async function withSubgroups(f) {
-  const adapter = globalThis.GPUAdapter.prototype;
-  const original = adapter.requestDevice;
-  adapter.requestDevice = function (descriptor = {}) {
-    descriptor.requiredFeatures = [...(descriptor.requiredFeatures ?? []), "subgroups"];
-    return original.call(this, descriptor);
+/** How many wait for a device with subgroups, and the browser's own function while there are any. */
+let [waiting, original] = [0, null];
+
+function end() {
+  waiting--;
+  if (waiting > 0) return;
+  globalThis.GPUAdapter.prototype.requestDevice = original;
+  original = null;
+}
+
+function begin() {
+  waiting++;
+  if (original) return;
+  const native = globalThis.GPUAdapter.prototype.requestDevice;
+  original = native;
+  globalThis.GPUAdapter.prototype.requestDevice = function (descriptor = {}) {
+    if (!this.features.has("subgroups")) return native.call(this, descriptor);
+    return native.call(this, { ...descriptor, requiredFeatures: [...(descriptor.requiredFeatures ?? []), "subgroups"] });
   };
+}
+
+/**
+ * Runs `f(opened)`; devices that are requested meanwhile have subgroups, until `opened()` says that it has its own. The
+ * page's own requests change as little as can be.
+ */
+export async function withSubgroups(f) {
+  let open = true;
+  const opened = () => {
+    if (open) end();
+    open = false;
+  };
+  begin();
   try {
-    return await f();
+    return await f(opened);
   } finally {
-    adapter.requestDevice = original;
+    opened();
   }
 }

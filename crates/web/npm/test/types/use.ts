@@ -1,6 +1,7 @@
 // What a caller writes must have the types that the declarations promise; `tsc` runs over it, nothing else does.
 
 import { Engine, EngineError, capabilities, inspect, models } from "chaski";
+import type OpenAI from "openai";
 
 const controller = new AbortController();
 const engine: Engine = await Engine.create({
@@ -26,10 +27,27 @@ await Engine.create({ model: "x", contextLenght: 5 });
 // @ts-expect-error there is one n
 await engine.completions.create({ prompt: "x", n: 2 });
 
+// What is ours can go where OpenAI's is expected, and its messages and tools come to us.
+const messages: OpenAI.ChatCompletionMessageParam[] = [];
+const tools: OpenAI.ChatCompletionFunctionTool[] = [];
+const asked = { messages, tools, signal: controller.signal };
+const chat: OpenAI.ChatCompletion = await engine.chat.completions.create(asked);
+const plain: OpenAI.Completion = await engine.completions.create({ prompt: "", echo: true, logprobs: 1 });
+for await (const chunk of engine.chat.completions.create({ ...asked, stream: true })) {
+  const theirs: OpenAI.ChatCompletionChunk = chunk;
+  console.log(theirs.id);
+}
+async function either(stream: boolean) {
+  await using own = await Engine.create({ model: "x", worker: false });
+  const answer = await own.chat.completions.create({ messages, stream });
+  if ("choices" in answer) return answer.choices[0]?.message.content;
+  for await (const chunk of answer) return chunk.choices[0]?.delta.content;
+}
+
 const total: number = engine.memory().total + (engine.stats()?.tokens ?? 0) + (await engine.tokenize(text)).length;
-const fits: boolean = (await inspect("hf:a/b")).fits && (await capabilities()).webgpu && (await models.verify("x"));
+const fits: boolean = (await inspect("hf:a/b")).fits && (await capabilities()).webgpu && (await models.verify("x")) && (await models.remove(new URL("https://h.org/x")));
 try {
   await engine.close();
 } catch (error) {
-  if (error instanceof EngineError && error.code === "device_lost") console.log(error.hint, content, total, fits);
+  if (error instanceof EngineError && error.code === "device_lost") console.log(error.hint, content, total, fits, chat, plain, either);
 }

@@ -1,0 +1,38 @@
+// One message of the conversation as an element that grows with its text.
+
+import { markdown } from "./markdown.js";
+
+const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
+
+/** Changes an element's children into others, from the first that differs on: what is read or open stays as it is. */
+function grow(parent, nodes) {
+  let same = 0;
+  while (same < nodes.length && parent.childNodes[same]?.isEqualNode(nodes[same])) same++;
+  while (parent.childNodes.length > same) parent.lastChild.remove();
+  parent.append(...nodes.slice(same));
+}
+
+export class Message {
+  constructor(role) {
+    this.element = make("li");
+    this.element.dataset.role = role;
+    this.text = make("div");
+    this.element.append(make("span", { className: "visually-hidden", textContent: role === "user" ? "You: " : "Answer: " }), this.text);
+    this.thoughts = null;
+  }
+
+  show({ role, content, reasoning }) {
+    if (reasoning) this.#think(reasoning);
+    grow(this.text, role === "user" ? [document.createTextNode(content)] : [...markdown(content).childNodes]);
+  }
+
+  #think(text) {
+    if (!this.thoughts) {
+      this.thoughts = document.createTextNode("");
+      const details = make("details");
+      details.append(make("summary", { textContent: "Thoughts" }), this.thoughts);
+      this.text.before(details);
+    }
+    this.thoughts.data = text;
+  }
+}

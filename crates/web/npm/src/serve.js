@@ -1,0 +1,35 @@
+// The worker's side of a channel: `{ id, method, args }`, `{ abort: id }` or `{ close }` comes, `{ id, event }`, then
+// `{ id, result }` or `{ id, error }` goes.
+
+import { EngineError } from "./errors.js";
+
+/** What may be called: `(args, { signal, emit })`. */
+const METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
+
+/** Answers what comes over a port by the methods of a host. */
+export function serve(port, host) {
+  const running = new Map();
+  port.onmessage = async ({ data: { id, method, args, abort, close } }) => {
+    if (abort !== undefined) {
+      running.get(abort)?.abort();
+      return;
+    }
+    if (close) {
+      for (const controller of running.values()) controller.abort();
+      port.close();
+      host.close();
+      return;
+    }
+    const controller = new AbortController();
+    running.set(id, controller);
+    try {
+      if (!METHODS.includes(method)) throw new EngineError("internal", `no method ${method}`);
+      const emit = (event) => port.postMessage({ id, event });
+      port.postMessage({ id, result: await host[method](args, { signal: controller.signal, emit }) });
+    } catch (error) {
+      port.postMessage({ id, error: EngineError.from(error).toJSON() });
+    } finally {
+      running.delete(id);
+    }
+  };
+}

@@ -1,0 +1,35 @@
+// What `npm pack` takes along.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { posix } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** A module and all that it imports or names as a file beside it. */
+function reached(path, found = new Set()) {
+  if (found.has(path)) return found;
+  found.add(path);
+  if (!path.endsWith(".js")) return found;
+  const text = readFileSync(ROOT + path, "utf8");
+  for (const [, other] of text.matchAll(/(?:from |import\(|new URL\()["'](\.{0,2}[\w./-]+\.(?:js|wasm))["']/g)) {
+    reached(posix.join(posix.dirname(path), other), found);
+  }
+  return found;
+}
+
+test("the package has every file that its modules reach, its types and words, and nothing else", () => {
+  const [packed] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, stdio: ["ignore", "pipe", "ignore"] }));
+  const expected = [...reached("index.js", reached("worker.js")), "index.d.ts", "worker.d.ts", "package.json", "README.md"];
+  assert.deepEqual(packed.files.map((file) => file.path).sort(), expected.sort());
+  assert.ok(packed.size < 1_300_000, `${packed.size} bytes`);
+});
+
+test("every file that the package exports is in it", () => {
+  const { exports } = JSON.parse(readFileSync(`${ROOT}package.json`, "utf8"));
+  const files = Object.values(exports).flatMap((e) => (typeof e === "string" ? [e] : Object.values(e)));
+  for (const file of files) assert.ok(readFileSync(ROOT + file).length > 0, file);
+});

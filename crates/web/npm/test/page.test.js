@@ -1,0 +1,157 @@
+// The chat page with an engine that says what it is told to: what a software GPU would take minutes for.
+
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { open } from "./page.js";
+
+/** The package as the page imports it. `next` is a list of deltas, errors, and functions that are waited for. */
+const ENGINE = `
+  export class EngineError extends Error {
+    constructor(code, message) { super(message); Object.assign(this, { code, hint: "" }); }
+  }
+  export const inspect = async () => ({});
+  export const Engine = {
+    create: async ({ onProgress }) => {
+      onProgress({ stage: "download", file: "m", loaded: 1, total: 2, bytesPerSecond: 1, etaSeconds: 1 });
+      return {
+        memory: () => ({ total: 1, items: {} }),
+        info: () => ({ model: { file: "m", description: "a model" }, device: {}, loading: { totalMs: 1 } }),
+        stats: () => ({ promptTokens: 1, cachedTokens: 0, promptTokensPerSecond: 1, tokens: 1, tokensPerSecond: 1, timeToFirstTokenMs: 1 }),
+        close: async () => {},
+        chat: { completions: { create: (request, { signal }) => (async function* () {
+          globalThis.request = request;
+          for (const step of globalThis.next) {
+            if (typeof step === "function") await Promise.race([step(), new Promise((r) => signal.addEventListener("abort", r))]);
+            if (signal.aborted) throw new EngineError("aborted", "aborted");
+            if (step instanceof Error) throw step;
+            yield { choices: [{ delta: step }] };
+          }
+        })() } },
+      };
+    },
+  };`;
+
+let [t, page] = [];
+before(async () => {
+  t = await open((request, response, url) => {
+    if (url.pathname !== "/demo/chaski/index.js") return false;
+    response.writeHead(200, { "content-type": "text/javascript" }).end(ENGINE);
+    return true;
+  });
+  page = t.page;
+});
+after(() => t?.close());
+
+beforeEach(async () => {
+  await page.goto(`${t.server.origin}/demo/index.html`);
+  await page.evaluate(() => localStorage.clear());
+  await page.reload();
+  await page.click("#load");
+  await page.waitForFunction(() => !document.querySelector("#text").disabled);
+});
+
+const log = () => page.locator("#log li").evaluateAll((all) => all.map((li) => li.textContent));
+const done = () => page.waitForFunction(() => document.querySelector("#stop").hidden);
+
+/** Sends a text, which is answered by these deltas. */
+async function ask(text, ...next) {
+  await page.evaluate((next) => (globalThis.next = next), next);
+  await page.fill("#text", text);
+  await page.keyboard.press("Enter");
+  await done();
+}
+
+test("a question that got no answer can be asked again", async () => {
+  await page.evaluate(() => (globalThis.next = [new Error("no luck")]));
+  await page.fill("#text", "Hi");
+  await page.keyboard.press("Enter");
+  await done();
+  assert.deepEqual(await log(), ["You: Hi"]);
+  assert.match(await page.textContent("#stats"), /no luck/);
+  await page.evaluate(() => (globalThis.next = [{ content: "Hello" }]));
+  await page.click("#again");
+  await done();
+  assert.deepEqual(await log(), ["You: Hi", "Answer: Hello"]);
+});
+
+test("an answer stays when another one in its place fails", async () => {
+  await ask("Hi", { content: "Hello" });
+  await page.evaluate(() => (globalThis.next = [new Error("no luck")]));
+  await page.click("#again");
+  await done();
+  assert.deepEqual(await log(), ["You: Hi", "Answer: Hello"]);
+  await page.reload();
+  assert.deepEqual(await log(), ["You: Hi", "Answer: Hello"]);
+});
+
+test("while an answer grows, what stands there stays: elements, open thoughts, the place one reads at", async () => {
+  await ask("One", { content: "First answer" });
+  const found = await page.evaluate(async () => {
+    const log = document.querySelector("#log");
+    const first = log.children[1];
+    let go;
+    const wait = () => new Promise((resolve) => (go = resolve));
+    const step = async () => {
+      go();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    globalThis.next = [{ reasoning_content: "Hm" }, wait, { reasoning_content: ", so" }, { content: "A\n\n" }, wait, { content: "B" }, wait];
+    document.querySelector("#text").value = "Two";
+    document.querySelector("#ask").requestSubmit();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const busy = log.ariaBusy;
+    const answer = log.lastChild;
+    answer.querySelector("details").open = true;
+    await step();
+    const paragraph = answer.querySelector("p");
+    document.querySelector("#source").focus();
+    document.body.style.paddingBottom = "3000px";
+    scrollTo(0, 0);
+    await step();
+    const same = answer.querySelector("p") === paragraph && log.children[1] === first && log.lastChild === answer;
+    const top = document.scrollingElement.scrollTop;
+    await step();
+    return {
+      busy, same, top, idle: log.ariaBusy, open: answer.querySelector("details").open, text: answer.textContent,
+      kept: log.lastChild === answer, focus: document.activeElement.id,
+    };
+  });
+  assert.deepEqual(found, {
+    busy: "true", same: true, top: 0, idle: "false", open: true, text: "Answer: ThoughtsHm, soAB", kept: true, focus: "source",
+  });
+});
+
+test("another tab's conversation appears, and neither loses its own", async () => {
+  await ask("Mine", { content: "A" });
+  const other = await t.browser.context.newPage();
+  await other.goto(`${t.server.origin}/demo/index.html`);
+  await other.evaluate(() => {
+    const message = { role: "user", content: "Theirs" };
+    localStorage.setItem("chaski.conversation.theirs", JSON.stringify({ id: "theirs", begun: 1, messages: [message] }));
+  });
+  await page.waitForFunction(() => document.querySelectorAll("#conversations li").length === 2);
+  await ask("More", { content: "B" });
+  await other.reload();
+  assert.deepEqual(await other.locator("#conversations li button:first-child").allTextContents(), ["Mine", "Theirs"]);
+  await other.close();
+});
+
+test("a storage that is full or blocked is said, and hinders nothing", async () => {
+  await page.evaluate(() => {
+    Storage.prototype.setItem = () => {
+      throw new DOMException("full", "QuotaExceededError");
+    };
+  });
+  await ask("Hi", { content: "Hello" });
+  assert.deepEqual(await log(), ["You: Hi", "Answer: Hello"]);
+  assert.match(await page.textContent("#stats"), /does not let the page keep/);
+});
+
+test("controls and bars have names", async () => {
+  const nameless = await page.evaluate(() =>
+    [...document.querySelectorAll("button, input, textarea, progress")]
+      .filter((e) => !(e.ariaLabel || e.textContent.trim() || e.labels?.length))
+      .map((e) => e.id),
+  );
+  assert.deepEqual(nameless, []);
+});
