@@ -208,7 +208,7 @@ test("notes that cannot be written do not hide what went wrong", async () => {
 
 test("whatever servers do, a file that counts as whole is one of theirs", async () => {
   const versions = [1, 2].map((fill) => {
-    const bytes = Buffer.alloc(4000 + 500 * fill, fill);
+    const bytes = Buffer.alloc(4500, fill);
     bytes.write("GGUF");
     return bytes;
   });
