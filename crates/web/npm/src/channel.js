@@ -130,7 +130,7 @@ export class DirectChannel extends Channel {
   close() {
     this.fail(closed());
     for (const controller of this.#running.values()) controller.abort();
-    this.#host?.then((host) => host.close());
+    this.#host?.then((host) => host.close(), () => {});
   }
 }
 

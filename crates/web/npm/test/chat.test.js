@@ -87,3 +87,19 @@ test("the bench page knows what empty dispatches and readbacks cost", async () =
   });
   assert.ok(one > 0 && many > one, `${one} ms and ${many} ms`);
 });
+
+test("the bench page measures a model, in llama-bench's words", async () => {
+  const rows = await page.evaluate(async () => {
+    const { bench } = await import("./bench.js");
+    const small = { chunk: 8, subgroups: false, selfTest: false, kvType: "f16" };
+    return bench({ model: "models/storyteller-Q4_K_M.gguf", prompt: 8, answer: 4, runs: 2, ...small });
+  });
+  assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.samples_ts.length]), [[8, 0, 2], [0, 4, 2]]);
+  for (const row of rows) {
+    assert.deepEqual([row.n_ubatch, row.type_k, row.type_v, row.n_gpu_layers, row.flash_attn], [8, "f16", "f16", 99, true]);
+    assert.equal(row.model_type, "llama 6.82M Q4_K_M");
+    const rate = ((row.n_prompt || row.n_gen) * 1e9) / row.avg_ns;
+    assert.ok(row.avg_ts > rate * 0.5 && row.avg_ts < rate * 2, `${row.avg_ts} and ${rate}`);
+    assert.ok(row.load_ms > row.compile_ms && row.floor_ms.token > 0 && row.n_threads > 0);
+  }
+});
