@@ -144,6 +144,8 @@ export interface Caps {
 export interface EngineInfo {
   model: ModelFacts & { file: string };
   contextLength: number;
+  /** Values of an embedding. */
+  embedding: number;
   memory: Memory;
   device: { name: string; driver: string; distrust: string | null; caps: Caps | null };
   loading: { compileMs: number; uploadMs: number; totalMs: number } | null;
@@ -162,6 +164,8 @@ export interface Stats {
   submissions: number;
   /** Why the processor chose the tokens, which takes a readback for each; null if the GPU did. */
   onProcessor: string | null;
+  /** Devices that were lost meanwhile; the answer went on with others. */
+  deviceLosses: number;
 }
 
 export interface Inspection extends ModelFacts {
@@ -211,6 +215,9 @@ export interface SamplingOptions {
   stop?: string | string[] | null;
   logit_bias?: Record<string, number> | null;
   ignore_eos?: boolean;
+  /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
+  context_shift?: boolean;
+  n_keep?: number | null;
   /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
   grammar?: string;
   /** As in {@link CallOptions}. */
@@ -351,6 +358,26 @@ interface TextAnswer<Finish> {
 export type TextCompletion = TextAnswer<"stop" | "length">;
 export type TextChunk = TextAnswer<"stop" | "length" | null>;
 
+export interface EmbeddingRequest {
+  input: string | string[];
+  /** Floats, or their bytes as base64. */
+  encoding_format?: "float" | "base64";
+  /** How tokens are pooled, if the file does not say; `none` gives a vector for each token. */
+  pooling?: "none" | "mean" | "cls" | "last";
+  signal?: AbortSignal;
+  /** These change nothing, and may be sent. */
+  model?: string;
+  user?: string;
+}
+
+/** `E` is `number[]`, or `string` in base64; with pooling `none` a list of them. */
+export interface Embeddings<E = number[]> {
+  object: "list";
+  model: string;
+  data: Array<{ object: "embedding"; index: number; embedding: E }>;
+  usage: { prompt_tokens: number; total_tokens: number };
+}
+
 /** Can be iterated at once, or awaited first, and is read once. It begins then; leaving the loop ends the answer. */
 export interface AnswerStream<T> extends AsyncIterable<T>, PromiseLike<AsyncIterable<T>> {}
 
@@ -374,6 +401,16 @@ export class Engine {
     create(request: TextRequest & { stream?: false | null }, options?: CallOptions): Promise<TextCompletion>;
     create(request: TextRequest, options?: CallOptions): AnswerStream<TextChunk> | Promise<TextCompletion>;
   };
+  readonly embeddings: {
+    create(request: EmbeddingRequest & { pooling: "none"; encoding_format: "base64" }, options?: CallOptions): Promise<Embeddings<string[]>>;
+    create(request: EmbeddingRequest & { encoding_format: "base64" }, options?: CallOptions): Promise<Embeddings<string>>;
+    create(request: EmbeddingRequest & { pooling: "none" }, options?: CallOptions): Promise<Embeddings<number[][]>>;
+    create(request: EmbeddingRequest, options?: CallOptions): Promise<Embeddings>;
+  };
+  /** The conversation as bytes: `restore` goes on with it without running it again, on another day, too. */
+  save(): Promise<Uint8Array>;
+  /** Goes on with a conversation that `save` gave, of the same model and options. */
+  restore(bytes: Uint8Array): Promise<void>;
   tokenize(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): Promise<number[]>;
   detokenize(tokens: number[], options?: { special?: boolean }): Promise<string>;
   applyTemplate(messages: ChatMessage[], options?: TemplateRequest): Promise<string>;

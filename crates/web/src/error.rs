@@ -122,8 +122,13 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
             "build the package with `cargo xtask web --constraint` for response_format and grammar",
             Value::Null,
         )),
-        ModelError::KvType(_) | ModelError::Constraint(_) | ModelError::Token { .. } => {
-            Some(("bad_request", "", Value::Null))
+        ModelError::KvType(_)
+        | ModelError::Constraint(_)
+        | ModelError::Token { .. }
+        | ModelError::Session(_)
+        | ModelError::ShortText { .. } => Some(("bad_request", "", Value::Null)),
+        ModelError::Pooling(_) => {
+            Some(("bad_request", "say how tokens are pooled with `pooling`", Value::Null))
         }
         ModelError::Sample(_) => Some(("bad_request", "no token is left to choose", Value::Null)),
         ModelError::Open(_)

@@ -2,6 +2,7 @@
 
 import { download, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
+import { embeddingRequest } from "./embeddings.js";
 import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, textRequest } from "./openai.js";
 import { refused, stream } from "./stream.js";
 
@@ -56,6 +57,7 @@ export class Engine {
     this.#memory = info.memory;
     this.chat = { completions: { create: (request, options) => this.#chat(request, options) } };
     this.completions = { create: (request, options) => this.#complete(request, options) };
+    this.embeddings = { create: (request, options) => this.#embed(request, options) };
   }
 
   /** Loads a model. */
@@ -91,6 +93,12 @@ export class Engine {
       const text = () => (typeof prompt === "string" ? prompt : this.detokenize(prompt));
       return { body: textRequest(request), chunks, answer: new TextAnswer(), first: echo ? async () => chunks.echo(await text()) : null };
     });
+  }
+
+  async #embed(request, options) {
+    const { texts, pooling, whole } = embeddingRequest(request);
+    const signal = options?.signal ?? request.signal;
+    return whole(await this.#channel.call("embed", { texts, pooling }, { signal }), this.#info.model.file);
   }
 
   /** A stream of chunks or the promise of a whole answer; a request that is refused makes either fail. */
@@ -131,6 +139,7 @@ export class Engine {
       tokensPerSecond: end.tokensPerSecond,
       submissions: end.submissions,
       onProcessor: end.onProcessor,
+      deviceLosses: end.losses,
     };
     return end;
   }
@@ -148,6 +157,17 @@ export class Engine {
   /** The prompt that a conversation becomes. */
   async applyTemplate(messages, options = {}) {
     return this.#channel.call("applyTemplate", { chat: json(chatOf({ ...options, messages })) });
+  }
+
+  /** The conversation as bytes: `restore` goes on with it without running it again, on another day, too. */
+  save() {
+    return this.#channel.call("save", {});
+  }
+
+  /** Goes on with a conversation that `save` gave, of the same model and options. */
+  async restore(bytes) {
+    if (!(bytes instanceof Uint8Array)) throw badRequest("restore: expected a Uint8Array");
+    await this.#channel.call("restore", { bytes });
   }
 
   /** Counts and speeds of the last answer; null before it. */

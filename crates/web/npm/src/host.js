@@ -11,6 +11,9 @@ import { hasSubgroups, withSubgroups } from "./subgroups.js";
 /** Downloads report at most so often, in milliseconds. */
 const REPORT = 100;
 
+/** So many devices may be lost in one answer before it ends with an error. */
+const LOSSES = 3;
+
 let ready = null;
 
 /** Loads the wasm module, once. */
@@ -39,6 +42,7 @@ async function guarded(f) {
 
 export class Host {
   #engine = null;
+  #device = null;
   #releases = [];
   #files = [];
   #last = Promise.resolve();
@@ -108,6 +112,7 @@ export class Host {
     // Files are read again if the device is lost, however the caller feels about its signal by then.
     watched.forEach((file, i) => (file.read = (offset, length) => files[i].read(offset, length)));
     this.#files = files;
+    this.#device = this.#engine.device();
     return JSON.parse(this.#engine.describe());
   }
 
@@ -146,13 +151,18 @@ export class Host {
         emit(text);
         return signal?.aborted ?? false;
       };
-      if (this.#lost) await this.#rebuild(engine);
-      try {
-        const result = JSON.parse(await guarded(() => engine.generate(request, event)));
-        return { ...result, memory: JSON.parse(engine.describe()).memory };
-      } catch (error) {
-        this.#lost = error.code === "device_lost";
-        throw error;
+      let run = () => engine.generate(request, event);
+      for (let losses = 0; ; losses++) {
+        if (this.#lost) await this.#rebuild(engine);
+        try {
+          const result = JSON.parse(await guarded(run));
+          return { ...result, losses, memory: JSON.parse(engine.describe()).memory };
+        } catch (error) {
+          this.#lost = error.code === "device_lost";
+          if (!this.#lost || losses === LOSSES) throw error;
+          // What was lost before the answer had begun is asked for again.
+          if (engine.is_interrupted()) run = () => engine.resume(event);
+        }
       }
     });
   }
@@ -163,6 +173,7 @@ export class Host {
     try {
       await guarded(() => (this.#subgroups ? withSubgroups(make) : make()));
       this.#lost = false;
+      this.#device = engine.device();
     } finally {
       this.#files.forEach((file) => file.close());
     }
@@ -174,6 +185,32 @@ export class Host {
 
   detokenize({ tokens, special }) {
     return this.#alone(() => guarded(() => this.#loaded().detokenize(Uint32Array.from(tokens), special)));
+  }
+
+  /** The conversation as bytes. */
+  save() {
+    return this.#alone(() => guarded(() => this.#loaded().save()));
+  }
+
+  restore({ bytes }) {
+    return this.#alone(() => guarded(() => this.#loaded().restore(bytes)));
+  }
+
+  /** For each text its tokens and its vectors. */
+  embed({ texts, pooling }, { signal }) {
+    return this.#alone(async () => {
+      const engine = this.#loaded();
+      const width = JSON.parse(engine.describe()).embedding;
+      const out = [];
+      for (const text of texts) {
+        check(signal);
+        const found = await guarded(() => engine.embed(text, pooling));
+        const vectors = [];
+        for (let at = 1; at < found.length; at += width) vectors.push(found.slice(at, at + width));
+        out.push({ tokens: found[0], vectors });
+      }
+      return out;
+    });
   }
 
   applyTemplate({ chat }) {
@@ -237,7 +274,8 @@ export class Host {
   }
 
   loseDevice() {
-    this.#loaded().lose_device();
+    this.#loaded();
+    this.#device.lose();
   }
 
   #free() {

@@ -22,7 +22,7 @@ const SAMPLING = {
 
 const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];
-const BOTH = ["max_tokens", "stop", "logit_bias", "grammar"];
+const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep"];
 
 function expect(request, known) {
   if (request === null || typeof request !== "object") throw badRequest("expected a request object");
@@ -52,6 +52,7 @@ function common(request) {
   out.stop = Array.isArray(stop) ? stop : [stop];
   if (!out.stop.every((s) => typeof s === "string" && s !== "")) throw badRequest("stop: expected texts");
   out.logitBias = Object.entries(request.logit_bias ?? {}).map(([id, bias]) => [Number(id), Number(bias)]);
+  if (request.context_shift) out.contextShift = number(request, "n_keep") ?? 0;
   if (request.grammar) out.rule = { grammar: request.grammar };
   return out;
 }
