@@ -13,7 +13,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "argmax",
-    template: include_str!("argmax.wgsl.jinja"),
+    template: template!("argmax/argmax.wgsl.jinja"),
     variants: || ["chunk", "final", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &["ARGMAX"],

@@ -21,7 +21,7 @@ use crate::reduce::Teams;
 /// The row of this operation. The cases of its grid take whatever kernel suits them.
 pub const OP: Op = Op {
     name: "attention",
-    template: include_str!("attention.wgsl.jinja"),
+    template: template!("attention/attention.wgsl.jinja"),
     variants: || {
         let sets = [FeatureSet::Base, FeatureSet::Sg];
         let rest = sets.iter().flat_map(|set| HEADS.map(|heads| (set, heads)));
@@ -39,7 +39,7 @@ pub const OP: Op = Op {
 /// The same where subgroups can share out the keys.
 pub const KEYS: Op = Op {
     name: "attention_keys",
-    template: include_str!("keys.wgsl.jinja"),
+    template: template!("attention/keys.wgsl.jinja"),
     variants: || {
         let rest = HEADS.into_iter().flat_map(|heads| ["parts", "joined"].map(|end| (heads, end)));
         caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
@@ -52,7 +52,7 @@ pub const KEYS: Op = Op {
 /// The same for many columns, by register tiles.
 pub const TILES: Op = Op {
     name: "attention_tiles",
-    template: include_str!("tiles.wgsl.jinja"),
+    template: template!("attention/tiles.wgsl.jinja"),
     variants: || {
         let rest = ["f32", "f16"].into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
         caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
@@ -65,7 +65,7 @@ pub const TILES: Op = Op {
 /// The same for many columns, by cooperative matrices.
 pub const COOP: Op = Op {
     name: "attention_coop",
-    template: include_str!("coop.wgsl.jinja"),
+    template: template!("attention/coop.wgsl.jinja"),
     variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
     cases: Op::cases(cases::coop_cases),
     ggml: &["FLASH_ATTN_EXT"],

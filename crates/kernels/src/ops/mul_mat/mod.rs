@@ -19,7 +19,7 @@ use crate::route::Experts;
 /// The same product by cooperative matrices; a row of its own, since it is a template of its own.
 pub const COOP: Op = Op {
     name: "mul_mat_coop",
-    template: include_str!("coop.wgsl.jinja"),
+    template: template!("mul_mat/coop.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
@@ -68,7 +68,7 @@ const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
 /// columns too, which that makes.
 pub const OP: Op = Op {
     name: "mul_mat",
-    template: include_str!("mul_mat.wgsl.jinja"),
+    template: template!("mul_mat/mul_mat.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
@@ -86,7 +86,7 @@ pub const OP: Op = Op {
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
 pub const ID: Op = Op {
     name: "mul_mat_id",
-    template: include_str!("mul_mat.wgsl.jinja"),
+    template: template!("mul_mat/mul_mat.wgsl.jinja"),
     variants: || {
         let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
         FORMATS.iter().flat_map(both).collect()

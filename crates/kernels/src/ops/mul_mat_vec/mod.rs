@@ -20,7 +20,7 @@ use crate::tuning::MatVecTune;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "mul_mat_vec",
-    template: include_str!("mul_mat_vec.wgsl.jinja"),
+    template: template!("mul_mat_vec/mul_mat_vec.wgsl.jinja"),
     variants,
     cases: Op::cases(|| {
         cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect()

@@ -11,7 +11,7 @@ use crate::reduce::Teams;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "rms_norm",
-    template: include_str!("rms_norm.wgsl.jinja"),
+    template: template!("rms_norm/rms_norm.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {

@@ -11,7 +11,7 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "sample",
-    template: include_str!("sample.wgsl.jinja"),
+    template: template!("sample/sample.wgsl.jinja"),
     variants: || ["chunk", "join", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &[],
