@@ -12,6 +12,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat_alone;
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
@@ -226,6 +227,9 @@ impl MulMat {
                 });
             }
         }
+        if let Some(alone) = mul_mat_alone::columns(self, caps) {
+            return alone.map(|(dispatch, cols)| (dispatch, Some(cols)));
+        }
         if self.goes_by_teams() {
             return Ok((self.few(caps)?, None));
         }
@@ -251,7 +255,7 @@ impl MulMat {
 
     /// Splits K into as many ranges as keep a device busy.
     pub fn spread(self, caps: &Caps) -> MulMat {
-        if self.experts.is_some() || self.goes_by_teams() {
+        if self.experts.is_some() || self.goes_by_teams() || caps.alone {
             return self;
         }
         let [enough_coop, enough] = ENOUGH_THREADS;
