@@ -1,7 +1,8 @@
-//! Lists what lies in `src/encode`, `src/quant` and `src/shared`, so that a file there is all that a weight format needs.
+//! Lists what lies in `src/encode`, `src/quant` and `src/shared`, so that a file there is all that a weight format needs, and
+//! takes the comments from all templates for who only runs models: they are a fifth of them, and a page downloads them.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 fn main() {
@@ -20,13 +21,26 @@ fn main() {
             println!("cargo::rerun-if-changed={}", file.display());
             let name = file.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8");
             let Some(stem) = name.strip_suffix(".wgsl.jinja") else { continue };
-            let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", file);
+            let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", put(dir, &file));
             if dir == "encode" {
                 let _ = write!(written, "{stem:?}, ");
             }
             if dir == "quant" {
                 let text = fs::read_to_string(&file).expect("a template in UTF-8");
                 formats.push_str(&format(stem, &text));
+            }
+        }
+    }
+    let ops = Path::new(&root).join("src/ops");
+    for folder in fs::read_dir(&ops).expect("a folder of operations") {
+        let folder = folder.expect("an entry").path();
+        println!("cargo::rerun-if-changed={}", folder.display());
+        let name = folder.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8").to_owned();
+        for file in fs::read_dir(&folder).into_iter().flatten() {
+            let file = file.expect("an entry").path();
+            if file.extension().is_some_and(|e| e == "jinja") {
+                println!("cargo::rerun-if-changed={}", file.display());
+                put(&name, &file);
             }
         }
     }
@@ -39,6 +53,28 @@ fn main() {
     );
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("templates.rs");
     fs::write(out, code).expect("the output folder can be written");
+}
+
+/// Copies a template to where `template!` finds it, without its comments where nothing reads them; the copy's path.
+fn put(folder: &str, file: &Path) -> PathBuf {
+    let text = fs::read_to_string(file).expect("a template in UTF-8");
+    let text = if env::var_os("CARGO_FEATURE_CASES").is_some() { text } else { without_comments(&text) };
+    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join(folder);
+    fs::create_dir_all(&out).expect("the output folder can be written");
+    let out = out.join(file.file_name().expect("a file has a name"));
+    fs::write(&out, text).expect("the output folder can be written");
+    out
+}
+
+/// The text without `{# ... #}`, and without the line feeds behind, as the template engine takes them.
+fn without_comments(text: &str) -> String {
+    let mut parts = text.split("{#");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (_, rest) = part.split_once("#}").expect("a comment that ends");
+        out.push_str(rest.strip_prefix('\n').unwrap_or(rest));
+    }
+    out
 }
 
 /// The row of a format, from the `layout` lines in the head of its template:

@@ -96,7 +96,7 @@ async fn open_tested(
         };
         tracing::warn!(adapter = gpu.summary().name, %e, "the self-test failed");
         options.set = match gpu.caps().most() {
-            FeatureSet::Coop => Some(FeatureSet::Sg),
+            FeatureSet::Coop | FeatureSet::Alone => Some(FeatureSet::Sg),
             FeatureSet::Sg => Some(FeatureSet::Base),
             FeatureSet::Base if *choice == DeviceChoice::Auto => return Ok(processor(Some(e.to_string()))),
             FeatureSet::Base => return Err(e.into()),
@@ -137,7 +137,7 @@ mod tests {
             None => false,
             Some(FeatureSet::Base) => caps.subgroup.is_none() && !caps.coop,
             Some(FeatureSet::Sg) => !caps.coop,
-            Some(FeatureSet::Coop) => true,
+            Some(FeatureSet::Coop | FeatureSet::Alone) => true,
         };
         let test = async |gpu: &Gpu| if good(gpu.caps()) { Ok(()) } else { Err(wrong()) };
         pollster::block_on(open_tested(choice, &mut GpuOptions::default(), test))

@@ -88,6 +88,8 @@ pub(crate) enum Features {
     Sg,
     /// Cooperative matrices as well
     Coop,
+    /// Subgroup operations, by threads that wait for no other, as on the software GPU of a browser
+    Alone,
 }
 
 impl From<Features> for FeatureSet {
@@ -96,13 +98,14 @@ impl From<Features> for FeatureSet {
             Features::Base => FeatureSet::Base,
             Features::Sg => FeatureSet::Sg,
             Features::Coop => FeatureSet::Coop,
+            Features::Alone => FeatureSet::Alone,
         }
     }
 }
 
 /// The word for the largest feature set that a device has.
 pub(crate) fn feature_word(caps: &Caps) -> &'static str {
-    if caps.coop { FeatureSet::Coop.word() } else { caps.set().word() }
+    caps.most().word()
 }
 
 /// Reads a file type's name, in any mix of upper and lower case, or its number.

@@ -1,4 +1,6 @@
 // argmax: part=final
+// A power of two.
+override WG: u32 = 256u;
 override K: u32 = 1u;
 override CHUNK: u32 = 1024u;
 override N_PART: u32 = 1u;
@@ -30,18 +32,18 @@ fn page_of(seq: u32, pos: u32) -> u32 {
 
 override RING: u32 = 64u;
 
-var<workgroup> value: array<f32, 256>;
-var<workgroup> index: array<u32, 256>;
+var<workgroup> value: array<f32, WG>;
+var<workgroup> index: array<u32, WG>;
 
 fn better(v: f32, i: u32, w: f32, j: u32) -> bool {
     return v > w || (v == w && i < j);
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     var v = -3.4028234e38;
     var at = 0xffffffffu;
-    for (var i = tid; i < N_PART; i += 256u) {
+    for (var i = tid; i < N_PART; i += WG) {
         let p = x[i];
         if (better(bitcast<f32>(p.x), p.y, v, at)) {
             v = bitcast<f32>(p.x);
@@ -51,7 +53,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     value[tid] = v;
     index[tid] = at;
     workgroupBarrier();
-    for (var s = 128u; s > 0u; s = s / 2u) {
+    for (var s = WG / 2u; s > 0u; s = s / 2u) {
         if (tid < s && better(value[tid + s], index[tid + s], value[tid], index[tid])) {
             value[tid] = value[tid + s];
             index[tid] = index[tid + s];

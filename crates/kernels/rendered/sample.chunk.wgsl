@@ -1,7 +1,9 @@
 // sample: part=chunk
+override WG: u32 = 256u;
 override K: u32 = 1u;
 override N_PART: u32 = 1u;
-const N: u32 = 1024u;
+// Pairs that a workgroup sorts, a power of two.
+override N: u32 = 1024u;
 const KEEP: u32 = 64u;
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<vec2<u32>>;
@@ -16,7 +18,7 @@ fn sort(tid: u32) {
     for (var k = 2u; k <= N; k = k * 2u) {
         for (var j = k / 2u; j > 0u; j = j / 2u) {
             workgroupBarrier();
-            for (var t = tid; t < N / 2u; t += 256u) {
+            for (var t = tid; t < N / 2u; t += WG) {
                 // Pairs j apart: j is a power of two, so the index needs no division.
                 let a = ((t & ~(j - 1u)) << 1u) | (t & (j - 1u));
                 let b = a + j;
@@ -35,9 +37,9 @@ fn sort(tid: u32) {
     workgroupBarrier();
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
-    for (var i = tid; i < N; i += 256u) {
+    for (var i = tid; i < N; i += WG) {
         let at = group.x * N + i;
         value[i] = -3.4028234e38;
         index[i] = 0xffffffffu;
@@ -47,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
     }
     sort(tid);
-    if (tid < KEEP) {
-        y[group.x * KEEP + tid] = vec2<u32>(bitcast<u32>(value[tid]), index[tid]);
+    for (var i = tid; i < KEEP; i += WG) {
+        y[group.x * KEEP + i] = vec2<u32>(bitcast<u32>(value[i]), index[i]);
     }
 }

@@ -1,7 +1,9 @@
 // sample: part=final
+override WG: u32 = 256u;
 override K: u32 = 1u;
 override N_PART: u32 = 1u;
-const N: u32 = 1024u;
+// Pairs that a workgroup sorts, a power of two.
+override N: u32 = 1024u;
 const KEEP: u32 = 64u;
 @group(0) @binding(0) var<storage, read> x: array<vec2<u32>>;
 @group(0) @binding(1) var<storage, read> sampler: array<u32>;
@@ -44,7 +46,7 @@ fn sort(tid: u32) {
     for (var k = 2u; k <= N; k = k * 2u) {
         for (var j = k / 2u; j > 0u; j = j / 2u) {
             workgroupBarrier();
-            for (var t = tid; t < N / 2u; t += 256u) {
+            for (var t = tid; t < N / 2u; t += WG) {
                 // Pairs j apart: j is a power of two, so the index needs no division.
                 let a = ((t & ~(j - 1u)) << 1u) | (t & (j - 1u));
                 let b = a + j;
@@ -73,15 +75,15 @@ fn uniform_draw(seed: u32, n: u32) -> f32 {
     return f32(h >> 8u) / 16777216.0;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     // The best so far stand in front; a round brings N - KEEP more.
-    if (tid < KEEP) {
-        value[tid] = -3.4028234e38;
-        index[tid] = 0xffffffffu;
+    for (var i = tid; i < KEEP; i += WG) {
+        value[i] = -3.4028234e38;
+        index[i] = 0xffffffffu;
     }
     for (var base = 0u; base < N_PART * KEEP; base += N - KEEP) {
-        for (var i = tid; i < N - KEEP; i += 256u) {
+        for (var i = tid; i < N - KEEP; i += WG) {
             value[KEEP + i] = -3.4028234e38;
             index[KEEP + i] = 0xffffffffu;
             if (base + i < N_PART * KEEP) {

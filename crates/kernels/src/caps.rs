@@ -9,6 +9,8 @@ pub enum FeatureSet {
     Sg,
     /// Subgroup operations and cooperative matrices.
     Coop,
+    /// Subgroup operations, in kernels whose threads wait for no other: for devices that are a processor.
+    Alone,
 }
 
 impl FeatureSet {
@@ -18,6 +20,7 @@ impl FeatureSet {
             FeatureSet::Base => "base",
             FeatureSet::Sg => "sg",
             FeatureSet::Coop => "coop",
+            FeatureSet::Alone => "alone",
         }
     }
 }
@@ -49,6 +52,8 @@ pub struct Caps {
     pub max_groups: u32,
     /// The device is a processor that runs shaders in software.
     pub software: bool,
+    /// Barriers cost more there than reading twice, so kernels do without them where they can. With subgroups only.
+    pub alone: bool,
 }
 
 impl Caps {
@@ -67,12 +72,17 @@ impl Caps {
             max_binding_bytes: 128 << 20,
             max_groups: 65535,
             software: false,
+            alone: false,
         }
     }
 
     /// All that may be used here.
     pub const fn most(&self) -> FeatureSet {
-        if self.coop { FeatureSet::Coop } else { self.set() }
+        match (self.coop, self.alone) {
+            (true, _) => FeatureSet::Coop,
+            (false, true) => FeatureSet::Alone,
+            (false, false) => self.set(),
+        }
     }
 
     /// The feature set that kernels with team reductions use here: base or sg.

@@ -10,6 +10,13 @@
 //! `override` constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is
 //! a pure function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
 
+/// A template of an operation, as the build left it: `FOLDER/FILE`.
+macro_rules! template {
+    ($path:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $path))
+    };
+}
+
 mod caps;
 mod case;
 mod codebook;

@@ -219,7 +219,8 @@ fn devices() -> Vec<(&'static str, Caps)> {
     };
     vec![
         ("base", base.clone()),
-        ("base, software", Caps { software: true, ..base }),
+        ("base, software", Caps { software: true, ..base.clone() }),
+        ("alone", Caps { software: true, alone: true, subgroup: Some((4, 4)), ..base }),
         ("sg", sg.clone()),
         ("sg of 8 to 32", Caps { subgroup: Some((8, 32)), coherent: false, ..sg.clone() }),
         ("sg and cooperative matrices", Caps { coop: true, ..sg }),
@@ -307,7 +308,7 @@ const LAYER: [&str; 5] = ["norm+qkv", "attention", "project+add", "norm+gated", 
 #[test]
 fn a_llama_becomes_five_steps_a_layer() {
     for shape in SHAPES {
-        let made = make(shape, &devices()[2].1, &config(512));
+        let made = make(shape, &devices()[3].1, &config(512));
         let found: Vec<&str> = made.steps.iter().map(kind).collect();
         let mut expected = vec!["embed"];
         (0..shape.n_layer).for_each(|_| expected.extend(LAYER));

@@ -139,6 +139,8 @@ export interface Caps {
   maxThreads: number;
   maxWorkgroupBytes: number;
   software: boolean;
+  /** Kernels do without barriers: the device is a processor that pays much for them. */
+  alone: boolean;
 }
 
 export interface EngineInfo {

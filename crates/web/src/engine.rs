@@ -287,6 +287,7 @@ pub(crate) fn caps_json(caps: &Caps) -> Value {
         "maxThreads": caps.max_threads,
         "maxWorkgroupBytes": caps.max_workgroup_bytes,
         "software": caps.software,
+        "alone": caps.alone,
     })
 }
 

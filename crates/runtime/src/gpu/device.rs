@@ -176,8 +176,16 @@ fn caps(
     let web_subgroups =
         cfg!(target_arch = "wasm32") && options.web_subgroups && options.set != Some(FeatureSet::Base);
     let subgroups = features.contains(wgpu::Features::SUBGROUP) || web_subgroups;
+    let software = info.device_type == wgpu::DeviceType::Cpu;
+    let subgroup = (subgroups && min >= 4).then_some((min, max));
+    // Browsers have processors that run four threads at once and pay much for barriers; natively they are there for
+    // tests of what GPUs run.
+    let alone = match options.set {
+        None => software && cfg!(target_arch = "wasm32"),
+        Some(set) => set == FeatureSet::Alone,
+    };
     Caps {
-        subgroup: (subgroups && min >= 4).then_some((min, max)),
+        subgroup,
         f16: features.contains(wgpu::Features::SHADER_F16),
         coop: features.contains(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SUBGROUP)
             && (min, max) == (32, 32)
@@ -196,7 +204,8 @@ fn caps(
             .min(limits.max_buffer_size)
             .min(options.max_binding_bytes.unwrap_or(u64::MAX)),
         max_groups: limits.max_compute_workgroups_per_dimension,
-        software: info.device_type == wgpu::DeviceType::Cpu,
+        software,
+        alone: alone && subgroup.is_some(),
     }
 }
 

@@ -167,6 +167,7 @@ impl Expander<'_> {
         let spread = self.spread[usize::from(kv.d > 64)];
         let share = spread / (kv.n_kv.max(1) * self.n_col);
         let splits = match self.n_col {
+            _ if self.caps.alone => 1,
             1 => share.clamp(1, 32),
             // Tiles would take the few columns along all keys one after the other. The parts are one binding.
             2..=mul_mat_vec::Columns::MAX => {

@@ -80,7 +80,8 @@ pub fn plan(
     };
 
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
-    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col);
+    // Where threads are alone, kernels are the same for any number of columns and keys.
+    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col && !caps.alone);
     for max_col in smaller.chain([config.max_col]) {
         e.reset();
         let (_, groups, groups_of_large) = SPLITS[SPLITS.len() - 1];
@@ -89,7 +90,8 @@ pub fn plan(
     }
 
     let mut covered = 0;
-    for (max_key, groups, groups_of_large) in SPLITS {
+    let splits = if caps.alone { &SPLITS[SPLITS.len() - 1..] } else { &SPLITS[..] };
+    for (max_key, groups, groups_of_large) in splits.iter().copied() {
         if covered < config.n_ctx {
             e.reset();
             e.spread = [groups, groups_of_large];
@@ -120,13 +122,13 @@ pub fn plan(
     s.argmax = std::mem::take(&mut e.out);
     e.pool.release(parts);
 
-    let sample = Sample { k: n_vocab, ring: config.ring };
+    let sample = Sample::of(n_vocab, config.ring, caps);
     let mut n_list = sample.n_part();
     let mut lists = e.pool.acquire(2 * u64::from(MAX_TOP_K * n_list));
     let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
     e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0).col(f32s(n_vocab), 0);
-    while n_list > Sample::MAX_DRAW {
-        let joined = Sample::joined(n_list);
+    while n_list > sample.max_draw() {
+        let joined = sample.joined(n_list);
         let next = e.pool.acquire(2 * u64::from(MAX_TOP_K * joined));
         let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
         let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));

@@ -37,6 +37,8 @@ const SLOW: &[(&str, usize)] = &[
     ("mul_mat_vec", 8),
     ("ssm_scan", 4),
 ];
+/// Operations that have fewer threads where these are alone.
+const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 /// What the environment asks for.
 struct Wish {
     /// Some operations alone while working on them.
@@ -110,10 +112,24 @@ fn every_operation_matches_its_reference() {
     assert!(n > 0, "no case has this name");
 }
 
+/// How the names of operations end that a feature set has for itself.
+fn own(set: FeatureSet) -> Option<&'static str> {
+    match set {
+        FeatureSet::Coop => Some("_coop"),
+        FeatureSet::Alone => Some("_alone"),
+        FeatureSet::Sg | FeatureSet::Base => None,
+    }
+}
+
+/// Likewise of an operation.
+fn own_of(op: &Op) -> Option<&'static str> {
+    [FeatureSet::Coop, FeatureSet::Alone].into_iter().filter_map(own).find(|end| op.name.ends_with(end))
+}
+
 /// Everything on devices with or without bounds checks.
 fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
-    for set in [FeatureSet::Coop, FeatureSet::Sg, FeatureSet::Base] {
+    for set in [FeatureSet::Coop, FeatureSet::Alone, FeatureSet::Sg, FeatureSet::Base] {
         let options =
             GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
         // A device keeps every pipeline that it made, so each operation has a device of its own.
@@ -122,18 +138,19 @@ fn run(wish: &Wish, checked: bool) -> Seen {
         let caps = first.caps().clone();
         say(&format!("{}: {caps:?}, checks {checked}", first.summary().name));
         drop(first);
-        let coop = set == FeatureSet::Coop;
         let lacks = match set {
             FeatureSet::Coop if !caps.coop => "cooperative matrices",
-            FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
+            FeatureSet::Alone | FeatureSet::Sg if caps.subgroup.is_none() => "subgroups",
             _ => "",
         };
         if !lacks.is_empty() {
             say(&format!("LEFT OUT: {lacks}, which this adapter lacks"));
             continue;
         }
-        // Some operations are cooperative matrices; the others do not change with them.
-        for op in OPS.iter().filter(|op| wish.op(op.name) && coop == op.name.ends_with("_coop")) {
+        // Some operations are for one of these sets; most others do not change with them.
+        let of = own(set);
+        let also = |op: &Op| set == FeatureSet::Alone && NARROW.contains(&op.name);
+        for op in OPS.iter().filter(|op| wish.op(op.name) && (of == own_of(op) || also(op))) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
             // Cases take turns with checks, in the other order in the other set; slow ones with sets, too.
             let base = usize::from(set == FeatureSet::Base);
@@ -241,7 +258,7 @@ impl Place<'_> {
         match pollster::block_on(run_case(gpu, case)) {
             Ok(r) => {
                 seen.n += 1;
-                if set == FeatureSet::Coop && !r.kernel.starts_with(op.name) {
+                if own_of(op).is_some() && !r.kernel.starts_with(op.name) {
                     return Err(format!("{}: {} ran instead of it", op.name, r.kernel));
                 }
                 if let Some(what) = r.failure {

@@ -1,4 +1,5 @@
-// Other ways to run: on the page's own thread, with subgroups, from files of the user's, and after the device was lost.
+// Other ways to run: on the page's own thread, from files of the user's, after the device was lost, and with the kernels that
+// every device has.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -17,27 +18,39 @@ before(async () => {
 });
 after(() => t?.close());
 
-test("a split set of Files loads on the page's own thread, with subgroups, to the same text", async () => {
+test("a split set of Files loads on the page's own thread, with threads that are alone, to the same text", async () => {
   const found = await t.page.evaluate(async () => {
     const part = async (i) => new File([await (await fetch(`/part/${i}`)).blob()], `story-0000${i + 1}-of-00002.gguf`);
-    globalThis.engine = await chaski.Engine.create({ model: [await part(0), await part(1)], worker: false, chunk: 8, selfTest: false });
+    globalThis.engine = await chaski.Engine.create({ model: [await part(0), await part(1)], worker: false });
     const answer = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8 });
-    return [engine.info().device.caps.subgroups, answer.choices[0].text, (await chaski.models.list()).length];
+    const { subgroups, alone } = engine.info().device.caps;
+    return [subgroups, alone, answer.choices[0].text, (await chaski.models.list()).length];
   });
-  assert.deepEqual(found[0], [4, 4]);
-  assert.ok(", there lived a small, lively boy named Inti.".startsWith(found[1]) && found[1].length > 15, found[1]);
-  assert.equal(found[2], 0, "nothing was stored");
+  assert.deepEqual(found.slice(0, 2), [[4, 4], true]);
+  assert.ok(", there lived a small, lively boy named Inti.".startsWith(found[2]) && found[2].length > 15, found[2]);
+  assert.equal(found[3], 0, "nothing was stored");
 });
 
 test("after a lost device the next request runs on a new one", async () => {
   const found = await t.page.evaluate(async () => {
     const request = { prompt: "Once upon a time", temperature: 0, max_tokens: 4 };
     await engine.loseDevice();
-    const error = await failure(engine.completions.create(request));
     const answer = await engine.completions.create(request);
     await engine.close();
-    return [error, answer.choices[0].text];
+    return answer.choices[0].text;
   });
-  assert.equal(found[0].code, "device_lost");
-  assert.ok(", there lived a small".startsWith(found[1]) && found[1].length > 4, found[1]);
+  assert.ok(", there lived a small".startsWith(found) && found.length > 4, found);
+});
+
+test("without subgroups the text is the same", async () => {
+  // Without the self-test, and for few columns: a software GPU takes a second for each of these kernels to compile.
+  const found = await t.page.evaluate(async (model) => {
+    const engine = await chaski.Engine.create({ model, chunk: 8, subgroups: false, selfTest: false });
+    const answer = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 4 });
+    const { subgroups, alone } = engine.info().device.caps;
+    await engine.close();
+    return [subgroups, alone, answer.choices[0].text];
+  }, MODEL);
+  assert.deepEqual(found.slice(0, 2), [null, false]);
+  assert.ok(", there lived a small".startsWith(found[2]) && found[2].length > 4, found[2]);
 });

@@ -13,9 +13,7 @@ before(async () => {
   t = await open();
   await t.page.evaluate(async (model) => {
     globalThis.progress = [];
-    // Small chunks need fewer kernels, which a software GPU takes a second each to compile.
-    const options = { model, chunk: 8, subgroups: false, onProgress: (p) => progress.push(p) };
-    globalThis.engine = await chaski.Engine.create(options);
+    globalThis.engine = await chaski.Engine.create({ model, onProgress: (p) => progress.push(p) });
   }, MODEL);
 });
 after(() => t?.close());
@@ -212,10 +210,10 @@ test("the README's example runs as it stands, from a model that stays on its ser
   const readme = await readFile(`${PACKAGE}/README.md`, "utf8");
   const [, code] = /```js\n([\s\S]*?)```/.exec(readme);
   assert.ok(code.trim().split("\n").length <= 10, "ten lines");
-  // Only where things are differs: the package, the model, and kernels that a software GPU compiles in time.
+  // Only where things are differs: the package and the model.
   const here = code
     .replace('from "chaski"', `from "${t.server.origin}/npm/index.js"`)
-    .replace('"hf:Qwen/Qwen3-0.6B-GGUF:Q8_0"', `"${t.server.origin}${MODEL}", cache: "none", chunk: 8, subgroups: false, selfTest: false`)
+    .replace('"hf:Qwen/Qwen3-0.6B-GGUF:Q8_0"', `"${t.server.origin}${MODEL}", cache: "none"`)
     .replace("max_tokens: 24", "max_tokens: 3, temperature: 0");
   const text = await t.page.evaluate(async (code) => {
     await engine.close();

@@ -8,7 +8,7 @@ let t;
 before(async () => {
   t = await open();
   await t.page.evaluate(async (model) => {
-    globalThis.create = () => chaski.Engine.create({ model, chunk: 8, contextLength: 64, selfTest: false });
+    globalThis.create = () => chaski.Engine.create({ model, contextLength: 64 });
     globalThis.engine = await create();
     globalThis.request = { prompt: "Once upon a time", temperature: 0, max_tokens: 10, ignore_eos: true };
     globalThis.whole = (await engine.completions.create(request)).choices[0].text;

@@ -15,7 +15,7 @@ use crate::tensor::{A, B, C, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "acc",
-    template: include_str!("acc.wgsl.jinja"),
+    template: template!("acc/acc.wgsl.jinja"),
     variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
     cases: Op::cases(cases::by_hand),
     ggml: &["ACC"],

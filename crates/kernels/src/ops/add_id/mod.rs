@@ -16,7 +16,7 @@ const TYPES: [GgmlType; 3] = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "add_id",
-    template: include_str!("add_id.wgsl.jinja"),
+    template: template!("add_id/add_id.wgsl.jinja"),
     variants: || {
         let pair =
             |a: GgmlType, b: GgmlType| vec![("ty", Value::Word(a.name())), ("tb", Value::Word(b.name()))];

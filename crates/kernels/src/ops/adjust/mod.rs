@@ -9,7 +9,7 @@ use crate::op::{Op, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "adjust",
-    template: include_str!("adjust.wgsl.jinja"),
+    template: template!("adjust/adjust.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &[],

@@ -9,7 +9,7 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "altup",
-    template: include_str!("altup.wgsl.jinja"),
+    template: template!("altup/altup.wgsl.jinja"),
     variants: || Kind::ALL.map(|k| vec![("kind", Value::Word(k.word()))]).to_vec(),
     cases: Op::cases(cases::cases),
     ggml: &[],

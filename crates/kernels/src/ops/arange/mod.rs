@@ -11,7 +11,7 @@ use crate::tensor::{Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "arange",
-    template: include_str!("arange.wgsl.jinja"),
+    template: template!("arange/arange.wgsl.jinja"),
     variants: || ["f32", "f16", "bf16"].iter().map(|ty| vec![("ty", Value::Word(ty))]).collect(),
     cases: Vec::new,
     ggml: &["ARANGE"],

@@ -13,7 +13,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "argmax",
-    template: include_str!("argmax.wgsl.jinja"),
+    template: template!("argmax/argmax.wgsl.jinja"),
     variants: || ["chunk", "final", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &["ARGMAX"],
@@ -63,6 +63,11 @@ pub struct Argmax {
 /// Values that one workgroup looks at.
 const CHUNK: u32 = 2048;
 
+/// Threads of a workgroup: one subgroup where others would only wait for it.
+fn threads(caps: &Caps) -> f64 {
+    if caps.alone { 4.0 } else { 256.0 }
+}
+
 impl Argmax {
     /// Chunks, each with two words of result.
     pub fn n_part(&self) -> u32 {
@@ -73,8 +78,8 @@ impl Argmax {
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn chunk(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("K", self.k.into()), ("CHUNK", CHUNK.into())];
+    pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("WG", threads(caps)), ("K", self.k.into()), ("CHUNK", CHUNK.into())];
         let why = format!("{CHUNK} logits a workgroup");
         dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
     }
@@ -83,8 +88,9 @@ impl Argmax {
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn join(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("N_PART", self.n_part().into()), ("RING", self.ring.into())];
+    pub fn join(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let constants =
+            vec![("WG", threads(caps)), ("N_PART", self.n_part().into()), ("RING", self.ring.into())];
         dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
     }
 }

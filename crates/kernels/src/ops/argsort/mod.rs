@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "argsort",
-    template: include_str!("argsort.wgsl.jinja"),
+    template: template!("argsort/argsort.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for part in ["block", "merge"] {

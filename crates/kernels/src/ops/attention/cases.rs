@@ -262,7 +262,7 @@ impl Setting {
                     let arrived = CaseBuffer::output("arrived", &zeros, Expected::Words(zeros.clone()));
                     let n_part = call.parts_len() * call.n_col;
                     let parts = CaseBuffer::input("parts", &random_values(6, n_part as usize));
-                    buffers.extend([arrived.spare(), parts]);
+                    buffers.extend([arrived.spare(), parts.spare()]);
                 }
                 buffers
             },
@@ -422,11 +422,34 @@ pub(super) fn key_cases() -> Vec<Case> {
     cases
 }
 
+/// A thread for each head; parts, and heads too wide for a thread, have the other kernels.
+pub(super) fn alone_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f16 in [true, false] {
+        for d in [8, 40, 64, 80, 128] {
+            out.push(Setting::new(4, 2, d, f16, [0, 1, 40]));
+        }
+        out.push(Setting::new(6, 2, 32, f16, 90..123));
+        out.push(Setting { cols: mixed(9), ..Setting::new(5, 1, 64, f16, []) });
+    }
+    out.extend(kinds(3));
+    let alone = |a: &Attention, caps: &Caps| match a.alone_quads(caps) {
+        Some(quads) => a.alone(quads),
+        None => Err(DispatchError::Lacks { op: super::ALONE.name, what: "heads that a thread can keep" }),
+    };
+    out.into_iter().map(|s| s.case(alone, 1e-7)).collect()
+}
+
 /// A token after 300 others, and a piece of a prompt, whichever kernels do them on such a device.
 pub(crate) fn probes() -> [Case; 2] {
     let token = Setting { splits: 4, joined: true, ..Setting::new(8, 2, 64, true, [300]) };
     let piece = Setting { f16_tiles: true, exact: true, ..Setting::new(8, 2, 64, true, 40..75) };
-    [token.case(joined, 1e-7), piece.case(Attention::dispatch, 1e-6)]
+    // Where threads are alone there are no parts.
+    let token_of = |a: &Attention, caps: &Caps| {
+        let splits = if caps.alone { 1 } else { a.splits };
+        joined(&Attention { splits, ..*a }, caps)
+    };
+    [token.case(token_of, 1e-7), piece.case(Attention::dispatch, 1e-6)]
 }
 
 /// Columns of three sequences, out of order.

@@ -2,7 +2,7 @@
 //!
 //! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
 //! `attention`). What they found is joined by the last of them where the device lets it see the others' memory, else by
-//! `attention_merge`. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
+//! `attention_merge`. On devices that are a processor a thread has a head by itself (`attention_alone`). Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
 //! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
 
 pub(crate) mod cases;
@@ -21,7 +21,7 @@ use crate::reduce::Teams;
 /// The row of this operation. The cases of its grid take whatever kernel suits them.
 pub const OP: Op = Op {
     name: "attention",
-    template: include_str!("attention.wgsl.jinja"),
+    template: template!("attention/attention.wgsl.jinja"),
     variants: || {
         let sets = [FeatureSet::Base, FeatureSet::Sg];
         let rest = sets.iter().flat_map(|set| HEADS.map(|heads| (set, heads)));
@@ -39,7 +39,7 @@ pub const OP: Op = Op {
 /// The same where subgroups can share out the keys.
 pub const KEYS: Op = Op {
     name: "attention_keys",
-    template: include_str!("keys.wgsl.jinja"),
+    template: template!("attention/keys.wgsl.jinja"),
     variants: || {
         let rest = HEADS.into_iter().flat_map(|heads| ["parts", "joined"].map(|end| (heads, end)));
         caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
@@ -52,7 +52,7 @@ pub const KEYS: Op = Op {
 /// The same for many columns, by register tiles.
 pub const TILES: Op = Op {
     name: "attention_tiles",
-    template: include_str!("tiles.wgsl.jinja"),
+    template: template!("attention/tiles.wgsl.jinja"),
     variants: || {
         let rest = ["f32", "f16"].into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
         caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
@@ -65,9 +65,19 @@ pub const TILES: Op = Op {
 /// The same for many columns, by cooperative matrices.
 pub const COOP: Op = Op {
     name: "attention_coop",
-    template: include_str!("coop.wgsl.jinja"),
+    template: template!("attention/coop.wgsl.jinja"),
     variants: || caches(COOP_TILES.into_iter().map(|tiles| vec![("tiles", Value::Int(tiles))])),
     cases: Op::cases(cases::coop_cases),
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: None,
+};
+
+/// The same where a thread has a whole head of a column.
+pub const ALONE: Op = Op {
+    name: "attention_alone",
+    template: template!("attention/alone.wgsl.jinja"),
+    variants: || caches(ALONE_QUADS.into_iter().map(|quads| vec![("quads", Value::Int(quads))])),
+    cases: Op::cases(cases::alone_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
 };
@@ -92,6 +102,10 @@ const HEADS: [u32; 4] = [1, 2, 4, 8];
 const RUNS: [u32; 3] = [1, 2, 4];
 /// How many tiles of 16 channels a head can have in cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
+/// How many quads of channels a head can have whose thread keeps all of them: the query and the sums are registers.
+const ALONE_QUADS: [u32; 3] = [8, 16, 32];
+/// Threads of a workgroup of those, a head each.
+const ALONE_HEADS: u32 = 4;
 /// Keys that these take at once; a page must hold whole tiles of them.
 const COOP_KEYS: u32 = 32;
 /// Keys that a workgroup shares out at once (measured on an H200).
@@ -172,7 +186,9 @@ impl Attention {
     /// four for each thread of the device's largest workgroup, or columns begin between four values;
     /// [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
-        if self.n_col == 1 || self.splits > 1 {
+        if let Some(quads) = self.alone_quads(caps) {
+            self.alone(quads)
+        } else if self.n_col == 1 || self.splits > 1 {
             self.one_by_one(caps)
         } else if let Some(tiles) = self.coop_tiles(caps) {
             self.coop(tiles)
@@ -271,6 +287,22 @@ impl Attention {
         let (constants, grid, what) = self.tiled(COOP_ROWS);
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
         dispatch(COOP.name, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
+    }
+
+    /// How many quads of channels the kernel of a thread alone must have for these heads, if it can do them.
+    fn alone_quads(&self, caps: &Caps) -> Option<u32> {
+        let wide = self.kv.d.max(self.kv.d_v);
+        ALONE_QUADS.into_iter().find(|q| 4 * q >= wide && caps.alone && self.splits == 1)
+    }
+
+    /// A head of a column by one thread.
+    fn alone(&self, quads: u32) -> Chosen {
+        self.check()?;
+        let mut constants = self.constants();
+        constants.push(("WG", ALONE_HEADS.into()));
+        let grid = [self.n_head.div_ceil(ALONE_HEADS), 1, self.n_col];
+        let why = "a thread a head, without barriers".into();
+        dispatch(ALONE.name, &self.variant(&[Value::Int(quads)]), constants, grid, why)
     }
 
     /// Many columns by register tiles.

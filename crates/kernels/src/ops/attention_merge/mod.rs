@@ -10,7 +10,7 @@ use crate::op::{Op, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "attention_merge",
-    template: include_str!("attention_merge.wgsl.jinja"),
+    template: template!("attention_merge/attention_merge.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &[],

@@ -13,7 +13,7 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "binary",
-    template: include_str!("binary.wgsl.jinja"),
+    template: template!("binary/binary.wgsl.jinja"),
     variants: || Function::ALL.iter().map(|f| vec![("f", Value::Word(f.word()))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &["ADD", "MUL"],

@@ -33,7 +33,7 @@ pub(super) const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
 /// The row of this operation.
 pub const ND: Op = Op {
     name: "binary_nd",
-    template: include_str!("nd.wgsl.jinja"),
+    template: template!("binary/nd.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FUNCTIONS {

@@ -11,7 +11,7 @@ use crate::tensor::{A, B, Call, Tensor, Unit};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "concat",
-    template: include_str!("concat.wgsl.jinja"),
+    template: template!("concat/concat.wgsl.jinja"),
     variants: Unit::variants,
     cases: Op::cases(cases::by_hand),
     ggml: &["CONCAT"],

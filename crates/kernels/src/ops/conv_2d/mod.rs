@@ -12,7 +12,7 @@ use crate::tensor::{A, B, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "conv_2d",
-    template: include_str!("conv_2d.wgsl.jinja"),
+    template: template!("conv_2d/conv_2d.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for kind in ["full", "dw"] {

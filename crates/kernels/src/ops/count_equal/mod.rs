@@ -13,7 +13,7 @@ use crate::tensor::{A, B, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "count_equal",
-    template: include_str!("count_equal.wgsl.jinja"),
+    template: template!("count_equal/count_equal.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Vec::new,
     ggml: &["COUNT_EQUAL"],

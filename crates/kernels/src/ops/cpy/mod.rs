@@ -17,7 +17,7 @@ use crate::tensor::{A, Call, Tensor, Unit};
 /// Copies between types.
 pub const OP: Op = Op {
     name: "cpy",
-    template: include_str!("cpy.wgsl.jinja"),
+    template: template!("cpy/cpy.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for a in FORMATS.iter().map(|f| f.name).chain(["i32"]) {
@@ -37,7 +37,7 @@ pub const OP: Op = Op {
 /// Copies within a type.
 pub const SAME: Op = Op {
     name: "cpy_same",
-    template: include_str!("same.wgsl.jinja"),
+    template: template!("cpy/same.wgsl.jinja"),
     variants: Unit::variants,
     cases: Vec::new,
     ggml: &[],

@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "cumsum",
-    template: include_str!("cumsum.wgsl.jinja"),
+    template: template!("cumsum/cumsum.wgsl.jinja"),
     variants: || ["sum", "scan", "row"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: Op::cases(cases::by_hand),
     ggml: &["CUMSUM"],

@@ -11,7 +11,7 @@ use crate::reduce::Teams;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "cutoff",
-    template: include_str!("cutoff.wgsl.jinja"),
+    template: template!("cutoff/cutoff.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &[],

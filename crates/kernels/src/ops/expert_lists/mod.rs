@@ -10,7 +10,7 @@ use crate::route::Route;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "expert_lists",
-    template: include_str!("expert_lists.wgsl.jinja"),
+    template: template!("expert_lists/expert_lists.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT_ID"],

@@ -9,7 +9,7 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "delta_chunks",
-    template: include_str!("chunks.wgsl.jinja"),
+    template: template!("gated_delta_net/chunks.wgsl.jinja"),
     variants: || ["prepare", "advance"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases,
     ggml: &["GATED_DELTA_NET"],

@@ -20,7 +20,7 @@ use crate::tensor::{Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "gated_delta_net",
-    template: include_str!("gated_delta_net.wgsl.jinja"),
+    template: template!("gated_delta_net/gated_delta_net.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {

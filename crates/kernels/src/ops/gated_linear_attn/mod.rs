@@ -15,7 +15,7 @@ use crate::tensor::{Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "gated_linear_attn",
-    template: include_str!("gated_linear_attn.wgsl.jinja"),
+    template: template!("gated_linear_attn/gated_linear_attn.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
     cases: Op::cases(cases::by_hand),
     ggml: &["GATED_LINEAR_ATTN"],

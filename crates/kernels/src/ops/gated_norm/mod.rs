@@ -11,7 +11,7 @@ use crate::reduce::Teams;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "gated_norm",
-    template: include_str!("gated_norm.wgsl.jinja"),
+    template: template!("gated_norm/gated_norm.wgsl.jinja"),
     variants: || {
         let both = ["base", "sg"].into_iter().flat_map(|s| ["first", "last", "none"].map(|n| (s, n)));
         both.map(|(s, n)| vec![("set", Value::Word(s)), ("norm", Value::Word(n))]).collect()

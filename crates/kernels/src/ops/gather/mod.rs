@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, Tensor, Unit};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "gather",
-    template: include_str!("gather.wgsl.jinja"),
+    template: template!("gather/gather.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for r in ROWS {

@@ -15,7 +15,7 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "get_rows",
-    template: include_str!("get_rows.wgsl.jinja"),
+    template: template!("get_rows/get_rows.wgsl.jinja"),
     variants: || FORMATS.iter().map(|f| vec![("a", Value::Word(f.name))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &["GET_ROWS"],

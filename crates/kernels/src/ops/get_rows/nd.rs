@@ -13,7 +13,7 @@ use crate::tensor::{A, Call, IDS, Tensor, Unit};
 /// The row of this operation.
 pub const ND: Op = Op {
     name: "get_rows_nd",
-    template: include_str!("nd.wgsl.jinja"),
+    template: template!("get_rows/nd.wgsl.jinja"),
     variants: || {
         let to_f32 = FORMATS.iter().filter(|f| f.name != "f32").map(|f| (f.name, "word"));
         let same = Unit::ALL.iter().map(|u| ("same", u.word()));

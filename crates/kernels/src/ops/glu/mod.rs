@@ -15,7 +15,7 @@ use crate::op::{Op, Value, dispatch, quads};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "glu",
-    template: include_str!("glu.wgsl.jinja"),
+    template: template!("glu/glu.wgsl.jinja"),
     variants: || ["f32", "f32x4", "f16x4"].iter().map(|y| vec![("y", Value::Word(y))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &["SWIGLU", "GEGLU", "REGLU"],

@@ -11,7 +11,7 @@ use crate::tensor::{A, B, Call, Tensor};
 /// The row of this operation.
 pub const ND: Op = Op {
     name: "glu_nd",
-    template: include_str!("nd.wgsl.jinja"),
+    template: template!("glu/nd.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for k in KINDS {

@@ -15,7 +15,7 @@ const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "im2col",
-    template: include_str!("im2col.wgsl.jinja"),
+    template: template!("im2col/im2col.wgsl.jinja"),
     variants: || {
         let pair = |b, y| vec![("tb", Value::Word(b)), ("ty", Value::Word(y))];
         TYPES.iter().flat_map(|b| TYPES.iter().map(move |y| pair(*b, *y))).collect()

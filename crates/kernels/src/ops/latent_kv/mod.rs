@@ -14,7 +14,7 @@ use crate::rope::RopePairing;
 /// The row of this operation. Its references are [`crate::rope::Rope::rotate`] and that of `rms_norm`.
 pub const OP: Op = Op {
     name: "latent_kv",
-    template: include_str!("latent_kv.wgsl.jinja"),
+    template: template!("latent_kv/latent_kv.wgsl.jinja"),
     variants: || {
         let blocks = KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name());
         ["plain"].into_iter().chain(blocks).map(|k| vec![("k", Value::Word(k))]).collect()

@@ -15,7 +15,7 @@ use crate::tensor::{Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "lightning_indexer",
-    template: include_str!("lightning_indexer.wgsl.jinja"),
+    template: template!("lightning_indexer/lightning_indexer.wgsl.jinja"),
     variants: || FORMATS.iter().map(|f| vec![("k", Value::Word(f.name))]).collect(),
     cases: Vec::new,
     ggml: &["LIGHTNING_INDEXER"],

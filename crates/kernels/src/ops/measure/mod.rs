@@ -12,7 +12,7 @@ use crate::op::{Op, Value, dispatch};
 /// Reading and copying memory.
 pub const STREAM: Op = Op {
     name: "measure_stream",
-    template: include_str!("stream.wgsl.jinja"),
+    template: template!("measure/stream.wgsl.jinja"),
     variants: || ["read", "copy"].iter().map(|w| vec![("what", Value::Word(w))]).collect(),
     cases: Op::cases(cases::stream_cases),
     ggml: &[],
@@ -22,7 +22,7 @@ pub const STREAM: Op = Op {
 /// Multiply-adds of one kind of number.
 pub const RATE: Op = Op {
     name: "measure_rate",
-    template: include_str!("rate.wgsl.jinja"),
+    template: template!("measure/rate.wgsl.jinja"),
     variants: || ["f32", "f16", "i8"].iter().map(|k| vec![("kind", Value::Word(k))]).collect(),
     cases: Op::cases(cases::rate_cases),
     ggml: &[],
@@ -32,7 +32,7 @@ pub const RATE: Op = Op {
 /// Products of cooperative matrices.
 pub const COOP: Op = Op {
     name: "measure_coop",
-    template: include_str!("coop.wgsl.jinja"),
+    template: template!("measure/coop.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::coop_cases),
     ggml: &[],

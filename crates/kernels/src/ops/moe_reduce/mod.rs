@@ -10,7 +10,7 @@ use crate::route::Route;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "moe_reduce",
-    template: include_str!("moe_reduce.wgsl.jinja"),
+    template: template!("moe_reduce/moe_reduce.wgsl.jinja"),
     variants: || ["store", "add"].iter().map(|e| vec![("epi", Value::Word(e))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &[],

@@ -84,6 +84,27 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
+/// Those without ranges of K and without x or tiles in f16.
+pub(crate) fn plain() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f in FORMATS {
+        let k = if f.is_plain() { 65 } else { 512 + f.block as u32 % 256 };
+        out.push(Shape { add: true, ..Shape::default() }.case(f, 65, 9, k));
+        if TELLING.contains(&f.name) {
+            for (m, n, k) in [(16, 1, 256), (65, 70, 512), (1, 2, 1024), (0, 3, 256), (3, 0, 256)] {
+                out.push(Shape::default().case(f, m, n, k));
+            }
+            out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
+        }
+        if f.is_plain() {
+            for (m, n, k) in [(64, 32, 588), (9, 5, 3), (31, 33, 80)] {
+                out.push(Shape::default().case(f, m, n, k));
+            }
+        }
+    }
+    out
+}
+
 /// A case of ggml's: one column as a token takes it, more as a prompt does.
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ty = p.ty("type_a")?;

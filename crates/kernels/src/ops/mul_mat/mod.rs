@@ -12,6 +12,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
 use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat_alone;
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
@@ -19,7 +20,7 @@ use crate::route::Experts;
 /// The same product by cooperative matrices; a row of its own, since it is a template of its own.
 pub const COOP: Op = Op {
     name: "mul_mat_coop",
-    template: include_str!("coop.wgsl.jinja"),
+    template: template!("mul_mat/coop.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
@@ -68,7 +69,7 @@ const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
 /// columns too, which that makes.
 pub const OP: Op = Op {
     name: "mul_mat",
-    template: include_str!("mul_mat.wgsl.jinja"),
+    template: template!("mul_mat/mul_mat.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
@@ -86,7 +87,7 @@ pub const OP: Op = Op {
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
 pub const ID: Op = Op {
     name: "mul_mat_id",
-    template: include_str!("mul_mat.wgsl.jinja"),
+    template: template!("mul_mat/mul_mat.wgsl.jinja"),
     variants: || {
         let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
         FORMATS.iter().flat_map(both).collect()
@@ -226,6 +227,9 @@ impl MulMat {
                 });
             }
         }
+        if let Some(alone) = mul_mat_alone::columns(self, caps) {
+            return alone.map(|(dispatch, cols)| (dispatch, Some(cols)));
+        }
         if self.goes_by_teams() {
             return Ok((self.few(caps)?, None));
         }
@@ -251,7 +255,7 @@ impl MulMat {
 
     /// Splits K into as many ranges as keep a device busy.
     pub fn spread(self, caps: &Caps) -> MulMat {
-        if self.experts.is_some() || self.goes_by_teams() {
+        if self.experts.is_some() || self.goes_by_teams() || caps.alone {
             return self;
         }
         let [enough_coop, enough] = ENOUGH_THREADS;

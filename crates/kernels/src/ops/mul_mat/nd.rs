@@ -13,7 +13,7 @@ use crate::tensor::{A, B, Call, Tensor};
 /// The row of this operation.
 pub const ND: Op = Op {
     name: "mul_mat_nd",
-    template: include_str!("nd.wgsl.jinja"),
+    template: template!("mul_mat/nd.wgsl.jinja"),
     variants: || {
         let pairs = FORMATS.iter().flat_map(|f| INPUTS.map(|b| (f.name, b.name())));
         pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()

@@ -9,7 +9,7 @@ use crate::op::{Op, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "mul_mat_join",
-    template: include_str!("mul_mat_join.wgsl.jinja"),
+    template: template!("mul_mat_join/mul_mat_join.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &[],

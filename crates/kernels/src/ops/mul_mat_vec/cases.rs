@@ -52,12 +52,27 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Gate and up of a token, and q, k, v.
+/// Those that take x as it is.
+pub(crate) fn exact() -> Vec<Case> {
+    let mut out = Vec::new();
+    for f in FORMATS {
+        if TELLING.contains(&f.name) {
+            telling(f, Act::F32, &mut out);
+        } else {
+            let k = 1280 + f.block as u32 % 256;
+            out.push(plain_of(f, 37, k, Epilogue::Add, None, true, Act::F32, None));
+        }
+    }
+    out.extend(pairs().map(|[a, b]| rope_kv(a, Some(b), RopePairing::Norm, 32, true, true, Act::F32)));
+    out
+}
+
+/// Gate and up of a token, and q, k, v, with x as the device takes it.
 pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
     let swiglu = Epilogue::Glu(glu::Act::Swiglu);
     [
-        plain_of(f, 64, 2048, swiglu, Some(1e-5), false, Act::I16, None),
-        rope_kv(f, None, RopePairing::Norm, 32, true, false, Act::I16),
+        plain_of(f, 64, 2048, swiglu, Some(1e-5), false, None, None),
+        rope_kv(f, None, RopePairing::Norm, 32, true, false, None),
     ]
 }
 
@@ -144,16 +159,17 @@ fn plain_of(
     epilogue: Epilogue,
     norm: Option<f32>,
     affine: bool,
-    act: Act,
+    act: impl Into<Option<Act>>,
     tune: Option<MatVecTune>,
 ) -> Case {
+    let act = act.into();
     let (mu, ku) = (m as usize, k as usize);
     let blocks = table(f, mu, ku, 3);
     let mut x = random_values(5, ku.next_multiple_of(4));
     // What lies past the end of a ragged row must not count.
     x[ku..].fill(f32::NAN);
     let weights = random_values(6, ku.next_multiple_of(8));
-    let xn = seen(f, act, &x[..ku], norm.map(|eps| (&weights[..ku], eps)));
+    let xn = seen(f, act.unwrap_or(Act::F32), &x[..ku], norm.map(|eps| (&weights[..ku], eps)));
     let rows = rows_of(f, &blocks, ku, mu);
     let mut r = reference::mul_mat_vec(mu, |i| rows[i].clone(), &xn);
     apply(&mut r, affine);
@@ -183,7 +199,7 @@ fn plain_of(
         affine: affine.then_some(at),
         epilogue,
         y0: y0 as u32,
-        act: Some(act),
+        act,
         tune,
     };
     let name = match epilogue {
@@ -193,7 +209,12 @@ fn plain_of(
         Epilogue::RopeKv(_) => unreachable!("has its own cases"),
     };
     Case::new(
-        format!("{} {m}x{k} {name} {act:?} norm{} affine{affine} {tune:?}", f.name, norm.is_some()),
+        format!(
+            "{} {m}x{k} {name} {} norm{} affine{affine} {tune:?}",
+            f.name,
+            act.map_or("auto", Act::word),
+            norm.is_some()
+        ),
         move |caps| call.dispatch(caps),
         vec![
             CaseBuffer::input("w", &matrix.layout().pack_all(f, k, &blocks)),
@@ -213,8 +234,9 @@ fn rope_kv(
     n_rot: u32,
     f16: bool,
     affine: bool,
-    act: Act,
+    act: impl Into<Option<Act>>,
 ) -> Case {
+    let act = act.into();
     let (k, d, m_q, m_k) = (256usize, 32u32, 128u32, 64u32);
     let m = (m_q + 2 * m_k) as usize;
     let m1 = if f2.is_some() { (m_q + m_k) as usize } else { m };
@@ -234,10 +256,10 @@ fn rope_kv(
     let eps = 1e-5;
     let formats: Vec<&Format> = [Some(f), f2].into_iter().flatten().collect();
     // With one plain format the other is not rounded either.
-    let act = if formats.iter().all(|f| f.run > 0) { act } else { Act::F32 };
+    let rounded = if formats.iter().all(|f| f.run > 0) { act.unwrap_or(Act::F32) } else { Act::F32 };
     let norm = Some((&weights[..], eps));
-    let mut r = reference::mul_mat_vec(m1, |i| rows[i].clone(), &seen(formats[0], act, &x, norm));
-    let second = seen(formats.last().expect("one or two"), act, &x, norm);
+    let mut r = reference::mul_mat_vec(m1, |i| rows[i].clone(), &seen(formats[0], rounded, &x, norm));
+    let second = seen(formats.last().expect("one or two"), rounded, &x, norm);
     r.extend(reference::mul_mat_vec(m - m1, |i| rows[m1 + i].clone(), &second));
     apply(&mut r, affine);
     let mut aux = weights.clone();
@@ -278,12 +300,16 @@ fn rope_kv(
         affine: affine.then_some(k as u32),
         epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, kv }),
         y0: 0,
-        act: Some(act),
+        act,
         tune: None,
     };
     let second = f2.map_or(String::new(), |f| format!("+{}", f.name));
     Case::new(
-        format!("{}{second} rope_kv {act:?} {pairing:?} n_rot{n_rot} f16{f16} affine{affine}", f.name),
+        format!(
+            "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} f16{f16} affine{affine}",
+            f.name,
+            act.map_or("auto", Act::word)
+        ),
         move |caps| call.dispatch(caps),
         buffers,
     )

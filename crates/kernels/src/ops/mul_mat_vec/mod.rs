@@ -12,7 +12,7 @@ use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
-use crate::ops::glu;
+use crate::ops::{glu, mul_mat_alone};
 use crate::rope::RopePairing;
 use crate::route::Experts;
 use crate::tuning::MatVecTune;
@@ -20,7 +20,7 @@ use crate::tuning::MatVecTune;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "mul_mat_vec",
-    template: include_str!("mul_mat_vec.wgsl.jinja"),
+    template: template!("mul_mat_vec/mul_mat_vec.wgsl.jinja"),
     variants,
     cases: Op::cases(|| {
         cases::cases().into_iter().chain(expert_cases::cases()).chain(column_cases::cases()).collect()
@@ -74,7 +74,7 @@ pub static QKV_PAIRS: &[(&str, &str)] = &[
 ];
 
 /// The pairs whose formats the device reads.
-fn pairs() -> impl Iterator<Item = [&'static Format; 2]> {
+pub(crate) fn pairs() -> impl Iterator<Item = [&'static Format; 2]> {
     let find = |name: &str| FORMATS.iter().find(|f| f.name == name);
     QKV_PAIRS.iter().filter_map(move |(a, b)| Some([find(a)?, find(b)?]))
 }
@@ -353,6 +353,9 @@ impl MulMatVec {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        if let Some(dispatch) = mul_mat_alone::column(self, caps) {
+            return dispatch;
+        }
         let layout = self.w.layout();
         let tune = self.tune.unwrap_or_else(|| MatVecTune::shipped(caps).0);
         let epi = self.epilogue.word();

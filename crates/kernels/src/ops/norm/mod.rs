@@ -17,7 +17,7 @@ use crate::tensor::{A, B, C, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "norm",
-    template: include_str!("norm.wgsl.jinja"),
+    template: template!("norm/norm.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {

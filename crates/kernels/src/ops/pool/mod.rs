@@ -13,7 +13,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "pool",
-    template: include_str!("pool.wgsl.jinja"),
+    template: template!("pool/pool.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for kind in ["max", "avg"] {

@@ -11,7 +11,7 @@ use crate::reduce::Teams;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "rms_norm",
-    template: include_str!("rms_norm.wgsl.jinja"),
+    template: template!("rms_norm/rms_norm.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {
@@ -52,7 +52,9 @@ impl RmsNorm {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let y = quads(OP.name, &[self.k, self.ldx, self.ldy], self.y_f16)?;
-        let teams = Teams::whole(caps, if self.k <= 512 { 64 } else { 256 });
+        // The least team is a subgroup, which needs no barrier.
+        let threads = if caps.alone { 1 } else { 256 };
+        let teams = Teams::whole(caps, if self.k <= 512 { threads.min(64) } else { threads });
         let mut constants = teams.constants(caps);
         constants.extend([
             ("K", self.k.into()),

@@ -17,7 +17,7 @@ use crate::tensor::{A, Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "rope",
-    template: include_str!("rope.wgsl.jinja"),
+    template: template!("rope/rope.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for mode in Mode::ALL {

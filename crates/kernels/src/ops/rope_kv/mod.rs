@@ -13,7 +13,7 @@ use crate::rope::RopePairing;
 /// The row of this operation. Its reference is [`crate::rope::Rope::rotate`].
 pub const OP: Op = Op {
     name: "rope_kv",
-    template: include_str!("rope_kv.wgsl.jinja"),
+    template: template!("rope_kv/rope_kv.wgsl.jinja"),
     variants: || {
         let words =
             || ["plain"].into_iter().chain(KV_TYPES.iter().filter(|t| !is_plain(**t)).map(|t| t.name()));

@@ -15,7 +15,7 @@ use crate::tensor::{Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "rwkv_wkv6",
-    template: include_str!("rwkv_wkv6.wgsl.jinja"),
+    template: template!("rwkv_wkv6/rwkv_wkv6.wgsl.jinja"),
     variants: || ["base", "sg"].iter().map(|s| vec![("set", Value::Word(s))]).collect(),
     cases: Op::cases(cases::by_hand),
     ggml: &["RWKV_WKV6"],

@@ -11,22 +11,20 @@ use crate::op::{Op, Value, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "sample",
-    template: include_str!("sample.wgsl.jinja"),
+    template: template!("sample/sample.wgsl.jinja"),
     variants: || ["chunk", "join", "final"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
 };
 
-/// Values that one workgroup sorts.
+/// Values that one workgroup sorts; fewer where workgroup memory is code that sets it to 0, a word at a time.
 const CHUNK: u32 = 1024;
+const CHUNK_ALONE: u32 = 256;
 /// Candidates that a chunk keeps; no more than these can be drawn from.
 pub const MAX_TOP_K: u32 = 64;
 
-/// Lists of candidates that one workgroup joins.
-const LISTS: u32 = CHUNK / MAX_TOP_K;
-
-/// A call: first [`Sample::chunk`], then [`Sample::join`] while there are more lists than [`Sample::MAX_DRAW`], then
+/// A call: first [`Sample::chunk`], then [`Sample::join`] while there are more lists than [`Sample::max_draw`], then
 /// [`Sample::draw`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
@@ -34,6 +32,8 @@ pub struct Sample {
     pub k: u32,
     /// Slots of the ring of chosen tokens, a power of two.
     pub ring: u32,
+    /// Values that one workgroup sorts, a power of two above [`MAX_TOP_K`].
+    pub chunk: u32,
 }
 
 /// What the draw depends on; five words of the `sampler` buffer.
@@ -59,46 +59,69 @@ impl SampleParams {
     }
 }
 
+/// Threads of a workgroup: one subgroup where others would only wait for it.
+fn threads(caps: &Caps) -> f64 {
+    if caps.alone { 4.0 } else { 256.0 }
+}
+
 impl Sample {
+    /// The call that suits a device.
+    pub fn of(k: u32, ring: u32, caps: &Caps) -> Self {
+        Sample { k, ring, chunk: if caps.alone { CHUNK_ALONE } else { CHUNK } }
+    }
+
+    /// Lists of candidates that one workgroup joins.
+    fn lists(&self) -> u32 {
+        self.chunk / MAX_TOP_K
+    }
+
     /// Lists that one draw takes without a second round.
-    pub const MAX_DRAW: u32 = LISTS - 1;
+    pub fn max_draw(&self) -> u32 {
+        self.lists() - 1
+    }
 
     /// Chunks, each with [`MAX_TOP_K`] pairs of words of result.
     pub fn n_part(&self) -> u32 {
-        self.k.div_ceil(CHUNK)
+        self.k.div_ceil(self.chunk)
     }
 
     /// Leaves the best of every chunk.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn chunk(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("K", self.k.into())];
-        let why = format!("{CHUNK} logits a workgroup");
+    pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("WG", threads(caps)), ("N", self.chunk.into()), ("K", self.k.into())];
+        let why = format!("{} logits a workgroup", self.chunk);
         dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
     }
 
     /// Lists that are left of `n_list` after a [`Self::join`].
-    pub fn joined(n_list: u32) -> u32 {
-        n_list.div_ceil(LISTS)
+    pub fn joined(&self, n_list: u32) -> u32 {
+        n_list.div_ceil(self.lists())
     }
 
-    /// Leaves the best of every sixteen lists.
+    /// Leaves the best of as many lists as a workgroup sorts.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn join(&self, _caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("K", (n_list * MAX_TOP_K).into())];
-        let why = format!("{LISTS} lists a workgroup");
-        dispatch(OP.name, &[Value::Word("join")], constants, [Self::joined(n_list), 1, 1], why)
+    pub fn join(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
+        let constants =
+            vec![("WG", threads(caps)), ("N", self.chunk.into()), ("K", (n_list * MAX_TOP_K).into())];
+        let why = format!("{} lists a workgroup", self.lists());
+        dispatch(OP.name, &[Value::Word("join")], constants, [self.joined(n_list), 1, 1], why)
     }
 
     /// Joins `n_list` lists, draws and advances the step.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
-    pub fn draw(&self, _caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("N_PART", n_list.into()), ("RING", self.ring.into())];
+    pub fn draw(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
+        let constants = vec![
+            ("WG", threads(caps)),
+            ("N", self.chunk.into()),
+            ("N_PART", n_list.into()),
+            ("RING", self.ring.into()),
+        ];
         dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
     }
 }

@@ -9,7 +9,7 @@ use crate::op::{Op, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "scale",
-    template: include_str!("scale.wgsl.jinja"),
+    template: template!("scale/scale.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &["SCALE"],

@@ -13,7 +13,7 @@ use crate::tensor::{A, B, C, Call, Tensor, Unit};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "set",
-    template: include_str!("set.wgsl.jinja"),
+    template: template!("set/set.wgsl.jinja"),
     variants: Unit::variants,
     cases: Op::cases(cases::by_hand),
     ggml: &["SET"],

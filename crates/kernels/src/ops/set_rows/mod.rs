@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, IDS, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "set_rows",
-    template: include_str!("set_rows.wgsl.jinja"),
+    template: template!("set_rows/set_rows.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for a in ["f32", "f16", "bf16"] {

@@ -9,7 +9,7 @@ use crate::op::{Op, dispatch};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "short_conv",
-    template: include_str!("short_conv.wgsl.jinja"),
+    template: template!("short_conv/short_conv.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Op::cases(cases::cases),
     ggml: &["SSM_CONV"],

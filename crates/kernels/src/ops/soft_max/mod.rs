@@ -15,7 +15,7 @@ use crate::tensor::{A, Call, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "soft_max",
-    template: include_str!("soft_max.wgsl.jinja"),
+    template: template!("soft_max/soft_max.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {

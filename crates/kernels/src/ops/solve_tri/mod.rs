@@ -14,7 +14,7 @@ use crate::tensor::{A, B, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "solve_tri",
-    template: include_str!("solve_tri.wgsl.jinja"),
+    template: template!("solve_tri/solve_tri.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Vec::new,
     ggml: &["SOLVE_TRI"],

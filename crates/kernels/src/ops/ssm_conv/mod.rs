@@ -14,7 +14,7 @@ use crate::tensor::{A, B, C, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "ssm_conv",
-    template: include_str!("ssm_conv.wgsl.jinja"),
+    template: template!("ssm_conv/ssm_conv.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for bias in ["none", "add"] {

@@ -18,7 +18,7 @@ use crate::tensor::{A, B, C, Call, IDS, Names, Tensor, names};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "ssm_scan",
-    template: include_str!("ssm_scan.wgsl.jinja"),
+    template: template!("ssm_scan/ssm_scan.wgsl.jinja"),
     variants: || {
         let sets = ["base", "sg"].iter();
         let both = sets.flat_map(|s| crate::state::PLACES.iter().map(move |p| (s, p)));

@@ -15,7 +15,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "sum",
-    template: include_str!("sum.wgsl.jinja"),
+    template: template!("sum/sum.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {

@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "timestep_embedding",
-    template: include_str!("timestep_embedding.wgsl.jinja"),
+    template: template!("timestep_embedding/timestep_embedding.wgsl.jinja"),
     variants: || vec![vec![]],
     cases: Vec::new,
     ggml: &["TIMESTEP_EMBEDDING"],

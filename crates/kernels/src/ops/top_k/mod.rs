@@ -14,7 +14,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "top_k",
-    template: include_str!("top_k.wgsl.jinja"),
+    template: template!("top_k/top_k.wgsl.jinja"),
     variants: || {
         ["row", "clear", "hist", "count", "write"].iter().map(|p| vec![("part", Value::Word(p))]).collect()
     },

@@ -11,7 +11,7 @@ use crate::route::Route;
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "topk_moe",
-    template: include_str!("topk_moe.wgsl.jinja"),
+    template: template!("topk_moe/topk_moe.wgsl.jinja"),
     variants: || Gate::ALL.iter().map(|g| vec![("gate", Value::Word(g.word()))]).collect(),
     cases: Op::cases(cases::cases),
     ggml: &[],

@@ -16,7 +16,7 @@ use crate::tensor::{A, Call, Tensor};
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "unary",
-    template: include_str!("unary.wgsl.jinja"),
+    template: template!("unary/unary.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FUNCTIONS {

@@ -39,7 +39,7 @@ impl Mode {
 /// The row of this operation.
 pub const OP: Op = Op {
     name: "upscale",
-    template: include_str!("upscale.wgsl.jinja"),
+    template: template!("upscale/upscale.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for m in Mode::ALL {

@@ -1,0 +1,149 @@
+//! `mul_mat_alone`: a matrix times one column or many, without a thread that waits for another.
+//!
+//! It takes the place of `mul_mat_vec` and `mul_mat` on devices that are a processor ([`Caps::alone`]). These run four
+//! threads in the lanes of a register and a workgroup on one core: what costs is not arithmetic but barriers, each a switch
+//! of stacks for every four threads, and loads, each of hundreds of instructions. So a thread has whole rows, and the four
+//! of a quad read each value of x once for all.
+
+mod cases;
+
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::format::FORMATS;
+use crate::op::{Op, Value, Variant, dispatch};
+use crate::ops::mul_mat::MulMat;
+use crate::ops::mul_mat_vec::{Act, Epilogue, MulMatVec, pairs};
+use crate::rope::RopePairing;
+
+/// The row of this operation. Its reference is that of `mul_mat_vec`.
+pub const OP: Op = Op {
+    name: "mul_mat_alone",
+    template: template!("mul_mat_alone/mul_mat_alone.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for f in FORMATS {
+            for epi in ["store", "add", "glu", "rope_kv"] {
+                out.push(variant(f.name, "none", epi, 1));
+            }
+            out.extend(["store", "add"].map(|epi| variant(f.name, "none", epi, COLS)));
+        }
+        out.extend(pairs().map(|[a, b]| variant(a.name, b.name, "rope_kv", 1)));
+        out
+    },
+    cases: Op::cases(cases::cases),
+    ggml: &["MUL_MAT"],
+    grid: None,
+};
+
+/// Columns that a thread has at once: with twice as many a kernel takes twice as long to compile and is as fast.
+const COLS: u32 = 8;
+/// Rows of a thread.
+const ROWS: u32 = 4;
+/// Threads of a workgroup: two quads, so that small matrices keep several cores busy.
+const WG: u32 = 8;
+
+fn variant(a: &'static str, b: &'static str, epi: &'static str, cols: u32) -> Variant {
+    vec![("a", Value::Word(a)), ("b", Value::Word(b)), ("epi", Value::Word(epi)), ("cols", Value::Int(cols))]
+}
+
+/// What both calls have.
+struct Product<'a> {
+    call: &'a MulMatVec,
+    cols: u32,
+    /// Tiles of columns.
+    n_tile: u32,
+}
+
+/// The product of one column, if it is to be done this way: by experts it is not, nor with inputs of few bits.
+pub(crate) fn column(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, DispatchError>> {
+    let plain =
+        call.experts.is_none() && call.columns.is_none() && !matches!(call.act, Some(Act::I16 | Act::I8));
+    (caps.alone && plain && fits(call, caps)).then(|| Product { call, cols: 1, n_tile: 1 }.dispatch(&[]))
+}
+
+/// The product of many columns and how many of them a step of the grid along x makes, likewise.
+pub(crate) fn columns(call: &MulMat, caps: &Caps) -> Option<Result<(Dispatch, u32), DispatchError>> {
+    let one = MulMatVec {
+        w: call.w,
+        w2: None,
+        experts: None,
+        columns: None,
+        norm: None,
+        affine: call.affine,
+        epilogue: if call.add { Epilogue::Add } else { Epilogue::Store },
+        y0: call.y0,
+        act: None,
+        tune: None,
+    };
+    let plain = call.experts.is_none() && call.splits == 1 && !call.x_f16 && call.ldx % 4 == 0;
+    (caps.alone && plain && fits(&one, caps)).then(|| {
+        let constants = [("LDX", call.ldx.into()), ("LDY", call.ldy.into())];
+        let product = Product { call: &one, cols: COLS, n_tile: call.n_col.div_ceil(COLS) };
+        Ok((product.dispatch(&constants)?, COLS))
+    })
+}
+
+/// Rows lie along one axis of the grid.
+fn fits(call: &MulMatVec, caps: &Caps) -> bool {
+    u64::from(call.n_row()) < u64::from(caps.max_groups) * u64::from(WG)
+}
+
+impl Product<'_> {
+    fn dispatch(&self, more: &[(&'static str, f64)]) -> Result<Dispatch, DispatchError> {
+        let Product { call, cols, n_tile } = *self;
+        let (layout, epi) = (call.w.layout(), call.epilogue.word());
+        let (n_row, k) = (call.n_row(), call.n_col());
+        let m = if epi == "glu" { n_row / 2 } else { n_row };
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
+        constants.extend([
+            ("WG", WG.into()),
+            ("K", k.into()),
+            ("M", m.into()),
+            ("Y0", call.y0.into()),
+            ("w_units", layout.units_per_row.into()),
+            ("w_blocks", layout.blocks_per_row.into()),
+            ("RAGGED", f64::from(u8::from(k % 16 != 0))),
+        ]);
+        constants.extend(more);
+        if let Epilogue::Glu(act) = call.epilogue {
+            constants.extend(act.constants());
+        }
+        if let Some(eps) = call.norm {
+            constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
+        }
+        if let Some(at) = call.affine {
+            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
+        }
+        if let Epilogue::RopeKv(r) = &call.epilogue {
+            r.check(OP.name)?;
+            if !r.plain() {
+                return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
+            }
+            constants.extend(r.kv.writer_constants());
+            constants.extend([
+                ("M_Q", r.m_q.into()),
+                ("M_K", r.m_k.into()),
+                ("N_ROT", r.n_rot.into()),
+                ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
+            ]);
+        }
+        let per_group = WG * if epi == "glu" { ROWS / 2 } else { ROWS };
+        let n_second = call.w2.map_or(0, |w| w.n_row);
+        let mut groups = (m - n_second).div_ceil(per_group);
+        if let Some(w2) = &call.w2 {
+            let layout = w2.layout();
+            constants.extend(layout.plane_constants(["w2_p1", "w2_p2", "w2_p3", "w2_table"]));
+            constants.extend([
+                ("M2", call.w.n_row.into()),
+                ("w2_units", layout.units_per_row.into()),
+                ("w2_blocks", layout.blocks_per_row.into()),
+            ]);
+            groups += n_second.div_ceil(per_group);
+        }
+        let b = call.w2.map_or("none", |w| w.format.name);
+        let variant = variant(call.w.format.name, b, epi, cols);
+        let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
+        let why = format!("{ROWS} rows of {cols} columns a thread, without barriers");
+        dispatch(OP.name, &values, constants, [n_tile, groups, 1], why)
+    }
+}
