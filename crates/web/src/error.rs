@@ -81,7 +81,7 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         )),
         RuntimeError::DeviceLost { reason } => Some((
             "device_lost",
-            "the driver reset the GPU; the next request opens it again and loads the model from where it is stored",
+            "the driver resets the GPU again and again; close other programs that use it, or take a smaller model",
             json!({ "reason": reason }),
         )),
         RuntimeError::Limit { what: "tokens of the sequence", found, limit } => Some((
