@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use unicode_normalization::UnicodeNormalization;
 
 use super::vocab::Vocab;
 
@@ -42,7 +41,7 @@ impl WordPiece {
     ///
     /// Devlin et al. 2018 (BERT), "uncased"; llama.cpp's ids are the same.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
-        let decomposed: String = text.nfd().collect();
+        let decomposed = nfd(text);
         let plain = DROPPED.replace_all(&decomposed, "").to_lowercase();
         let mut spelled = String::new();
         for word in WORDS.find_iter(&plain) {
@@ -72,6 +71,18 @@ impl WordPiece {
     }
 }
 
+/// The text with characters taken apart, accents behind their letters (Unicode's form D).
+#[cfg(not(target_arch = "wasm32"))]
+fn nfd(text: &str) -> String {
+    unicode_normalization::UnicodeNormalization::nfd(text).collect()
+}
+
+/// The same by the browser, which has the tables.
+#[cfg(target_arch = "wasm32")]
+fn nfd(text: &str) -> String {
+    js_sys::JsString::from(text).normalize("NFD").into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +90,7 @@ mod tests {
     #[test]
     fn marks_and_ideographs_are_words_and_accents_are_dropped() {
         let words = |text: &str| -> Vec<String> {
-            let plain = DROPPED.replace_all(&text.nfd().collect::<String>(), "").to_lowercase();
+            let plain = DROPPED.replace_all(&nfd(text), "").to_lowercase();
             WORDS.find_iter(&plain).map(|word| word.as_str().to_owned()).collect()
         };
         assert_eq!(words("Café, Ünï"), ["cafe", ",", "uni"]);
