@@ -76,6 +76,11 @@ impl Caps {
         }
     }
 
+    /// Threads of a workgroup that finds the best of many values by a tree: a quad where others would only wait for it.
+    pub(crate) fn tree_threads(&self) -> f64 {
+        if self.alone { 4.0 } else { 256.0 }
+    }
+
     /// All that may be used here.
     pub const fn most(&self) -> FeatureSet {
         match (self.coop, self.alone) {

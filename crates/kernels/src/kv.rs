@@ -277,6 +277,18 @@ impl RopeKv {
         Ok(())
     }
 
+    /// Constants of every kernel that rotates rows and writes cells.
+    pub(crate) fn constants(&self) -> Vec<(&'static str, f64)> {
+        let mut constants = self.kv.writer_constants();
+        constants.extend([
+            ("M_Q", self.m_q.into()),
+            ("M_K", self.m_k.into()),
+            ("N_ROT", self.n_rot.into()),
+            ("ROPE_NEOX", f64::from(u8::from(self.pairing == RopePairing::Neox))),
+        ]);
+        constants
+    }
+
     /// Whether keys and values are written value by value; else blocks are made of them.
     pub fn plain(&self) -> bool {
         is_plain(self.kv.k) && is_plain(self.kv.v)

@@ -201,6 +201,20 @@ pub(crate) struct Attached<S> {
     pub(crate) scale: f32,
 }
 
+/// Whether these can be the scales of `expected` adapters.
+///
+/// # Errors
+/// [`AdapterError::Count`], [`AdapterError::Scale`].
+pub(crate) fn check_scales(expected: usize, scales: &[f32]) -> Result<(), AdapterError> {
+    if expected != scales.len() {
+        return Err(AdapterError::Count { expected, found: scales.len() });
+    }
+    match scales.iter().find(|s| !s.is_finite()) {
+        Some(s) => Err(AdapterError::Scale { found: *s }),
+        None => Ok(()),
+    }
+}
+
 /// What names of tensors that come from adapters begin with: the adapter's number follows.
 const PREFIX: &str = "adapter.";
 

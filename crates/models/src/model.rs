@@ -6,7 +6,7 @@ use chaski_runtime::gpu::Tensors;
 use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::adapter::{Adapter, AdapterError, Attached, ZEROS, file_name};
+use crate::adapter::{Adapter, AdapterError, Attached, ZEROS, check_scales, file_name};
 use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
 use crate::fingerprint::fingerprint;
@@ -87,7 +87,7 @@ impl<S: ByteSource> Model<S> {
     /// [`ModelError::Adapter`] for one of another architecture, with a tensor that the model lacks or that does not fit, or a
     /// scale that is not finite.
     pub fn attach(&mut self, adapter: Adapter<S>, scale: f32) -> Result<(), ModelError> {
-        check_scale(scale)?;
+        check_scales(1, &[scale])?;
         adapter.check(self.arch.name, |name| self.file.tensor(name))?;
         self.adapters.push(Attached { adapter, scale });
         Ok(())
@@ -103,11 +103,7 @@ impl<S: ByteSource> Model<S> {
     /// # Errors
     /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
     pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
-        let (expected, found) = (self.adapters.len(), scales.len());
-        if expected != found {
-            return Err(AdapterError::Count { expected, found }.into());
-        }
-        scales.iter().try_for_each(|s| check_scale(*s))?;
+        check_scales(self.adapters.len(), scales)?;
         self.adapters.iter_mut().zip(scales).for_each(|(a, s)| a.scale = *s);
         Ok(())
     }
@@ -204,8 +200,4 @@ impl<S: ByteSource> Tensors for Model<S> {
             .ok_or_else(|| format!("no tensor `{name}`"))?;
         Ok(derived.read(&self.file, from, offset, buf).await?)
     }
-}
-
-fn check_scale(scale: f32) -> Result<(), AdapterError> {
-    if scale.is_finite() { Ok(()) } else { Err(AdapterError::Scale { found: scale }) }
 }

@@ -1,7 +1,7 @@
 //! How much each adapter of the model counts: the same for all sequences, unless one of them is adapted by itself.
 
 use super::runner::{Device, Runner};
-use crate::adapter::AdapterError;
+use crate::adapter::{AdapterError, check_scales};
 use crate::error::ModelError;
 
 impl Runner {
@@ -46,16 +46,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether these can be scales.
+    /// Whether these can be scales of the model's adapters.
     pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), AdapterError> {
-        let (expected, found) = (self.scales.len(), scales.len());
-        if expected != found {
-            return Err(AdapterError::Count { expected, found });
-        }
-        match scales.iter().find(|s| !s.is_finite()) {
-            Some(s) => Err(AdapterError::Scale { found: *s }),
-            None => Ok(()),
-        }
+        check_scales(self.scales.len(), scales)
     }
 
     /// Lets the device have the scales of the selected sequence.

@@ -1,7 +1,7 @@
 // Chaski and wllama side by side: the same file, prompts and clock, each in a browser of its own.
 //
-//   npm install --prefix /tmp/wllama @wllama/wllama
-//   node bench/against.js /tmp/wllama/node_modules/@wllama/wllama [MODEL.gguf]
+//   npm install --prefix ../../../target/wllama @wllama/wllama
+//   node bench/against.js ../../../target/wllama/node_modules/@wllama/wllama [MODEL.gguf]
 //
 // Times are those of whole requests as the page sees them: a prompt is a request of one token, decoding what a request of
 // more takes beyond that. PROMPT, ANSWER and RUNS change the sizes.

@@ -63,11 +63,6 @@ pub struct Argmax {
 /// Values that one workgroup looks at.
 const CHUNK: u32 = 2048;
 
-/// Threads of a workgroup: one subgroup where others would only wait for it.
-fn threads(caps: &Caps) -> f64 {
-    if caps.alone { 4.0 } else { 256.0 }
-}
-
 impl Argmax {
     /// Chunks, each with two words of result.
     pub fn n_part(&self) -> u32 {
@@ -79,7 +74,7 @@ impl Argmax {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("WG", threads(caps)), ("K", self.k.into()), ("CHUNK", CHUNK.into())];
+        let constants = vec![("WG", caps.tree_threads()), ("K", self.k.into()), ("CHUNK", CHUNK.into())];
         let why = format!("{CHUNK} logits a workgroup");
         dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
     }
@@ -90,7 +85,7 @@ impl Argmax {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn join(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let constants =
-            vec![("WG", threads(caps)), ("N_PART", self.n_part().into()), ("RING", self.ring.into())];
+            vec![("WG", caps.tree_threads()), ("N_PART", self.n_part().into()), ("RING", self.ring.into())];
         dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
     }
 }

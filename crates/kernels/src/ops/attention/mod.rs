@@ -2,8 +2,9 @@
 //!
 //! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
 //! `attention`). What they found is joined by the last of them where the device lets it see the others' memory, else by
-//! `attention_merge`. On devices that are a processor a thread has a head by itself (`attention_alone`). Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
-//! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`).
+//! `attention_merge`. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
+//! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`). On devices that are a processor a thread
+//! has a head of a column by itself (`attention_alone`).
 
 pub(crate) mod cases;
 mod grid_cases;

@@ -13,7 +13,6 @@ use crate::format::FORMATS;
 use crate::op::{Op, Value, Variant, dispatch};
 use crate::ops::mul_mat::MulMat;
 use crate::ops::mul_mat_vec::{Act, Epilogue, MulMatVec, pairs};
-use crate::rope::RopePairing;
 
 /// The row of this operation. Its reference is that of `mul_mat_vec`.
 pub const OP: Op = Op {
@@ -105,28 +104,7 @@ impl Product<'_> {
             ("RAGGED", f64::from(u8::from(k % 16 != 0))),
         ]);
         constants.extend(more);
-        if let Epilogue::Glu(act) = call.epilogue {
-            constants.extend(act.constants());
-        }
-        if let Some(eps) = call.norm {
-            constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
-        }
-        if let Some(at) = call.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
-        if let Epilogue::RopeKv(r) = &call.epilogue {
-            r.check(OP.name)?;
-            if !r.plain() {
-                return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
-            }
-            constants.extend(r.kv.writer_constants());
-            constants.extend([
-                ("M_Q", r.m_q.into()),
-                ("M_K", r.m_k.into()),
-                ("N_ROT", r.n_rot.into()),
-                ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
-            ]);
-        }
+        constants.extend(call.around(OP.name)?);
         let per_group = WG * if epi == "glu" { ROWS / 2 } else { ROWS };
         let n_second = call.w2.map_or(0, |w| w.n_row);
         let mut groups = (m - n_second).div_ceil(per_group);

@@ -13,7 +13,6 @@ use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::RopeKv;
 use crate::op::{Op, Value, Variant, dispatch};
 use crate::ops::{glu, mul_mat_alone};
-use crate::rope::RopePairing;
 use crate::route::Experts;
 use crate::tuning::MatVecTune;
 
@@ -410,28 +409,7 @@ impl MulMatVec {
         if let Some(e) = &self.experts {
             constants.extend(self.expert_constants(e)?);
         }
-        if let Epilogue::Glu(act) = self.epilogue {
-            constants.extend(act.constants());
-        }
-        if let Some(eps) = self.norm {
-            constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
-        }
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
-        if let Epilogue::RopeKv(r) = &self.epilogue {
-            r.check(OP.name)?;
-            if !r.plain() {
-                return Err(DispatchError::Lacks { op: OP.name, what: "a cache of plain values" });
-            }
-            constants.extend(r.kv.writer_constants());
-            constants.extend([
-                ("M_Q", r.m_q.into()),
-                ("M_K", r.m_k.into()),
-                ("N_ROT", r.n_rot.into()),
-                ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
-            ]);
-        }
+        constants.extend(self.around(OP.name)?);
         let per_group = split.wg / split.team;
         let mut groups = split.groups((m - self.w2.map_or(0, |w| w.n_row)).div_ceil(outs));
         constants.push(("SLOTS", (groups * per_group).into()));
@@ -487,6 +465,31 @@ impl MulMatVec {
             return wrong("values from column to column of x", "a multiple of 4", c.ldx);
         }
         Ok(())
+    }
+
+    /// Constants of what is done before and after the product, whichever kernel makes it.
+    ///
+    /// # Errors
+    /// [`DispatchError`] for heads that cannot be rotated four channels a thread, and for a cache of blocks.
+    pub(crate) fn around(&self, op: &'static str) -> Result<Vec<(&'static str, f64)>, DispatchError> {
+        let mut constants = Vec::new();
+        if let Epilogue::Glu(act) = self.epilogue {
+            constants.extend(act.constants());
+        }
+        if let Some(eps) = self.norm {
+            constants.extend([("NORM", 1.0), ("EPS", eps.into())]);
+        }
+        if let Some(at) = self.affine {
+            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
+        }
+        if let Epilogue::RopeKv(r) = &self.epilogue {
+            r.check(op)?;
+            if !r.plain() {
+                return Err(DispatchError::Lacks { op, what: "a cache of plain values" });
+            }
+            constants.extend(r.constants());
+        }
+        Ok(constants)
     }
 
     fn expert_constants(&self, e: &MatVecExperts) -> Result<Vec<(&'static str, f64)>, DispatchError> {

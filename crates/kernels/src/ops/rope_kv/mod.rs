@@ -8,7 +8,6 @@ use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::kv::{KV_TYPES, RopeKv, is_plain};
 use crate::op::{Op, Value, dispatch};
-use crate::rope::RopePairing;
 
 /// The row of this operation. Its reference is [`crate::rope::Rope::rotate`].
 pub const OP: Op = Op {
@@ -93,14 +92,10 @@ impl RopeKvCols {
             let (what, found) = ("the row at which values begin", self.v_at.into());
             return Err(DispatchError::Shape { op: OP.name, what, expected, found });
         }
-        let mut constants = r.kv.writer_constants();
+        let mut constants = r.constants();
         constants.extend([
-            ("M_Q", r.m_q.into()),
-            ("M_K", r.m_k.into()),
             ("M_V", self.m_v.into()),
             ("V_AT", self.v_at.into()),
-            ("N_ROT", r.n_rot.into()),
-            ("ROPE_NEOX", f64::from(u8::from(r.pairing == RopePairing::Neox))),
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
         ]);

@@ -59,11 +59,6 @@ impl SampleParams {
     }
 }
 
-/// Threads of a workgroup: one subgroup where others would only wait for it.
-fn threads(caps: &Caps) -> f64 {
-    if caps.alone { 4.0 } else { 256.0 }
-}
-
 impl Sample {
     /// The call that suits a device.
     pub fn of(k: u32, ring: u32, caps: &Caps) -> Self {
@@ -90,7 +85,7 @@ impl Sample {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("WG", threads(caps)), ("N", self.chunk.into()), ("K", self.k.into())];
+        let constants = vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("K", self.k.into())];
         let why = format!("{} logits a workgroup", self.chunk);
         dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
     }
@@ -106,7 +101,7 @@ impl Sample {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn join(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
         let constants =
-            vec![("WG", threads(caps)), ("N", self.chunk.into()), ("K", (n_list * MAX_TOP_K).into())];
+            vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("K", (n_list * MAX_TOP_K).into())];
         let why = format!("{} lists a workgroup", self.lists());
         dispatch(OP.name, &[Value::Word("join")], constants, [self.joined(n_list), 1, 1], why)
     }
@@ -117,7 +112,7 @@ impl Sample {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn draw(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
         let constants = vec![
-            ("WG", threads(caps)),
+            ("WG", caps.tree_threads()),
             ("N", self.chunk.into()),
             ("N_PART", n_list.into()),
             ("RING", self.ring.into()),
