@@ -1,7 +1,10 @@
 // The engine's worker: each port that a page sends has an engine behind it. Other messages are not for us.
 
 import { Host } from "./src/host.js";
+import { canPromise } from "./src/pipelines.js";
 import { serve } from "./src/serve.js";
+
+canPromise();
 
 addEventListener("message", ({ data }) => {
   if (data?.chaski instanceof MessagePort) serve(data.chaski, new Host());

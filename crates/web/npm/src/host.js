@@ -5,6 +5,7 @@ import { store } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
 import { locate } from "./locate.js";
+import { promiseFrom, withPromises } from "./pipelines.js";
 import { entry, hold } from "./store.js";
 import { hasSubgroups, withSubgroups } from "./subgroups.js";
 
@@ -95,12 +96,13 @@ export class Host {
       const step = (stage, loaded, total) => {
         // There is a device to compile for, or to upload to.
         opened?.();
+        if (stage === "compile") promiseFrom();
         report({ stage, loaded, total, file: files[0].name });
       };
       return WebEngine.create(watched, JSON.stringify(settings), step);
     };
     try {
-      this.#engine = await guarded(() => (subgroups ? withSubgroups(make) : make()));
+      this.#engine = await this.#opening(make);
     } catch (error) {
       if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
       throw error;
@@ -167,11 +169,16 @@ export class Host {
     });
   }
 
+  /** Runs what opens a device and makes kernels for it. */
+  #opening(make) {
+    return guarded(() => withPromises(() => (this.#subgroups ? withSubgroups(make) : make())));
+  }
+
   /** A new device instead of a lost one; the model is read again from where it is. */
   async #rebuild(engine) {
     const make = () => engine.rebuild();
     try {
-      await guarded(() => (this.#subgroups ? withSubgroups(make) : make()));
+      await this.#opening(make);
       this.#lost = false;
       this.#device = engine.device();
     } finally {
