@@ -35,8 +35,9 @@ pub use chaski_models::{
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
-    Ablation, AdapterSummary, Choose, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem, Peaks,
-    Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with, device_descriptor,
+    Ablation, AdapterSummary, Choose, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem,
+    Peaks, Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
+    device_descriptor,
 };
 pub use chaski_runtime::wgpu;
 pub use device::{DeviceChoice, DeviceInfo};
@@ -51,7 +52,7 @@ pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
 pub mod kernels {
     pub use chaski_runtime::kernels::ops::mul_mat_vec::Act;
     pub use chaski_runtime::kernels::{
-        Caps, FeatureSet, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
+        Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
     };
 }
 

@@ -1,5 +1,7 @@
 //! `chaski devices`: the GPUs that there are, what kernels can use of them, and how fast one is.
 
+mod formats;
+
 use std::io::Write as _;
 
 use chaski::{AdapterSummary, DeviceChoice};
@@ -15,6 +17,9 @@ pub(crate) struct Args {
     /// Measure memory, arithmetic, dispatches and readbacks of one GPU, and keep the result for profiles
     #[arg(long)]
     measure: bool,
+    /// Measure how fast a GPU multiplies matrices in these weight formats (all by default) with a vector
+    #[arg(long, value_name = "FORMAT,...", num_args = 0..=1, default_missing_value = "all", conflicts_with = "measure")]
+    formats: Option<String>,
     /// The GPU to measure, by part of its name or its number; the fastest by default
     #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = device)]
     device: Option<DeviceChoice>,
@@ -37,6 +42,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     if args.measure {
         return measure(args.device.as_ref(), json, ui);
     }
+    if let Some(names) = &args.formats {
+        return formats::run(names, args.device.as_ref(), json, ui);
+    }
     if !json {
         return list();
     }
@@ -48,14 +56,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
 
 /// Measures one adapter.
 fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
-    let adapter = match choice {
-        Some(DeviceChoice::Cpu) => {
-            return Err(Usage("the processor's reference code is not measured: name a GPU".into()).into());
-        }
-        Some(DeviceChoice::Gpu(name)) => name.clone(),
-        Some(DeviceChoice::Auto) | None => None,
-    };
-    let (summary, found) = peaks::measure(adapter)?;
+    let (summary, found) = peaks::measure(adapter(choice)?)?;
     let mut out = std::io::stdout().lock();
     if json {
         writeln!(out, "{:#}", peaks::to_json(&summary, &found))?;
@@ -68,6 +69,17 @@ fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result
     write!(out, "{}", table(&rows, [Side::Left, Side::Right]))?;
     ui.detail("`chaski bench --profile` compares with these numbers");
     Ok(())
+}
+
+/// The name of the adapter to measure, if one was named.
+fn adapter(choice: Option<&DeviceChoice>) -> anyhow::Result<Option<String>> {
+    match choice {
+        Some(DeviceChoice::Cpu) => {
+            Err(Usage("the processor's reference code is not measured: name a GPU".into()).into())
+        }
+        Some(DeviceChoice::Gpu(name)) => Ok(name.clone()),
+        Some(DeviceChoice::Auto) | None => Ok(None),
+    }
 }
 
 /// Prints all adapters for people.

@@ -156,9 +156,8 @@ impl DeviceLayout {
                 }
             } else {
                 run.reserve(n_row * bpr * p.n_byte + 4);
-                for block in rows.chunks_exact(format.block_bytes) {
-                    run.extend_from_slice(&block[p.offset..p.offset + p.n_byte]);
-                }
+                run.resize(n_row * bpr * p.n_byte, 0);
+                gather(rows, format.block_bytes, p, &mut run);
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
@@ -200,6 +199,31 @@ impl DeviceLayout {
             });
         }
         out
+    }
+}
+
+/// The parts of blocks that a plane holds, one after another. All bytes of a model come through here, so parts of the
+/// usual lengths are copied by instructions rather than by calls.
+fn gather(rows: &[u8], block_bytes: usize, plane: &Plane, out: &mut [u8]) {
+    fn parts<const N: usize>(rows: &[u8], block_bytes: usize, at: usize, out: &mut [u8]) {
+        for (block, part) in rows.chunks_exact(block_bytes).zip(out.as_chunks_mut::<N>().0) {
+            part.copy_from_slice(&block[at..at + N]);
+        }
+    }
+    let at = plane.offset;
+    match plane.n_byte {
+        1 => parts::<1>(rows, block_bytes, at, out),
+        2 => parts::<2>(rows, block_bytes, at, out),
+        4 => parts::<4>(rows, block_bytes, at, out),
+        8 => parts::<8>(rows, block_bytes, at, out),
+        16 => parts::<16>(rows, block_bytes, at, out),
+        32 => parts::<32>(rows, block_bytes, at, out),
+        64 => parts::<64>(rows, block_bytes, at, out),
+        n => {
+            for (block, part) in rows.chunks_exact(block_bytes).zip(out.chunks_exact_mut(n)) {
+                part.copy_from_slice(&block[at..at + n]);
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use chaski_kernels::{Caps, FeatureSet};
 
 use super::pipeline::Pipelines;
 use crate::error::RuntimeError;
+use crate::platform::Promise;
 
 /// How to open a device.
 #[derive(Clone, Debug, Default)]
@@ -485,9 +486,24 @@ impl Gpu {
 
     /// Waits until the device has done everything that was submitted and written.
     pub(crate) async fn finish(&self) -> Result<(), RuntimeError> {
+        let (index, done) = self.mark();
+        self.reach(index, done).await
+    }
+
+    /// Sends what was written; the promise is kept once the device has done all up to here.
+    pub(crate) fn mark(&self) -> (wgpu::SubmissionIndex, Promise<()>) {
         let index = self.submit(None);
         let (keeper, done) = crate::platform::promise();
         self.queue.on_submitted_work_done(move || keeper.keep(()));
+        (index, done)
+    }
+
+    /// Waits for what [`Self::mark`] promised.
+    pub(crate) async fn reach(
+        &self,
+        index: wgpu::SubmissionIndex,
+        done: Promise<()>,
+    ) -> Result<(), RuntimeError> {
         crate::platform::settle(&self.device, Some(index));
         self.check()?;
         done.await;

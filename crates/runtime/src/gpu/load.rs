@@ -1,5 +1,6 @@
 //! Loading: weights stream from a source through small chunks into their device layout.
 
+use std::collections::VecDeque;
 use std::future::Future;
 
 use chaski_kernels::rope::Rope;
@@ -8,6 +9,7 @@ use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Weight, WeightId};
 use crate::plan::{Aux, Group, Groups};
+use crate::platform::Promise;
 
 /// Where tensors come from: a file, a range of a web resource, a generator.
 pub trait Tensors {
@@ -41,20 +43,35 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Bytes that are read at once, and in flight to the device at most four times.
+/// Bytes that are read at once.
 pub(crate) const CHUNK: usize = 1 << 20;
 
-/// Bytes that are on their way: wgpu holds a copy of every write until the device has taken it.
+/// Chunks at most that are on their way to the device.
+const AHEAD: usize = 4;
+
+/// Bytes that are on their way: wgpu holds a copy of every write until the device has taken it. While some are, the next
+/// ones are read.
 #[derive(Default)]
-pub(crate) struct Flight(usize);
+pub(crate) struct Flight {
+    /// Written since the last submission.
+    n_byte: usize,
+    /// Submissions of at least a chunk each, the oldest first.
+    sent: VecDeque<(wgpu::SubmissionIndex, Promise<()>)>,
+}
 
 impl Flight {
-    /// Counts what was written, and waits for the device now and then.
+    /// Counts what was written, and waits for the oldest where too much is under way.
     pub(crate) async fn sent(&mut self, gpu: &Gpu, n_byte: usize) -> Result<(), RuntimeError> {
-        self.0 += n_byte;
-        if self.0 >= 4 * CHUNK {
-            gpu.finish().await?;
-            self.0 = 0;
+        self.n_byte += n_byte;
+        if self.n_byte < CHUNK {
+            return Ok(());
+        }
+        self.n_byte = 0;
+        self.sent.push_back(gpu.mark());
+        if self.sent.len() >= AHEAD
+            && let Some((index, done)) = self.sent.pop_front()
+        {
+            gpu.reach(index, done).await?;
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ impl Peaks {
 }
 
 /// A run shorter than this is made longer: clocks and scheduling would weigh too much.
-const ENOUGH: f64 = 4e-3;
+pub(super) const ENOUGH: f64 = 4e-3;
 
 /// Largest buffer that is read: far above the caches of any device.
 const STREAM_BYTES: u64 = 512 << 20;
@@ -80,7 +80,7 @@ impl Gpu {
 }
 
 /// A dispatch with its pipeline and buffers.
-struct Bound {
+pub(super) struct Bound {
     compiled: std::sync::Arc<Compiled>,
     group: wgpu::BindGroup,
     grid: [u32; 3],
@@ -94,16 +94,16 @@ impl Bound {
     }
 }
 
-struct Measure<'a> {
-    gpu: &'a Gpu,
+pub(super) struct Measure<'a> {
+    pub(super) gpu: &'a Gpu,
     /// Seconds for each number.
-    share: f64,
-    clock: Clock,
+    pub(super) share: f64,
+    pub(super) clock: Clock,
     timer: Timer,
     staging: wgpu::Buffer,
 }
 
-fn storage() -> wgpu::BufferUsages {
+pub(super) fn storage() -> wgpu::BufferUsages {
     wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC
 }
 
@@ -111,13 +111,17 @@ fn storage() -> wgpu::BufferUsages {
 const CHECKED_BYTES: u64 = 1 << 20;
 
 impl<'a> Measure<'a> {
-    async fn new(gpu: &'a Gpu, share: f64) -> Result<Self, RuntimeError> {
+    pub(super) async fn new(gpu: &'a Gpu, share: f64) -> Result<Self, RuntimeError> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let staging = gpu.buffer("measured results", CHECKED_BYTES, usage).await?;
         Ok(Measure { gpu, share, clock: Clock::start(), timer: Timer::new(gpu).await?, staging })
     }
 
-    fn bind(&self, d: &Dispatch, buffers: &[(&str, &wgpu::Buffer)]) -> Result<Bound, RuntimeError> {
+    pub(super) fn bind(
+        &self,
+        d: &Dispatch,
+        buffers: &[(&str, &wgpu::Buffer)],
+    ) -> Result<Bound, RuntimeError> {
         let compiled = self.gpu.compile(d)?;
         let bound: Vec<_> = buffers.iter().map(|(n, b)| (*n, b.as_entire_binding())).collect();
         let group = self.gpu.bind_group(d.kernel.name, &compiled.layout, d.kernel, &bound);
@@ -125,7 +129,7 @@ impl<'a> Measure<'a> {
     }
 
     /// The first words of a buffer.
-    async fn words(&self, buffer: &wgpu::Buffer, n: usize) -> Result<Vec<u32>, RuntimeError> {
+    pub(super) async fn words(&self, buffer: &wgpu::Buffer, n: usize) -> Result<Vec<u32>, RuntimeError> {
         let n_byte = (4 * n as u64).min(CHECKED_BYTES);
         let mut encoder = self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encoder.copy_buffer_to_buffer(buffer, 0, &self.staging, 0, n_byte);
@@ -134,7 +138,7 @@ impl<'a> Measure<'a> {
     }
 
     /// Runs dispatches in one pass: seconds on the device, and of the processor to send them.
-    async fn run(&self, all: &[&Bound]) -> Result<(f64, f64), RuntimeError> {
+    pub(super) async fn run(&self, all: &[&Bound]) -> Result<(f64, f64), RuntimeError> {
         let times = self.timer.run(self.gpu, |pass| all.iter().for_each(|b| b.record(pass))).await?;
         Ok((times.device.as_secs_f64(), times.host.as_secs_f64()))
     }

@@ -5,6 +5,7 @@ mod case;
 mod device;
 mod load;
 mod measure;
+mod measure_formats;
 mod model;
 mod pace;
 mod pipeline;
@@ -20,6 +21,7 @@ pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_w
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
+pub use measure_formats::FormatRate;
 pub use model::{Ablation, Choose, Column, GpuModel, LoadTimes, Ticket};
 pub use profile::{Profile, ProfileRow};
 pub use tune::TuneStep;

@@ -1,0 +1,90 @@
+//! `chaski devices --formats`: how fast matrices in each weight format are multiplied with a vector.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use chaski::kernels::{Act, FORMATS, Format};
+use chaski::{DeviceChoice, FormatRate, Gpu, GpuOptions};
+use serde_json::{Value, json};
+
+use super::adapter;
+use crate::failure::Usage;
+use crate::ui::{Side, Ui, table};
+
+/// For each format and way to multiply.
+const BUDGET: Duration = Duration::from_millis(150);
+
+/// How the vector is multiplied: as the device does by default, and in 8 bits (`--inputs i8`).
+const ACTS: [Option<Act>; 2] = [None, Some(Act::I8)];
+
+/// A format's rates, one for each of [`ACTS`]; formats without scales take the vector as it is and have one.
+type Rates = Vec<FormatRate>;
+
+pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
+    let formats = named(names)?;
+    let options = GpuOptions { adapter: adapter(choice)?, ..GpuOptions::default() };
+    let gpu = pollster::block_on(Gpu::open(&options))?;
+    let mut all = Vec::new();
+    for f in formats {
+        ui.detail(&format!("measuring {}", f.name));
+        let acts = if f.run > 0 { &ACTS[..] } else { &ACTS[..1] };
+        let rates: Result<Rates, _> =
+            acts.iter().map(|act| pollster::block_on(gpu.measure_format(f, *act, BUDGET))).collect();
+        all.push(rates?);
+    }
+    let mut out = std::io::stdout().lock();
+    if json {
+        let rows: Vec<Value> = all.iter().map(|rates| as_json(rates)).collect();
+        let summary = gpu.summary();
+        let value = json!({ "device": summary.name, "driver": summary.driver, "formats": rows });
+        writeln!(out, "{value:#}")?;
+        return Ok(());
+    }
+    if let Some([n_row, n_col]) = all.first().map(|rates| rates[0].shape) {
+        writeln!(out, "{}: matrices of {n_row} x {n_col} times a vector", gpu.summary().name)?;
+    }
+    // As a share of what f16 moves, where that was measured.
+    let f16 = all.iter().find(|rates| rates[0].format == "f16").map(|rates| rates[0].bytes);
+    let share = |r: &FormatRate| f16.map_or(String::new(), |f16| format!("{:.1} %", 100.0 * r.bytes / f16));
+    let head = ["format", "GB/s", "of f16", "10^9 weights/s", "GB/s, inputs i8", "of f16"].map(str::to_owned);
+    let rows = all.iter().map(|rates| {
+        let r = rates[0];
+        let [fast, fast_share] = rates.get(1).map_or_else(Default::default, |r| [giga(r.bytes), share(r)]);
+        let [speed, weights] = [giga(r.bytes), giga(r.weights)];
+        [r.format.to_owned(), speed, share(&r), weights, fast, fast_share]
+    });
+    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
+    let sides = [Side::Left, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right];
+    write!(out, "{}", table(&rows, sides))?;
+    Ok(())
+}
+
+fn giga(v: f64) -> String {
+    if v < 1e11 { format!("{:.2}", v / 1e9) } else { format!("{:.0}", v / 1e9) }
+}
+
+/// The formats of a list of names; `all` are all.
+fn named(names: &str) -> anyhow::Result<Vec<&'static Format>> {
+    if names == "all" {
+        return Ok(FORMATS.iter().collect());
+    }
+    let find = |name: &str| {
+        FORMATS.iter().find(|f| f.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let known: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
+            Usage(format!("no weight format `{name}`; there are {}", known.join(", "))).into()
+        })
+    };
+    names.split(',').map(|n| find(n.trim())).collect()
+}
+
+fn as_json(rates: &[FormatRate]) -> Value {
+    let r = rates[0];
+    json!({
+        "format": r.format,
+        "rows": r.shape[0],
+        "columns": r.shape[1],
+        "bytes_per_second": r.bytes,
+        "weights_per_second": r.weights,
+        "bytes_per_second_i8": rates.get(1).map(|r| r.bytes),
+    })
+}

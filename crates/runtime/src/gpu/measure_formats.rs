@@ -1,0 +1,157 @@
+//! How fast a device multiplies a matrix in each weight format with a vector.
+//!
+//! Products of different matrices run side by side, as many as no cache holds, so that the numbers are of the kernels alone:
+//! in a model a product also waits for the one before.
+
+use std::time::Duration;
+
+use chaski_kernels::ops::mul_mat_vec::{Act, Epilogue, MulMatVec};
+use chaski_kernels::{Format, Matrix};
+
+use super::device::Gpu;
+use super::measure::{Bound, ENOUGH, Measure, storage};
+use crate::error::RuntimeError;
+
+/// How fast matrices in a format are multiplied.
+#[derive(Copy, Clone, Debug, PartialEq)]
+pub struct FormatRate {
+    /// The format's name.
+    pub format: &'static str,
+    /// How the vector is multiplied; `None` is the device's default.
+    pub act: Option<Act>,
+    /// Rows and values a row of the matrix.
+    pub shape: [u32; 2],
+    /// Bytes of weights a second.
+    pub bytes: f64,
+    /// Weights a second.
+    pub weights: f64,
+}
+
+/// Rows and values a row: the shape in which ggml's own test program measures products.
+const SHAPE: [u32; 2] = [4096, 14336];
+/// The same where shaders run in software.
+const SOFTWARE_SHAPE: [u32; 2] = [256, 2048];
+/// Bytes of all matrices together, at least: far above the caches of any device.
+const SPREAD: u64 = 512 << 20;
+/// Rows that are written at once.
+const SLAB: u32 = 256;
+/// Largest error of a result: inputs may be rounded to 8 bits.
+const TOLERANCE: f64 = 1e-2;
+
+impl Gpu {
+    /// Measures a format for about `budget`, in the shape 4096 x 14336 (a small one where shaders run in software).
+    ///
+    /// # Errors
+    /// [`RuntimeError::WrongResult`] if a product is wrong; a format that kernels or the quantiser do not have; device errors.
+    pub async fn measure_format(
+        &self,
+        format: &'static Format,
+        act: Option<Act>,
+        budget: Duration,
+    ) -> Result<FormatRate, RuntimeError> {
+        let [n_row, n_col] = if self.caps().software { SOFTWARE_SHAPE } else { SHAPE };
+        let w = Matrix { format, n_row, n_col };
+        let layout = w.layout();
+        let (row, expected) = one_row(w)?;
+        let n = match self.caps().software {
+            true => 2,
+            false => SPREAD.div_ceil(layout.n_byte).clamp(2, 64),
+        };
+        let m = Measure::new(self, budget.as_secs_f64()).await?;
+        let x = self.gpu_vector(n_col).await?;
+        let first = self.buffer("measure, weights", layout.n_byte, storage()).await?;
+        let slab = row.repeat(SLAB as usize);
+        for row0 in (0..n_row).step_by(SLAB as usize) {
+            let put = |at, run: &[u8]| self.queue.write_buffer(&first, at, run);
+            layout.pack(format, n_col, row0.into(), &slab, put);
+            self.finish().await?;
+        }
+        let call = MulMatVec {
+            w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: None,
+            epilogue: Epilogue::Store,
+            y0: 0,
+            act,
+            tune: None,
+        };
+        let dispatch = call.dispatch(self.caps())?;
+        let (mut weights, mut results, mut bounds) = (vec![first], Vec::new(), Vec::new());
+        for i in 0..n as usize {
+            if i > 0 {
+                let copy = self.buffer("measure, weights", layout.n_byte, storage()).await?;
+                let mut encoder =
+                    self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+                encoder.copy_buffer_to_buffer(&weights[0], 0, &copy, 0, layout.n_byte);
+                self.submit(Some(encoder));
+                weights.push(copy);
+            }
+            let y = self.buffer("measure, products", u64::from(n_row) * 4, storage()).await?;
+            bounds.push(m.bind(&dispatch, &[("w", &weights[i]), ("x", &x), ("aux", &x), ("y", &y)])?);
+            results.push(y);
+        }
+        let time = best(&m, &bounds).await?;
+        for y in &results {
+            let found = m.words(y, n_row as usize).await?;
+            let right = |bits: &u32| {
+                let v = f64::from(f32::from_bits(*bits));
+                (v - expected).abs() <= TOLERANCE * expected.abs()
+            };
+            if let Some(at) = found.iter().position(|bits| !right(bits)) {
+                return Err(RuntimeError::WrongResult { what: format.name, at });
+            }
+        }
+        let weights = f64::from(n_row) * f64::from(n_col) / time;
+        let n_byte = f64::from(n_row) * row.len() as f64;
+        Ok(FormatRate { format: format.name, act, shape: [n_row, n_col], bytes: n_byte / time, weights })
+    }
+
+    /// The vector that matrices are multiplied with.
+    async fn gpu_vector(&self, n: u32) -> Result<wgpu::Buffer, RuntimeError> {
+        let buffer = self.buffer("measure, vector", u64::from(n) * 4, storage()).await?;
+        let values: Vec<f32> = (0..n).map(value).collect();
+        self.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
+        Ok(buffer)
+    }
+}
+
+/// Value `i` of the vector and, before it is quantised, of each row: in [-1, 1).
+fn value(i: u32) -> f32 {
+    (i.wrapping_mul(0x9E37_79B9) >> 8) as f32 / 8_388_608.0 - 1.0
+}
+
+/// A row of the matrix, and its product with the vector.
+fn one_row(w: Matrix) -> Result<(Vec<u8>, f64), RuntimeError> {
+    let info = w.format.ty.info();
+    let no = || RuntimeError::NoDequantizer { tensor: w.format.name.into(), ty: w.format.ty };
+    let (quantize, dequantize) = (info.quantize.ok_or_else(no)?, info.dequantize.ok_or_else(no)?);
+    let values: Vec<f32> = (0..w.n_col).map(value).collect();
+    let mut row = vec![0; w.n_col as usize / w.format.ty.block_len() * w.format.ty.block_bytes()];
+    // Some quantisers ask for the importance of each column.
+    quantize(&values, Some(&vec![1.0; values.len()]), &mut row);
+    let mut back = vec![0.0; values.len()];
+    dequantize(&row, &mut back);
+    let product = values.iter().zip(&back).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+    Ok((row, product))
+}
+
+/// Seconds of one of several dispatches that do not wait for each other: the best of what fits into the time.
+async fn best(m: &Measure<'_>, bounds: &[Bound]) -> Result<f64, RuntimeError> {
+    let mut all: Vec<&Bound> = bounds.iter().collect();
+    // The first run may include what drivers put off.
+    m.run(&all).await?;
+    let (start, mut best) = (m.clock.seconds(), f64::MAX);
+    loop {
+        let (time, _) = m.run(&all).await?;
+        best = best.min(time / all.len() as f64);
+        if m.clock.seconds() - start > m.share {
+            return Ok(best);
+        }
+        if time < ENOUGH && all.len() < 1024 {
+            all.extend(bounds);
+        }
+    }
+}
