@@ -39,7 +39,8 @@ cold() {
 }
 
 keep peaks devices --measure
-# How fast each format is multiplied, in the shapes of a large model: enough layers that no cache holds them.
+keep formats devices --formats
+# How fast each format is multiplied in a model, in the shapes of a large model: enough layers that no cache holds them.
 deep=${DEEP:-llama3.1-8b} layers=8
 for mix in ${FORMATS-f16 bf16 q8_0 q6_k q5_k_s q5_1 q5_0 q4_k_s q4_1 q4_0 iq4_nl iq4_xs mxfp4 nvfp4 q3_k_s iq3_s iq3_xxs \
     q2_k_s iq2_s iq2_xs iq2_xxs q2_0 tq2_0 tq1_0 iq1_m iq1_s q1_0}; do

@@ -88,6 +88,9 @@ fn lines(all: &Value) -> anyhow::Result<String> {
     Ok(format!("{{\n{}\n}}\n", each.join(",\n")))
 }
 
+/// What tables of formats say.
+const RATES: [&str; 5] = ["format", "GB/s", "of f16's", "with inputs in 8 bits", "10^12 weights/s"];
+
 /// A measurement with only what the page shows.
 fn trim(v: &Value) -> anyhow::Result<Value> {
     let kept = |r: &Map<String, Value>| -> Value {
@@ -107,7 +110,7 @@ fn trim(v: &Value) -> anyhow::Result<Value> {
 /// Fills the template.
 fn render(template: &str, results: &Value, peers: &Value) -> anyhow::Result<String> {
     let page = Page { results, peers };
-    let parts: [(&str, String); 15] = [
+    let parts: [(&str, String); 16] = [
         (
             "generated",
             "<!-- Written by `cargo xtask perf-doc` from docs/performance/: edit the template there. -->"
@@ -122,6 +125,7 @@ fn render(template: &str, results: &Value, peers: &Value) -> anyhow::Result<Stri
         ("roofline", page.roofline()),
         ("split", page.split()),
         ("kernels", page.kernels()),
+        ("products", page.products()),
         ("formats", page.formats()),
         ("ablation", page.ablation()),
         ("features", page.features()),
@@ -470,6 +474,29 @@ impl<'a> Page<'a> {
         Some((format, a_second(number(&row["weight_bytes"])), a_second(number(&row["operations"]) / 2.0)))
     }
 
+    /// Products of one shape side by side, by format.
+    fn products(&self) -> String {
+        let all = self.results["formats"]["results"]["formats"].as_array().map_or(&[][..], Vec::as_slice);
+        let rate = |r: &Value| number(&r["bytes_per_second"]);
+        let plain = all.iter().find(|r| r["format"] == "f16").map_or(f64::NAN, rate);
+        let mut rows: Vec<(f64, Vec<String>)> = all
+            .iter()
+            .map(|r| {
+                let row = vec![
+                    format!("`{}`", r["format"].as_str().unwrap_or_default()),
+                    count(rate(r) / 1e9),
+                    percent(rate(r), plain),
+                    percent(number(&r["bytes_per_second_i8"]), plain),
+                    count(number(&r["weights_per_second"]) / 1e12),
+                ];
+                (rate(r), row)
+            })
+            .collect();
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+        table(&RATES, 0, &rows)
+    }
+
     fn formats(&self) -> String {
         let plain = self.gate_up("i16", "f16").map_or(f64::NAN, |(_, rate, _)| rate);
         let mut rows = Vec::new();
@@ -489,7 +516,7 @@ impl<'a> Page<'a> {
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0));
         let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
-        table(&["format", "GB/s", "of f16's", "with inputs in 8 bits", "10^12 weights/s"], 0, &rows)
+        table(&RATES, 0, &rows)
     }
 
     /// Rows of one variation a test: what, its records.
@@ -636,6 +663,7 @@ mod tests {
         assert_eq!(rows("## Where the time goes"), 4);
         assert!(rows("by kernel:") >= 6);
         assert_eq!(rows("## Formats"), 3);
+        assert_eq!(rows("In a model"), 3);
         assert_eq!(rows("## What reuse"), 8);
         // Prompt and answer of two feature sets and of checks; the device has no cooperative matrices, so that set is
         // the one below.

@@ -14,6 +14,9 @@ pub struct Plane {
     pub offset: usize,
     /// Its length in bytes.
     pub n_byte: usize,
+    /// Of each 16 bytes, bit `4 j + k` of word `i` stands at bit `4 j + i` of word `k`: where word `i` held digits of four
+    /// bits, word `k` holds bit `k` of them, so that kernels can compute with 32 digits at once.
+    pub exchanged: bool,
 }
 
 /// One row of [`FORMATS`].
@@ -158,6 +161,7 @@ impl DeviceLayout {
                 run.reserve(n_row * bpr * p.n_byte + 4);
                 run.resize(n_row * bpr * p.n_byte, 0);
                 gather(rows, format.block_bytes, p, &mut run);
+                exchange(p, &mut run);
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
@@ -180,9 +184,11 @@ impl DeviceLayout {
             return out;
         }
         for (p, start) in format.planes.iter().zip(&self.plane_start) {
-            for (b, block) in out.chunks_exact_mut(format.block_bytes).enumerate() {
-                let at = *start as usize + b * p.n_byte;
-                block[p.offset..p.offset + p.n_byte].copy_from_slice(&packed[at..at + p.n_byte]);
+            let n_byte = out.len() / format.block_bytes * p.n_byte;
+            let mut run = packed[*start as usize..][..n_byte].to_vec();
+            exchange(p, &mut run);
+            for (block, part) in out.chunks_exact_mut(format.block_bytes).zip(run.chunks_exact(p.n_byte)) {
+                block[p.offset..p.offset + p.n_byte].copy_from_slice(part);
             }
         }
         out
@@ -199,6 +205,26 @@ impl DeviceLayout {
             });
         }
         out
+    }
+}
+
+/// Exchanges bits where [`Plane::exchanged`] says so, and back.
+fn exchange(plane: &Plane, run: &mut [u8]) {
+    if !plane.exchanged {
+        return;
+    }
+    for bytes in run.as_chunks_mut::<16>().0 {
+        let mut w: [u32; 4] = bytemuck::cast(*bytes);
+        w = w.map(u32::from_le);
+        // Words and bits that differ in one binary digit of their number, then in the other.
+        for (by, step, mask) in [(1, 1, 0x5555_5555), (2, 2, 0x3333_3333)] {
+            for i in (0..4).filter(|i| i & step == 0) {
+                let t = ((w[i] >> by) ^ w[i + step]) & mask;
+                w[i] ^= t << by;
+                w[i + step] ^= t;
+            }
+        }
+        *bytes = bytemuck::cast(w.map(u32::to_le));
     }
 }
 
@@ -244,6 +270,21 @@ mod tests {
             assert_eq!(f.offsets.len() * 4, f.unit, "{}", f.name);
             assert_eq!(f.name, f.ty.name());
         }
+    }
+
+    #[test]
+    fn bits_are_exchanged_as_the_plane_says() {
+        let plane = Plane { offset: 0, n_byte: 16, exchanged: true };
+        for (i, j, k) in [(0, 0, 0), (0, 0, 3), (1, 5, 2), (3, 7, 0), (2, 4, 1)] {
+            let mut words = [0u32; 4];
+            words[i] = 1 << (4 * j + k);
+            let mut bytes: [u8; 16] = bytemuck::cast(words.map(u32::to_le));
+            exchange(&plane, &mut bytes);
+            let mut expected = [0u32; 4];
+            expected[k] = 1 << (4 * j + i);
+            assert_eq!(bytemuck::cast::<_, [u32; 4]>(bytes).map(u32::from_le), expected, "{i} {j} {k}");
+        }
+        assert!(FORMATS.iter().flat_map(|f| f.planes).all(|p| !p.exchanged || p.n_byte % 16 == 0));
     }
 
     proptest! {
