@@ -371,8 +371,10 @@ fn answers_are_the_same_wherever_experts_are() {
 fn nothing_is_created_while_experts_come_and_go() {
     let _t = Timed::new("streaming, nothing is created");
     let f = Fixture::load("gpt-oss-moe");
-    let mut e = build(engine(&f, Some(3)));
-    let gpu = e.gpu().expect("a GPU").clone();
+    // Others make things on a device that is shared.
+    let options = GpuOptions { set: Some(FeatureSet::Sg), ..GpuOptions::default() };
+    let gpu = Arc::new(block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver"));
+    let mut e = build(engine(&f, Some(3)).gpu(gpu.clone()));
     answer(&mut e, &f.tokens[..9], greedy(2));
     let (objects, memory, before) =
         (gpu.counters().objects(), e.memory(), e.expert_reads().expect("experts"));
