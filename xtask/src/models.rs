@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use chaski_kernels::{Caps, Tuning};
 use chaski_models::{ARCHS, Model};
 use chaski_runtime::graph::Graph;
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, PlanError, Segments, fuse, plan};
+use chaski_runtime::plan::{Fusions, Groups, PlanConfig, PlanError, Segments, Streaming, fuse, plan};
 use ggml_format::{ByteSource, GgmlType, GgufWriter, OwnedValue, SourceError};
 use serde_json::Value;
 
@@ -126,9 +126,10 @@ fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
         tuning: Tuning::default(),
         ring: 64,
         fusions: Fusions::ALL,
+        experts: Streaming::default(),
     };
     let steps = fuse(graph, config.fusions);
-    let mut groups = Groups::new(graph, &steps, &caps)?;
+    let mut groups = Groups::new(graph, &steps, &caps, &Streaming::default())?;
     plan(graph, &steps, &mut groups, &caps, &config)
 }
 

@@ -13,14 +13,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut engine = Engine::builder(source).build().await?;
         let (tokenizer, runner) = engine.parts();
         let mut tokens = tokenizer.encode(&prompt, AddSpecial::Yes, ParseSpecial::No)?;
-        runner.prefill(&tokens)?;
+        runner.prefill(&tokens).await?;
         for _ in 0..24 {
             let logits = runner.logits().await?;
             let unused = (0..runner.n_vocab()).filter(|t| !tokens.contains(t));
             let best = unused.max_by(|a, b| logits[*a as usize].total_cmp(&logits[*b as usize]));
             let Some(token) = best.filter(|t| !tokenizer.is_eog(*t)) else { break };
             tokens.push(token);
-            runner.prefill(&[token])?;
+            runner.prefill(&[token]).await?;
         }
         println!("{}", tokenizer.decode_lossy(&tokens, RenderSpecial::No));
         Ok(())

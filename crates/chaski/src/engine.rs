@@ -6,7 +6,7 @@ use chaski_models::{
     AddSpecial, Batch, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model,
     ParseSpecial, Runner, RunnerConfig, Suspended, Target, TemplateOptions, Tokenizer, strip_added_special,
 };
-use chaski_runtime::gpu::{AdapterSummary, Gpu, GpuOptions, Memory, Progress};
+use chaski_runtime::gpu::{AdapterSummary, ExpertReads, Gpu, GpuOptions, Memory, Progress};
 use chaski_runtime::kernels::{FeatureSet, Tuning};
 
 use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
@@ -45,6 +45,27 @@ impl EngineBuilder {
     /// Sequences that can be in the making at once ([`Engine::batch`]), each with its own context; by default one.
     pub fn sequences(mut self, n: u32) -> Self {
         self.config.n_seq = n;
+        self
+    }
+
+    /// Keeps the experts of the first `n_layer` layers with experts in the processor's memory, where the device has too little:
+    /// each of these layers has room on the device for some of its experts ([`Self::expert_slots`]), and those that tokens want
+    /// and that are not there are read from the file, which the system keeps in memory if it can. More layers than there are
+    /// means all. Results are the same; what it costs, [`Engine::expert_reads`] says. By default all experts are on the device.
+    ///
+    /// [`Self::build`] then fails with [`PlanError::NoExperts`](crate::PlanError::NoExperts) for a model without
+    /// experts. On the processor this changes nothing.
+    pub fn experts_on_cpu(mut self, n_layer: u32) -> Self {
+        self.config.experts_on_cpu = n_layer;
+        self
+    }
+
+    /// Experts that the device has room for in each layer of [`Self::experts_on_cpu`], and has no more memory for later: at
+    /// least as many as a token uses, at most as many as there are, else [`Self::build`] fails with
+    /// [`PlanError::ExpertSlots`](crate::PlanError::ExpertSlots). By default, or with 0, twice as many as a token
+    /// uses, or a quarter of all if that is more.
+    pub fn expert_slots(mut self, n: u32) -> Self {
+        self.config.expert_slots = n;
         self
     }
 
@@ -206,7 +227,7 @@ impl Engine {
         for (seq, history) in histories.iter().enumerate() {
             runner.select(seq);
             runner.adapt(self.runner.adapter_scales_of(seq))?;
-            runner.feed(history)?;
+            runner.feed(history).await?;
         }
         runner.select(self.runner.selected());
         (self.runner, self.device, self.target) = (runner, device, target);
@@ -252,6 +273,11 @@ impl Engine {
     /// Memory, by what it holds.
     pub fn memory(&self) -> Memory {
         self.runner.memory()
+    }
+
+    /// What experts that stay with the processor have cost so far; `None` if there are none ([`EngineBuilder::experts_on_cpu`]).
+    pub fn expert_reads(&self) -> Option<ExpertReads> {
+        self.runner.gpu().and_then(|g| g.expert_reads())
     }
 
     /// The sequence, for evaluation by tokens.

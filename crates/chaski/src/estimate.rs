@@ -1,6 +1,6 @@
 //! Memory that a model will need on a device, before anything is loaded.
 
-use chaski_models::{KvType, ModelError, RunnerConfig};
+use chaski_models::{ModelError, RunnerConfig};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
 use chaski_runtime::kernels::ops::adjust;
@@ -10,26 +10,17 @@ use chaski_runtime::{RuntimeError, STATE_COPIES};
 use crate::error::Error;
 use crate::source::OpenModel;
 
-/// Memory that [`crate::Engine`] will take on a device of these capabilities, by what it holds.
-///
-/// `n_ctx` 0 is the model's own context, at most 4096, and there are `n_seq` sequences of as many tokens; `chunk` is the number
-/// of prompt tokens that run at once.
+/// Memory that [`crate::Engine`] will take on a device of these capabilities for a model that runs like this, by what it holds.
 ///
 /// # Errors
 /// [`Error`]: tensors that are missing or wrong, or a model that cannot be planned for such a device.
-pub async fn memory_need(
-    model: &OpenModel,
-    (n_ctx, n_seq): (u32, u32),
-    kv: KvType,
-    chunk: u32,
-    caps: &Caps,
-) -> Result<Memory, Error> {
-    let config = RunnerConfig { n_ctx, n_seq, kv, chunk, ..RunnerConfig::default() }.plan_for(model, caps);
+pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) -> Result<Memory, Error> {
+    let config = config.plan_for(model, caps);
     let n_ctx = config.n_ctx;
     let graph = model.graph(n_ctx).await?;
     let wrong = |e: PlanError| Error::Model(ModelError::Runtime(RuntimeError::Plan(e)));
     let steps = fuse(&graph, config.fusions);
-    let mut groups = Groups::new(&graph, &steps, caps).map_err(wrong)?;
+    let mut groups = Groups::new(&graph, &steps, caps, &config.experts).map_err(wrong)?;
     let segments = plan(&graph, &steps, &mut groups, caps, &config).map_err(wrong)?;
 
     let shards = groups.groups.iter().flat_map(|g| g.shards.iter().map(|s| g.layout(s).n_byte));
@@ -40,6 +31,7 @@ pub async fn memory_need(
     let states = states.repeat(1 + config.n_parked());
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
+    let route = (segments.route_words > 0).then_some(u64::from(segments.route_words) * 4);
     let adjust = adjust::N_WORD as u64 * 4;
     let arrived = segments.arrived_words * 4;
     let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| r.table_len(n_ctx) as u64 * 4).collect();
@@ -55,7 +47,7 @@ pub async fn memory_need(
         item("logits", [logits]),
         item("rotation tables", ropes),
         item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
-        item("readback", [ring, ring, ring, ring, logits]),
+        item("readback", [ring, ring, ring, ring, logits].into_iter().chain(route)),
     ];
     Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })
 }

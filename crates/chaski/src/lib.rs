@@ -29,16 +29,17 @@ pub use chaski_models::{
     ChatTemplate, ChatTemplates, Constraint, ConstraintError, Content, EmbedOptions, Embedding, Finish,
     GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
     LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, Pooling,
-    PoolingError, RenderSpecial, RequestId, Runner, SamplerKind, SamplerParams, SessionError, Speculation,
-    Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix, perplexity,
-    strip_added_special,
+    PoolingError, RenderSpecial, RequestId, Runner, RunnerConfig, SamplerKind, SamplerParams, SessionError,
+    Speculation, Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix,
+    perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
-    Ablation, AdapterSummary, Choose, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory, MemoryItem,
-    Peaks, Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
+    Ablation, AdapterSummary, Choose, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
+    MemoryItem, Peaks, Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
     device_descriptor,
 };
+pub use chaski_runtime::plan::PlanError;
 pub use chaski_runtime::wgpu;
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};

@@ -62,7 +62,7 @@ fn requests(engine: &mut Engine, n: u32, pos: &mut u32) -> (f64, f64) {
     let model = engine.runner().gpu_mut().expect("a model on a GPU");
     let (before, sent) = (REQUESTS.get(), dispatches());
     for _ in 0..GROUPS {
-        let ticket = model.decode(n, *pos, Choose::Greedy).expect("tokens are sent");
+        let ticket = block_on(model.decode(n, *pos, Choose::Greedy)).expect("tokens are sent");
         assert_eq!(block_on(model.tokens(ticket)).expect("tokens come back").len(), n as usize);
         *pos += n;
     }
@@ -74,7 +74,7 @@ fn requests(engine: &mut Engine, n: u32, pos: &mut u32) -> (f64, f64) {
 fn requests_for_memory_do_not_grow() {
     let builder = Engine::builder(Source::Default).device(DeviceChoice::Gpu(None)).context(512);
     let mut engine = block_on(builder.build()).expect("an engine");
-    engine.runner().prefill(&[1]).expect("a first token");
+    block_on(engine.runner().prefill(&[1])).expect("a first token");
     let model = engine.runner().gpu_mut().expect("a model on a GPU");
     let ticket = model.choose(Choose::Greedy).expect("a choice");
     block_on(model.tokens(ticket)).expect("a token");

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use clap::Command;
 
 /// Short spelling, and the long option that it becomes.
-const SPELLINGS: [(&str, &str); 14] = [
+const SPELLINGS: [(&str, &str); 15] = [
     ("-ngl", "--n-gpu-layers"),
+    ("-ncmoe", "--experts-on-cpu"),
     ("-pg", "--prompt-gen"),
     ("-ub", "--ubatch-size"),
     ("-ctk", "--cache-type-k"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chaski::gguf::SourceError;
-use chaski::{Error, ModelError, RuntimeError};
+use chaski::{Error, ModelError, PlanError, RuntimeError};
 
 use crate::ui::{Ui, one_line};
 
@@ -161,12 +161,18 @@ fn source(e: &SourceError) -> (u8, Option<&'static str>) {
 fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
     match e {
         RuntimeError::OutOfMemory { .. } => {
-            Some((OUT_OF_MEMORY, Some("`chaski show MODEL -c N` says what a context of N tokens needs")))
+            let help = "`chaski show MODEL -c N` says what a context of N tokens needs; of a mixture, \
+                `--experts-on-cpu N` keeps the experts of N layers in the processor's memory";
+            Some((OUT_OF_MEMORY, Some(help)))
         }
         RuntimeError::NoAdapter { .. } => Some((FAILED, Some("`--device cpu` runs on the processor"))),
         RuntimeError::NoSuchAdapter { .. } => Some((FAILED, Some("`chaski devices` lists the GPUs"))),
         RuntimeError::Limit { what: "tokens of the sequence", .. } => {
             Some((FAILED, Some("a larger context is asked for with `-c N`")))
+        }
+        RuntimeError::NeedsExperts { .. } => Some((FAILED, Some("leave `--experts-on-cpu` out"))),
+        RuntimeError::Plan(PlanError::NoExperts) => {
+            Some((FAILED, Some("`--experts-on-cpu` is for mixtures of experts")))
         }
         RuntimeError::DeviceLost { .. } => {
             Some((FAILED, Some("the driver may need a restart; `--chunk 64` makes its work shorter")))

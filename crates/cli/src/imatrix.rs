@@ -79,15 +79,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let bar = ui.bar(0, "[{bar:30}] {pos}/{len} chunks, {eta} left");
     let (tokenizer, runner) = engine.parts();
     let n_mat = |name: &str| n_mat.get(name).copied().unwrap_or(1);
-    let measured = chaski::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
-        bar.set_length(progress.n_chunk as u64);
-        bar.set_position(progress.n_done as u64);
-        let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);
-        if is_due && progress.n_done < progress.n_chunk {
-            save(progress.imatrix()?)?;
-        }
-        anyhow::Ok(())
-    });
+    let measured =
+        pollster::block_on(chaski::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
+            bar.set_length(progress.n_chunk as u64);
+            bar.set_position(progress.n_done as u64);
+            let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);
+            if is_due && progress.n_done < progress.n_chunk {
+                save(progress.imatrix()?)?;
+            }
+            anyhow::Ok(())
+        }));
     bar.finish_and_clear();
     let imatrix = save(measured?)?;
     for (name, entry) in &imatrix.entries {

@@ -33,6 +33,8 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .context(args.ctx_size)
         .kv(args.kv()?)
         .chunk(args.chunk)
+        .experts_on_cpu(args.experts.experts_on_cpu)
+        .expert_slots(args.experts.expert_slots)
         .f16_tiles(args.f16_tiles)
         .inputs(args.inputs.into())
         .checked(args.checked)

@@ -155,6 +155,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) chunk: u32,
+    #[command(flatten)]
+    pub(crate) experts: ExpertArgs,
     /// Check bounds in shaders: slower
     #[arg(long)]
     pub(crate) checked: bool,
@@ -178,6 +180,19 @@ pub(crate) struct EngineArgs {
     pub(crate) no_warm_cache: bool,
     #[command(flatten)]
     pub(crate) lora: LoraArgs,
+}
+
+/// Where the experts of mixtures are.
+#[derive(Copy, Clone, Debug, Default, clap::Args)]
+pub(crate) struct ExpertArgs {
+    /// Keep the experts of the first N layers that have any in the processor's memory, and read those that tokens want from
+    /// the file: for mixtures that are larger than the GPU's memory (also -ncmoe)
+    #[arg(long, alias = "n-cpu-moe", value_name = "N", default_value_t = 0)]
+    pub(crate) experts_on_cpu: u32,
+    /// Experts that the GPU has room for in each of these layers; 0: twice as many as a token uses, or a quarter of all if
+    /// that is more
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "experts_on_cpu")]
+    pub(crate) expert_slots: u32,
 }
 
 impl EngineArgs {

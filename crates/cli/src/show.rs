@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
-use chaski::{KvType, OpenModel, Source};
+use chaski::{KvType, OpenModel, RunnerConfig, Source};
 use serde_json::{Value as Json, json};
 
-use crate::options::ModelArg;
+use crate::options::{ExpertArgs, ModelArg};
 use crate::quantize;
 use crate::ui::{bytes, chain, one_line};
 
@@ -33,6 +33,8 @@ pub(crate) struct Args {
     /// Tokens of a prompt that run at once
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
+    #[command(flatten)]
+    experts: ExpertArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -111,7 +113,15 @@ fn need(model: &OpenModel, args: &Args) -> Need {
         None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
     };
     let n_ctx = if args.ctx_size > 0 { args.ctx_size } else { model.config().n_ctx_train.clamp(1, 4096) };
-    let memory = pollster::block_on(chaski::memory_need(model, (n_ctx, 1), args.kv, args.chunk, &caps));
+    let config = RunnerConfig {
+        n_ctx,
+        kv: args.kv,
+        chunk: args.chunk,
+        experts_on_cpu: args.experts.experts_on_cpu,
+        expert_slots: args.experts.expert_slots,
+        ..RunnerConfig::default()
+    };
+    let memory = pollster::block_on(chaski::memory_need(model, &config, &caps));
     let (k, v) = args.kv.types(model, n_ctx, 1);
     Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }

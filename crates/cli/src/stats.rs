@@ -38,6 +38,10 @@ pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Sta
     if stats.n_guessed > 0 {
         line("guesses", format!("{} of {} right", stats.n_right, stats.n_guessed));
     }
+    if let Some(r) = engine.expert_reads() {
+        let (wanted, read, n_byte) = (r.wanted, r.read, bytes(r.n_byte));
+        line("experts", format!("{read} of {wanted} wanted were read from the file, {n_byte} so far"));
+    }
     if let Some(gpu) = engine.runner().gpu() {
         let (per_layer, all) = gpu.dispatches_per_token();
         line("dispatches", format!("{all} per token, {per_layer:.1} per layer"));
@@ -59,6 +63,7 @@ pub(crate) fn memory_json(memory: &Memory) -> Value {
 /// The statistics of an answer.
 pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Value {
     let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
+    let experts = engine.expert_reads();
     json!({
         "load_ms": ms(times.total),
         "compile_ms": ms(times.compile),
@@ -74,6 +79,7 @@ pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Val
         "answer_tokens_per_second": rate(stats.token_rate()),
         "dispatches_per_token": dispatches.map(|(_, all)| all),
         "dispatches_per_layer": dispatches.map(|(per_layer, _)| per_layer),
+        "experts": experts.map(|r| json!({ "wanted": r.wanted, "read": r.read, "read_bytes": r.n_byte })),
         "memory": memory_json(&engine.memory()),
     })
 }

@@ -60,6 +60,8 @@ fn wrong_usage_exits_with_2() {
         &["bench", "-p", "0", "-n", "0"],
         &["bench", "-ctk", "f16", "-ctv", "auto"],
         &["bench", "-ctk", "q7_0"],
+        &["bench", "--expert-slots", "4"],
+        &["run", "a", "--expert-slots", "4"],
         &["run", "--kv", "q8_0/i32", "a"],
         &["run", "a", "--regex", "a", "--grammar", "root ::= \"a\""],
         &["run", "a", "-l", "7"],
@@ -670,6 +672,62 @@ fn bench_and_profile_run_on_a_gpu() {
         assert_eq!(r["host_us_per_token"].is_number(), r["n_gen"].as_u64() > Some(0), "{r}");
         assert!(r["upload_ms"].as_f64().unwrap() > 0.0, "{r}");
     }
+}
+
+/// The same text from a mixture whose experts stay with the processor, in the memory that `show` names; what `bench` says of it.
+#[test]
+fn experts_stay_with_the_processor() {
+    if !has_gpu("experts_stay_with_the_processor") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.gguf").to_str().unwrap().to_owned();
+    let o =
+        run(&["synth", "-q", "--preset", "tiny-moe", "--layers", "2", "--mix", "q4_k_m", "--out", &model]);
+    assert!(o.status.success(), "{}", err(&o));
+    let told = |more: &[&str]| {
+        let args =
+            ["run", &model, "--device", "gpu", "--temp", "0", "-n", "6", "-c", "64", "--raw", "--json"];
+        let o = chaski(&args).args(["-q", "-p", "Once upon a time"]).args(more).output().unwrap();
+        assert!(o.status.success(), "{}", err(&o));
+        json(&o)
+    };
+    let (all, some) = (told(&[]), told(&["-ncmoe", "99", "--expert-slots", "6"]));
+    assert_eq!(some["text"], all["text"]);
+    assert!(all["stats"]["experts"].is_null(), "{all}");
+    let e = &some["stats"]["experts"];
+    assert!(e["wanted"].as_u64() >= e["read"].as_u64() && e["read_bytes"].as_u64() > Some(0), "{some}");
+    assert!(some["stats"]["memory"]["total"].as_u64() < all["stats"]["memory"]["total"].as_u64(), "{some}");
+    let args = ["show", &model, "--json", "-c", "64", "--experts-on-cpu", "99", "--expert-slots", "6"];
+    assert_eq!(json(&run(&args))["memory"]["need"], some["stats"]["memory"]);
+
+    let args = ["bench", &model, "--device", "gpu", "-p", "8", "-n", "4", "-r", "1", "-q", "-o", "jsonl"];
+    let more = ["--experts-on-cpu", "0,2", "--expert-slots", "4,32", "--profile"];
+    let text = out(&chaski(&args).args(more).output().unwrap());
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let slots: Vec<_> = lines.iter().map(|l| l["expert_slots"].as_u64().unwrap()).collect();
+    assert_eq!(slots, [0, 0, 4, 4, 32, 32]);
+    for l in &lines {
+        match l["experts_on_cpu"].as_u64().unwrap() {
+            0 => assert!(l["expert_hits"].is_null() && l["expert_bytes_per_token"].is_null(), "{l}"),
+            _ => {
+                let hits = l["expert_hits"].as_f64().unwrap();
+                assert!((0.0..=1.0).contains(&hits) && l["profiles"] == serde_json::json!([]), "{l}");
+                // Every token uses 4 of a layer's experts, of a prompt of 8 each counts once.
+                let wanted = l["experts_wanted_per_token"].as_f64().unwrap();
+                let expected = if l["n_gen"] == 4 { 8.0..=8.0 } else { 1.0..=8.0 };
+                assert!(expected.contains(&wanted), "{l}");
+                // After a warm-up there is room for all.
+                let n_byte = l["expert_bytes_per_token"].as_f64().unwrap();
+                assert_eq!(n_byte == 0.0, hits == 1.0, "{l}");
+                assert!(l["expert_slots"] != 32 || hits > 0.5, "{l}");
+            }
+        }
+    }
+    let o = run(&["tune", &model, "--device", "gpu", "--experts-on-cpu", "1"]);
+    assert!(!o.status.success() && err(&o).contains("all experts on the device"), "{}", err(&o));
+    let o = run(&["run", "--device", "cpu", "--experts-on-cpu", "1", "-p", "a"]);
+    assert!(!o.status.success() && err(&o).contains("no experts"), "{}", err(&o));
 }
 
 #[test]

@@ -99,6 +99,9 @@ pub struct DeviceLayout {
 }
 
 impl DeviceLayout {
+    /// [`Self::row_step`] of every layout.
+    pub const ROW_STEP: u32 = 4;
+
     /// The layout of `n_row` rows of `n_col` values.
     pub fn new(format: &Format, n_row: u32, n_col: u32) -> Self {
         let blocks_per_row = n_col.div_ceil(format.block as u32);
@@ -127,7 +130,7 @@ impl DeviceLayout {
 
     /// Rows at which [`Self::pack`] may begin and end so that every plane's bytes fall on whole words.
     pub fn row_step(&self) -> u32 {
-        4
+        Self::ROW_STEP
     }
 
     /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`. The

@@ -195,12 +195,6 @@ fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, AdapterError>
     Ok(out)
 }
 
-/// An adapter of a model, with how much it counts.
-pub(crate) struct Attached<S> {
-    pub(crate) adapter: Adapter<S>,
-    pub(crate) scale: f32,
-}
-
 /// Whether these can be the scales of `expected` adapters.
 ///
 /// # Errors

@@ -1,12 +1,13 @@
 //! A model file, opened: metadata, tokenizer, template, and the graph for a context.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chaski_runtime::gpu::Tensors;
 use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::adapter::{Adapter, AdapterError, Attached, ZEROS, check_scales, file_name};
+use crate::adapter::{Adapter, AdapterError, ZEROS, check_scales, file_name};
 use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
 use crate::fingerprint::fingerprint;
@@ -16,12 +17,26 @@ use crate::tokenizer::Tokenizer;
 
 /// An opened model file; weights stay in the file until they are loaded.
 pub struct Model<S> {
-    file: ModelFile<S>,
+    files: Files<S>,
     arch: &'static Arch,
-    config: Config,
     tokenizer: Tokenizer,
     templates: ChatTemplates,
-    adapters: Vec<Attached<S>>,
+    /// How much each adapter counts.
+    scales: Vec<f32>,
+}
+
+/// The files that a model's tensors are read from: its own, and those of its adapters. A clone is another handle.
+pub(crate) struct Files<S> {
+    file: Arc<ModelFile<S>>,
+    config: Arc<Config>,
+    adapters: Vec<Arc<Adapter<S>>>,
+}
+
+impl<S> Clone for Files<S> {
+    fn clone(&self) -> Self {
+        let Files { file, config, adapters } = self;
+        Files { file: file.clone(), config: config.clone(), adapters: adapters.clone() }
+    }
 }
 
 impl<S: ByteSource> Model<S> {
@@ -38,17 +53,23 @@ impl<S: ByteSource> Model<S> {
         let config = Config::new(file.metadata())?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let templates = ChatTemplates::from_metadata(file.metadata());
-        Ok(Model { file, arch, config, tokenizer, templates, adapters: Vec::new() })
+        let files = Files { file: Arc::new(file), config: Arc::new(config), adapters: Vec::new() };
+        Ok(Model { files, arch, tokenizer, templates, scales: Vec::new() })
     }
 
     /// The file's metadata.
     pub fn metadata(&self) -> &Metadata {
-        self.file.metadata()
+        self.files.file.metadata()
+    }
+
+    /// The files, to be read while the model runs.
+    pub(crate) fn files(&self) -> &Files<S> {
+        &self.files
     }
 
     /// The file's tensors.
     pub fn tensors(&self) -> &[TensorInfo] {
-        self.file.tensors()
+        self.files.file.tensors()
     }
 
     /// The family.
@@ -58,7 +79,7 @@ impl<S: ByteSource> Model<S> {
 
     /// The common metadata.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.files.config
     }
 
     /// The tokenizer.
@@ -73,7 +94,7 @@ impl<S: ByteSource> Model<S> {
 
     /// Bytes of all tensors.
     pub fn n_byte(&self) -> u64 {
-        self.file.n_byte_data()
+        self.files.file.n_byte_data()
     }
 
     /// Values of all tensors.
@@ -88,14 +109,15 @@ impl<S: ByteSource> Model<S> {
     /// scale that is not finite.
     pub fn attach(&mut self, adapter: Adapter<S>, scale: f32) -> Result<(), ModelError> {
         check_scales(1, &[scale])?;
-        adapter.check(self.arch.name, |name| self.file.tensor(name))?;
-        self.adapters.push(Attached { adapter, scale });
+        adapter.check(self.arch.name, |name| self.files.file.tensor(name))?;
+        self.files.adapters.push(Arc::new(adapter));
+        self.scales.push(scale);
         Ok(())
     }
 
     /// How much each adapter counts, in the order in which they were attached.
     pub fn adapter_scales(&self) -> Vec<f32> {
-        self.adapters.iter().map(|a| a.scale).collect()
+        self.scales.clone()
     }
 
     /// Sets how much each adapter counts for runners that are loaded from now on.
@@ -103,8 +125,8 @@ impl<S: ByteSource> Model<S> {
     /// # Errors
     /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
     pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
-        check_scales(self.adapters.len(), scales)?;
-        self.adapters.iter_mut().zip(scales).for_each(|(a, s)| a.scale = *s);
+        check_scales(self.scales.len(), scales)?;
+        self.scales.copy_from_slice(scales);
         Ok(())
     }
 
@@ -113,9 +135,9 @@ impl<S: ByteSource> Model<S> {
     /// # Errors
     /// What a file meets.
     pub(crate) async fn fingerprints(&self) -> Result<Vec<u64>, ModelError> {
-        let mut all = vec![fingerprint(&self.file).await?];
-        for attached in &self.adapters {
-            all.push(attached.adapter.fingerprint().await?);
+        let mut all = vec![fingerprint(&self.files.file).await?];
+        for adapter in &self.files.adapters {
+            all.push(adapter.fingerprint().await?);
         }
         Ok(all)
     }
@@ -145,19 +167,20 @@ impl<S: ByteSource> Model<S> {
     /// # Errors
     /// [`ModelError`] for tensors that are missing or have another shape than the metadata say.
     pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
-        let find = |name: &str| self.file.tensor(name);
-        let factors = match rope_factor_tensor(find, &self.config, n_ctx) {
-            Some(t) => Some(self.floats(t, u64::from(self.config.n_rot / 2)).await?),
+        let Files { file, config, adapters } = &self.files;
+        let find = |name: &str| file.tensor(name);
+        let factors = match rope_factor_tensor(find, config, n_ctx) {
+            Some(t) => Some(self.floats(t, u64::from(config.n_rot / 2)).await?),
             None => None,
         };
         let mut scalars = BTreeMap::new();
         for t in self.tensors().iter().filter(|t| SCALARS.iter().any(|stem| t.name.ends_with(stem))) {
             scalars.insert(t.name.clone(), self.floats(t, 1).await?[0]);
         }
-        let mut builder = Builder::new(self.metadata(), &self.config, n_ctx, factors, scalars, &find);
-        builder.adapt(Adapters::new(self.adapters.iter().map(|a| a.adapter.beside()).collect()));
+        let mut builder = Builder::new(self.metadata(), config, n_ctx, factors, scalars, &find);
+        builder.adapt(Adapters::new(adapters.iter().map(|a| a.beside()).collect()));
         (self.arch.build)(&mut builder)?;
-        let mut names = self.adapters.iter().flat_map(|a| a.adapter.names());
+        let mut names = adapters.iter().flat_map(|a| a.names());
         if let Some(name) = names.find(|name| builder.leaves_unadapted(name)) {
             return Err(AdapterError::Unsupported { tensor: name.to_owned() }.into());
         }
@@ -171,12 +194,12 @@ impl<S: ByteSource> Model<S> {
             return Err(ModelError::Shape { tensor, expected: vec![expected], found });
         }
         let mut bytes = vec![0; t.n_byte as usize];
-        self.file.read_tensor(t, 0, &mut bytes).await?;
+        self.files.file.read_tensor(t, 0, &mut bytes).await?;
         Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
     }
 }
 
-impl<S: ByteSource> Tensors for Model<S> {
+impl<S: ByteSource> Tensors for Files<S> {
     async fn read(
         &self,
         name: &str,
@@ -191,13 +214,24 @@ impl<S: ByteSource> Tensors for Model<S> {
             return Ok(());
         }
         if let Some((i, name)) = file_name(name)
-            && let Some(attached) = self.adapters.get(i)
+            && let Some(adapter) = self.adapters.get(i)
         {
-            return Ok(attached.adapter.read(name, offset, buf).await?);
+            return Ok(adapter.read(name, offset, buf).await?);
         }
-        let (derived, from) = derived(self.metadata(), &self.config, name)?
+        let (derived, from) = derived(self.file.metadata(), &self.config, name)?
             .and_then(|(d, from)| Some((d, self.file.tensor(&from)?)))
             .ok_or_else(|| format!("no tensor `{name}`"))?;
         Ok(derived.read(&self.file, from, offset, buf).await?)
+    }
+}
+
+impl<S: ByteSource> Tensors for Model<S> {
+    async fn read(
+        &self,
+        name: &str,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        self.files.read(name, offset, buf).await
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use chaski_kernels::{Caps, Tuning};
 use chaski_models::Model;
 use chaski_runtime::graph::Graph;
-use chaski_runtime::plan::{Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, fuse, plan};
+use chaski_runtime::plan::{
+    Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
+};
 use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
 
@@ -239,6 +241,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         tuning: Tuning::default(),
         ring: 64,
         fusions: Fusions::ALL,
+        experts: Streaming::default(),
     }
 }
 
@@ -256,7 +259,7 @@ fn make(shape: &Shape, caps: &Caps, config: &PlanConfig) -> Made {
 fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &PlanConfig) -> Made {
     let graph = shape.graph_of(config.n_ctx, experts);
     let steps = fuse(&graph, Fusions::ALL);
-    let mut groups = Groups::new(&graph, &steps, caps).expect("groups");
+    let mut groups = Groups::new(&graph, &steps, caps, &Streaming::default()).expect("groups");
     let segments =
         plan(&graph, &steps, &mut groups, caps, config).unwrap_or_else(|e| panic!("{}: {e}", shape.name));
     Made { graph, steps, groups, segments }
@@ -662,7 +665,8 @@ fn a_row_larger_than_a_binding_is_an_error_that_names_the_tensor() {
     let caps = Caps { max_binding_bytes: 4096, ..Caps::base() };
     let graph = shape.graph(64);
     let steps = fuse(&graph, Fusions::ALL);
-    let e = Groups::new(&graph, &steps, &caps).expect_err("rows of 8192 bytes in bindings of 4096");
+    let e = Groups::new(&graph, &steps, &caps, &Streaming::default())
+        .expect_err("rows of 8192 bytes in bindings of 4096");
     assert!(e.to_string().contains("`token_embd.weight`"), "{e}");
 }
 

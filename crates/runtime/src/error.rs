@@ -102,6 +102,12 @@ pub enum RuntimeError {
         /// Its type.
         ty: ggml_format::GgmlType,
     },
+    /// What is done only where all experts are on the device.
+    #[error("{what} needs all experts on the device, found some that stay with the processor")]
+    NeedsExperts {
+        /// What was asked.
+        what: &'static str,
+    },
     /// A request beyond what the engine was built for.
     #[error("{what}: {found}, but at most {limit}")]
     Limit {

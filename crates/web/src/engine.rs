@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski::kernels::Caps;
 use chaski::{
     AddSpecial, AnswerParser, AnswerSyntax, DeviceChoice, EmbedOptions, Engine, Error, Gpu, ModelError,
-    ParseSpecial, Pooling, Reader, RenderSpecial, Source, Stage, memory_need,
+    ParseSpecial, Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage, memory_need,
 };
 use js_sys::Function;
 use serde_json::{Value, json};
@@ -298,7 +298,8 @@ async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> 
     let kv = options.kv_type.as_deref().map(str::parse).transpose();
     let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let chunk = if options.chunk > 0 { options.chunk } else { crate::inspect::CHUNK };
-    let need = memory_need(&model, (options.context_length, 1), kv, chunk, &caps).await.map_err(to_js)?;
+    let config = RunnerConfig { n_ctx: options.context_length, kv, chunk, ..RunnerConfig::default() };
+    let need = memory_need(&model, &config, &caps).await.map_err(to_js)?;
     if need.n_byte() as f64 > budget {
         return Err(crate::error::over_budget(need.n_byte(), budget));
     }

@@ -1,7 +1,9 @@
 //! What can be known before anything is loaded: of the device, and of a model by the head of its file.
 
 use chaski::kernels::Caps;
-use chaski::{AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, adapters_with, memory_need};
+use chaski::{
+    AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, RunnerConfig, adapters_with, memory_need,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -51,7 +53,8 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
     let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let adapter = best(options.subgroups).await;
     let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
-    let need = memory_need(&model, (options.context_length, 1), kv, CHUNK, &caps).await.map_err(to_js)?;
+    let config = RunnerConfig { n_ctx: options.context_length, kv, chunk: CHUNK, ..RunnerConfig::default() };
+    let need = memory_need(&model, &config, &caps).await.map_err(to_js)?;
     Ok(json!({
         "description": model.describe(),
         "architecture": model.arch().name,

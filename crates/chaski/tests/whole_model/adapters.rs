@@ -226,7 +226,7 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
             compare("none", &none, &expected[2]);
             // The way of a generation: only the last token's logits.
             runner.set_adapter_scales(&[0.75, 0.0]).expect("two scales");
-            runner.prefill(tokens).expect("tokens run");
+            block_on(runner.prefill(tokens)).expect("tokens run");
             let last = block_on(runner.logits()).expect("logits of the last token");
             compare("the last", &last, &expected[0][expected[0].len() - last.len()..]);
             // The references sum in the same order with and without adapters.
@@ -238,6 +238,34 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
         }
     }
     failures.conclude();
+}
+
+/// Matrices of adapters beside experts stay with the processor as these do.
+#[test]
+fn adapters_of_experts_stream_with_them() {
+    let _t = Timed::new("adapters, experts on the processor");
+    for name in ["llama-moe", "gemma4-moe"] {
+        let f = Fixture::load(name);
+        let bytes = crate::streaming::with_experts(&f, 6, 2, None);
+        let mut model = open(bytes).expect("a fixture is a model");
+        let all = targets(&model);
+        let tensors: BTreeMap<String, Vec<u64>> =
+            all.into_iter().filter(|t| t.0.contains("_exps") || t.0.contains("attn_q")).collect();
+        assert!(tensors.keys().any(|name| name.contains("_exps")), "{name}");
+        let arch = model.arch().name;
+        attach(&mut model, FIRST.gguf(arch, &tensors), 0.5).expect("an adapter that fits");
+        let run = |slots: Option<u32>| {
+            let config = crate::streaming::config(slots);
+            let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
+            let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+            let mut out = logits(&mut r, &f.tokens[..N], N);
+            r.set_adapter_scales(&[-0.75]).expect("a scale");
+            out.extend(logits(&mut r, &f.tokens[..N], 1));
+            out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let expected = run(None);
+        assert!([2, 4].into_iter().all(|slots| run(Some(slots)) == expected), "{name}: other bits");
+    }
 }
 
 /// Each sequence has scales of its own, in one batch and by itself; none shares what others made.
@@ -263,7 +291,7 @@ fn sequences_are_adapted_by_themselves() {
         for (seq, scale) in all_scales.into_iter().enumerate() {
             r.select(seq);
             r.adapt(&[scale]).expect("a scale");
-            r.feed(&tokens[..4]).expect("4 tokens run");
+            block_on(r.feed(&tokens[..4])).expect("4 tokens run");
         }
         let mut found = vec![Vec::new(); 4];
         for t in &tokens[4..] {

@@ -383,7 +383,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 // The way of a generation: only the last token's logits.
                 runner.truncate(0);
                 for part in f.tokens.chunks(chunk) {
-                    runner.prefill(part).expect("48 tokens run");
+                    block_on(runner.prefill(part)).expect("48 tokens run");
                 }
                 let last = block_on(runner.logits()).expect("logits of the last token");
                 let last = nmse(&last, &f.logits[f.logits.len() - f.n_vocab..]);
@@ -558,7 +558,7 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
         }
         // All at once, to the last token's logits alone.
         runner.truncate(0);
-        runner.prefill(&tokens).expect("300 tokens run");
+        block_on(runner.prefill(&tokens)).expect("300 tokens run");
         let last = block_on(runner.logits()).expect("logits");
         compare("the last of two chunks", &last, &expected[299 * n_vocab..], MANY);
     }

@@ -64,7 +64,7 @@ fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
                 }
                 // Other tokens in place of the last ones, which are taken back.
                 r.truncate(20);
-                r.prefill(&f.tokens[..11]).expect("other tokens");
+                block_on(r.prefill(&f.tokens[..11])).expect("other tokens");
                 r.truncate(20);
                 let rest = block_on(r.eval_all(&f.tokens[20..], 9)).expect("28 tokens run");
                 compare("set back".into(), &rest, 20, 48);

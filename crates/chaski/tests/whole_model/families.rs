@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chaski::gguf::OwnedValue;
 use chaski::kernels::{Caps, Tuning};
 use chaski_models::ARCHS;
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, fuse, plan};
+use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Streaming, fuse, plan};
 
 use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
 use crate::common::{Failures, block_on, chain, say};
@@ -86,9 +86,10 @@ fn per_layer(name: &'static str) -> usize {
         tuning: Tuning::default(),
         ring: 64,
         fusions: Fusions::ALL,
+        experts: Streaming::default(),
     };
     let steps = fuse(&graph, Fusions::ALL);
-    let mut groups = Groups::new(&graph, &steps, &caps).expect("groups");
+    let mut groups = Groups::new(&graph, &steps, &caps, &Streaming::default()).expect("groups");
     let segments = plan(&graph, &steps, &mut groups, &caps, &config).expect("a plan");
     let body = &segments.decode[0].body;
     // Without the embeddings and what scales them.

@@ -26,7 +26,7 @@ fn measure(device: DeviceChoice, process_output: bool) -> (Vec<u32>, Result<Imat
         process_output,
         parse_special: false,
     };
-    (tokens, imatrix(runner, tokenizer, TEXT, &options, &|_| 1, |_| Ok(())))
+    (tokens, block_on(imatrix(runner, tokenizer, TEXT, &options, &|_| 1, |_| Ok(()))))
 }
 
 /// The default model's tensors as values, and the model itself as one would write it down: one token after the other,

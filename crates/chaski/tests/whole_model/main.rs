@@ -23,3 +23,4 @@ mod recurrent;
 mod sampling;
 mod sequences;
 mod speculate;
+mod streaming;

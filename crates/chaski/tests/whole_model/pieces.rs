@@ -44,7 +44,7 @@ fn pieces_of_any_size_give_the_same_bits() {
                 bound(&mut engine, limit);
                 engine.runner().truncate(0);
                 let before = submits(&engine);
-                engine.runner().prefill(&prompt).expect("a prompt");
+                block_on(engine.runner().prefill(&prompt)).expect("a prompt");
                 let sent = submits(&engine) - before;
                 let found = block_on(engine.runner().logits()).expect("logits");
                 let case = format!("{n} tokens in chunks of {chunk}, set {}, {way}", set.word());
@@ -74,7 +74,7 @@ fn pieces_follow_the_time_they_take() {
         bound(&mut engine, limit);
         engine.runner().truncate(0);
         let (before, start) = (submits(&engine), Instant::now());
-        engine.runner().prefill(&prompt).expect("a prompt");
+        block_on(engine.runner().prefill(&prompt)).expect("a prompt");
         let sent = submits(&engine) - before;
         block_on(engine.runner().gpu().expect("a model on a GPU").finish()).expect("the device is well");
         (sent, start.elapsed())

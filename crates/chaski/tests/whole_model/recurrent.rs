@@ -102,7 +102,7 @@ fn logits_match_the_golden_ones() {
                     r.truncate(0);
                     let all = block_on(r.eval_all(&f.tokens, *n)).expect("48 tokens run");
                     r.truncate(0);
-                    f.tokens.chunks(*n).for_each(|part| r.prefill(part).expect("48 tokens run"));
+                    f.tokens.chunks(*n).for_each(|part| block_on(r.prefill(part)).expect("48 tokens run"));
                     let last = block_on(r.logits()).expect("logits of the last token");
                     let e = nmse(&all, f.logits_of(0, 48)).max(nmse(&last, f.logits_of(47, 48)));
                     failures.check(e <= LIMIT, || {
@@ -161,9 +161,9 @@ fn a_long_answer_is_set_back_to_its_last_copy() {
     let expected = block_on(cpu.eval_all(&tokens, 100)).expect("100 tokens run");
     for (device, target) in targets() {
         let mut r = runner_of(&f, &target, long);
-        r.prefill(&tokens[..20]).expect("a prompt");
+        block_on(r.prefill(&tokens[..20])).expect("a prompt");
         for t in tokens[20..90].iter().chain(&[1, 2, 3]) {
-            r.prefill(&[*t]).expect("a token");
+            block_on(r.prefill(&[*t])).expect("a token");
         }
         // From the copy at 84; then from the start, since the copy at the prompt's end has made way for a later one.
         for to in [90, 80] {
@@ -192,10 +192,10 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
                 failures.check(e <= LIMIT, || format!("{name}, {device}, {what}: {e:.2e} > {LIMIT:.0e}"));
             };
             // Five tokens of an answer, of which three are taken back: a copy is from the end of the prompt.
-            r.prefill(&t[..20]).expect("a prompt");
-            r.feed(&t[20..21]).expect("a token");
+            block_on(r.prefill(&t[..20])).expect("a prompt");
+            block_on(r.feed(&t[20..21])).expect("a token");
             for wrong in [t[21], 1, 2, 3] {
-                r.feed(&[wrong]).expect("a token");
+                block_on(r.feed(&[wrong])).expect("a token");
             }
             r.truncate(22);
             let found = block_on(r.eval_all(&t[22..30], 3)).expect("tokens run");
@@ -224,24 +224,24 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             best.expect("a vocabulary") as u32
         };
         let mut cpu = runner(&f, &Target::Cpu);
-        cpu.prefill(&f.tokens[..20]).expect("a prompt");
+        block_on(cpu.prefill(&f.tokens[..20])).expect("a prompt");
         let mut expected = Vec::new();
         for _ in 0..9 {
             expected.push(greedy(&block_on(cpu.logits()).expect("logits")));
-            cpu.prefill(&expected[expected.len() - 1..]).expect("a token");
+            block_on(cpu.prefill(&expected[expected.len() - 1..])).expect("a token");
         }
         for (device, target) in targets().into_iter().skip(1) {
             let mut r = runner(&f, &target);
-            r.prefill(&f.tokens[..20]).expect("a prompt");
+            block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
             let gpu = r.gpu_mut().expect("a GPU");
             let first = gpu.choose(Choose::Greedy).expect("a token");
-            let rest = gpu.decode(8, 20, Choose::Greedy).expect("tokens");
+            let rest = block_on(gpu.decode(8, 20, Choose::Greedy)).expect("tokens");
             let mut found = block_on(gpu.tokens(first)).expect("a token");
             found.extend(block_on(gpu.tokens(rest)).expect("tokens"));
             failures.check(found == expected, || format!("{name}, {device}: {found:?}, not {expected:?}"));
             // The history ends with the prompt, the state has seen eight tokens more.
             let gpu = r.gpu_mut().expect("a GPU");
-            let e = gpu.prefill(&f.tokens[20..22], 20, false).expect_err("the state is further on");
+            let e = block_on(gpu.prefill(&f.tokens[20..22], 20, false)).expect_err("the state is further on");
             let as_expected = matches!(e, RuntimeError::State { found: Some(28), pos: 20 });
             failures.check(as_expected, || format!("{name}, {device}: {e}"));
             let all = block_on(r.eval_all(&f.tokens[20..48], 7)).expect("tokens run");

@@ -174,12 +174,12 @@ fn by_references(
     let mut all = prompt.to_vec();
     let runner = engine.runner();
     runner.truncate(0);
-    runner.prefill(prompt).expect("a prompt");
+    block_on(runner.prefill(prompt)).expect("a prompt");
     for i in 0..n {
         let mut logits = block_on(runner.logits()).expect("logits");
         adjust::reference::adjust(&mut logits, adjust, &all);
         all.push(sample::reference::sample(&logits, draw, i as u32));
-        runner.prefill(&all[all.len() - 1..]).expect("a token");
+        block_on(runner.prefill(&all[all.len() - 1..])).expect("a token");
     }
     all.split_off(prompt.len())
 }
@@ -269,9 +269,9 @@ fn draws_follow_the_probabilities() {
     let tokens = engine.tokenizer().encode(prompt, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes);
     let tokens = tokens.expect("tokens");
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
-    cpu.runner().prefill(&tokens).expect("logits");
+    block_on(cpu.runner().prefill(&tokens)).expect("logits");
     let logits = block_on(cpu.runner().logits()).expect("logits");
-    engine.runner().prefill(&tokens).expect("logits");
+    block_on(engine.runner().prefill(&tokens)).expect("logits");
     let model = engine.runner().gpu_mut().expect("a model on a GPU");
     let plain = SampleParams { top_k: 40, top_p: 1.0, min_p: 0.0, temp: 1.0, seed: 0 };
     let cases = [

@@ -125,7 +125,7 @@ fn windows_give_their_pages_back() {
             compare("set back", &rest, back);
         }
         r.truncate(0);
-        r.feed(&tokens[..350]).expect("350 tokens run");
+        block_on(r.feed(&tokens[..350])).expect("350 tokens run");
         assert_eq!(r.share(0, 1, 345), 345);
         r.select(1);
         let rest = block_on(r.eval_all(&tokens[345..], 16)).expect("55 tokens run");
@@ -157,13 +157,13 @@ fn sequences_are_saved_and_restored() {
             };
             let mut r = load(2, kv);
             r.select(1);
-            r.feed(&f.tokens[..30]).expect("30 tokens run");
+            block_on(r.feed(&f.tokens[..30])).expect("30 tokens run");
             r.truncate(27);
             let saved = block_on(r.save()).expect("the device is read");
             let go_on = |r: &mut Runner| block_on(r.eval_all(&f.tokens[27..40], 5)).expect("13 tokens run");
             let expected = go_on(&mut r);
             let mut other = load(1, kv);
-            other.feed(&f.tokens[..5]).expect("5 tokens run");
+            block_on(other.feed(&f.tokens[..5])).expect("5 tokens run");
             // Nothing that is damaged is taken.
             let mut wrong = |what: &str, bytes: &[u8]| {
                 let e = block_on(other.restore(bytes)).expect_err(what).to_string();
@@ -203,7 +203,7 @@ fn sessions_are_as_long_as_their_tokens() {
         };
         let mut r = load(192);
         let many: Vec<u32> = f.tokens.iter().cycle().take(150).copied().collect();
-        r.feed(&many).expect("150 tokens run");
+        block_on(r.feed(&many)).expect("150 tokens run");
         let e = |r: &mut Runner, saved: &[u8]| block_on(r.restore(saved)).map_err(|e| e.to_string());
         let long = block_on(r.save()).expect("the device is read");
         assert!(e(&mut load(128), &long).is_err_and(|e| e.contains("150 tokens")));

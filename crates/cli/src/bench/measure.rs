@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use chaski::{Choose, Runner};
+use chaski::{Choose, ExpertReads, Runner};
+use pollster::block_on;
 
 /// What is measured.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -45,10 +46,31 @@ pub(super) struct Samples {
     pub(super) first: Vec<Duration>,
     /// Time of the processor to record and send the tokens of answers.
     host: Duration,
+    /// What experts on the processor cost, if there are any.
+    reads: Option<ExpertReads>,
     n_token: u32,
 }
 
+/// What experts on the processor cost.
+pub(super) struct ExpertCost {
+    /// Share of those that were wanted and on the device already.
+    pub(super) hits: f64,
+    /// Bytes read for each token.
+    pub(super) bytes_per_token: f64,
+    /// Experts wanted for each token, all layers together, those of a chunk once.
+    pub(super) wanted_per_token: f64,
+}
+
 impl Samples {
+    /// What experts on the processor cost, if there are any.
+    pub(super) fn expert_cost(&self) -> Option<ExpertCost> {
+        let r = self.reads?;
+        let n_token = (self.times.len() as f64 * f64::from(self.n_token)).max(1.0);
+        let hits = 1.0 - r.read as f64 / (r.wanted as f64).max(1.0);
+        let [wanted_per_token, bytes_per_token] = [r.wanted, r.n_byte].map(|n| n as f64 / n_token);
+        Some(ExpertCost { hits, bytes_per_token, wanted_per_token })
+    }
+
     pub(super) fn ns(&self) -> Vec<f64> {
         self.times.iter().map(|t| t.as_nanos() as f64).collect()
     }
@@ -91,6 +113,8 @@ pub(super) struct Bench<'a> {
     tokens: Vec<u32>,
     /// Time of the processor to record and send, so far.
     host: Duration,
+    /// What experts on the processor cost in the times that are measured, so far.
+    reads: Option<ExpertReads>,
 }
 
 /// Groups under way at once.
@@ -99,7 +123,7 @@ const IN_FLIGHT: usize = 2;
 impl<'a> Bench<'a> {
     pub(super) fn new(runner: &'a mut Runner, group: u32) -> Self {
         let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
-        Bench { runner, group, tokens, host: Duration::ZERO }
+        Bench { runner, group, tokens, host: Duration::ZERO, reads: None }
     }
 
     /// Runs a test once without a record, then `n` times.
@@ -110,14 +134,14 @@ impl<'a> Bench<'a> {
         mut before: impl FnMut(u32),
     ) -> anyhow::Result<Samples> {
         let mut samples = Samples { n_token: test.n_token(), ..Samples::default() };
-        self.host = Duration::ZERO;
+        (self.host, self.reads) = (Duration::ZERO, None);
         for i in 0..n {
             before(i);
             let (time, first) = self.once(test)?;
             samples.times.push(time);
             samples.first.extend(first);
         }
-        samples.host = self.host;
+        (samples.host, samples.reads) = (self.host, self.reads);
         Ok(samples)
     }
 
@@ -134,28 +158,44 @@ impl<'a> Bench<'a> {
             // An answer goes on after a token, so the last one of the depth is run for its logits.
             let begin = depth.max(1);
             self.fill(begin - 1)?;
-            self.runner.prefill(&self.tokens[begin - 1..begin])?;
+            block_on(self.runner.prefill(&self.tokens[begin - 1..begin]))?;
             self.first_token()?;
             self.wait()?;
-            let start = Instant::now();
+            let (start, before) = (Instant::now(), self.expert_reads());
             self.answer(test.n_gen, begin as u32)?;
-            return Ok((start.elapsed(), None));
+            let time = start.elapsed();
+            self.count_reads(before);
+            return Ok((time, None));
         }
         self.fill(depth)?;
         self.wait()?;
         let end = depth + test.n_prompt as usize;
-        let start = Instant::now();
-        self.runner.prefill(&self.tokens[depth..end])?;
+        let (start, before) = (Instant::now(), self.expert_reads());
+        block_on(self.runner.prefill(&self.tokens[depth..end]))?;
         if test.n_gen == 0 {
             self.wait()?;
             let time = start.elapsed();
+            self.count_reads(before);
             self.first_token()?;
             return Ok((time, Some(start.elapsed())));
         }
         self.first_token()?;
         let first = start.elapsed();
         self.answer(test.n_gen, end as u32)?;
-        Ok((start.elapsed(), Some(first)))
+        let time = start.elapsed();
+        self.count_reads(before);
+        Ok((time, Some(first)))
+    }
+
+    fn expert_reads(&self) -> Option<ExpertReads> {
+        self.runner.gpu().and_then(|g| g.expert_reads())
+    }
+
+    /// Adds what was read since.
+    fn count_reads(&mut self, before: Option<ExpertReads>) {
+        if let (Some(now), Some(before)) = (self.expert_reads(), before) {
+            self.reads = Some(self.reads.unwrap_or_default() + (now - before));
+        }
     }
 
     /// Brings the cache to the first `n` tokens; what it holds of them stays.
@@ -163,14 +203,14 @@ impl<'a> Bench<'a> {
         let same = self.runner.history().iter().zip(&self.tokens[..n]).take_while(|(a, b)| a == b).count();
         self.runner.truncate(same);
         if same < n {
-            self.runner.feed(&self.tokens[same..n])?;
+            block_on(self.runner.feed(&self.tokens[same..n]))?;
         }
         Ok(())
     }
 
     fn wait(&self) -> anyhow::Result<()> {
         if let Some(gpu) = self.runner.gpu() {
-            pollster::block_on(gpu.finish())?;
+            block_on(gpu.finish())?;
         }
         Ok(())
     }
@@ -179,7 +219,7 @@ impl<'a> Bench<'a> {
     fn first_token(&mut self) -> anyhow::Result<()> {
         if let Some(gpu) = self.runner.gpu_mut() {
             let ticket = gpu.choose(Choose::Greedy)?;
-            pollster::block_on(gpu.tokens(ticket))?;
+            block_on(gpu.tokens(ticket))?;
         }
         Ok(())
     }
@@ -189,21 +229,24 @@ impl<'a> Bench<'a> {
         let Some(gpu) = self.runner.gpu_mut() else {
             for i in 0..n {
                 let at = (pos + i) as usize;
-                self.runner.prefill(&self.tokens[at..=at])?;
+                block_on(self.runner.prefill(&self.tokens[at..=at]))?;
             }
             return Ok(());
         };
         let (mut sent, mut tickets) = (0, VecDeque::new());
         while sent < n || !tickets.is_empty() {
             while tickets.len() < IN_FLIGHT && sent < n {
-                let k = self.group.min(n - sent);
+                let k = self.group.min(gpu.max_in_flight()).min(n - sent);
                 let start = Instant::now();
-                tickets.push_back(gpu.decode(k, pos, Choose::Greedy)?);
-                self.host += start.elapsed();
+                tickets.push_back(block_on(gpu.decode(k, pos, Choose::Greedy))?);
+                // Where experts stay with the processor, it waits there as well.
+                if gpu.expert_reads().is_none() {
+                    self.host += start.elapsed();
+                }
                 (pos, sent) = (pos + k, sent + k);
             }
             if let Some(ticket) = tickets.pop_front() {
-                pollster::block_on(gpu.tokens(ticket))?;
+                block_on(gpu.tokens(ticket))?;
             }
         }
         Ok(())

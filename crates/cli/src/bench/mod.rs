@@ -20,7 +20,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::options::{self, EngineArgs, Features, Ignored, InputType, device, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, InputType, device, kv_pair};
 use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -126,6 +126,14 @@ pub(crate) struct Args {
     /// Write the profile as a trace for Chrome or Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Keep the experts of the first N layers that have any in the processor's memory, and read those that tokens want from
+    /// the file (also -ncmoe) [default: 0]
+    #[arg(long, alias = "n-cpu-moe", value_name = "N", value_parser = range::list)]
+    experts_on_cpu: Vec<List>,
+    /// Experts that the GPU has room for in each of these layers; 0: twice as many as a token uses, or a quarter of all if
+    /// that is more [default: 0]
+    #[arg(long, value_name = "N", value_parser = range::list, requires = "experts_on_cpu")]
+    expert_slots: Vec<List>,
     #[command(flatten)]
     lora: LoraArgs,
     #[command(flatten)]
@@ -285,6 +293,12 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     if chunks.contains(&0) || values(&args.batch_size, 2048).contains(&0) {
         return Err(Usage("-b and -ub must be at least 1".into()).into());
     }
+    // Without layers on the processor there is nothing to say of slots.
+    let mut experts = Vec::new();
+    for experts_on_cpu in values(&args.experts_on_cpu, 0) {
+        let slots = if experts_on_cpu > 0 { values(&args.expert_slots, 0) } else { vec![0] };
+        experts.extend(slots.into_iter().map(|expert_slots| ExpertArgs { experts_on_cpu, expert_slots }));
+    }
     let mut setups = Vec::new();
     for model in models(args) {
         for device in &args.device {
@@ -294,7 +308,9 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                 {
                     for &n_batch in &values(&args.batch_size, 2048) {
                         for &chunk in &chunks {
-                            for &kv in &kv {
+                            for (&kv, &experts) in
+                                kv.iter().flat_map(|kv| experts.iter().map(move |e| (kv, e)))
+                            {
                                 let engine = EngineArgs {
                                     ctx_size: n_ctx,
                                     kv,
@@ -311,6 +327,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     // Loading is timed.
                                     no_self_test: true,
                                     explain: args.explain,
+                                    experts,
                                     lora: args.lora.clone(),
                                 };
                                 setups.push(Setup { model: model.clone(), engine, n_batch });
@@ -375,6 +392,10 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
         ui.note("there is no profile of the processor");
         return Ok(profiles);
     };
+    if engine.expert_reads().is_some() {
+        ui.note("there is no profile where experts stay with the processor");
+        return Ok(profiles);
+    }
     let Some(gpu) = engine.runner().gpu_mut() else { return Ok(profiles) };
     let (n_ctx, max_col) = (gpu.config().n_ctx, gpu.config().max_col);
     for (n_col, pos) in runs {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use chaski::{Engine, KvType, LocalTime};
 use serde_json::{Map, Value, json};
 
-use super::measure::{Samples, Test, deviation, mean};
+use super::measure::{ExpertCost, Samples, Test, deviation, mean};
 use super::output::Record;
 use super::{Args, Setup};
 use crate::options::{self, EngineArgs, InputType};
@@ -19,6 +19,7 @@ pub(super) struct Columns {
     inputs: bool,
     chunk: bool,
     kv: bool,
+    experts: bool,
 }
 
 impl Columns {
@@ -32,6 +33,7 @@ impl Columns {
             inputs: any(&|e| e.inputs != InputType::Auto),
             chunk: any(&|e| e.chunk != 512),
             kv: any(&|e| e.kv != KvType::Auto),
+            experts: any(&|e| e.experts.experts_on_cpu > 0),
         }
     }
 }
@@ -117,6 +119,14 @@ pub(super) fn record(
     add(columns.tiles, "f16_tiles", u8::from(e.f16_tiles).to_string());
     add(columns.inputs, "inputs", inputs.clone());
     add(columns.device, "device", device.name);
+    let cost = samples.expert_cost();
+    let of_cost = |f: fn(&ExpertCost) -> f64| cost.as_ref().map(f);
+    let cell = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+    add(columns.experts, "experts_cpu", e.experts.experts_on_cpu.to_string());
+    add(columns.experts, "slots", e.experts.expert_slots.to_string());
+    add(columns.experts, "hits", cell(of_cost(|c| 100.0 * c.hits).map(|p| format!("{p:.1}%"))));
+    let mib = of_cost(|c| c.bytes_per_token / f64::from(1 << 20)).map(|n| format!("{n:.2}"));
+    add(columns.experts, "MiB/token", cell(mib));
     // Beside what llama-bench has too, in an object of its own: the macro has a limit.
     let more = json!({
         "upload_ms": round(times.upload.as_secs_f64() * 1e3),
@@ -124,6 +134,11 @@ pub(super) fn record(
         "peak_process_bytes": peak_process_bytes(),
         "interval": args.interval,
         "ablate": words(&args.ablate),
+        "experts_on_cpu": e.experts.experts_on_cpu,
+        "expert_slots": e.experts.expert_slots,
+        "expert_hits": of_cost(|c| c.hits).map(round),
+        "experts_wanted_per_token": of_cost(|c| c.wanted_per_token).map(round),
+        "expert_bytes_per_token": of_cost(|c| c.bytes_per_token).map(f64::round),
     });
     let objects =
         [fields, more].into_iter().filter_map(|v| if let Value::Object(m) = v { Some(m) } else { None });

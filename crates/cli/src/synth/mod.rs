@@ -160,6 +160,7 @@ mod tests {
             ("llama3.2-3b", 3_212_749_888),
             ("llama3.1-8b", 8_030_261_312),
             ("qwen3-0.6b", 596_049_920),
+            ("qwen3-30b-a3b", 30_532_122_624),
         ];
         for (name, n_param) in expected {
             let preset = preset(name);

@@ -27,6 +27,18 @@ pub(super) struct Preset {
     pub(super) rope_factor: Option<f32>,
     pub(super) rms_eps: f32,
     pub(super) n_ctx: u32,
+    /// In place of the feed-forward part of each layer.
+    pub(super) experts: Option<Experts>,
+}
+
+/// A mixture of experts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Experts {
+    /// Experts, and how many of them a token uses.
+    pub(super) n_expert: u32,
+    pub(super) n_used: u32,
+    /// Width of each.
+    pub(super) n_ff: u32,
 }
 
 pub(super) const PRESETS: &[Preset] = &[
@@ -46,6 +58,7 @@ pub(super) const PRESETS: &[Preset] = &[
         rope_factor: Some(32.0),
         rms_eps: 1e-5,
         n_ctx: 131_072,
+        experts: None,
     },
     Preset {
         name: "llama3.2-3b",
@@ -63,6 +76,7 @@ pub(super) const PRESETS: &[Preset] = &[
         rope_factor: Some(32.0),
         rms_eps: 1e-5,
         n_ctx: 131_072,
+        experts: None,
     },
     Preset {
         name: "llama3.1-8b",
@@ -80,6 +94,7 @@ pub(super) const PRESETS: &[Preset] = &[
         rope_factor: Some(8.0),
         rms_eps: 1e-5,
         n_ctx: 131_072,
+        experts: None,
     },
     Preset {
         name: "qwen3-0.6b",
@@ -97,6 +112,43 @@ pub(super) const PRESETS: &[Preset] = &[
         rope_factor: None,
         rms_eps: 1e-6,
         n_ctx: 40_960,
+        experts: None,
+    },
+    Preset {
+        name: "qwen3-30b-a3b",
+        architecture: "qwen3moe",
+        pre: "qwen2",
+        n_layer: 48,
+        n_embd: 2048,
+        n_ff: 6144,
+        n_head: 32,
+        n_head_kv: 4,
+        d_head: 128,
+        n_vocab: 151_936,
+        is_tied: false,
+        rope_base: 1_000_000.0,
+        rope_factor: None,
+        rms_eps: 1e-6,
+        n_ctx: 40_960,
+        experts: Some(Experts { n_expert: 128, n_used: 8, n_ff: 768 }),
+    },
+    Preset {
+        name: "tiny-moe",
+        architecture: "qwen3moe",
+        pre: "qwen2",
+        n_layer: 4,
+        n_embd: 256,
+        n_ff: 768,
+        n_head: 4,
+        n_head_kv: 2,
+        d_head: 64,
+        n_vocab: 32_000,
+        is_tied: true,
+        rope_base: 10_000.0,
+        rope_factor: None,
+        rms_eps: 1e-6,
+        n_ctx: 2048,
+        experts: Some(Experts { n_expert: 32, n_used: 4, n_ff: 256 }),
     },
     Preset {
         name: "tiny",
@@ -114,6 +166,7 @@ pub(super) const PRESETS: &[Preset] = &[
         rope_factor: None,
         rms_eps: 1e-5,
         n_ctx: 2048,
+        experts: None,
     },
 ];
 
@@ -185,14 +238,24 @@ impl Preset {
             add("attn_k", Values::Random, &[embd, kv]);
             add("attn_v", Values::Random, &[embd, kv]);
             add("attn_output", Values::Random, &[q, embd]);
-            if self.architecture == "qwen3" {
+            if self.architecture.starts_with("qwen3") {
                 add("attn_q_norm", Values::Ones, &[d_head]);
                 add("attn_k_norm", Values::Ones, &[d_head]);
             }
             add("ffn_norm", Values::Ones, &[embd]);
-            add("ffn_gate", Values::Random, &[embd, ff]);
-            add("ffn_up", Values::Random, &[embd, ff]);
-            add("ffn_down", Values::Random, &[ff, embd]);
+            match self.experts.map(|e| (u64::from(e.n_expert), u64::from(e.n_ff))) {
+                None => {
+                    add("ffn_gate", Values::Random, &[embd, ff]);
+                    add("ffn_up", Values::Random, &[embd, ff]);
+                    add("ffn_down", Values::Random, &[ff, embd]);
+                }
+                Some((n, ff)) => {
+                    add("ffn_gate_inp", Values::Random, &[embd, n]);
+                    add("ffn_gate_exps", Values::Random, &[embd, ff, n]);
+                    add("ffn_up_exps", Values::Random, &[embd, ff, n]);
+                    add("ffn_down_exps", Values::Random, &[ff, embd, n]);
+                }
+            }
         }
         tensors.sort_by(|a, b| mix_order(&a.name).cmp(&mix_order(&b.name)));
         tensors
@@ -216,6 +279,11 @@ impl Preset {
             .set(&key("rope.dimension_count"), self.d_head)?
             .set(&key("rope.freq_base"), self.rope_base)?
             .set(&key("vocab_size"), n_vocab)?;
+        if let Some(Experts { n_expert, n_used, n_ff }) = self.experts {
+            head.set(&key("expert_count"), n_expert)?
+                .set(&key("expert_used_count"), n_used)?
+                .set(&key("expert_feed_forward_length"), n_ff)?;
+        }
         head.set("general.file_type", mix.id())?.set("general.quantization_version", 2u32)?;
         Ok(())
     }
@@ -247,7 +315,7 @@ pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) ->
         n_layer: preset.n_layer,
         n_attn_v: preset.n_layer,
         gqa: preset.n_head / preset.n_head_kv,
-        n_expert: 0,
+        n_expert: preset.experts.map_or(0, |e| e.n_expert),
         has_output: !preset.is_tied,
         is_70b: false,
         has_importance: false,

@@ -225,7 +225,7 @@ impl<'a> Batch<'a> {
         self.runner.room().await?;
         let done = self.runner.history().len() - answer.n_cached;
         let rest = &answer.prompt[answer.n_cached..];
-        if self.runner.prefill_piece(rest, done)? == rest.len() {
+        if self.runner.prefill_piece(rest, done).await? == rest.len() {
             let logits = self.runner.logits().await?;
             self.choose(at, logits, events);
         }

@@ -183,7 +183,7 @@ pub async fn embed(
     runner.truncate(0);
     // Of those that come last the one is wanted.
     let from = if pooling == Pooling::Last { tokens.len() - 1 } else { 0 };
-    runner.feed(&tokens[..from])?;
+    runner.feed(&tokens[..from]).await?;
     let rows = runner.eval_hidden(&tokens[from..]).await?;
     let mut vectors = pooling.pool(&rows, rows.len() / (tokens.len() - from));
     vectors.iter_mut().for_each(|v| norm.normalize(v));

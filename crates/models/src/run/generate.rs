@@ -1,6 +1,8 @@
 //! Generation: tokens to text, with several tokens under way on the device.
 
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use chaski_runtime::gpu::{Choose, Ticket};
@@ -243,7 +245,7 @@ impl<'a> Generation<'a> {
             tickets: VecDeque::new(),
         };
         while g.at < g.rest().len() && g.runner.has_room() {
-            g.send_prompt()?;
+            at_once(g.send_prompt())?;
         }
         Ok(g)
     }
@@ -268,7 +270,7 @@ impl<'a> Generation<'a> {
     pub async fn prompt(&mut self) -> Result<bool, ModelError> {
         if self.at < self.rest().len() {
             self.runner.room().await?;
-            self.send_prompt()?;
+            self.send_prompt().await?;
         }
         Ok(self.at < self.rest().len())
     }
@@ -279,33 +281,33 @@ impl<'a> Generation<'a> {
     }
 
     /// Sends a piece of the prompt; after the last one, the choice of the first token.
-    fn send_prompt(&mut self) -> Result<(), ModelError> {
-        self.at = self.runner.prefill_piece(&self.prompt[self.n_cached..], self.at)?;
+    async fn send_prompt(&mut self) -> Result<(), ModelError> {
+        self.at = self.runner.prefill_piece(&self.prompt[self.n_cached..], self.at).await?;
         if let (Chooser::Device(choose, _), None, true) =
             (&self.chooser, self.writer.finish, self.at == self.rest().len())
         {
             let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
-            // Software devices run at once what they are sent: nothing is gained by sending ahead.
-            let software = gpu.gpu().caps().software;
+            let runs_ahead = gpu.runs_ahead();
             self.tickets.push_back(gpu.choose(*choose)?);
             self.n_sent = 1;
-            if !software {
-                self.send(self.room())?;
+            if runs_ahead {
+                self.send(self.room()).await?;
             }
         }
         Ok(())
     }
 
     /// Sends the next group of tokens if there is room for one.
-    fn send(&mut self, room: usize) -> Result<(), ModelError> {
+    async fn send(&mut self, room: usize) -> Result<(), ModelError> {
         let Chooser::Device(choose, _) = self.chooser else { return Ok(()) };
         let max = self.writer.max_tokens().saturating_sub(self.n_before);
         // A token that is run takes a cell of the context; the last one chosen is not run.
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
-        let n = (self.interval as usize).min(left) as u32;
+        let most = self.runner.gpu().map_or(1, |g| g.max_in_flight());
+        let n = (self.interval.min(most) as usize).min(left) as u32;
         if n > 0 {
             let pos = self.prompt.len() + self.n_sent - 1;
-            self.tickets.push_back(self.runner.decode(n, pos, choose)?);
+            self.tickets.push_back(self.runner.decode(n, pos, choose).await?);
             self.n_sent += n as usize;
             self.writer.stats.n_group += 1;
         }
@@ -364,13 +366,13 @@ impl<'a> Generation<'a> {
             return self.next_on_processor().await;
         }
         if self.tickets.is_empty() {
-            self.send(self.room())?;
+            self.send(self.room()).await?;
         }
         let Some(ticket) = self.tickets.pop_front() else { return Ok(None) };
         // While this group's tokens are looked at, the device runs the next.
-        let software = self.runner.gpu().is_none_or(|g| g.gpu().caps().software);
-        if !software && self.tickets.is_empty() {
-            self.send(self.room())?;
+        let runs_ahead = self.runner.gpu().is_some_and(|g| g.runs_ahead());
+        if runs_ahead && self.tickets.is_empty() {
+            self.send(self.room()).await?;
         }
         let gpu = self.runner.gpu_mut().expect("tickets come from a device");
         let tokens = gpu.tokens(ticket).await?;
@@ -469,7 +471,7 @@ impl<'a> Generation<'a> {
                 self.check(last, &guesses).await?;
                 return Ok(self.next_chosen());
             }
-            self.runner.prefill(&[last])?;
+            self.runner.prefill(&[last]).await?;
         }
         let mut logits = self.runner.logits().await?;
         let Chooser::Processor(sampler, _) = &mut self.chooser else { return Ok(None) };
@@ -543,6 +545,14 @@ fn choose_where(
         (None, _) => "the model runs on it",
     };
     Ok(Chooser::Processor(sampler, why))
+}
+
+/// What a future comes to that waits for nothing: a device with room takes a piece of a prompt as it is.
+fn at_once<T>(f: impl Future<Output = T>) -> T {
+    match pin!(f).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => unreachable!("a device with room takes a piece without a wait"),
+    }
 }
 
 /// Tokens that two sequences begin with both.

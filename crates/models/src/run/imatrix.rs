@@ -116,7 +116,7 @@ impl ImatrixProgress<'_> {
 /// # Errors
 /// [`ModelError::NeedsProcessor`] for a model on a GPU, [`ModelError::ShortText`] for a text of less than a chunk,
 /// [`ModelError::Importance`] if inputs are not finite; errors of `progress`.
-pub fn imatrix<E: From<ModelError>>(
+pub async fn imatrix<E: From<ModelError>>(
     runner: &mut Runner,
     tokenizer: &Tokenizer,
     text: &str,
@@ -142,12 +142,13 @@ pub fn imatrix<E: From<ModelError>>(
             chunk[0] = bos;
         }
         runner.truncate(0);
-        runner.feed_watched(&chunk, options.process_output, &mut |input| {
+        let mut watch = |input: ProductInput<'_>| {
             // The output matrix is no layer's, and may be the embeddings again.
             if input.weight.name.starts_with("blk.") || options.process_output {
                 collector.add(input);
             }
-        })?;
+        };
+        runner.feed_watched(&chunk, options.process_output, &mut watch).await?;
         progress(&ImatrixProgress {
             n_done: i + 1,
             n_chunk: chunks.len(),

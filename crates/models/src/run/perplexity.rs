@@ -51,7 +51,7 @@ pub async fn perplexity(
             chunk[0] = bos;
         }
         runner.truncate(0);
-        runner.feed(&chunk[..first])?;
+        runner.feed(&chunk[..first]).await?;
         // In parts, so that few logits are held at once.
         let mut at = first;
         while at + 1 < n_ctx {

@@ -10,7 +10,8 @@ use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, ProductInput};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
-use chaski_runtime::plan::{Fusions, PlanConfig};
+use chaski_runtime::graph::Op;
+use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
 
@@ -158,6 +159,13 @@ pub struct RunnerConfig {
     pub fusions: Fusions,
     /// Sequences that can be held at once, each of `n_ctx` tokens.
     pub n_seq: u32,
+    /// Layers of a mixture, from the first one with experts on, whose experts stay with the processor; more than there are
+    /// means all. On the device each has room for some of its experts, and those that tokens want and that are not there
+    /// are read from the file. The processor itself reads all weights there anyway: for it this changes nothing.
+    pub experts_on_cpu: u32,
+    /// Experts of each such layer that the device has room for; 0: twice as many as a token uses, or a quarter of all if that
+    /// is more.
+    pub expert_slots: u32,
 }
 
 impl Default for RunnerConfig {
@@ -171,6 +179,8 @@ impl Default for RunnerConfig {
             tuning: Tuning::default(),
             fusions: Fusions::ALL,
             n_seq: 1,
+            experts_on_cpu: 0,
+            expert_slots: 0,
         }
     }
 }
@@ -196,6 +206,7 @@ impl RunnerConfig {
             tuning: self.tuning.clone(),
             ring: 128,
             fusions: self.fusions,
+            experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
         }
     }
 }
@@ -230,7 +241,7 @@ impl Runner {
     ///
     /// # Errors
     /// [`ModelError`] if a tensor is missing or wrong, the model does not fit, or the device fails.
-    pub async fn load<S: ByteSource>(
+    pub async fn load<S: ByteSource + Send + Sync + 'static>(
         model: &Model<S>,
         target: &Target,
         config: &RunnerConfig,
@@ -248,10 +259,15 @@ impl Runner {
         let device = match target {
             Target::Gpu(gpu) => {
                 let plan = config.plan_for(model, gpu.caps());
-                let loaded = GpuModel::load(gpu.clone(), &graph, plan, model, progress).await?;
+                let loaded =
+                    GpuModel::load(gpu.clone(), &graph, plan, model.files().clone(), progress).await?;
                 Device::Gpu(Box::new(loaded))
             }
             Target::Cpu => {
+                let has_experts = graph.nodes.iter().any(|n| matches!(n.op, Op::TopkMoe { .. }));
+                if config.experts_on_cpu > 0 && !has_experts {
+                    return Err(RuntimeError::Plan(PlanError::NoExperts).into());
+                }
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
                 Device::Cpu(Box::new(
                     CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?,
@@ -344,11 +360,11 @@ impl Runner {
     ///
     /// # Errors
     /// [`ModelError::Token`]; a full context; device errors.
-    pub fn prefill(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
+    pub async fn prefill(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
-        let pos = self.ready(tokens.len())?;
+        let pos = self.ready(tokens.len()).await?;
         match &mut self.device {
-            Device::Gpu(g) => g.prefill(tokens, pos, true)?,
+            Device::Gpu(g) => g.prefill(tokens, pos, true).await?,
             Device::Cpu(c) => {
                 if !tokens.is_empty() {
                     self.cpu_logits = c.eval(tokens, pos, false)?;
@@ -387,10 +403,10 @@ impl Runner {
 
     /// [`Self::prefill`] bit by bit: runs some of `tokens`, of which `at` are in the history, and returns how many are
     /// in it then.
-    pub(crate) fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
-        let pos = self.ready(tokens.len() - at)? - at as u32;
+    pub(crate) async fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
+        let pos = self.ready(tokens.len() - at).await? - at as u32;
         let end = match &mut self.device {
-            Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true)?,
+            Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true).await?,
             Device::Cpu(c) => {
                 let end = tokens.len().min(at + CPU_PIECE);
                 self.cpu_logits = c.eval(&tokens[at..end], pos + at as u32, false)?;
@@ -425,7 +441,7 @@ impl Runner {
             while !tickets.is_empty() || sent + 1 < n {
                 while sent + 1 < n && tickets.len() < 2 {
                     let some = most.min(n - 1 - sent);
-                    tickets.push_back(self.decode(some as u32, pos + sent, Choose::Greedy)?);
+                    tickets.push_back(self.decode(some as u32, pos + sent, Choose::Greedy).await?);
                     sent += some;
                 }
                 let Device::Gpu(g) = &mut self.device else { break };
@@ -448,7 +464,7 @@ impl Runner {
             if out.len() == n {
                 return Ok(out);
             }
-            self.prefill(&[token])?;
+            self.prefill(&[token]).await?;
         }
     }
 
@@ -456,11 +472,11 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Self::prefill`].
-    pub fn feed(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
+    pub async fn feed(&mut self, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
-        let pos = self.ready(tokens.len())?;
+        let pos = self.ready(tokens.len()).await?;
         match &mut self.device {
-            Device::Gpu(g) => g.prefill(tokens, pos, false)?,
+            Device::Gpu(g) => g.prefill(tokens, pos, false).await?,
             Device::Cpu(c) => drop(c.eval(tokens, pos, false)?),
         }
         self.ran(tokens);
@@ -472,14 +488,14 @@ impl Runner {
     ///
     /// # Errors
     /// [`ModelError::NeedsProcessor`] for a model on a GPU; otherwise as [`Self::feed`].
-    pub fn feed_watched(
+    pub async fn feed_watched(
         &mut self,
         tokens: &[u32],
         all: bool,
         watch: &mut dyn FnMut(ProductInput<'_>),
     ) -> Result<(), ModelError> {
         self.check(tokens)?;
-        let pos = self.ready(tokens.len())?;
+        let pos = self.ready(tokens.len()).await?;
         match &mut self.device {
             Device::Gpu(_) => return Err(ModelError::NeedsProcessor { what: "watching products" }),
             Device::Cpu(c) => drop(c.eval_watched(tokens, pos, all, watch)?),
@@ -512,7 +528,7 @@ impl Runner {
             Device::Cpu(_) => tokens.len(),
         };
         for part in tokens.chunks(chunk.max(1)) {
-            let pos = self.ready(part.len())?;
+            let pos = self.ready(part.len()).await?;
             out.extend(match &mut self.device {
                 Device::Gpu(g) => g.eval_hidden(part, pos).await?,
                 Device::Cpu(c) => c.eval_hidden(part, pos)?,
@@ -534,7 +550,7 @@ impl Runner {
             Device::Cpu(_) => chunk,
         };
         for part in tokens.chunks(chunk.max(1)) {
-            let pos = self.ready(part.len())?;
+            let pos = self.ready(part.len()).await?;
             out.extend(match &mut self.device {
                 Device::Gpu(g) => g.eval_all(part, pos).await?,
                 Device::Cpu(c) => c.eval(part, pos, true)?,

@@ -137,7 +137,7 @@ impl Runner {
     ///
     /// # Errors
     /// Device errors.
-    pub fn settle(&mut self) -> Result<(), ModelError> {
+    pub async fn settle(&mut self) -> Result<(), ModelError> {
         let end = self.history().len();
         // The state of a sequence that begins is zeros, whatever there was.
         if end == 0 {
@@ -161,7 +161,7 @@ impl Runner {
                 if let Some((i, at)) = copy {
                     g.bring_back_state(i, at as u32);
                 }
-                g.prefill(&tokens, from as u32, false)?;
+                g.prefill(&tokens, from as u32, false).await?;
             }
             Device::Cpu(c) => {
                 if let Some((i, at)) = copy {
@@ -185,8 +185,8 @@ impl Runner {
     }
 
     /// Prepares for `n` tokens after the history; returns their position.
-    pub(super) fn ready(&mut self, n: usize) -> Result<u32, ModelError> {
-        self.settle()?;
+    pub(super) async fn ready(&mut self, n: usize) -> Result<u32, ModelError> {
+        self.settle().await?;
         let pos = self.history().len();
         self.reach(pos, n);
         Ok(pos as u32)
@@ -217,12 +217,12 @@ impl Runner {
     }
 
     /// Sends `n` tokens from position `pos` on that the device chooses itself.
-    pub(super) fn decode(&mut self, n: u32, pos: usize, choose: Choose) -> Result<Ticket, ModelError> {
+    pub(super) async fn decode(&mut self, n: u32, pos: usize, choose: Choose) -> Result<Ticket, ModelError> {
         self.reach(pos, n as usize);
         let Device::Gpu(g) = &mut self.device else {
             unreachable!("the device chooses only on a device");
         };
-        let ticket = g.decode(n, pos as u32, choose)?;
+        let ticket = g.decode(n, pos as u32, choose).await?;
         // Copies of a recurrent state are made in the order of what is sent.
         self.advanced(pos + n as usize, 1);
         Ok(ticket)
@@ -306,7 +306,7 @@ impl Runner {
                 let n = end - self.seqs[seq].history.len();
                 if n > 0 {
                     self.select(seq);
-                    self.ready(n)?;
+                    self.ready(n).await?;
                 }
             }
             let Device::Gpu(g) = &mut self.device else { unreachable!("several at once run on a device") };

@@ -75,7 +75,7 @@ impl Runner {
     /// # Errors
     /// Device errors.
     pub async fn save(&mut self) -> Result<Vec<u8>, ModelError> {
-        self.settle()?;
+        self.settle().await?;
         let tokens = self.history().to_vec();
         let known = match &mut self.device {
             Device::Gpu(g) => {

@@ -52,7 +52,7 @@ pub(super) async fn draft(runner: &mut Runner, tokens: &[u32], n: usize) -> Resu
     // At least one token is run, for its logits.
     let same = common(runner.history(), tokens).min(tokens.len() - 1);
     runner.truncate(same);
-    runner.prefill(&tokens[same..])?;
+    runner.prefill(&tokens[same..]).await?;
     runner.greedy(n).await
 }
 

@@ -60,6 +60,8 @@ pub(super) struct Buffers {
     pub(super) logits: wgpu::Buffer,
     pub(super) logits_staging: wgpu::Buffer,
     pub(super) ring_staging: Vec<wgpu::Buffer>,
+    /// Where experts stay with the processor, it reads here which of them are wanted.
+    pub(super) route_staging: Option<wgpu::Buffer>,
 }
 
 impl Buffers {
@@ -148,6 +150,10 @@ pub(super) async fn make_buffers(
     for _ in 0..STAGING {
         ring_staging.push(gpu.buffer("readback of tokens", ring_bytes, staging).await?);
     }
+    let route_staging = match segments.route_words {
+        0 => None,
+        n => Some(gpu.buffer("readback of experts", u64::from(n) * 4, staging).await?),
+    };
     let logits = segments.logits_words * 4;
     Ok(Buffers {
         kv,
@@ -168,6 +174,7 @@ pub(super) async fn make_buffers(
         logits: gpu.buffer("logits", logits, storage).await?,
         logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
         ring_staging,
+        route_staging,
         groups: load::groups(gpu, graph, groups, tensors, progress).await?,
     })
 }
@@ -204,7 +211,7 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
             "step, ring and sampler",
             &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
         ),
-        item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging])),
+        item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging]).chain(&b.route_staging)),
     ];
     // Models without a cache, or without recurrent state.
     Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() }

@@ -104,10 +104,7 @@ pub(crate) async fn small(
     let w = &graph.weights[id.0];
     let mut bytes = vec![0; w.n_byte() as usize];
     read_rows(w, 0, &mut bytes, tensors).await?;
-    let mut out = vec![0.0; (w.n_row * w.n_col) as usize];
-    let no = || RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty };
-    (w.ty.info().dequantize.ok_or_else(no)?)(&bytes, &mut out);
-    Ok(out)
+    floats(w, &bytes)
 }
 
 /// The buffers of every group, shard by shard.
@@ -118,7 +115,7 @@ pub(crate) async fn groups(
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Vec<Vec<wgpu::Buffer>>, RuntimeError> {
-    let members = groups.groups.iter().flat_map(|g| &g.members);
+    let members = groups.groups.iter().filter(|g| !g.streamed).flat_map(|g| &g.members);
     let total = members.map(|(id, _)| graph.weights[id.0].n_byte()).sum();
     let (mut done, mut flight) = (0, Flight::default());
     let mut out = Vec::with_capacity(groups.groups.len());
@@ -130,6 +127,16 @@ pub(crate) async fn groups(
             let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
             let label = &graph.weights[g.members[0].0.0].name;
             let buffer = gpu.buffer(label, layout.n_byte, usage).await?;
+            if g.streamed {
+                // Experts come when they are wanted; the format's table is here already.
+                layout.pack(g.format, g.n_col, 0, &[], |at, run| {
+                    if !run.is_empty() {
+                        gpu.queue.write_buffer(&buffer, at, run);
+                    }
+                });
+                buffers.push(buffer);
+                continue;
+            }
             let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
             // Rows of a chunk: whole steps of the layout, so that its pieces fall on words.
             let step = layout.row_step();
@@ -155,8 +162,8 @@ pub(crate) async fn groups(
     Ok(out)
 }
 
-/// Rows of a group that may span several of its members and experts.
-async fn rows(
+/// Rows of a group that may span several of its members and experts, whose shares are counted without gaps.
+pub(crate) async fn rows(
     graph: &Graph,
     group: &Group,
     first: u32,
@@ -165,7 +172,7 @@ async fn rows(
     tensors: &impl Tensors,
 ) -> Result<(), RuntimeError> {
     let end = first + (out.len() / row_bytes) as u32;
-    let share = group.expert_rows().max(1);
+    let share = group.share.max(1);
     for expert in first / share..end.div_ceil(share) {
         let row0 = expert * share;
         for (id, start) in &group.members {
@@ -181,12 +188,53 @@ async fn rows(
     Ok(())
 }
 
-/// The words of an aux buffer.
+/// Scales and biases of the rows of one expert, as an aux buffer has them.
+pub(crate) async fn affine_of(
+    graph: &Graph,
+    aux: &Aux,
+    expert: u32,
+    tensors: &impl Tensors,
+) -> Result<Vec<f32>, RuntimeError> {
+    let mut out = Vec::new();
+    for run in &aux.rows {
+        let scale = match run.scale {
+            Some(s) => small(graph, s, tensors).await?[expert as usize],
+            None => 1.0,
+        };
+        let bias = match run.bias {
+            Some(b) => row(&graph.weights[b.0], expert, tensors).await?,
+            None => vec![0.0; run.n_row as usize],
+        };
+        out.extend(bias.into_iter().flat_map(|b| [scale * run.by, b * run.by]));
+    }
+    Ok(out)
+}
+
+/// A row of a tensor as f32.
+async fn row(w: &Weight, row: u32, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
+    let mut bytes = vec![0; w.row_bytes() as usize];
+    read_rows(w, row, &mut bytes, tensors).await?;
+    floats(w, &bytes)
+}
+
+/// Values of a tensor from its bytes.
+fn floats(w: &Weight, bytes: &[u8]) -> Result<Vec<f32>, RuntimeError> {
+    let n_block = bytes.len() / w.ty.block_bytes();
+    let mut out = vec![0.0; n_block * w.ty.block_len()];
+    let no = || RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty };
+    (w.ty.info().dequantize.ok_or_else(no)?)(bytes, &mut out);
+    Ok(out)
+}
+
+/// The words of an aux buffer; zeros for rows that come with experts of the processor.
 pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
     let mut out = vec![0.0; aux.n_word()];
     for (w, at) in &aux.vectors {
         let values = small(graph, *w, tensors).await?;
         out[*at as usize..][..values.len()].copy_from_slice(&values);
+    }
+    if aux.streamed.is_some() {
+        return Ok(out);
     }
     let mut at = aux.affine_at as usize;
     // Scales and biases of every run, all experts.

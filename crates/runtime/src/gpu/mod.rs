@@ -9,9 +9,11 @@ mod measure_formats;
 mod model;
 mod pace;
 mod pipeline;
+mod places;
 mod profile;
 mod sequences;
 mod snapshot;
+mod stream;
 mod timer;
 mod tune;
 
@@ -24,4 +26,5 @@ pub use measure::Peaks;
 pub use measure_formats::FormatRate;
 pub use model::{Ablation, Choose, Column, GpuModel, LoadTimes, Ticket};
 pub use profile::{Profile, ProfileRow};
+pub use stream::ExpertReads;
 pub use tune::TuneStep;

@@ -13,6 +13,7 @@ use super::device::Gpu;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
 use super::pipeline::Compiled;
+use super::stream::{ExpertReads, Streams};
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, fuse, plan};
@@ -78,10 +79,18 @@ pub struct Ticket {
 }
 
 /// A dispatch that can be recorded.
-struct Ready {
+pub(super) struct Ready {
     compiled: Arc<Compiled>,
     group: wgpu::BindGroup,
-    planned: Planned,
+    pub(super) planned: Planned,
+}
+
+/// What dispatches are recorded and sent with.
+#[derive(Clone, Copy)]
+pub(super) struct On<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) buffers: &'a Buffers,
+    ablation: Ablation,
 }
 
 type ReadySegment = Vec<Ready>;
@@ -111,7 +120,35 @@ struct ReadySegments {
     sample: ReadySegment,
 }
 
+/// All layers, in one of the plans.
+#[derive(Clone, Copy)]
+enum Body {
+    /// Of a token at this position.
+    One { pos: u32 },
+    /// Of so many columns.
+    Many { n_col: u32 },
+}
+
 impl ReadySegments {
+    /// The plan for a token at position `pos`.
+    fn decode_at(&self, pos: u32) -> &ReadyDecode {
+        let plans = &self.decode;
+        plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    /// The plan for `n_col` columns.
+    fn prompt_of(&self, n_col: u32) -> &ReadyPrompt {
+        let plans = &self.prompt;
+        plans.iter().find(|p| n_col <= p.max_col).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    fn body(&self, body: Body) -> &ReadySegment {
+        match body {
+            Body::One { pos } => &self.decode_at(pos).body,
+            Body::Many { n_col } => &self.prompt_of(n_col).body,
+        }
+    }
+
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
         let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
         let prompt =
@@ -121,12 +158,65 @@ impl ReadySegments {
     }
 }
 
+impl On<'_> {
+    pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
+        for r in segment {
+            pass.set_pipeline(&r.compiled.pipeline);
+            if self.ablation == Ablation::default() {
+                pass.set_bind_group(0, &r.group, &[]);
+            } else {
+                self.record_ablated(pass, r);
+            }
+            let [x, y, z] = r.planned.grid(n_col);
+            pass.dispatch_workgroups(x, y, z);
+        }
+        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Binds what a dispatch needs the slow way.
+    fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
+        if self.ablation.parameters {
+            let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(r.planned.part),
+                size: 64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            self.gpu.queue.write_buffer(&parameters, 0, &[0; 64]);
+        }
+        if self.ablation.bind_groups {
+            pass.set_bind_group(0, &bind(self.gpu, self.buffers, &r.compiled, &r.planned), &[]);
+        } else {
+            pass.set_bind_group(0, &r.group, &[]);
+        }
+    }
+
+    /// Sends dispatches in one submission, with what `after` puts behind them.
+    pub(super) fn send(
+        &self,
+        segment: &[Ready],
+        n_col: u32,
+        after: impl FnOnce(&mut wgpu::CommandEncoder),
+    ) -> wgpu::SubmissionIndex {
+        let descriptor = wgpu::CommandEncoderDescriptor { label: Some("chaski") };
+        let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
+        if !segment.is_empty() {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.record(&mut pass, segment, n_col);
+        }
+        after(&mut encoder);
+        self.gpu.submit(Some(encoder))
+    }
+}
+
 /// A loaded model.
 pub struct GpuModel {
     pub(super) gpu: Arc<Gpu>,
     pub(super) config: PlanConfig,
     ready: ReadySegments,
     pub(super) buffers: Buffers,
+    /// Experts that stay with the processor.
+    streams: Option<Streams>,
     memory: Memory,
     pub(super) all_cols: u32,
     /// Values of a column of what logits are made of, and from one column to the next.
@@ -168,6 +258,7 @@ pub(super) const STAGING: usize = 4;
 
 impl GpuModel {
     /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
+    /// Tensors are kept where experts stay with the processor ([`PlanConfig::experts`]), and read when tokens want them.
     ///
     /// # Errors
     /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
@@ -175,13 +266,13 @@ impl GpuModel {
         gpu: Arc<Gpu>,
         graph: &Graph,
         config: PlanConfig,
-        tensors: &impl Tensors,
+        tensors: impl Tensors + Send + Sync + 'static,
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
         let clock = Clock::start();
         let steps = fuse(graph, config.fusions);
-        let mut groups = Groups::new(graph, &steps, gpu.caps())?;
+        let mut groups = Groups::new(graph, &steps, gpu.caps(), &config.experts)?;
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);
         let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
@@ -193,7 +284,7 @@ impl GpuModel {
             let (gpu, stop) = (gpu.clone(), stop.0.clone());
             Aside::start(move || (gpu.compile_all(&missing, &stop), clock.elapsed()))
         };
-        let buffers = make_buffers(&gpu, graph, &groups, &segments, &config, tensors, &mut progress).await?;
+        let buffers = make_buffers(&gpu, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
         let upload = clock.elapsed();
         if !aside.is_done() {
             progress(compiling(0));
@@ -244,6 +335,7 @@ impl GpuModel {
             words: vec![0; step::pages_at(config.max_col as usize)],
             ready,
             buffers,
+            streams: Streams::new(graph, groups, tensors),
             memory,
             all_cols: segments.all_cols,
             hidden: segments.hidden,
@@ -286,9 +378,26 @@ impl GpuModel {
         self.times
     }
 
-    /// Tokens of one call of [`Self::decode`] at most.
+    /// Tokens of one call of [`Self::decode`] at most: one where experts stay with the processor, which must see what
+    /// each token wants.
     pub fn max_in_flight(&self) -> u32 {
-        self.config.ring / STAGING as u32
+        if self.streams.is_some() { 1 } else { self.config.ring / STAGING as u32 }
+    }
+
+    /// What experts that stay with the processor have cost so far; `None` if all are on the device.
+    pub fn expert_reads(&self) -> Option<ExpertReads> {
+        self.streams.as_ref().map(Streams::reads)
+    }
+
+    /// Whether tokens are worth sending before earlier ones were read. Software devices run at once what they are sent, and
+    /// where experts stay with the processor it waits for each token anyway.
+    pub fn runs_ahead(&self) -> bool {
+        !self.gpu.caps().software && self.streams.is_none()
+    }
+
+    /// Fails where experts stay with the processor.
+    pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
+        self.streams.as_ref().map_or(Ok(()), |_| Err(RuntimeError::NeedsExperts { what }))
     }
 
     /// Makes things anew for every dispatch from now on; for measurements alone.
@@ -342,21 +451,9 @@ impl GpuModel {
         Ok(())
     }
 
-    /// The plan for a token at position `pos`.
-    fn decode_at(&self, pos: u32) -> &ReadyDecode {
-        let plans = &self.ready.decode;
-        plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
-    }
-
-    /// The plan for `n_col` columns.
-    fn prompt_of(&self, n_col: u32) -> &ReadyPrompt {
-        let plans = &self.ready.prompt;
-        plans.iter().find(|p| n_col <= p.max_col).unwrap_or(&plans[plans.len() - 1])
-    }
-
     /// Dispatches of one token of a sequence that fills the context: (per layer, in all with a greedy choice).
     pub fn dispatches_per_token(&self) -> (f64, usize) {
-        let d = self.decode_at(self.config.n_ctx - 1);
+        let d = self.ready.decode_at(self.config.n_ctx - 1);
         let layers = d.body.iter().filter(|r| r.planned.part != "embed").count();
         let per_layer = layers as f64 / self.n_layer.max(1) as f64;
         (per_layer, d.body.len() + d.head.len() + self.ready.argmax.len())
@@ -364,7 +461,7 @@ impl GpuModel {
 
     /// What a token runs, in order: part of the model, kernel, and why it was chosen.
     pub fn explain(&self) -> Vec<(&'static str, &'static str, String)> {
-        let d = self.decode_at(self.config.n_ctx - 1);
+        let d = self.ready.decode_at(self.config.n_ctx - 1);
         let line =
             |r: &Ready| (r.planned.part, r.planned.dispatch.kernel.name, r.planned.dispatch.why.clone());
         [&d.body, &d.head, &self.ready.argmax].into_iter().flatten().map(line).collect()
@@ -373,10 +470,10 @@ impl GpuModel {
     /// What one run of a batch of `n_col` columns at `pos` consists of.
     fn batch(&self, n_col: u32, pos: u32) -> [&ReadySegment; 3] {
         if n_col == 1 {
-            let d = self.decode_at(pos);
+            let d = self.ready.decode_at(pos);
             [&d.body, &d.head, &self.ready.argmax]
         } else {
-            let p = self.prompt_of(n_col);
+            let p = self.ready.prompt_of(n_col);
             [&p.body, &p.pick, &p.head]
         }
     }
@@ -434,14 +531,16 @@ impl GpuModel {
 
     /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
     ///
+    /// Nobody waits, unless experts stay with the processor.
+    ///
     /// # Errors
     /// [`RuntimeError::Limit`] past the context; [`RuntimeError::State`]; device errors.
-    pub fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
+    pub async fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
         self.check_room(tokens.len(), pos)?;
         let mut at = 0;
         while at < tokens.len() {
             self.pace.probe(&self.gpu);
-            at = self.prefill_piece(tokens, at, pos, last)?;
+            at = self.prefill_piece(tokens, at, pos, last).await?;
         }
         Ok(())
     }
@@ -449,11 +548,12 @@ impl GpuModel {
     /// Sends the next piece of [`Self::prefill`], of which `at` tokens have been sent, and returns how many are sent then.
     ///
     /// A piece is as much of a chunk as the device runs in the time that [`Self::set_prompt_bound`] allows. Nobody waits
-    /// here: see [`Self::has_room`] and [`Self::room`].
+    /// here: see [`Self::has_room`] and [`Self::room`]. Where experts stay with the processor, a piece is a whole chunk, since
+    /// each may want all of them, and ends when the last layer is under way.
     ///
     /// # Errors
     /// As [`Self::prefill`].
-    pub fn prefill_piece(
+    pub async fn prefill_piece(
         &mut self,
         tokens: &[u32],
         at: usize,
@@ -466,15 +566,16 @@ impl GpuModel {
         self.check_room(tokens.len() - at, pos + at as u32)?;
         let chunk = self.config.max_col as usize;
         let whole = chunk.min(tokens.len() - at / chunk * chunk);
-        let end = at + self.pace.n_col(whole - at % chunk);
+        let left = whole - at % chunk;
+        let end = at + if self.streams.is_some() { left } else { self.pace.n_col(left) };
         let want = if last && end == tokens.len() { Want::Last } else { Want::None };
-        self.run_piece(&tokens[at..end], pos + at as u32, want, whole as u32)?;
+        self.run_piece(&tokens[at..end], pos + at as u32, want, whole as u32).await?;
         Ok(end)
     }
 
-    /// Whether the device should get another piece of a prompt now; does not wait.
+    /// Whether the device should get another piece of a prompt now, and would take it without a wait; does not wait.
     pub fn has_room(&mut self) -> bool {
-        self.pace.has_room(&self.gpu)
+        self.streams.is_none() && self.pace.has_room(&self.gpu)
     }
 
     /// Waits until the device should get another piece of a prompt.
@@ -524,28 +625,38 @@ impl GpuModel {
     }
 
     /// Runs a piece of a chunk of `whole` columns, by the chunk's plan: how a chunk is cut changes no result.
-    fn run_piece(&mut self, tokens: &[u32], pos: u32, want: Want, whole: u32) -> Result<(), RuntimeError> {
+    async fn run_piece(
+        &mut self,
+        tokens: &[u32],
+        pos: u32,
+        want: Want,
+        whole: u32,
+    ) -> Result<(), RuntimeError> {
         self.write_columns(tokens, pos);
         let n = tokens.len() as u32;
+        let one = n == 1 && want != Want::Hidden;
+        let body = if one { Body::One { pos } } else { Body::Many { n_col: whole } };
+        let from = self.stream(body, n).await?;
         self.set_state_at(Some(pos + n));
-        let (single, several) = (self.decode_at(pos), self.prompt_of(whole));
-        let (body, head): (_, &[&ReadySegment]) = match (n == 1, want) {
-            (_, Want::Hidden) => (&several.body, &[&several.hidden]),
-            (true, Want::Last) => (&single.body, &[&single.head]),
-            (true, Want::None) => (&single.body, &[]),
-            (false, Want::Last) => (&several.body, &[&several.pick, &several.head]),
-            (false, Want::None) => (&several.body, &[]),
+        let (single, several) = (self.ready.decode_at(pos), self.ready.prompt_of(whole));
+        let head: &[&ReadySegment] = match (one, want) {
+            (_, Want::Hidden) => &[&several.hidden],
+            (_, Want::None) => &[],
+            (true, Want::Last) => &[&single.head],
+            (false, Want::Last) => &[&several.pick, &several.head],
         };
-        let n_cut = if n == 1 { 1 } else { self.pace.n_cut(tokens.len()) };
-        let mut cuts = body.chunks(body.len().div_ceil(n_cut).max(1)).peekable();
+        let per_submit = self.per_submit(body, n);
+        // At least one, which has the head.
+        let body = &self.ready.body(body)[from..];
+        let mut cuts = body.chunks(per_submit).chain(body.is_empty().then_some(body)).peekable();
         let (start, mut index) = (web_time::Instant::now(), None);
         while let Some(cut) = cuts.next() {
             let mut encoder = self.encoder();
             {
                 let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                self.record(&mut pass, cut, n);
+                self.on().record(&mut pass, cut, n);
                 if cuts.peek().is_none() {
-                    head.iter().for_each(|s| self.record(&mut pass, s, n));
+                    head.iter().for_each(|s| self.on().record(&mut pass, s, n));
                 }
             }
             index = Some(self.gpu.submit(Some(encoder)));
@@ -560,36 +671,24 @@ impl GpuModel {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
-    fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
-        for r in segment {
-            pass.set_pipeline(&r.compiled.pipeline);
-            if self.ablation == Ablation::default() {
-                pass.set_bind_group(0, &r.group, &[]);
-            } else {
-                self.record_ablated(pass, r);
-            }
-            let [x, y, z] = r.planned.grid(n_col);
-            pass.dispatch_workgroups(x, y, z);
-        }
-        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+    fn on(&self) -> On<'_> {
+        On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
     }
 
-    /// Binds what a dispatch needs the slow way.
-    fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
-        if self.ablation.parameters {
-            let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(r.planned.part),
-                size: 64,
-                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            });
-            self.gpu.queue.write_buffer(&parameters, 0, &[0; 64]);
-        }
-        if self.ablation.bind_groups {
-            pass.set_bind_group(0, &bind(&self.gpu, &self.buffers, &r.compiled, &r.planned), &[]);
-        } else {
-            pass.set_bind_group(0, &r.group, &[]);
-        }
+    /// Dispatches of a body that go in one submission.
+    fn per_submit(&self, body: Body, n_col: u32) -> usize {
+        let n_cut = if n_col == 1 { 1 } else { self.pace.n_cut(n_col as usize) };
+        self.ready.body(body).len().div_ceil(n_cut).max(1)
+    }
+
+    /// Runs what of a body must run before all experts that it wants are on the device, and returns the first dispatch that is
+    /// left: 0 if all experts are there anyway. The columns are in place; if this fails, the recurrent state is not known.
+    async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
+        let per_submit = self.per_submit(body, n_col);
+        let Some(streams) = &mut self.streams else { return Ok(0) };
+        self.state_at[self.seq as usize] = None;
+        let on = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+        streams.run(on, self.ready.body(body), n_col, per_submit).await
     }
 
     /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
@@ -610,39 +709,43 @@ impl GpuModel {
 
     fn record_choice(&self, pass: &mut wgpu::ComputePass<'_>, choose: Choose) {
         if self.adjusts {
-            self.record(pass, &self.ready.adjust, 1);
+            self.on().record(pass, &self.ready.adjust, 1);
         }
         let chooser = match choose {
             Choose::Greedy => &self.ready.argmax,
             Choose::Sample => &self.ready.sample,
         };
-        self.record(pass, chooser, 1);
+        self.on().record(pass, chooser, 1);
     }
 
-    /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any.
+    /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any, unless experts stay with the
+    /// processor.
     ///
     /// `pos` is the position of the first; the device keeps its own, the plan is chosen by this one.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] past the context, for more tokens than the ring has slots, or for more tickets than there
     /// are readbacks; [`RuntimeError::State`]; device errors.
-    pub fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
+    pub async fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
         self.check_ticket()?;
         self.check_room(n as usize, pos)?;
         let limit = u64::from(self.max_in_flight());
         if u64::from(n) > limit {
             return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
         }
+        // Where anything has run by then, there is but one token.
+        let mut from = 0;
         if n > 0 {
+            from = self.stream(Body::One { pos }, 1).await?;
             self.set_state_at(Some(pos + n));
         }
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             for i in 0..n {
-                let d = self.decode_at(pos + i);
-                self.record(&mut pass, &d.body, 1);
-                self.record(&mut pass, &d.head, 1);
+                let d = self.ready.decode_at(pos + i);
+                self.on().record(&mut pass, &d.body[from..], 1);
+                self.on().record(&mut pass, &d.head, 1);
                 self.record_choice(&mut pass, choose);
             }
         }
@@ -714,12 +817,12 @@ impl GpuModel {
             return Ok(Vec::new());
         }
         if n == 1 {
-            self.run_piece(tokens, pos, Want::Last, n)?;
+            self.run_piece(tokens, pos, Want::Last, n).await?;
             return self.read_logits(1).await;
         }
         self.write_columns(tokens, pos);
+        self.run_all(n).await?;
         self.set_state_at(Some(pos + n));
-        self.run_all(n);
         self.read_logits(n).await
     }
 
@@ -753,20 +856,22 @@ impl GpuModel {
         }
         let n = columns.len() as u32;
         self.write(columns.len(), columns.iter().copied());
-        self.run_all(n);
+        self.run_all(n).await?;
         self.read_logits(n).await
     }
 
     /// Runs the columns that are in place and makes the logits of all.
-    fn run_all(&self, n: u32) {
+    async fn run_all(&mut self, n: u32) -> Result<(), RuntimeError> {
+        let from = self.stream(Body::Many { n_col: n }, n).await?;
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let p = self.prompt_of(n);
-            self.record(&mut pass, &p.body, n);
-            self.record(&mut pass, &p.head_all, n);
+            let p = self.ready.prompt_of(n);
+            self.on().record(&mut pass, &p.body[from..], n);
+            self.on().record(&mut pass, &p.head_all, n);
         }
         self.gpu.submit(Some(encoder));
+        Ok(())
     }
 
     /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
@@ -804,8 +909,8 @@ impl GpuModel {
         if n == 0 {
             return Ok(Vec::new());
         }
-        self.run_piece(tokens, pos, Want::Hidden, n)?;
-        let from = self.buffers.acts[self.prompt_of(n).hidden_at].clone();
+        self.run_piece(tokens, pos, Want::Hidden, n).await?;
+        let from = self.buffers.acts[self.ready.prompt_of(n).hidden_at].clone();
         self.read_rows(&from, n, self.hidden).await
     }
 

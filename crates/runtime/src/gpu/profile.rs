@@ -40,13 +40,15 @@ impl GpuModel {
     /// the cache holds from `pos` on is overwritten.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context or for more columns than a chunk has; device errors.
+    /// [`RuntimeError::Limit`] past the context or for more columns than a chunk has; [`RuntimeError::NeedsExperts`] where
+    /// experts stay with the processor; device errors.
     pub async fn profile(
         &mut self,
         n_col: u32,
         pos: u32,
         repeat: u32,
     ) -> Result<Option<Profile>, RuntimeError> {
+        self.needs_experts("a profile")?;
         let gpu = self.gpu().clone();
         if !gpu.has_timestamps() {
             return Ok(None);

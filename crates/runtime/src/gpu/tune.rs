@@ -32,12 +32,13 @@ impl GpuModel {
     /// found. The model must have been told nothing yet: its sequence is overwritten.
     ///
     /// # Errors
-    /// Device errors.
+    /// [`RuntimeError::NeedsExperts`] where experts stay with the processor; device errors.
     pub async fn tune(
         &mut self,
         budget: Duration,
         mut report: impl FnMut(&TuneStep),
     ) -> Result<Tuning, RuntimeError> {
+        self.needs_experts("tuning")?;
         let clock = Clock::start();
         let mut tuning = self.config().tuning.clone();
         // The device's clocks rise under load.
@@ -82,7 +83,7 @@ impl GpuModel {
         let mut least = Duration::MAX;
         for _ in 0..REPEAT {
             let clock = Clock::start();
-            let ticket = self.decode(n, 0, Choose::Greedy)?;
+            let ticket = self.decode(n, 0, Choose::Greedy).await?;
             self.finish().await?;
             self.discard(ticket);
             least = least.min(clock.elapsed());

@@ -86,6 +86,8 @@ pub(super) struct Expander<'a> {
     pub(super) spread: [u32; 2],
     /// Counters of workgroups that kernels need.
     pub(super) arrived: u32,
+    /// Words in which routes name experts that stay with the processor, at most.
+    pub(super) route_words: u32,
     pub(super) logits: ValueId,
     pub(super) ld_logits: u32,
 }
@@ -157,7 +159,7 @@ impl Expander<'_> {
         weights: u64,
     ) -> &mut Work {
         let work = Work { weights, ..Work::default() };
-        self.out.push(Planned { dispatch, bind, columns, part, work, product: None });
+        self.out.push(Planned { dispatch, bind, columns, part, work, product: None, streamed: None });
         &mut self.out.last_mut().expect("it was just pushed").work
     }
 

@@ -14,6 +14,7 @@ use chaski_kernels::{DispatchError, Experts, Route};
 use super::expand::{Expander, Input, f32s, ld};
 use super::fuse::{Norm, Part};
 use super::segments::{Columns, PlanError, Slot};
+use super::streaming::Streamed;
 use crate::graph::{ValueId, WeightId};
 
 /// What is multiplied, and by which experts.
@@ -25,6 +26,8 @@ struct By {
     norm: Option<Norm>,
     route: Route,
     route_slot: Slot,
+    /// What routes them; slots that are heads have nothing that does.
+    routed: Option<ValueId>,
     /// Slots are heads: values from head to head of x.
     heads: Option<u32>,
 }
@@ -172,7 +175,7 @@ impl Expander<'_> {
         let route_slot = self.act_of_route(route);
         let layout = self.routes[route.0].expect("routing comes before what it routes");
         let (x, norm) = self.fed(x, norm)?;
-        Ok(By { x, per_slot, norm, route: layout, route_slot, heads: None })
+        Ok(By { x, per_slot, norm, route: layout, route_slot, routed: Some(route), heads: None })
     }
 
     /// Products of every head of x with a matrix of its own, whose results stand `ldy` values apart in y.
@@ -199,7 +202,8 @@ impl Expander<'_> {
         let tile = MatExperts::tile(self.n_col, 1, 1);
         let route = Route { n_expert: n_head, n_used: n_head, n_col: self.n_col, tile };
         let x = Input { slot: self.act(x), k, f16: false };
-        let by = By { x, per_slot: true, norm: None, route, route_slot: Slot::Step, heads: Some(d) };
+        let (norm, routed) = (None, None);
+        let by = By { x, per_slot: true, norm, route, route_slot: Slot::Step, routed, heads: Some(d) };
         let to = To { y: self.act(y), ldy, act: None, sum: None, name };
         let group = self.groups.home(weight).0;
         self.expert_rows(&by, &[Part { weight, bias: None, scale: None, by: 1.0 }], group, 0, &to)
@@ -240,7 +244,7 @@ impl Expander<'_> {
             }
             at += self.graph.weights[p.weight.0].expert_rows();
         }
-        (at == g.expert_rows()).then_some(group)
+        (at == g.share).then_some(group)
     }
 
     /// Products by the experts of a group, buffer by buffer: each has some of them.
@@ -252,7 +256,7 @@ impl Expander<'_> {
         y0: u32,
         to: &To,
     ) -> Result<(), PlanError> {
-        let By { x, per_slot, norm, route, route_slot, heads } = *by;
+        let By { x, per_slot, norm, route, route_slot, routed, heads } = *by;
         let ldx = heads.unwrap_or(ld(x.k));
         let aux = self.groups.aux(self.graph, norm, parts);
         let affine =
@@ -260,10 +264,16 @@ impl Expander<'_> {
         for shard in 0..self.groups.groups[group].shards.len() {
             let g = &self.groups.groups[group];
             let sh = &g.shards[shard];
-            let (w, n_row) = (g.matrix(sh), g.expert_rows());
-            let by_slot = heads.is_some();
-            let experts = Experts { route, first: sh.row0 / n_row, n_row, stride: n_row, by_slot };
+            let (w, n_row, stride) = (g.matrix(sh), g.share, g.stride);
+            let (n_place, by_slot) = (g.n_expert, heads.is_some());
+            let experts = Experts { route, first: sh.row0 / stride, n_row, stride, by_slot };
             let n_byte = g.layout(sh).n_byte;
+            let streamed = match (routed, route_slot) {
+                (Some(value), Slot::Act(act)) if g.streamed => {
+                    Some(Streamed { group, value, act, route, many: self.n_col > 1 })
+                }
+                _ => None,
+            };
             let bind = vec![
                 ("w", Slot::Weights { group, shard }),
                 ("x", x.slot),
@@ -272,8 +282,8 @@ impl Expander<'_> {
                 ("route", route_slot),
             ];
             // Each column takes its experts, of which this buffer has a part.
-            let used = u64::from(route.n_used) * u64::from(sh.n_row / n_row);
-            let n_flop = 2 * used * u64::from(n_row) * u64::from(x.k) / u64::from(route.n_expert);
+            let used = u64::from(route.n_used) * u64::from(sh.n_row / stride);
+            let n_flop = 2 * used * u64::from(n_row) * u64::from(x.k) / u64::from(n_place);
             let made = if to.act.is_some() { n_row / 2 } else { n_row };
             let n_in = if per_slot { route.n_used } else { 1 };
             let n_out = if to.sum.is_some() { 1 } else { route.n_used };
@@ -298,8 +308,9 @@ impl Expander<'_> {
                     act: None,
                     tune: None,
                 };
-                let read = n_byte * u64::from(route.n_used) / u64::from(route.n_expert);
+                let read = n_byte * u64::from(route.n_used) / u64::from(n_place);
                 self.mat_vec(call, bind, to.name, read)?.col(moved, n_flop);
+                self.awaits(streamed);
                 continue;
             }
             let place = match (per_slot, by_slot) {
@@ -325,7 +336,16 @@ impl Expander<'_> {
             let (dispatch, _) = call.dispatch(self.caps)?;
             let columns = if by_slot { Columns::XSlots(route) } else { Columns::XExperts(route) };
             self.push(dispatch, bind, columns, to.name, n_byte).col(moved, n_flop);
+            self.awaits(streamed);
         }
         Ok(())
+    }
+
+    /// Notes which experts the last dispatch must have.
+    fn awaits(&mut self, streamed: Option<Streamed>) {
+        if let (Some(s), Some(last)) = (streamed, self.out.last_mut()) {
+            last.streamed = streamed;
+            self.route_words = self.route_words.max(s.words(self.n_col).1);
+        }
     }
 }

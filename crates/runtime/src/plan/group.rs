@@ -8,7 +8,8 @@ use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 
 use super::fuse::{Fused, Norm, Part};
 use super::segments::PlanError;
-use crate::graph::{Graph, WeightId};
+use super::streaming::Streaming;
+use crate::graph::{Graph, ValueId, WeightId};
 
 /// Rows of a group in one buffer.
 #[derive(Clone, Debug)]
@@ -26,8 +27,15 @@ pub struct Group {
     pub members: Vec<(WeightId, u32)>,
     /// Their format.
     pub format: &'static Format,
-    /// Experts, whose shares of all members follow one another; 1 for other matrices.
+    /// Experts that there is room for, whose shares of all members follow one another; 1 for other matrices.
     pub n_expert: u32,
+    /// Rows of an expert's share.
+    pub share: u32,
+    /// Rows from share to share; more than a share has where that is no whole number of steps of the layout and shares are
+    /// written one by one.
+    pub stride: u32,
+    /// Experts stay with the processor: there is room for some, and which they are changes.
+    pub streamed: bool,
     /// Rows in all.
     pub n_row: u32,
     /// Values a row.
@@ -37,11 +45,6 @@ pub struct Group {
 }
 
 impl Group {
-    /// Rows of an expert's share.
-    pub fn expert_rows(&self) -> u32 {
-        self.n_row / self.n_expert.max(1)
-    }
-
     /// The matrix of a shard.
     pub fn matrix(&self, shard: &Shard) -> Matrix {
         Matrix { format: self.format, n_row: shard.n_row, n_col: self.n_col }
@@ -77,6 +80,8 @@ pub struct Aux {
     pub affine_at: u32,
     /// Experts that have all these rows, one after the other.
     pub n_expert: u32,
+    /// The group of these experts if they stay with the processor: their scales and biases come with them.
+    pub streamed: Option<usize>,
 }
 
 impl Aux {
@@ -129,27 +134,31 @@ impl Groups {
     ///
     /// # Errors
     /// [`PlanError::Format`] for a weight whose format the device cannot read, [`PlanError::Row`] for rows that do not
-    /// fit a binding.
-    pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps) -> Result<Self, PlanError> {
+    /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot stay with the processor.
+    pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
         let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
+        let routes = experts.routes(steps)?;
+        let slots = |route: ValueId| routes.iter().find(|r| r.0 == route).map(|r| r.1);
         for step in steps {
             match step {
-                Fused::Embed { table, .. } => g.add(graph, &[*table], caps)?,
-                Fused::Project { part, .. } => g.add(graph, &[part.weight], caps)?,
+                Fused::Embed { table, .. } => g.add(graph, &[*table], caps, None)?,
+                Fused::Project { part, .. } => g.add(graph, &[part.weight], caps, None)?,
                 Fused::Products { parts, .. } => {
                     let weights: Vec<_> = parts.iter().map(|p| p.weight).collect();
-                    g.add(graph, &weights, caps)?;
+                    g.add(graph, &weights, caps, None)?;
                 }
-                Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
+                Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps, None)?,
                 Fused::Qkv { parts, .. } => {
                     let weights: Vec<WeightId> = parts.iter().map(|p| p.weight).collect();
-                    g.add(graph, &weights, caps)?;
+                    g.add(graph, &weights, caps, None)?;
                 }
-                Fused::Latent { op, .. } => g.add(graph, &[op.keys], caps)?,
-                Fused::MulHeads { weight, .. } => g.add(graph, &[*weight], caps)?,
-                Fused::GatedId { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps)?,
-                Fused::ProjectId { part, .. } | Fused::ReduceId { part, .. } => {
-                    g.add(graph, &[part.weight], caps)?;
+                Fused::Latent { op, .. } => g.add(graph, &[op.keys], caps, None)?,
+                Fused::MulHeads { weight, .. } => g.add(graph, &[*weight], caps, None)?,
+                Fused::GatedId { gate, up, route, .. } => {
+                    g.add(graph, &[gate.weight, up.weight], caps, slots(*route))?;
+                }
+                Fused::ProjectId { part, route, .. } | Fused::ReduceId { part, route, .. } => {
+                    g.add(graph, &[part.weight], caps, slots(*route))?;
                 }
                 _ => {}
             }
@@ -157,8 +166,14 @@ impl Groups {
         Ok(g)
     }
 
-    /// Adds runs of neighbours that can share a binding.
-    fn add(&mut self, graph: &Graph, weights: &[WeightId], caps: &Caps) -> Result<(), PlanError> {
+    /// Adds runs of neighbours that can share a binding; `slots` if they are experts that stay with the processor.
+    fn add(
+        &mut self,
+        graph: &Graph,
+        weights: &[WeightId],
+        caps: &Caps,
+        slots: Option<u32>,
+    ) -> Result<(), PlanError> {
         let mut run: Vec<WeightId> = Vec::new();
         for id in weights {
             if self.home[id.0].is_some() {
@@ -176,14 +191,20 @@ impl Groups {
                 f.ty == w.ty && f.n_col == w.n_col && f.n_expert == w.n_expert && whole && fits
             });
             if !joins {
-                self.close(graph, &mut run, caps)?;
+                self.close(graph, &mut run, caps, slots)?;
             }
             run.push(*id);
         }
-        self.close(graph, &mut run, caps)
+        self.close(graph, &mut run, caps, slots)
     }
 
-    fn close(&mut self, graph: &Graph, run: &mut Vec<WeightId>, caps: &Caps) -> Result<(), PlanError> {
+    fn close(
+        &mut self,
+        graph: &Graph,
+        run: &mut Vec<WeightId>,
+        caps: &Caps,
+        slots: Option<u32>,
+    ) -> Result<(), PlanError> {
         let Some(first) = run.first() else { return Ok(()) };
         let w = &graph.weights[first.0];
         let format =
@@ -197,14 +218,15 @@ impl Groups {
             members.push((id, n_row));
             n_row += graph.weights[id.0].expert_rows();
         }
-        let (n_expert, share) = (w.n_expert, n_row);
-        n_row *= n_expert;
+        let (n_expert, share) = (slots.unwrap_or(w.n_expert), n_row);
+        let stride = if slots.is_some() { share.next_multiple_of(DeviceLayout::ROW_STEP) } else { share };
+        n_row = stride * n_expert;
         // Whole steps of four rows a shard, so that packing stays on word borders.
         let bytes = |rows: u32| DeviceLayout::new(format, rows, w.n_col).n_byte;
         let mut per = n_row.max(1);
-        if n_expert > 1 {
-            let fits = |n: &u32| bytes(n * share) <= caps.max_binding_bytes;
-            per = (1..=n_expert).rev().find(fits).unwrap_or(0) * share;
+        if w.n_expert > 1 {
+            let fits = |n: &u32| bytes(n * stride) <= caps.max_binding_bytes;
+            per = (1..=n_expert).rev().find(fits).unwrap_or(0) * stride;
         } else if bytes(per) > caps.max_binding_bytes {
             // Whatever the rows, a buffer holds the format's table and up to 16 bytes of padding for each plane.
             let fixed = bytes(0);
@@ -218,7 +240,9 @@ impl Groups {
             .step_by(per as usize)
             .map(|row0| Shard { row0, n_row: per.min(n_row - row0) })
             .collect();
-        self.groups.push(Group { members, format, n_expert, n_row, n_col: w.n_col, shards });
+        let streamed = slots.is_some();
+        let n_col = w.n_col;
+        self.groups.push(Group { members, format, n_expert, share, stride, streamed, n_row, n_col, shards });
         Ok(())
     }
 
@@ -258,11 +282,23 @@ impl Groups {
             by: p.by,
         };
         let vectors: Vec<WeightId> = norm.iter().map(|n| n.weight).collect();
-        let aux = Aux {
+        let mut aux = Aux {
             rows: if any { parts.iter().map(rows).collect() } else { vec![] },
-            n_expert: parts.first().map_or(1, |p| graph.weights[p.weight.0].n_expert),
             ..Aux::of(graph, &vectors, 8)
         };
+        if let Some((at, _)) = parts.first().and_then(|p| self.home[p.weight.0]) {
+            let group = &self.groups[at];
+            aux.n_expert = group.n_expert;
+            if group.streamed && any {
+                // Scales of adapters are the same for all experts, and written when somebody sets them.
+                let is_own = |w: WeightId| graph.scales.iter().all(|s| s.weight != w);
+                let differs = |p: &Part| p.bias.is_some() || p.scale.is_some_and(is_own);
+                aux.streamed = parts.iter().any(differs).then_some(at);
+                // Rows are counted as those of the matrix, where shares may stand apart.
+                let n_row = group.stride - group.share;
+                aux.rows.push(AuxRow { n_row, bias: None, scale: None, by: 1.0 });
+            }
+        }
         Some(self.keep(aux))
     }
 }

@@ -10,6 +10,7 @@ mod group;
 mod recurrent;
 mod segments;
 mod single;
+mod streaming;
 mod whole;
 
 pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
@@ -18,4 +19,5 @@ pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
     Columns, DecodePlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,
 };
+pub use streaming::{Streamed, Streaming};
 pub use whole::plan;

@@ -5,6 +5,7 @@ use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning, step};
 use ggml_format::GgmlType;
 
 use super::fusion::Fusions;
+use super::streaming::{Streamed, Streaming};
 use crate::graph::{Graph, KvLayer};
 
 /// Why a graph cannot be planned for a device.
@@ -47,6 +48,19 @@ pub enum PlanError {
         /// What it lacks.
         what: &'static str,
     },
+    /// Experts that shall stay with the processor, of a model that has none.
+    #[error("the model has no experts that could stay with the processor")]
+    NoExperts,
+    /// Fewer places for experts than a token uses, or more than there are experts.
+    #[error("a layer cannot have {found} slots for experts: a token uses {least}, and there are {most}")]
+    ExpertSlots {
+        /// Places asked for.
+        found: u32,
+        /// Experts that a token uses.
+        least: u32,
+        /// Experts.
+        most: u32,
+    },
     /// No kernel for a step.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
@@ -75,6 +89,8 @@ pub struct PlanConfig {
     pub ring: u32,
     /// Rules by which nodes become steps.
     pub fusions: Fusions,
+    /// Experts that stay with the processor.
+    pub experts: Streaming,
 }
 
 impl PlanConfig {
@@ -215,6 +231,8 @@ pub struct Planned {
     pub work: Work,
     /// The call, if it is a product of one column: the tuner makes it anew with other numbers.
     pub product: Option<MulMatVec>,
+    /// Experts that it must have places for, if they stay with the processor.
+    pub streamed: Option<Streamed>,
 }
 
 /// What a dispatch must move and calculate at least: each value once, products and sums alone.
@@ -341,6 +359,8 @@ pub struct Segments {
     pub sample: Segment,
     /// Words of every activation buffer.
     pub act_words: Vec<u64>,
+    /// Words of the longest run in which a route names experts that stay with the processor; 0 if none do.
+    pub route_words: u32,
     /// Words of the counters of workgroups.
     pub arrived_words: u64,
     /// Words of the logits.

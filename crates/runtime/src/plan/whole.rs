@@ -75,6 +75,7 @@ pub fn plan(
         n_col: 1,
         spread: [1, 1],
         arrived: 1,
+        route_words: 0,
         logits,
         ld_logits,
     };
@@ -143,6 +144,7 @@ pub fn plan(
     s.sample = std::mem::take(&mut e.out);
 
     s.arrived_words = e.arrived.into();
+    s.route_words = e.route_words;
     s.act_words = e.pool.words;
     // What logits are made of is read back the same way.
     let n_hidden = head.first().and_then(|h| h.inputs().first().map(|x| graph.width(*x))).unwrap_or(0);

@@ -1,0 +1,155 @@
+//! Experts that stay with the processor: which layers', and how many of them a device has room for.
+//!
+//! A matrix of such experts has a place for some of them. To kernels it is a matrix of as many experts as there are places:
+//! once the processor knows which experts columns want, it fills places, and writes into the route which place each expert
+//! has in place of the expert.
+
+use chaski_kernels::Route;
+use chaski_kernels::ops::topk_moe::Routing;
+
+use super::fuse::Fused;
+use super::segments::PlanError;
+use crate::graph::ValueId;
+
+/// Which experts stay with the processor.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streaming {
+    /// Layers whose experts do: the first so many of those that have any; more than there are means all.
+    pub n_layer: u32,
+    /// Places on the device for experts of each such layer; 0: twice as many as a token uses, or a quarter of all if that is
+    /// more.
+    pub n_slot: u32,
+}
+
+impl Streaming {
+    /// Places for the experts of a layer.
+    ///
+    /// # Errors
+    /// [`PlanError::ExpertSlots`] for fewer than a token uses, or more than there are.
+    pub fn slots(&self, routing: &Routing) -> Result<u32, PlanError> {
+        let Routing { n_expert, n_used, .. } = *routing;
+        match self.n_slot {
+            0 => Ok((2 * n_used).max(n_expert / 4).min(n_expert)),
+            n if (n_used..=n_expert).contains(&n) => Ok(n),
+            found => Err(PlanError::ExpertSlots { found, least: n_used, most: n_expert }),
+        }
+    }
+
+    /// The routes whose experts stay with the processor, and how many places there are for them.
+    ///
+    /// # Errors
+    /// [`PlanError::NoExperts`] if there are none at all; as [`Self::slots`].
+    pub(super) fn routes(&self, steps: &[Fused]) -> Result<Vec<(ValueId, u32)>, PlanError> {
+        let all = steps.iter().filter_map(|s| match s {
+            Fused::Topk { routing, y, .. } => Some((*y, routing)),
+            _ => None,
+        });
+        let first: Result<Vec<_>, PlanError> =
+            all.take(self.n_layer as usize).map(|(y, routing)| Ok((y, self.slots(routing)?))).collect();
+        match first? {
+            none if none.is_empty() && self.n_layer > 0 => Err(PlanError::NoExperts),
+            first => Ok(first),
+        }
+    }
+}
+
+/// What a product by experts waits for if they stay with the processor: those that columns want must have places.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Streamed {
+    /// The group that has places for them.
+    pub group: usize,
+    /// Which experts columns want.
+    pub value: ValueId,
+    /// The activation buffer that says it.
+    pub act: usize,
+    /// How that is laid out.
+    pub route: Route,
+    /// Columns are sorted by expert, and the tiles say which expert has which; else the route has one column's experts.
+    pub many: bool,
+}
+
+impl Streamed {
+    /// Words in which the route of `n_col` columns names experts: the first, and how many.
+    pub fn words(&self, n_col: u32) -> (u32, u32) {
+        let r = &self.route;
+        match self.many {
+            true => (r.tiles_at(), Route::TILE_WORDS * r.tiles_of(n_col * r.n_used)),
+            false => (0, r.n_used),
+        }
+    }
+
+    /// The experts that these words name, each once, in ascending order.
+    pub fn wanted(&self, words: &[u32]) -> Vec<u32> {
+        let mut all: Vec<u32> = match self.many {
+            true => tiles(words).filter(|t| t[1] < t[2]).map(|t| t[0]).collect(),
+            false => words.to_vec(),
+        };
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The same words with the place of each expert in its place; tiles of experts that have none are empty.
+    pub fn placed(&self, words: &[u32], place: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
+        match self.many {
+            true => tiles(words)
+                .flat_map(|[expert, first, end]| match place(expert).filter(|_| first < end) {
+                    Some(place) => [place, first, end],
+                    None => [0; 3],
+                })
+                .collect(),
+            false => words.iter().map(|expert| place(*expert).unwrap_or(u32::MAX)).collect(),
+        }
+    }
+}
+
+/// Tiles of a route: expert, first pair, the one past the last.
+fn tiles(words: &[u32]) -> impl Iterator<Item = [u32; 3]> {
+    words.chunks_exact(Route::TILE_WORDS as usize).map(|t| [t[0], t[1], t[2]])
+}
+
+#[cfg(test)]
+mod tests {
+    use chaski_kernels::ops::topk_moe::Gate;
+
+    use super::*;
+
+    fn routing(n_expert: u32, n_used: u32) -> Routing {
+        let gate = Gate::Softmax;
+        Routing { gate, n_expert, n_used, n_group: 1, n_group_used: 1, norm: None, scale: 1.0 }
+    }
+
+    #[test]
+    fn there_are_places_for_what_a_token_uses_and_for_no_more_than_all() {
+        let slots =
+            |n_slot, n_expert, n_used| Streaming { n_layer: 1, n_slot }.slots(&routing(n_expert, n_used));
+        assert_eq!(slots(0, 128, 8).expect("a default"), 32);
+        assert_eq!(slots(0, 32, 4).expect("a default"), 8);
+        assert_eq!(slots(0, 2, 2).expect("a default"), 2);
+        assert_eq!(slots(8, 128, 8).expect("as many as are used"), 8);
+        assert_eq!(slots(128, 128, 8).expect("all"), 128);
+        for wrong in [7, 129] {
+            let e = slots(wrong, 128, 8).expect_err("out of range");
+            assert!(
+                matches!(e, PlanError::ExpertSlots { found, least: 8, most: 128 } if found == wrong),
+                "{e}"
+            );
+        }
+    }
+
+    #[test]
+    fn words_of_a_route_get_places_for_experts() {
+        let route = Route { n_expert: 8, n_used: 2, n_col: 1, tile: 32 };
+        let one = Streamed { group: 0, value: ValueId(0), act: 0, route, many: false };
+        assert_eq!(one.words(1), (0, 2));
+        assert_eq!(one.wanted(&[5, 3]), [3, 5]);
+        assert_eq!(one.placed(&[5, 3], |e| Some(e - 3)), [2, 0]);
+
+        let many = Streamed { many: true, route: Route { n_col: 40, ..route }, ..one };
+        assert_eq!(many.words(40), (160, 3 * (80 / 32 + 8)));
+        // Expert 7 has two tiles; the last is empty, as is that of expert 0 once nobody has a place for it.
+        let words = [0, 0, 2, 7, 2, 34, 7, 34, 36, 0, 0, 0];
+        assert_eq!(many.wanted(&words), [0, 7]);
+        assert_eq!(many.placed(&words, |e| (e == 7).then_some(1)), [0, 0, 0, 1, 2, 34, 1, 34, 36, 0, 0, 0]);
+    }
+}
