@@ -107,7 +107,10 @@ export interface CreateOptions extends SourceOptions {
   onProgress?: (progress: Progress) => void;
   /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */
   chunk?: number;
-  /** `false` trusts the driver unseen; by default a few kernels are compared with their references first. */
+  /**
+   * A few kernels are compared with their references first, by default once for each device, browser and version of the
+   * package; `true` does so again, `false` trusts the driver unseen.
+   */
   selfTest?: boolean;
 }
 
@@ -149,7 +152,8 @@ export interface EngineInfo {
   /** Values of an embedding. */
   embedding: number;
   memory: Memory;
-  device: { name: string; driver: string; distrust: string | null; caps: Caps | null };
+  /** `distrust` says what the self-test found wrong; `tested` whether it ran now. */
+  device: { name: string; driver: string; distrust: string | null; tested: boolean; caps: Caps | null };
   loading: { compileMs: number; uploadMs: number; totalMs: number } | null;
   dispatchesPerToken: number | null;
 }

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::build::{modules, package, run};
+use super::build::{package, run};
 use super::kernels;
 
-/// Builds the package, writes the kernels, and runs all tests in the browser at `chromium`.
+/// Builds the package, writes the kernels, and runs all tests in the browser at `chromium`, once `modules` are there.
 ///
 /// # Errors
 /// If anything does not build, or a test fails.
@@ -16,7 +16,6 @@ pub(crate) fn test(chromium: &Path) -> anyhow::Result<()> {
     super::build(false)?;
     let texts = crate::root().join("target/web-kernels");
     kernels::write(&texts)?;
-    modules()?;
     let package = package();
     run(Command::new("npm").args(["run", "--silent", "check"]).current_dir(&package))?;
     // One file after the other: a software GPU takes every processor.

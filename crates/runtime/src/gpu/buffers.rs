@@ -3,9 +3,9 @@
 use chaski_kernels::KvLayout;
 use chaski_kernels::ops::adjust;
 
+use super::choose::STAGING;
 use super::device::Gpu;
 use super::load::{self, Progress, Tensors};
-use super::model::STAGING;
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::graph::Graph;

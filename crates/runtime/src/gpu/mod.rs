@@ -2,7 +2,9 @@
 
 mod buffers;
 mod case;
+mod choose;
 mod device;
+mod eval;
 mod load;
 mod measure;
 mod measure_formats;
@@ -11,6 +13,7 @@ mod pace;
 mod pipeline;
 mod places;
 mod profile;
+mod ready;
 mod sequences;
 mod snapshot;
 mod stream;
@@ -19,12 +22,15 @@ mod tune;
 
 pub use buffers::{Memory, MemoryItem};
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
+pub use choose::{Choose, Ticket};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
+pub use eval::Column;
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
 pub use measure_formats::FormatRate;
-pub use model::{Ablation, Choose, Column, GpuModel, LoadTimes, Ticket};
+pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
+pub use ready::Ablation;
 pub use stream::ExpertReads;
 pub use tune::TuneStep;

@@ -4,29 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chaski_kernels::ops::adjust::{self, AdjustParams};
-use chaski_kernels::ops::sample::SampleParams;
 use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Memory, make_buffers, memory_of};
+use super::choose::STAGING;
 use super::device::Gpu;
+use super::eval::Column;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
-use super::pipeline::Compiled;
+use super::ready::{
+    Ablation, Body, On, Ready, ReadyDecode, ReadyPrompt, ReadySegment, ReadySegments, all_segments,
+    make_ready, tile_of,
+};
 use super::stream::{ExpertReads, Streams};
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
-use crate::plan::{Columns, Groups, PlanConfig, Planned, Segment, Segments, fuse, plan};
+use crate::plan::{Groups, PlanConfig, Planned, Segment, fuse, plan};
 use crate::platform::{Aside, Clock};
-
-/// How the next token is chosen on the device.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Choose {
-    /// The largest logit.
-    Greedy,
-    /// By the parameters of [`GpuModel::set_sampler`].
-    Sample,
-}
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -39,26 +33,6 @@ pub struct LoadTimes {
     pub total: Duration,
 }
 
-/// What is made anew for every dispatch, as engines without a plan do, to measure what reuse is worth.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ablation {
-    /// The bind group.
-    pub bind_groups: bool,
-    /// A buffer of parameters of 64 bytes, written once. No kernel here reads it: sizes are constants of pipelines.
-    pub parameters: bool,
-}
-
-/// A token of a batch.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its sequence.
-    pub seq: u32,
-    /// The token.
-    pub token: u32,
-    /// Its position in the sequence.
-    pub pos: u32,
-}
-
 /// Which logits a call leaves.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -68,173 +42,32 @@ pub(crate) enum Want {
     Hidden,
 }
 
-/// A readback under way.
-#[derive(Debug)]
-pub struct Ticket {
-    slot: usize,
-    /// Ring index of its first token.
-    first: u32,
-    n: u32,
-    index: wgpu::SubmissionIndex,
-}
-
-/// A dispatch that can be recorded.
-pub(super) struct Ready {
-    compiled: Arc<Compiled>,
-    group: wgpu::BindGroup,
-    pub(super) planned: Planned,
-}
-
-/// What dispatches are recorded and sent with.
-#[derive(Clone, Copy)]
-pub(super) struct On<'a> {
-    pub(super) gpu: &'a Gpu,
-    pub(super) buffers: &'a Buffers,
-    ablation: Ablation,
-}
-
-type ReadySegment = Vec<Ready>;
-
-struct ReadyDecode {
-    max_key: u32,
-    body: ReadySegment,
-    head: ReadySegment,
-}
-
-struct ReadyPrompt {
-    max_col: u32,
-    body: ReadySegment,
-    pick: ReadySegment,
-    head: ReadySegment,
-    head_all: ReadySegment,
-    hidden: ReadySegment,
-    /// The activation buffer that has what logits are made of.
-    hidden_at: usize,
-}
-
-struct ReadySegments {
-    decode: Vec<ReadyDecode>,
-    prompt: Vec<ReadyPrompt>,
-    adjust: ReadySegment,
-    argmax: ReadySegment,
-    sample: ReadySegment,
-}
-
-/// All layers, in one of the plans.
-#[derive(Clone, Copy)]
-enum Body {
-    /// Of a token at this position.
-    One { pos: u32 },
-    /// Of so many columns.
-    Many { n_col: u32 },
-}
-
-impl ReadySegments {
-    /// The plan for a token at position `pos`.
-    fn decode_at(&self, pos: u32) -> &ReadyDecode {
-        let plans = &self.decode;
-        plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
-    }
-
-    /// The plan for `n_col` columns.
-    fn prompt_of(&self, n_col: u32) -> &ReadyPrompt {
-        let plans = &self.prompt;
-        plans.iter().find(|p| n_col <= p.max_col).unwrap_or(&plans[plans.len() - 1])
-    }
-
-    fn body(&self, body: Body) -> &ReadySegment {
-        match body {
-            Body::One { pos } => &self.decode_at(pos).body,
-            Body::Many { n_col } => &self.prompt_of(n_col).body,
-        }
-    }
-
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
-        let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
-        let prompt =
-            self.prompt.iter_mut().flat_map(|p| [&mut p.body, &mut p.pick, &mut p.head, &mut p.head_all]);
-        let rest = [&mut self.adjust, &mut self.argmax, &mut self.sample];
-        decode.chain(prompt).chain(rest).flatten()
-    }
-}
-
-impl On<'_> {
-    pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
-        for r in segment {
-            pass.set_pipeline(&r.compiled.pipeline);
-            if self.ablation == Ablation::default() {
-                pass.set_bind_group(0, &r.group, &[]);
-            } else {
-                self.record_ablated(pass, r);
-            }
-            let [x, y, z] = r.planned.grid(n_col);
-            pass.dispatch_workgroups(x, y, z);
-        }
-        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
-    }
-
-    /// Binds what a dispatch needs the slow way.
-    fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
-        if self.ablation.parameters {
-            let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(r.planned.part),
-                size: 64,
-                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            });
-            self.gpu.queue.write_buffer(&parameters, 0, &[0; 64]);
-        }
-        if self.ablation.bind_groups {
-            pass.set_bind_group(0, &bind(self.gpu, self.buffers, &r.compiled, &r.planned), &[]);
-        } else {
-            pass.set_bind_group(0, &r.group, &[]);
-        }
-    }
-
-    /// Sends dispatches in one submission, with what `after` puts behind them.
-    pub(super) fn send(
-        &self,
-        segment: &[Ready],
-        n_col: u32,
-        after: impl FnOnce(&mut wgpu::CommandEncoder),
-    ) -> wgpu::SubmissionIndex {
-        let descriptor = wgpu::CommandEncoderDescriptor { label: Some("chaski") };
-        let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
-        if !segment.is_empty() {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record(&mut pass, segment, n_col);
-        }
-        after(&mut encoder);
-        self.gpu.submit(Some(encoder))
-    }
-}
-
 /// A loaded model.
 pub struct GpuModel {
     pub(super) gpu: Arc<Gpu>,
     pub(super) config: PlanConfig,
-    ready: ReadySegments,
+    pub(super) ready: ReadySegments,
     pub(super) buffers: Buffers,
     /// Experts that stay with the processor.
     streams: Option<Streams>,
     memory: Memory,
     pub(super) all_cols: u32,
     /// Values of a column of what logits are made of, and from one column to the next.
-    hidden: (u32, u32),
-    hidden_cols: u32,
+    pub(super) hidden: (u32, u32),
+    pub(super) hidden_cols: u32,
     scales: Vec<ScalePlace>,
-    n_vocab: u32,
-    ld_logits: u32,
+    pub(super) n_vocab: u32,
+    pub(super) ld_logits: u32,
     n_layer: usize,
     /// Words of a step, reused.
     words: Vec<u32>,
     /// Tokens written to the ring so far.
-    ring_at: u32,
-    next_staging: usize,
+    pub(super) ring_at: u32,
+    pub(super) next_staging: usize,
     /// Tickets that nobody has redeemed or given up.
-    n_ticket: usize,
+    pub(super) n_ticket: usize,
     /// Logits are adjusted before a token is chosen.
-    adjusts: bool,
+    pub(super) adjusts: bool,
     pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
@@ -252,9 +85,6 @@ impl Drop for StopOnDrop {
         self.0.store(true, Ordering::Relaxed);
     }
 }
-
-/// Readbacks that may be under way at once.
-pub(super) const STAGING: usize = 4;
 
 impl GpuModel {
     /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
@@ -482,53 +312,6 @@ impl GpuModel {
         self.batch(n_col, pos).into_iter().flatten().map(|r| &r.planned).collect()
     }
 
-    /// Sets the parameters of [`Choose::Sample`].
-    pub fn set_sampler(&mut self, params: &SampleParams, n_drawn: u32) {
-        self.gpu.queue.write_buffer(&self.buffers.sampler, 0, bytemuck::cast_slice(&params.words()));
-        // The count of draws starts again, so that a seed gives one text; or goes on where that was interrupted.
-        self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &n_drawn.to_le_bytes());
-    }
-
-    /// Says what is done to the logits, in place, before each choice of a token until [`Self::clear_adjust`].
-    ///
-    /// `recent` are the tokens so far, the newest last; those that are chosen follow them on the device, so penalties
-    /// look back on both. To be called again when the sequence becomes another.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`] for too many biases or a window longer than the ring.
-    pub fn set_adjust(&mut self, params: &AdjustParams, recent: &[u32]) -> Result<(), RuntimeError> {
-        let ring = self.config.ring;
-        let window = u64::from(ring.min(adjust::MAX_WINDOW));
-        for (what, found, limit) in [
-            ("biases of logits", params.bias.len() as u64, adjust::MAX_BIAS as u64),
-            ("tokens that penalties look back on", params.last_n.into(), window),
-        ] {
-            if found > limit {
-                return Err(RuntimeError::Limit { what, found, limit });
-            }
-        }
-        // The tokens so far take the places of older ones in the ring, as if they had been chosen. Readbacks under
-        // way have been copied by then: the queue keeps the order.
-        let n = recent.len().min(params.last_n as usize);
-        let (tail, first) = (&recent[recent.len() - n..], self.ring_at.wrapping_sub(n as u32));
-        let at = (first & (ring - 1)) as usize;
-        let (front, back) = tail.split_at(n.min(ring as usize - at));
-        let queue = &self.gpu.queue;
-        for (at, part) in [(at, front), (0, back)] {
-            if !part.is_empty() {
-                queue.write_buffer(&self.buffers.ring, 4 * at as u64, bytemuck::cast_slice(part));
-            }
-        }
-        queue.write_buffer(&self.buffers.adjust, 0, bytemuck::cast_slice(&params.words(first)));
-        self.adjusts = true;
-        Ok(())
-    }
-
-    /// Leaves the logits as they are from now on.
-    pub fn clear_adjust(&mut self) {
-        self.adjusts = false;
-    }
-
     /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
     ///
     /// Nobody waits, unless experts stay with the processor.
@@ -592,7 +375,7 @@ impl GpuModel {
     }
 
     /// Whether `n` tokens from position `pos` on fit, and the recurrent state can go on there.
-    fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
+    pub(super) fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
         let at = self.state_at();
         if self.has_state() && n > 0 && pos > 0 && at != Some(pos) {
             return Err(RuntimeError::State { found: at, pos });
@@ -605,14 +388,14 @@ impl GpuModel {
         Ok(())
     }
 
-    fn write_columns(&mut self, tokens: &[u32], pos: u32) {
+    pub(super) fn write_columns(&mut self, tokens: &[u32], pos: u32) {
         let seq = self.seq;
         let columns = tokens.iter().zip(pos..).map(|(token, pos)| Column { seq, token: *token, pos });
         self.write(tokens.len(), columns);
     }
 
     /// Puts columns in place; the last is the one whose logits are wanted.
-    fn write(&mut self, n: usize, columns: impl Iterator<Item = Column>) {
+    pub(super) fn write(&mut self, n: usize, columns: impl Iterator<Item = Column>) {
         for (c, Column { token, pos, seq }) in columns.enumerate() {
             let at = step::HEADER + step::COLUMN * c;
             self.words[at..at + 4].copy_from_slice(&[token, pos, seq, 0]);
@@ -625,7 +408,7 @@ impl GpuModel {
     }
 
     /// Runs a piece of a chunk of `whole` columns, by the chunk's plan: how a chunk is cut changes no result.
-    async fn run_piece(
+    pub(super) async fn run_piece(
         &mut self,
         tokens: &[u32],
         pos: u32,
@@ -671,7 +454,7 @@ impl GpuModel {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
-    fn on(&self) -> On<'_> {
+    pub(super) fn on(&self) -> On<'_> {
         On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation }
     }
 
@@ -683,195 +466,12 @@ impl GpuModel {
 
     /// Runs what of a body must run before all experts that it wants are on the device, and returns the first dispatch that is
     /// left: 0 if all experts are there anyway. The columns are in place; if this fails, the recurrent state is not known.
-    async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
+    pub(super) async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
         let per_submit = self.per_submit(body, n_col);
         let Some(streams) = &mut self.streams else { return Ok(0) };
         self.state_at[self.seq as usize] = None;
         let on = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
         streams.run(on, self.ready.body(body), n_col, per_submit).await
-    }
-
-    /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
-    ///
-    /// With [`Self::set_adjust`] the logits are others afterwards.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`] for more tickets than there are readbacks; device errors.
-    pub fn choose(&mut self, choose: Choose) -> Result<Ticket, RuntimeError> {
-        self.check_ticket()?;
-        let mut encoder = self.encoder();
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record_choice(&mut pass, choose);
-        }
-        self.read_back(encoder, 1)
-    }
-
-    fn record_choice(&self, pass: &mut wgpu::ComputePass<'_>, choose: Choose) {
-        if self.adjusts {
-            self.on().record(pass, &self.ready.adjust, 1);
-        }
-        let chooser = match choose {
-            Choose::Greedy => &self.ready.argmax,
-            Choose::Sample => &self.ready.sample,
-        };
-        self.on().record(pass, chooser, 1);
-    }
-
-    /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any, unless experts stay with the
-    /// processor.
-    ///
-    /// `pos` is the position of the first; the device keeps its own, the plan is chosen by this one.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`] past the context, for more tokens than the ring has slots, or for more tickets than there
-    /// are readbacks; [`RuntimeError::State`]; device errors.
-    pub async fn decode(&mut self, n: u32, pos: u32, choose: Choose) -> Result<Ticket, RuntimeError> {
-        self.check_ticket()?;
-        self.check_room(n as usize, pos)?;
-        let limit = u64::from(self.max_in_flight());
-        if u64::from(n) > limit {
-            return Err(RuntimeError::Limit { what: "tokens in flight", found: n.into(), limit });
-        }
-        // Where anything has run by then, there is but one token.
-        let mut from = 0;
-        if n > 0 {
-            from = self.stream(Body::One { pos }, 1).await?;
-            self.set_state_at(Some(pos + n));
-        }
-        let mut encoder = self.encoder();
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for i in 0..n {
-                let d = self.ready.decode_at(pos + i);
-                self.on().record(&mut pass, &d.body[from..], 1);
-                self.on().record(&mut pass, &d.head, 1);
-                self.record_choice(&mut pass, choose);
-            }
-        }
-        self.read_back(encoder, n)
-    }
-
-    /// Whether there is a readback for another ticket.
-    fn check_ticket(&self) -> Result<(), RuntimeError> {
-        if self.n_ticket < STAGING {
-            return Ok(());
-        }
-        let (found, limit) = (self.n_ticket as u64 + 1, STAGING as u64);
-        Err(RuntimeError::Limit { what: "tickets that are not redeemed", found, limit })
-    }
-
-    fn read_back(&mut self, mut encoder: wgpu::CommandEncoder, n: u32) -> Result<Ticket, RuntimeError> {
-        let slot = self.next_staging;
-        self.next_staging = (slot + 1) % STAGING;
-        let n_byte = u64::from(self.config.ring) * 4;
-        encoder.copy_buffer_to_buffer(&self.buffers.ring, 0, &self.buffers.ring_staging[slot], 0, n_byte);
-        let index = self.gpu.submit(Some(encoder));
-        self.gpu.check()?;
-        self.n_ticket += 1;
-        let first = self.ring_at;
-        self.ring_at = self.ring_at.wrapping_add(n);
-        Ok(Ticket { slot, first, n, index })
-    }
-
-    /// The tokens of a ticket. Tickets must be redeemed in order, at most four behind.
-    ///
-    /// # Errors
-    /// Device errors.
-    pub async fn tokens(&mut self, ticket: Ticket) -> Result<Vec<u32>, RuntimeError> {
-        self.n_ticket -= 1;
-        let n_byte = u64::from(self.config.ring) * 4;
-        let bytes =
-            self.gpu.read(&self.buffers.ring_staging[ticket.slot], n_byte, Some(ticket.index)).await?;
-        let ring: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-        let mask = self.config.ring - 1;
-        Ok((0..ticket.n).map(|i| ring[(ticket.first.wrapping_add(i) & mask) as usize]).collect())
-    }
-
-    /// Gives a ticket up.
-    pub fn discard(&mut self, _: Ticket) {
-        // Its staging buffer was never mapped, so there is nothing else to undo.
-        self.n_ticket -= 1;
-    }
-
-    /// The logits of the last token that ran.
-    ///
-    /// # Errors
-    /// Device errors.
-    pub async fn logits(&mut self) -> Result<Vec<f32>, RuntimeError> {
-        self.read_logits(1).await
-    }
-
-    /// Runs tokens and returns the logits of each: `[n, n_vocab]`, at most [`Self::all_cols`] tokens.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
-    pub async fn eval_all(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
-        self.check_room(tokens.len(), pos)?;
-        let (found, limit) = (tokens.len() as u64, u64::from(self.all_cols));
-        if found > limit {
-            return Err(RuntimeError::Limit { what: "tokens with logits at once", found, limit });
-        }
-        let n = tokens.len() as u32;
-        if n == 0 {
-            return Ok(Vec::new());
-        }
-        if n == 1 {
-            self.run_piece(tokens, pos, Want::Last, n).await?;
-            return self.read_logits(1).await;
-        }
-        self.write_columns(tokens, pos);
-        self.run_all(n).await?;
-        self.set_state_at(Some(pos + n));
-        self.read_logits(n).await
-    }
-
-    /// Runs tokens of several sequences together and returns the logits of each: `[n, n_vocab]`, at most
-    /// [`Self::all_cols`] tokens. Those of one sequence follow each other, in the order of their positions.
-    ///
-    /// Recurrent state is that of the selected sequence, so models with one run their sequences one after the other, by
-    /// [`Self::eval_all`].
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`]; device errors.
-    pub async fn eval_columns(&mut self, columns: &[Column]) -> Result<Vec<f32>, RuntimeError> {
-        let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
-        let (n_seq, n_ctx) = (u64::from(self.config.n_seq), u64::from(self.config.n_ctx));
-        for (what, found, limit) in [
-            ("sequences", most(|c| c.seq), n_seq),
-            ("tokens of the sequence", most(|c| c.pos), n_ctx),
-            ("tokens with logits at once", columns.len() as u64, self.all_cols.into()),
-            (
-                "columns that know no recurrent state",
-                columns.len() as u64,
-                if self.has_state() { 0 } else { u64::MAX },
-            ),
-        ] {
-            if found > limit {
-                return Err(RuntimeError::Limit { what, found, limit });
-            }
-        }
-        if columns.is_empty() {
-            return Ok(Vec::new());
-        }
-        let n = columns.len() as u32;
-        self.write(columns.len(), columns.iter().copied());
-        self.run_all(n).await?;
-        self.read_logits(n).await
-    }
-
-    /// Runs the columns that are in place and makes the logits of all.
-    async fn run_all(&mut self, n: u32) -> Result<(), RuntimeError> {
-        let from = self.stream(Body::Many { n_col: n }, n).await?;
-        let mut encoder = self.encoder();
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let p = self.ready.prompt_of(n);
-            self.on().record(&mut pass, &p.body[from..], n);
-            self.on().record(&mut pass, &p.head_all, n);
-        }
-        self.gpu.submit(Some(encoder));
-        Ok(())
     }
 
     /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
@@ -889,67 +489,12 @@ impl GpuModel {
         }
     }
 
-    /// Columns that one call of [`Self::eval_hidden`] takes at most.
-    pub fn hidden_cols(&self) -> u32 {
-        self.hidden_cols
-    }
-
-    /// Runs tokens and returns what the logits of each would be made of, the result of the last norm: `[n, n_embd]`, at most
-    /// [`Self::hidden_cols`] tokens.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
-    pub async fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
-        self.check_room(tokens.len(), pos)?;
-        let (found, limit) = (tokens.len() as u64, u64::from(self.hidden_cols));
-        if found > limit {
-            return Err(RuntimeError::Limit { what: "tokens with embeddings at once", found, limit });
-        }
-        let n = tokens.len() as u32;
-        if n == 0 {
-            return Ok(Vec::new());
-        }
-        self.run_piece(tokens, pos, Want::Hidden, n).await?;
-        let from = self.buffers.acts[self.ready.prompt_of(n).hidden_at].clone();
-        self.read_rows(&from, n, self.hidden).await
-    }
-
-    async fn read_logits(&mut self, n: u32) -> Result<Vec<f32>, RuntimeError> {
-        let from = self.buffers.logits.clone();
-        self.read_rows(&from, n, (self.n_vocab, self.ld_logits)).await
-    }
-
-    /// The first `n` rows of `width` values, every `ld` values, of a buffer; no more than the logits have room for.
-    async fn read_rows(
-        &mut self,
-        from: &wgpu::Buffer,
-        n: u32,
-        (width, ld): (u32, u32),
-    ) -> Result<Vec<f32>, RuntimeError> {
-        let n_byte = u64::from(ld) * 4 * u64::from(n);
-        let mut encoder = self.encoder();
-        encoder.copy_buffer_to_buffer(from, 0, &self.buffers.logits_staging, 0, n_byte);
-        let index = self.gpu.submit(Some(encoder));
-        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, Some(index)).await?;
-        let mut out = Vec::with_capacity((n * width) as usize);
-        for row in bytes.chunks_exact(ld as usize * 4) {
-            out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..width as usize * 4]));
-        }
-        Ok(out)
-    }
-
     /// Waits until the device has done everything.
     ///
     /// # Errors
     /// Device errors.
     pub async fn finish(&self) -> Result<(), RuntimeError> {
         self.gpu.finish().await
-    }
-
-    /// Tokens that a profile chose do not count: the device goes on where the ring was.
-    pub(crate) fn forget_choices(&self) {
-        let at = 4 * step::RING as u64;
-        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at));
     }
 
     /// Records one run of a batch of `n_col` columns for the profiler, with a call after every dispatch.
@@ -997,31 +542,4 @@ fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
         }
     }
     out
-}
-
-/// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
-fn tile_of(segment: &Segment) -> usize {
-    let tile = |p: &Planned| match p.columns {
-        Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
-        _ => 1,
-    };
-    segment.iter().map(tile).max().unwrap_or(1)
-}
-
-fn all_segments(s: &Segments) -> Vec<&Segment> {
-    let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all, &p.hidden.segment]);
-    decode.chain(prompt).chain([&s.adjust, &s.argmax, &s.sample]).collect()
-}
-
-fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
-    let compiled = gpu.compile(&p.dispatch)?;
-    let group = bind(gpu, buffers, &compiled, p);
-    Ok(Ready { compiled, group, planned: p.clone() })
-}
-
-fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu::BindGroup {
-    let bound: Vec<(&str, wgpu::BindingResource<'_>)> =
-        p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
-    gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
 }

@@ -12,8 +12,8 @@ use std::pin::Pin;
 use chaski_kernels::DeviceLayout;
 
 use super::load::{self, CHUNK, Flight, Tensors};
-use super::model::{On, Ready};
 use super::places::Places;
+use super::ready::{On, Ready};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, ValueId};
 use crate::plan::{Group, Groups, Streamed};

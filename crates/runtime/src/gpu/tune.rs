@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use chaski_kernels::{MatVecTune, ProductClass, Tuning};
 
-use super::model::{Choose, GpuModel};
+use super::choose::Choose;
+use super::model::GpuModel;
 use crate::error::RuntimeError;
 use crate::platform::Clock;
 

@@ -1,6 +1,6 @@
 // The engine itself, in a worker or on the page: loads models, answers one request after the other.
 
-import init, { Sha256, WebEngine, adapter, inspect } from "../wasm/chaski_web.js";
+import init, { Sha256, WebEngine, adapter, inspect, version } from "../wasm/chaski_web.js";
 import { store } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
@@ -8,6 +8,7 @@ import { locate } from "./locate.js";
 import { promiseFrom, withPromises } from "./pipelines.js";
 import { entry, hold } from "./store.js";
 import { hasSubgroups, withSubgroups } from "./subgroups.js";
+import { isTrusted, trust } from "./trust.js";
 
 /** Downloads report at most so often, in milliseconds. */
 const REPORT = 100;
@@ -75,6 +76,8 @@ export class Host {
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
     const subgroups = options.subgroups !== false && (await hasSubgroups());
+    const known = options.selfTest === undefined && (await isTrusted(version(), subgroups));
+    const trusted = options.selfTest === false || known;
     const watched = files.map((file) => ({
       name: file.name,
       size: file.size,
@@ -88,7 +91,7 @@ export class Host {
       kvType: options.kvType ?? null,
       chunk: options.chunk ?? 0,
       memoryBudget: options.memoryBudget ?? null,
-      trusted: options.selfTest === false,
+      trusted,
       subgroups,
     };
     this.#subgroups = subgroups;
@@ -115,7 +118,9 @@ export class Host {
     watched.forEach((file, i) => (file.read = (offset, length) => files[i].read(offset, length)));
     this.#files = files;
     this.#device = this.#engine.device();
-    return JSON.parse(this.#engine.describe());
+    const info = JSON.parse(this.#engine.describe());
+    if (!trusted && info.device.distrust === null) await trust(version(), subgroups);
+    return { ...info, device: { ...info.device, tested: !trusted } };
   }
 
   /** The files, ready to be read: stored first where they come from the network. */

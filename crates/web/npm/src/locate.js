@@ -2,7 +2,7 @@
 
 import { EngineError, aborted, badRequest } from "./errors.js";
 import { unreachable } from "./network.js";
-import { keepList, keptList } from "./store.js";
+import * as store from "./store.js";
 
 const SPLIT = /-(\d{5})-of-(\d{5})\.gguf$/;
 const HUB = "https://huggingface.co";
@@ -82,7 +82,7 @@ async function fromHub(text, options) {
 /** A repository's files; those it had when it was last reached, if it cannot be reached or shall not be. */
 async function listed(address, headers, { signal, offline, cache }) {
   if (offline) {
-    const kept = await keptList(address);
+    const kept = await store.kept("list", address);
     if (kept) return kept;
     throw new EngineError("not_stored", `${address} was never asked for`, "leave out offline to ask for it");
   }
@@ -90,11 +90,11 @@ async function listed(address, headers, { signal, offline, cache }) {
     const tree = await list(address, headers, signal);
     const models = tree.filter((f) => f.type === "file" && f.path.endsWith(".gguf") && !/mmproj/i.test(f.path));
     const found = models.map(({ path, size, lfs }) => ({ path, size, sha256: lfs?.oid }));
-    if (cache !== "none") await keepList(address, found);
+    if (cache !== "none") await store.keep("list", address, found);
     return found;
   } catch (error) {
     const passing = ["network", "cors", "download_failed"].includes(error.code);
-    const kept = passing ? await keptList(address) : null;
+    const kept = passing ? await store.kept("list", address) : null;
     if (kept) return kept;
     throw error;
   }

@@ -182,16 +182,16 @@ async function writeJson(folder, name, value) {
   }
 }
 
-/** A list of files that was fetched from an address before; null if none was, or nothing can be stored here. */
-export async function keptList(url) {
+/** A small value that was kept before under a kind and a key; null if none was, or nothing can be stored here. */
+export async function kept(kind, key) {
   const folder = await root().catch(() => null);
-  return folder && readJson(folder, `list-${await keyOf(url)}.json`);
+  return folder && readJson(folder, `${kind}-${await keyOf(key)}.json`);
 }
 
-/** Keeps a list for when its address cannot be reached. It is of use without, so nothing fails for it. */
-export async function keepList(url, list) {
+/** Keeps a small value. It is of use without, so nothing fails for it. */
+export async function keep(kind, key, value) {
   try {
-    await writeJson(await root(), `list-${await keyOf(url)}.json`, list);
+    await writeJson(await root(), `${kind}-${await keyOf(key)}.json`, value);
   } catch {
     // On the page's own thread, in a private window, or while another tab does the same.
   }

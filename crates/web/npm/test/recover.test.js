@@ -10,6 +10,7 @@ before(async () => {
   await t.page.evaluate(async (model) => {
     globalThis.create = () => chaski.Engine.create({ model, contextLength: 64 });
     globalThis.engine = await create();
+    globalThis.tested = [engine.info().device.tested];
     globalThis.request = { prompt: "Once upon a time", temperature: 0, max_tokens: 10, ignore_eos: true };
     globalThis.whole = (await engine.completions.create(request)).choices[0].text;
   }, MODEL);
@@ -40,6 +41,7 @@ test("a conversation is bytes that another engine goes on with", async () => {
     const bytes = await engine.save();
     await engine.close();
     globalThis.engine = await create();
+    tested.push(engine.info().device.tested);
     const wrong = await failure(engine.restore(bytes.slice(0, 100)));
     const nothing = await failure(engine.restore("session"));
     await engine.restore(bytes);
@@ -50,6 +52,10 @@ test("a conversation is bytes that another engine goes on with", async () => {
   assert.ok(found.size > 10_000);
   assert.equal(found.text, found.whole);
   assert.ok(found.cached >= 3, `${found.cached} tokens were in the cache`);
+});
+
+test("a device is tested once", async () => {
+  assert.deepEqual(await t.page.evaluate(() => tested), [true, false]);
 });
 
 test("texts become vectors in OpenAI's shape", async () => {

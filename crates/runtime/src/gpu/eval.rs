@@ -1,0 +1,147 @@
+//! Results of columns that the processor reads: logits, and what they are made of.
+
+use super::model::{GpuModel, Want};
+use super::ready::Body;
+use crate::error::RuntimeError;
+
+/// A token of a batch.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its sequence.
+    pub seq: u32,
+    /// The token.
+    pub token: u32,
+    /// Its position in the sequence.
+    pub pos: u32,
+}
+
+impl GpuModel {
+    /// The logits of the last token that ran.
+    ///
+    /// # Errors
+    /// Device errors.
+    pub async fn logits(&mut self) -> Result<Vec<f32>, RuntimeError> {
+        self.read_logits(1).await
+    }
+
+    /// Runs tokens and returns the logits of each: `[n, n_vocab]`, at most [`Self::all_cols`] tokens.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
+    pub async fn eval_all(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let (found, limit) = (tokens.len() as u64, u64::from(self.all_cols));
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "tokens with logits at once", found, limit });
+        }
+        let n = tokens.len() as u32;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        if n == 1 {
+            self.run_piece(tokens, pos, Want::Last, n).await?;
+            return self.read_logits(1).await;
+        }
+        self.write_columns(tokens, pos);
+        self.run_all(n).await?;
+        self.set_state_at(Some(pos + n));
+        self.read_logits(n).await
+    }
+
+    /// Runs tokens of several sequences together and returns the logits of each: `[n, n_vocab]`, at most
+    /// [`Self::all_cols`] tokens. Those of one sequence follow each other, in the order of their positions.
+    ///
+    /// Recurrent state is that of the selected sequence, so models with one run their sequences one after the other, by
+    /// [`Self::eval_all`].
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; device errors.
+    pub async fn eval_columns(&mut self, columns: &[Column]) -> Result<Vec<f32>, RuntimeError> {
+        let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
+        let (n_seq, n_ctx) = (u64::from(self.config.n_seq), u64::from(self.config.n_ctx));
+        for (what, found, limit) in [
+            ("sequences", most(|c| c.seq), n_seq),
+            ("tokens of the sequence", most(|c| c.pos), n_ctx),
+            ("tokens with logits at once", columns.len() as u64, self.all_cols.into()),
+            (
+                "columns that know no recurrent state",
+                columns.len() as u64,
+                if self.has_state() { 0 } else { u64::MAX },
+            ),
+        ] {
+            if found > limit {
+                return Err(RuntimeError::Limit { what, found, limit });
+            }
+        }
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let n = columns.len() as u32;
+        self.write(columns.len(), columns.iter().copied());
+        self.run_all(n).await?;
+        self.read_logits(n).await
+    }
+
+    /// Runs the columns that are in place and makes the logits of all.
+    async fn run_all(&mut self, n: u32) -> Result<(), RuntimeError> {
+        let from = self.stream(Body::Many { n_col: n }, n).await?;
+        let mut encoder = self.encoder();
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            let p = self.ready.prompt_of(n);
+            self.on().record(&mut pass, &p.body[from..], n);
+            self.on().record(&mut pass, &p.head_all, n);
+        }
+        self.gpu.submit(Some(encoder));
+        Ok(())
+    }
+
+    /// Columns that one call of [`Self::eval_hidden`] takes at most.
+    pub fn hidden_cols(&self) -> u32 {
+        self.hidden_cols
+    }
+
+    /// Runs tokens and returns what the logits of each would be made of, the result of the last norm: `[n, n_embd]`, at most
+    /// [`Self::hidden_cols`] tokens.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
+    pub async fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
+        self.check_room(tokens.len(), pos)?;
+        let (found, limit) = (tokens.len() as u64, u64::from(self.hidden_cols));
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "tokens with embeddings at once", found, limit });
+        }
+        let n = tokens.len() as u32;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        self.run_piece(tokens, pos, Want::Hidden, n).await?;
+        let from = self.buffers.acts[self.ready.prompt_of(n).hidden_at].clone();
+        self.read_rows(&from, n, self.hidden).await
+    }
+
+    async fn read_logits(&mut self, n: u32) -> Result<Vec<f32>, RuntimeError> {
+        let from = self.buffers.logits.clone();
+        self.read_rows(&from, n, (self.n_vocab, self.ld_logits)).await
+    }
+
+    /// The first `n` rows of `width` values, every `ld` values, of a buffer; no more than the logits have room for.
+    async fn read_rows(
+        &mut self,
+        from: &wgpu::Buffer,
+        n: u32,
+        (width, ld): (u32, u32),
+    ) -> Result<Vec<f32>, RuntimeError> {
+        let n_byte = u64::from(ld) * 4 * u64::from(n);
+        let mut encoder = self.encoder();
+        encoder.copy_buffer_to_buffer(from, 0, &self.buffers.logits_staging, 0, n_byte);
+        let index = self.gpu.submit(Some(encoder));
+        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, Some(index)).await?;
+        let mut out = Vec::with_capacity((n * width) as usize);
+        for row in bytes.chunks_exact(ld as usize * 4) {
+            out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..width as usize * 4]));
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,179 @@
+//! Dispatches that are ready to be recorded: pipelines and bind groups, by plan and segment.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::buffers::Buffers;
+use super::device::Gpu;
+use super::pipeline::Compiled;
+use crate::error::RuntimeError;
+use crate::plan::{Columns, Planned, Segment, Segments};
+
+/// What is made anew for every dispatch, as engines without a plan do, to measure what reuse is worth.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ablation {
+    /// The bind group.
+    pub bind_groups: bool,
+    /// A buffer of parameters of 64 bytes, written once. No kernel here reads it: sizes are constants of pipelines.
+    pub parameters: bool,
+}
+
+/// A dispatch that can be recorded.
+pub(super) struct Ready {
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) group: wgpu::BindGroup,
+    pub(super) planned: Planned,
+}
+
+/// What dispatches are recorded and sent with.
+#[derive(Clone, Copy)]
+pub(super) struct On<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) buffers: &'a Buffers,
+    pub(super) ablation: Ablation,
+}
+
+pub(super) type ReadySegment = Vec<Ready>;
+
+pub(super) struct ReadyDecode {
+    pub(super) max_key: u32,
+    pub(super) body: ReadySegment,
+    pub(super) head: ReadySegment,
+}
+
+pub(super) struct ReadyPrompt {
+    pub(super) max_col: u32,
+    pub(super) body: ReadySegment,
+    pub(super) pick: ReadySegment,
+    pub(super) head: ReadySegment,
+    pub(super) head_all: ReadySegment,
+    pub(super) hidden: ReadySegment,
+    /// The activation buffer that has what logits are made of.
+    pub(super) hidden_at: usize,
+}
+
+pub(super) struct ReadySegments {
+    pub(super) decode: Vec<ReadyDecode>,
+    pub(super) prompt: Vec<ReadyPrompt>,
+    pub(super) adjust: ReadySegment,
+    pub(super) argmax: ReadySegment,
+    pub(super) sample: ReadySegment,
+}
+
+/// All layers, in one of the plans.
+#[derive(Clone, Copy)]
+pub(super) enum Body {
+    /// Of a token at this position.
+    One { pos: u32 },
+    /// Of so many columns.
+    Many { n_col: u32 },
+}
+
+impl ReadySegments {
+    /// The plan for a token at position `pos`.
+    pub(super) fn decode_at(&self, pos: u32) -> &ReadyDecode {
+        let plans = &self.decode;
+        plans.iter().find(|d| pos < d.max_key).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    /// The plan for `n_col` columns.
+    pub(super) fn prompt_of(&self, n_col: u32) -> &ReadyPrompt {
+        let plans = &self.prompt;
+        plans.iter().find(|p| n_col <= p.max_col).unwrap_or(&plans[plans.len() - 1])
+    }
+
+    pub(super) fn body(&self, body: Body) -> &ReadySegment {
+        match body {
+            Body::One { pos } => &self.decode_at(pos).body,
+            Body::Many { n_col } => &self.prompt_of(n_col).body,
+        }
+    }
+
+    pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
+        let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
+        let prompt =
+            self.prompt.iter_mut().flat_map(|p| [&mut p.body, &mut p.pick, &mut p.head, &mut p.head_all]);
+        let rest = [&mut self.adjust, &mut self.argmax, &mut self.sample];
+        decode.chain(prompt).chain(rest).flatten()
+    }
+}
+
+impl On<'_> {
+    pub(super) fn record(&self, pass: &mut wgpu::ComputePass<'_>, segment: &[Ready], n_col: u32) {
+        for r in segment {
+            pass.set_pipeline(&r.compiled.pipeline);
+            if self.ablation == Ablation::default() {
+                pass.set_bind_group(0, &r.group, &[]);
+            } else {
+                self.record_ablated(pass, r);
+            }
+            let [x, y, z] = r.planned.grid(n_col);
+            pass.dispatch_workgroups(x, y, z);
+        }
+        self.gpu.counters().dispatches.fetch_add(segment.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Binds what a dispatch needs the slow way.
+    fn record_ablated(&self, pass: &mut wgpu::ComputePass<'_>, r: &Ready) {
+        if self.ablation.parameters {
+            let parameters = self.gpu.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(r.planned.part),
+                size: 64,
+                usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            self.gpu.queue.write_buffer(&parameters, 0, &[0; 64]);
+        }
+        if self.ablation.bind_groups {
+            pass.set_bind_group(0, &bind(self.gpu, self.buffers, &r.compiled, &r.planned), &[]);
+        } else {
+            pass.set_bind_group(0, &r.group, &[]);
+        }
+    }
+
+    /// Sends dispatches in one submission, with what `after` puts behind them.
+    pub(super) fn send(
+        &self,
+        segment: &[Ready],
+        n_col: u32,
+        after: impl FnOnce(&mut wgpu::CommandEncoder),
+    ) -> wgpu::SubmissionIndex {
+        let descriptor = wgpu::CommandEncoderDescriptor { label: Some("chaski") };
+        let mut encoder = self.gpu.device.create_command_encoder(&descriptor);
+        if !segment.is_empty() {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            self.record(&mut pass, segment, n_col);
+        }
+        after(&mut encoder);
+        self.gpu.submit(Some(encoder))
+    }
+}
+
+/// All segments of a plan.
+pub(super) fn all_segments(s: &Segments) -> Vec<&Segment> {
+    let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
+    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all, &p.hidden.segment]);
+    decode.chain(prompt).chain([&s.adjust, &s.argmax, &s.sample]).collect()
+}
+
+/// Compiles a dispatch and binds what it needs.
+pub(super) fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
+    let compiled = gpu.compile(&p.dispatch)?;
+    let group = bind(gpu, buffers, &compiled, p);
+    Ok(Ready { compiled, group, planned: p.clone() })
+}
+
+fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu::BindGroup {
+    let bound: Vec<(&str, wgpu::BindingResource<'_>)> =
+        p.bind.iter().map(|(n, s)| (*n, buffers.of(*s))).collect();
+    gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
+}
+
+/// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
+pub(super) fn tile_of(segment: &Segment) -> usize {
+    let tile = |p: &Planned| match p.columns {
+        Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
+        _ => 1,
+    };
+    segment.iter().map(tile).max().unwrap_or(1)
+}
