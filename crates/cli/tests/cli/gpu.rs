@@ -1,0 +1,176 @@
+//! What needs a GPU, or a driver that does without one.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use crate::{GOLDEN, chaski, err, json, out, run};
+
+#[test]
+fn devices_are_listed() {
+    assert!(out(&run(&["devices"])).contains("cpu:"));
+    for a in json(&run(&["devices", "-o", "json"])).as_array().unwrap() {
+        assert!(a["limits"]["max_binding_bytes"].as_u64().unwrap() > 0, "{a}");
+    }
+}
+
+/// Whether there is a GPU, a software one included; `cargo xtask test` brings one.
+fn has_gpu(test: &str) -> bool {
+    let found = !json(&run(&["devices", "-o", "json"])).as_array().unwrap().is_empty();
+    if !found {
+        // Past the test harness, which hides what macros of passing tests print.
+        let line = format!("LEFT OUT: {test}: the part on a GPU, there is no adapter\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
+    found
+}
+
+#[test]
+fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
+    if !has_gpu("a_gpu_tells_the_same_story_in_the_memory_that_show_names") {
+        return;
+    }
+    let args = ["run", "--device", "gpu", "--temp", "0", "-n", "24", "-c", "128", "--kv", "f32", "--json"];
+    let o = json(&chaski(&args).args(["-q", "-p", "Once upon a time"]).output().unwrap());
+    assert!(o["text"].as_str().unwrap().starts_with(GOLDEN), "{o}");
+    assert!(o["stats"]["dispatches_per_layer"].as_f64().unwrap() <= 6.0, "{o}");
+    let shown = json(&run(&["show", "--json", "-c", "128", "--kv", "f32"]));
+    assert_eq!(shown["memory"]["need"], o["stats"]["memory"]);
+}
+
+#[test]
+fn bench_and_profile_run_on_a_gpu() {
+    if !has_gpu("bench_and_profile_run_on_a_gpu") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.json");
+    let args = ["bench", "--device", "gpu", "-p", "8", "-n", "7", "-d", "0,5", "--interval", "3", "-r", "2"];
+    let more = ["-q", "-o", "json", "--profile", "--trace", trace.to_str().unwrap()];
+    let o = chaski(&args).args(more).output().unwrap();
+    let results = json(&o);
+    let names: Vec<_> = results.as_array().unwrap().iter().map(|r| (&r["n_depth"], &r["n_gen"])).collect();
+    assert_eq!(names.len(), 4, "{results}");
+    for r in results.as_array().unwrap() {
+        assert!(r["avg_ts"].as_f64().unwrap() > 0.0 && r["peak_gpu_bytes"].as_u64().unwrap() > 0, "{r}");
+    }
+    // A device without timestamps has no profile, and says so.
+    let events: Value = serde_json::from_str(&std::fs::read_to_string(trace).unwrap()).unwrap();
+    let measured = !events["traceEvents"].as_array().unwrap().is_empty();
+    for r in results.as_array().unwrap() {
+        let profiles = r["profiles"].as_array().unwrap();
+        assert_eq!(profiles.len(), usize::from(measured), "{r}");
+        for p in profiles {
+            let rows = p["rows"].as_array().unwrap();
+            assert!(rows.iter().any(|r| r["part"] == "gate_up"), "{p}");
+            for row in rows {
+                assert!(row["bytes"].as_u64().unwrap() > 0, "{row}");
+                assert!(row["percent_of_bound"].as_f64().unwrap() > 0.0, "{row}");
+            }
+        }
+        // Tokens are sent, whether or not one waits for them.
+        assert_eq!(r["host_us_per_token"].is_number(), r["n_gen"].as_u64() > Some(0), "{r}");
+        assert!(r["upload_ms"].as_f64().unwrap() > 0.0, "{r}");
+    }
+}
+
+/// The same text from a mixture whose experts stay with the processor, in the memory that `show` names; what `bench` says of it.
+#[test]
+fn experts_stay_with_the_processor() {
+    if !has_gpu("experts_stay_with_the_processor") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.gguf").to_str().unwrap().to_owned();
+    let o =
+        run(&["synth", "-q", "--preset", "tiny-moe", "--layers", "2", "--mix", "q4_k_m", "--out", &model]);
+    assert!(o.status.success(), "{}", err(&o));
+    let told = |more: &[&str]| {
+        let args =
+            ["run", &model, "--device", "gpu", "--temp", "0", "-n", "6", "-c", "64", "--raw", "--json"];
+        let o = chaski(&args).args(["-q", "-p", "Once upon a time"]).args(more).output().unwrap();
+        assert!(o.status.success(), "{}", err(&o));
+        json(&o)
+    };
+    let (all, some) = (told(&[]), told(&["-ncmoe", "99", "--expert-slots", "6"]));
+    assert_eq!(some["text"], all["text"]);
+    assert!(all["stats"]["experts"].is_null(), "{all}");
+    let e = &some["stats"]["experts"];
+    assert!(e["wanted"].as_u64() >= e["read"].as_u64() && e["read_bytes"].as_u64() > Some(0), "{some}");
+    assert!(some["stats"]["memory"]["total"].as_u64() < all["stats"]["memory"]["total"].as_u64(), "{some}");
+    let args = ["show", &model, "--json", "-c", "64", "--experts-on-cpu", "99", "--expert-slots", "6"];
+    assert_eq!(json(&run(&args))["memory"]["need"], some["stats"]["memory"]);
+
+    let args = ["bench", &model, "--device", "gpu", "-p", "8", "-n", "4", "-r", "1", "-q", "-o", "jsonl"];
+    let more = ["--experts-on-cpu", "0,2", "--expert-slots", "4,32", "--profile"];
+    let text = out(&chaski(&args).args(more).output().unwrap());
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let slots: Vec<_> = lines.iter().map(|l| l["expert_slots"].as_u64().unwrap()).collect();
+    assert_eq!(slots, [0, 0, 4, 4, 32, 32]);
+    for l in &lines {
+        match l["experts_on_cpu"].as_u64().unwrap() {
+            0 => assert!(l["expert_hits"].is_null() && l["expert_bytes_per_token"].is_null(), "{l}"),
+            _ => {
+                let hits = l["expert_hits"].as_f64().unwrap();
+                assert!((0.0..=1.0).contains(&hits) && l["profiles"] == serde_json::json!([]), "{l}");
+                // Every token uses 4 of a layer's experts, of a prompt of 8 each counts once.
+                let wanted = l["experts_wanted_per_token"].as_f64().unwrap();
+                let expected = if l["n_gen"] == 4 { 8.0..=8.0 } else { 1.0..=8.0 };
+                assert!(expected.contains(&wanted), "{l}");
+                // After a warm-up there is room for all.
+                let n_byte = l["expert_bytes_per_token"].as_f64().unwrap();
+                assert_eq!(n_byte == 0.0, hits == 1.0, "{l}");
+                assert!(l["expert_slots"] != 32 || hits > 0.5, "{l}");
+            }
+        }
+    }
+    let o = run(&["tune", &model, "--device", "gpu", "--experts-on-cpu", "1"]);
+    assert!(!o.status.success() && err(&o).contains("all experts on the device"), "{}", err(&o));
+    let o = run(&["run", "--device", "cpu", "--experts-on-cpu", "1", "-p", "a"]);
+    assert!(!o.status.success() && err(&o).contains("no experts"), "{}", err(&o));
+}
+
+#[test]
+fn a_measured_device_is_kept_for_profiles() {
+    if !has_gpu("a_measured_device_is_kept_for_profiles") {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| chaski(args).env("XDG_CACHE_HOME", cache.path()).output().unwrap();
+    let measured = json(&run(&["devices", "--measure", "-o", "json"]));
+    assert!(measured["read_bytes_per_s"].as_f64().unwrap() > 1e8, "{measured}");
+    assert!(measured["operations_per_s"]["f32"].as_f64().unwrap() > 1e8, "{measured}");
+    if cfg!(target_os = "linux") {
+        let folder = cache.path().join("chaski/peaks");
+        let file = std::fs::read_dir(folder).unwrap().next().expect("a file").unwrap().path();
+        let kept: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        assert_eq!(kept, measured);
+        let o = run(&["bench", "--device", "gpu", "-p", "0", "-n", "1", "-r", "1", "--profile"]);
+        assert!(!err(&o).contains("measuring"), "{}", err(&o));
+        assert!(out(&o).contains("bound by"), "{}", out(&o));
+    }
+    let o = run(&["devices", "--measure", "--device", "cpu"]);
+    assert_eq!(o.status.code(), Some(2), "{}", err(&o));
+}
+
+#[test]
+fn formats_are_measured_by_themselves() {
+    let wrong = run(&["devices", "--formats", "q4_K,q9"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(err(&wrong).contains("`q9`") && err(&wrong).contains("q4_K"), "{}", err(&wrong));
+    assert_eq!(run(&["devices", "--formats", "--device", "cpu"]).status.code(), Some(2));
+    if !has_gpu("formats_are_measured_by_themselves") {
+        return;
+    }
+    let found = json(&run(&["devices", "--formats", "f16,Q4_K", "-o", "json"]));
+    let of = |i: usize, key: &str| found["formats"][i][key].as_f64().unwrap_or_default();
+    assert_eq!([0, 1].map(|i| found["formats"][i]["format"].clone()), ["f16", "q4_K"]);
+    for i in [0, 1] {
+        // Of 256 values of q4_K there are 144 bytes.
+        let bits = of(i, "bytes_per_second") * 8.0 / of(i, "weights_per_second");
+        assert!((bits - [16.0, 4.5][i]).abs() < 1e-6, "{bits}");
+    }
+    assert!(found["formats"][0]["bytes_per_second_i8"].is_null() && of(1, "bytes_per_second_i8") > 0.0);
+    let table = out(&run(&["devices", "--formats", "f16,q4_K"]));
+    assert!(table.contains("| f16 ") && table.contains("100.0 %"), "{table}");
+}

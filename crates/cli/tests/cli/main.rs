@@ -1,0 +1,57 @@
+//! The command from outside: what it prints, what it refuses, and its exit codes.
+
+mod answers;
+mod gpu;
+mod numbers;
+mod show;
+mod templates;
+mod usage;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The default model's greedy continuation of "Once upon a time" begins so, as llama.cpp has it.
+pub(crate) const GOLDEN: &str = ", there lived a small,";
+
+pub(crate) fn chaski(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_chaski"));
+    // Neither the user's settings nor their cache shall matter.
+    for name in ["RUST_LOG", "NO_COLOR", "CLICOLOR_FORCE", "CHASKI_DEVICE"] {
+        command.env_remove(name);
+    }
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).args(args).stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn run(args: &[&str]) -> Output {
+    chaski(args).output().unwrap()
+}
+
+pub(crate) fn piped(args: &[&str], input: &str) -> Output {
+    let mut child =
+        chaski(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+pub(crate) fn out(o: &Output) -> String {
+    assert!(o.status.success(), "{}: {}", o.status, String::from_utf8_lossy(&o.stderr));
+    String::from_utf8(o.stdout.clone()).unwrap()
+}
+
+pub(crate) fn err(o: &Output) -> String {
+    String::from_utf8_lossy(&o.stderr).into_owned()
+}
+
+pub(crate) fn json(o: &Output) -> Value {
+    serde_json::from_str(&out(o)).unwrap()
+}
+
+pub(crate) fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/storyteller-Q4_K_M.gguf")
+}
+
+pub(crate) const GREEDY: [&str; 8] = ["run", "--device", "cpu", "-n", "8", "--temp", "0", "-q"];

@@ -1,0 +1,91 @@
+//! Commands that print numbers: logits, perplexity, embeddings, benchmarks, on the processor.
+
+use serde_json::Value;
+
+use crate::{chaski, err, json, out, run};
+
+#[test]
+fn logits_are_one_row_a_token() {
+    let ids = out(&run(&["tokenize", "Once upon a time"])).trim().replace(' ', ",");
+    let n = ids.split(',').count();
+    let base = ["logits", "--device", "cpu", "--kv", "f32", "-q", "--tokens", ids.as_str()];
+    let raw = chaski(&base).output().unwrap();
+    assert!(raw.status.success(), "{}", err(&raw));
+    assert_eq!(raw.stdout.len(), n * 2048 * 4);
+    let rows = |extra: &[&str]| -> Vec<Vec<f32>> {
+        let text = out(&chaski(&base).args(extra).output().unwrap());
+        text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    };
+    let whole = rows(&["--json"]);
+    assert_eq!((whole.len(), whole[0].len()), (n, 2048));
+    let first = f32::from_le_bytes(raw.stdout[..4].try_into().unwrap());
+    assert_eq!(first, whole[0][0]);
+    assert_eq!(rows(&["--json", "--chunk", "1"]), whole);
+}
+
+#[test]
+fn perplexity_prints_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text.txt");
+    std::fs::write(&file, "Once upon a time, there lived a small, playful boy named Nico. ".repeat(4))
+        .unwrap();
+    let args =
+        ["perplexity", "--device", "cpu", "-c", "16", "--chunks", "2", "-q", "-f", file.to_str().unwrap()];
+    let text = out(&run(&args));
+    let value: f64 = text.strip_prefix("PPL = ").unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(value > 1.0 && value < 100.0 && text.contains(" +/- "), "{text}");
+}
+
+#[test]
+fn bench_measures_on_the_processor() {
+    let args =
+        ["bench", "--device", "cpu", "-p", "4", "-n", "2", "-pg", "3,1", "-r", "2", "-q", "-o", "jsonl"];
+    let text = out(&run(&args));
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let tests: Vec<_> = lines.iter().map(|l| (l["n_prompt"].as_u64(), l["n_gen"].as_u64())).collect();
+    assert_eq!(tests, [(Some(4), Some(0)), (Some(0), Some(2)), (Some(3), Some(1))]);
+    for l in &lines {
+        assert!(l["avg_ts"].as_f64().unwrap() > 0.0, "{l}");
+        assert_eq!(l["samples_ns"].as_array().unwrap().len(), 2);
+        for key in
+            ["build_commit", "model_type", "type_k", "stddev_ts", "load_ms", "ttft_ms", "peak_gpu_bytes"]
+        {
+            assert!(l.get(key).is_some(), "{key}");
+        }
+    }
+}
+
+#[test]
+fn texts_become_vectors_in_every_format() {
+    let args = |more: &[&'static str]| [&["embed", "--device", "cpu", "-q"][..], more].concat();
+    let raw = out(&run(&args(&["--pooling", "mean", "-p", "a dog\nA cat", "-p", "a dog"])));
+    let lines: Vec<&str> = raw.lines().collect();
+    assert_eq!(lines.len(), 3, "{raw}");
+    assert_eq!(lines[0], lines[2]);
+    assert_ne!(lines[0], lines[1]);
+    let numbers: Vec<f64> = lines[0].split(' ').map(|n| n.parse().unwrap()).collect();
+    assert_eq!(numbers.len(), 256);
+    assert!((numbers.iter().map(|v| v * v).sum::<f64>() - 1.0).abs() < 1e-5);
+    let object = json(&run(&args(&[
+        "--pooling",
+        "last",
+        "--embd-output-format",
+        "json",
+        "--embd-normalize",
+        "0",
+        "-p",
+        "a dog",
+    ])));
+    let vector = object["data"][0]["embedding"].as_array().unwrap();
+    let largest = vector.iter().map(|v| v.as_f64().unwrap().abs()).fold(0.0, f64::max);
+    assert!((largest - 32760.0).abs() < 0.1, "{largest}");
+    assert!(object["usage"]["prompt_tokens"].as_u64().unwrap() > 0);
+    let unsaid = run(&args(&["-p", "a dog"]));
+    assert_eq!(unsaid.status.code(), Some(1));
+    assert!(err(&unsaid).contains("`llama.pooling_type`"), "{}", err(&unsaid));
+    for wrong in
+        [&["-p", "a", "--pooling", "rank"][..], &["-p", "a", "--embd-normalize", "-2"], &["-p", ""], &[]]
+    {
+        assert_eq!(run(&args(wrong)).status.code(), Some(2));
+    }
+}
