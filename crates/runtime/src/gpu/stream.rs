@@ -19,7 +19,7 @@ use crate::graph::{Graph, ValueId};
 use crate::plan::{Group, Groups, Streamed};
 use crate::platform::for_each;
 
-/// Pieces of at most [`CHUNK`] that are read before they are sent.
+/// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
 const AT_ONCE: usize = 16;
 
 /// What experts that stay with the processor have cost so far.
