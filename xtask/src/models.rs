@@ -34,8 +34,6 @@ struct Fixture {
     n_layer: usize,
     /// Dispatches of a token, the choice of the next one left out.
     n_dispatch: usize,
-    /// Whether several sequences may be in one batch.
-    batches: bool,
 }
 
 fn page() -> anyhow::Result<String> {
@@ -57,11 +55,6 @@ fn page() -> anyhow::Result<String> {
         let mut counts: Vec<String> =
             of.iter().map(|f| format!("{} ({} layers)", f.n_dispatch, f.n_layer)).collect();
         counts.dedup();
-        let mut lacks = vec![arch.lacks];
-        lacks.retain(|l| !l.is_empty());
-        if of.iter().any(|f| !f.batches) {
-            lacks.push("several sequences in one batch");
-        }
         let _ = writeln!(
             out,
             "| `{}` | {} | {} | {} | {} |",
@@ -69,7 +62,7 @@ fn page() -> anyhow::Result<String> {
             arch.models,
             names.join(", "),
             counts.join(", "),
-            lacks.join("; "),
+            arch.lacks,
         );
     }
     ensure!(fixtures.is_empty(), "fixtures of no family: {:?}", fixtures.keys());
@@ -106,11 +99,9 @@ fn fixtures() -> anyhow::Result<BTreeMap<String, Vec<Fixture>>> {
 fn measure(name: String, model: &Model<Hollow>) -> anyhow::Result<Fixture> {
     let graph = pollster::block_on(model.graph(64))?;
     let segments = plan_of(&graph)?;
-    // A state is that of one sequence at a time.
-    let batches = graph.states.is_empty();
     let token = segments.decode.first().context("a plan for a token")?;
     let n_dispatch = token.body.len() + token.head.len();
-    Ok(Fixture { name, n_layer: segments.n_layer, n_dispatch, batches })
+    Ok(Fixture { name, n_layer: segments.n_layer, n_dispatch })
 }
 
 fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
@@ -214,7 +205,5 @@ mod tests {
         assert!(page.contains("| llama-gqa-rope_freqs, llama-linear, llama-moe, llama-plain,"), "{page}");
         let llama = page.lines().find(|l| l.starts_with("| `llama` |")).expect("a row");
         assert!(llama.contains("12 (2 layers)"), "{llama}");
-        let mamba = page.lines().find(|l| l.starts_with("| `mamba` |")).expect("a row");
-        assert!(mamba.ends_with("| several sequences in one batch |"), "{mamba}");
     }
 }

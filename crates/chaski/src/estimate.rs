@@ -28,7 +28,7 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
     let kv = graph.kv.iter().map(|l| config.kv_layout(l).n_byte()).chain(config.page_bytes(&graph));
     let states: Vec<u64> = graph.states.iter().map(|l| l.n_byte()).collect();
     let copies = states.repeat(STATE_COPIES * config.n_seq as usize);
-    let states = states.repeat(1 + config.n_parked());
+    let states = states.into_iter().map(|n_byte| n_byte * u64::from(config.n_seq));
     let logits = segments.logits_words * 4;
     let ring = u64::from(config.ring) * 4;
     let route = (segments.route_words > 0).then_some(u64::from(segments.route_words) * 4);

@@ -20,13 +20,14 @@ override PAGES: u32 = 16u;
 override WRAP: u32 = 0u;
 fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table says need not wait for that.
+// The only sequence is not asked for: what its page table or state says need not wait for that.
 fn col_seq(c: u32) -> u32 {
     if (N_SEQ == 1u) {
         return 0u;
     }
     return step[COLS + 4u * c + 2u];
 }
+
 fn page_of(seq: u32, pos: u32) -> u32 {
     if (WRAP > 0u) {
         return seq * WRAP + pos / PAGE % max(WRAP, 1u);

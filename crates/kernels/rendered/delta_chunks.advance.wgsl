@@ -19,7 +19,15 @@ override WG: u32 = 128u;
 @group(0) @binding(3) var<storage, read_write> s: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 const COLS: u32 = 16u;
+override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+// The only sequence is not asked for: what its page table or state says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 
 // Rows of the state, with a gap behind each that spares bank conflicts; u, and what is added to the state, by column.
 var<workgroup> m: array<vec4<f32>, R * (S / 4u + 1u)>;
@@ -42,9 +50,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let quarter = R / 4u;
     let row0 = group.x * R;
     let fresh = col_pos(0u) == 0u;
+    // The state of the only sequence that has columns here.
+    let s0 = col_seq(0u) * HEADS * S * s4;
     for (var i = tid; i < R * s4; i += WG) {
         let row = row0 + i / s4;
-        let old = s[(head * S + min(row, S - 1u)) * s4 + i % s4];
+        let old = s[s0 + (head * S + min(row, S - 1u)) * s4 + i % s4];
         m[i / s4 * gap + i % s4] = select(old, vec4<f32>(0.0), fresh || row >= S);
     }
     workgroupBarrier();
@@ -129,7 +139,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var i = tid; i < R * s4; i += WG) {
         let row = row0 + i / s4;
         if (row < S) {
-            s[(head * S + row) * s4 + i % s4] = m[i / s4 * gap + i % s4];
+            s[s0 + (head * S + row) * s4 + i % s4] = m[i / s4 * gap + i % s4];
         }
     }
 }

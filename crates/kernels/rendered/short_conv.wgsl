@@ -18,7 +18,15 @@ override KEEP: bool = true;
 @group(0) @binding(3) var<storage, read> step: array<u32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
 const COLS: u32 = 16u;
+override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+// The only sequence is not asked for: what its page table or state says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 
 // Of the bits: compilers take it that v is v.
 fn is_nan(v: f32) -> bool {
@@ -56,15 +64,28 @@ fn turn(v: f32) -> f32 {
     return (v - n * 6.28125) - n * 0.0019353072;
 }
 
-// The input of channel c, which is `back` columns before the batch if that is more than 0, else column t.
-fn input(c: u32, back: u32, t: u32, pos: u32) -> f32 {
-    if (back > 0u) {
-        // Before the sequence there are zeros.
-        return select(0.0, s[(TAPS - 1u - back) * C + c], back <= pos);
+// Columns before column t that are of its sequence, at most TAPS - 1.
+fn since(t: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return min(t, TAPS - 1u);
     }
-    var u = x[t * LDX + X_AT + c];
+    var n = 0u;
+    while (n < min(t, TAPS - 1u) && col_seq(t - n - 1u) == col_seq(t)) {
+        n++;
+    }
+    return n;
+}
+
+// The input of channel c that is `back` columns before column t, of whose sequence the batch has `n` columns before it.
+fn input(c: u32, t: u32, back: u32, n: u32) -> f32 {
+    if (back > n) {
+        // Before the sequence there are zeros.
+        let row = col_seq(t) * (TAPS - 1u) + TAPS - 1u - (back - n);
+        return select(0.0, s[row * C + c], back <= col_pos(t));
+    }
+    var u = x[(t - back) * LDX + X_AT + c];
     if (GATED) {
-        u *= x[t * LDX + BEFORE_AT + c];
+        u *= x[(t - back) * LDX + BEFORE_AT + c];
     }
     return u;
 }
@@ -76,13 +97,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         return;
     }
     let n_col = step[0];
-    let pos = col_pos(0u);
     for (var t = id.y * TILE; t < min((id.y + 1u) * TILE, n_col); t++) {
         var sum = 0.0;
+        let n = since(t);
         for (var j = 0u; j < TAPS; j++) {
-            let at = t + j;
-            let before = TAPS - 1u;
-            sum += aux[c * TAPS + j] * input(c, before - min(at, before), at - min(at, before), pos);
+            sum += aux[c * TAPS + j] * input(c, t, TAPS - 1u - j, n);
         }
         if (BIAS) {
             sum += aux[C * TAPS + c];
@@ -96,11 +115,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
         y[t * LDY + c] = sum;
     }
     if (KEEP) {
-        // What goes to place j comes from a later place or from the batch, so nothing is lost on the way.
-        for (var j = 0u; j < TAPS - 1u; j++) {
-            let at = n_col + j;
-            let before = TAPS - 1u;
-            s[j * C + c] = input(c, before - min(at, before), at - min(at, before), pos);
+        // After the last column of each sequence.
+        for (var t = select(n_col - 1u, 0u, N_SEQ > 1u); t < n_col; t++) {
+            if (t + 1u < n_col && col_seq(t + 1u) == col_seq(t)) {
+                continue;
+            }
+            let n = since(t);
+            // What goes to place j comes from a later place or from the batch, so nothing is lost on the way.
+            for (var j = 0u; j < TAPS - 1u; j++) {
+                s[(col_seq(t) * (TAPS - 1u) + j) * C + c] = input(c, t, TAPS - 2u - j, n);
+            }
         }
     }
 }

@@ -15,7 +15,15 @@ override NS: u32 = 1u;
 override HEADS: u32 = 1u;
 override ROWS_HEAD: u32 = 1u;
 const COLS: u32 = 16u;
+override N_SEQ: u32 = 1u;
 fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
+// The only sequence is not asked for: what its page table or state says need not wait for that.
+fn col_seq(c: u32) -> u32 {
+    if (N_SEQ == 1u) {
+        return 0u;
+    }
+    return step[COLS + 4u * c + 2u];
+}
 
 @group(0) @binding(1) var<storage, read> x: array<u32>;
 override x_ne0: u32 = 1u;
@@ -209,7 +217,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let head = row / ROWS_HEAD % HEADS;
     let seq = row / ROWS_HEAD / HEADS;
 
-    let s0 = row * S;
+    var s_seq = col_seq(0u);
+    var s0 = (s_seq * HEADS * ROWS_HEAD + row) * S;
     var m: array<f32, 16>;
     for (var e = 0u; e < NS; e++) {
         let i = e * T + lane;
@@ -237,6 +246,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let t = min(t0 + 0u, n_tok - 1u);
             let inside = t0 + 0u < n_tok;
             if (inside) {
+            if (N_SEQ > 1u && col_seq(t) != s_seq) {
+    for (var e = 0u; e < NS; e++) {
+        let i = e * T + lane;
+        if (live && i < S) {
+            s[s0 + i] = m[e];
+        }
+    }
+
+                s_seq = col_seq(t);
+                s0 = (s_seq * HEADS * ROWS_HEAD + row) * S;
+    for (var e = 0u; e < NS; e++) {
+        let i = e * T + lane;
+        m[e] = select(0.0, s[s0 + min(i, S - 1u)], i < S);
+    }
+
+            }
             if (col_pos(t) == 0u) {
                 for (var e = 0u; e < NS; e++) {
                     m[e] = 0.0;

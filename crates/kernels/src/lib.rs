@@ -35,6 +35,7 @@ mod reduce;
 mod render;
 pub mod rope;
 mod route;
+mod runs;
 mod state;
 pub mod step;
 mod tensor;

@@ -9,6 +9,8 @@ pub const HEADER: usize = 16;
 pub const COLUMN: usize = 4;
 /// Word of a column: its position.
 pub const POSITION: usize = 1;
+/// Word of a column: its sequence.
+pub const SEQUENCE: usize = 2;
 /// Header word: how many columns this step has.
 pub const N_COL: usize = 0;
 /// Header word: the column whose logits are wanted.
@@ -26,16 +28,6 @@ pub const fn pages_at(max_col: usize) -> usize {
 /// Words of a step buffer.
 pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
     pages_at(max_col) + n_seq * pages_per_seq
-}
-
-/// The words of a step of `n_col` columns of one sequence, the first at position `pos`, without page tables.
-pub(crate) fn columns(n_col: u32, pos: u32) -> Vec<u32> {
-    let mut words = vec![0; pages_at(n_col as usize)];
-    words[N_COL] = n_col;
-    for c in 0..n_col {
-        words[HEADER + COLUMN * c as usize + 1] = pos + c;
-    }
-    words
 }
 
 /// What choosing `token` makes of a step: one column, the picked one's next position.

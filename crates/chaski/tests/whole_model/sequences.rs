@@ -20,7 +20,9 @@ const FAMILIES: &[(&str, f64)] = &[
     ("gemma3n-dense", 3e-8),
     ("gemma4-moe", 1e-7),
     ("mamba2-dense", 4e-11),
+    ("mamba-dense", 4e-11),
     ("falcon-h1-dense", 4e-11),
+    ("qwen3next-heads", 4e-11),
     ("lfm2-window", 4e-11),
     ("qwen35-heads", 4e-11),
 ];
@@ -69,9 +71,7 @@ fn sequences_of_a_batch_do_not_see_each_other() {
             assert_eq!((r.history_of(0), r.history_of(1)), (&f.tokens[..32], &f.tokens[..29]));
             // The third begins with 27 tokens of the first, which goes on; then it does, and last the first is set back.
             let shared = r.share(0, 2, 27);
-            let has_state =
-                matches!(*name, "mamba2-dense" | "falcon-h1-dense" | "lfm2-window" | "qwen35-heads");
-            assert_eq!(shared, if has_state { 0 } else { 27 }, "{name}");
+            assert_eq!(shared, if r.has_state() { 0 } else { 27 }, "{name}");
             for i in 0..12 {
                 let columns = [(0, f.tokens[32 + i]), (2, f.tokens[shared + i])];
                 let logits = block_on(r.eval_columns(&columns)).expect("two tokens");

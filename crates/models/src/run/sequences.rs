@@ -240,8 +240,8 @@ impl Runner {
     /// Runs a token of each of several sequences, or more, after what they have: (sequence, token). Returns the logits of
     /// each: `[n, n_vocab]`.
     ///
-    /// Together they take little longer than one, except in models with recurrent state and on the processor, where one
-    /// runs after the other, and for sequences with other scales of adapters, which run in groups. No sequence is selected afterwards that was not before.
+    /// Together they take little longer than one, except on the processor, where one runs after the other, and for sequences
+    /// with other scales of adapters, which run in groups. No sequence is selected afterwards that was not before.
     ///
     /// # Errors
     /// [`ModelError::Token`]; a full context; device errors.
@@ -277,11 +277,11 @@ impl Runner {
         let tokens: Vec<u32> = columns.iter().map(|c| c.1).collect();
         self.check(&tokens)?;
         let at_once = match &self.device {
-            Device::Gpu(g) if !g.has_state() => g.all_cols() as usize,
-            _ => 0,
+            Device::Gpu(g) => g.all_cols() as usize,
+            Device::Cpu(_) => 0,
         };
-        let mut out = Vec::new();
         if at_once == 0 || columns.len() <= 1 {
+            let mut out = Vec::new();
             for run in columns.chunk_by(|a, b| a.0 == b.0) {
                 self.select(run[0].0);
                 let tokens: Vec<u32> = run.iter().map(|c| c.1).collect();
@@ -289,12 +289,17 @@ impl Runner {
             }
             return Ok(out);
         }
-        for part in columns.chunks(at_once) {
+        // Recurrent state goes through the columns of a sequence one after the other.
+        let mut order: Vec<usize> = (0..columns.len()).collect();
+        order.sort_by_key(|i| columns[*i].0);
+        let n_vocab = self.n_vocab() as usize;
+        let mut out = vec![0.0; columns.len() * n_vocab];
+        for part in order.chunks(at_once) {
             let mut ends: Vec<usize> = self.seqs.iter().map(|s| s.history.len()).collect();
             let mut placed = Vec::new();
-            for (seq, token) in part {
-                placed.push(Column { seq: *seq as u32, token: *token, pos: ends[*seq] as u32 });
-                ends[*seq] += 1;
+            for (seq, token) in part.iter().map(|i| columns[*i]) {
+                placed.push(Column { seq: seq as u32, token, pos: ends[seq] as u32 });
+                ends[seq] += 1;
             }
             // Nothing is touched before it is known that all fit.
             let found = ends.iter().max().map_or(0, |n| *n as u64);
@@ -310,8 +315,14 @@ impl Runner {
                 }
             }
             let Device::Gpu(g) = &mut self.device else { unreachable!("several at once run on a device") };
-            out.extend(g.eval_columns(&placed).await?);
-            part.iter().for_each(|(seq, token)| self.seqs[*seq].history.push(*token));
+            let logits = g.eval_columns(&placed).await?;
+            for (i, row) in part.iter().zip(logits.chunks_exact(n_vocab)) {
+                out[i * n_vocab..][..n_vocab].copy_from_slice(row);
+            }
+            for run in placed.chunk_by(|a, b| a.seq == b.seq) {
+                self.select(run[0].seq as usize);
+                self.ran(&run.iter().map(|c| c.token).collect::<Vec<_>>());
+            }
         }
         Ok(out)
     }

@@ -45,10 +45,9 @@ pub(super) struct Buffers {
     pub(super) kv: Vec<(wgpu::Buffer, KvLayout)>,
     /// What is copied from a place of the cache to another goes through it: a page of the largest layer.
     pub(super) page: Option<wgpu::Buffer>,
-    pub(super) states: Vec<wgpu::Buffer>,
-    /// The states of each sequence while another one runs; none where there is but one.
-    pub(super) parked: Vec<Vec<wgpu::Buffer>>,
-    /// Copies of all states, [`STATE_COPIES`] for each sequence.
+    /// Layers of recurrent state: those of all sequences one after the other, each of so many bytes.
+    pub(super) states: Vec<(wgpu::Buffer, u64)>,
+    /// Copies of the states of a sequence, [`STATE_COPIES`] for each.
     pub(super) kept: Vec<Vec<wgpu::Buffer>>,
     pub(super) step: wgpu::Buffer,
     pub(super) arrived: wgpu::Buffer,
@@ -85,7 +84,7 @@ impl Buffers {
             Slot::Aux(Some(i)) => &self.aux[i],
             Slot::Act(i) => &self.acts[i],
             Slot::Kv(layer) => &self.kv[layer].0,
-            Slot::State(layer) => &self.states[layer],
+            Slot::State(layer) => &self.states[layer].0,
             Slot::Step => &self.step,
             Slot::Arrived => &self.arrived,
             Slot::Ring => &self.ring,
@@ -122,14 +121,19 @@ pub(super) async fn make_buffers(
         None => None,
     };
     let mut states = Vec::new();
-    let (mut parked, mut kept) = (Vec::new(), Vec::new());
-    if !graph.states.is_empty() {
-        states = make_states(gpu, graph, "recurrent state", storage).await?;
-        for _ in 0..config.n_parked() {
-            parked.push(make_states(gpu, graph, "recurrent state of a sequence", storage).await?);
-        }
+    for (i, layer) in graph.states.iter().enumerate() {
+        let n_byte = layer.n_byte() * u64::from(config.n_seq);
+        states.push((gpu.buffer(&format!("recurrent state {i}"), n_byte, storage).await?, layer.n_byte()));
+    }
+    let mut kept = Vec::new();
+    if !states.is_empty() {
         for _ in 0..STATE_COPIES * config.n_seq as usize {
-            kept.push(make_states(gpu, graph, "copy of the recurrent state", storage).await?);
+            let mut copy = Vec::new();
+            for (i, layer) in graph.states.iter().enumerate() {
+                let what = format!("copy of the recurrent state {i}");
+                copy.push(gpu.buffer(&what, layer.n_byte(), storage).await?);
+            }
+            kept.push(copy);
         }
     }
     let mut acts = Vec::new();
@@ -159,7 +163,6 @@ pub(super) async fn make_buffers(
         kv,
         page,
         states,
-        parked,
         kept,
         acts,
         aux,
@@ -179,20 +182,6 @@ pub(super) async fn make_buffers(
     })
 }
 
-/// A buffer for each layer of state, all zeros.
-async fn make_states(
-    gpu: &Gpu,
-    graph: &Graph,
-    what: &str,
-    usage: wgpu::BufferUsages,
-) -> Result<Vec<wgpu::Buffer>, RuntimeError> {
-    let mut out = Vec::new();
-    for (i, layer) in graph.states.iter().enumerate() {
-        out.push(gpu.buffer(&format!("{what} {i}"), layer.n_byte(), usage).await?);
-    }
-    Ok(out)
-}
-
 /// What the buffers take.
 pub(super) fn memory_of(b: &Buffers) -> Memory {
     let item = |what, buffers: &mut dyn Iterator<Item = &wgpu::Buffer>| {
@@ -202,7 +191,7 @@ pub(super) fn memory_of(b: &Buffers) -> Memory {
     let items = vec![
         item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
         item("kv cache", &mut b.kv.iter().map(|b| &b.0).chain(&b.page)),
-        item("recurrent state", &mut b.states.iter().chain(b.parked.iter().flatten())),
+        item("recurrent state", &mut b.states.iter().map(|b| &b.0)),
         item("copies of the recurrent state", &mut b.kept.iter().flatten()),
         item("activations", &mut b.acts.iter().chain([&b.no_aux])),
         item("logits", &mut [&b.logits].into_iter()),

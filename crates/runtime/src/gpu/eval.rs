@@ -49,13 +49,11 @@ impl GpuModel {
     }
 
     /// Runs tokens of several sequences together and returns the logits of each: `[n, n_vocab]`, at most
-    /// [`Self::all_cols`] tokens. Those of one sequence follow each other, in the order of their positions.
-    ///
-    /// Recurrent state is that of the selected sequence, so models with one run their sequences one after the other, by
-    /// [`Self::eval_all`].
+    /// [`Self::all_cols`] tokens. Those of one sequence come in the order of their positions; where there is recurrent
+    /// state, one right after the other.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`]; device errors.
+    /// [`RuntimeError::Limit`]; [`RuntimeError::State`]; device errors.
     pub async fn eval_columns(&mut self, columns: &[Column]) -> Result<Vec<f32>, RuntimeError> {
         let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
         let (n_seq, n_ctx) = (u64::from(self.config.n_seq), u64::from(self.config.n_ctx));
@@ -63,11 +61,6 @@ impl GpuModel {
             ("sequences", most(|c| c.seq), n_seq),
             ("tokens of the sequence", most(|c| c.pos), n_ctx),
             ("tokens with logits at once", columns.len() as u64, self.all_cols.into()),
-            (
-                "columns that know no recurrent state",
-                columns.len() as u64,
-                if self.has_state() { 0 } else { u64::MAX },
-            ),
         ] {
             if found > limit {
                 return Err(RuntimeError::Limit { what, found, limit });
@@ -76,10 +69,40 @@ impl GpuModel {
         if columns.is_empty() {
             return Ok(Vec::new());
         }
+        let runs: Vec<&[Column]> = columns.chunk_by(|a, b| a.seq == b.seq).collect();
+        if self.has_state() {
+            self.check_runs(&runs)?;
+        }
+        // What fails on the way leaves states that nobody knows.
+        runs.iter().for_each(|run| self.state_at[run[0].seq as usize] = None);
         let n = columns.len() as u32;
         self.write(columns.len(), columns.iter().copied());
         self.run_all(n).await?;
+        for run in runs {
+            self.state_at[run[0].seq as usize] = run.last().map(|c| c.pos + 1);
+        }
         self.read_logits(n).await
+    }
+
+    /// Whether the recurrent state of each sequence can go on with its columns, which are together.
+    fn check_runs(&self, runs: &[&[Column]]) -> Result<(), RuntimeError> {
+        for (i, run) in runs.iter().enumerate() {
+            let Column { seq, pos, .. } = run[0];
+            let at = self.state_at[seq as usize];
+            if pos > 0 && at != Some(pos) {
+                return Err(RuntimeError::State { found: at, pos });
+            }
+            let found = 1 + runs[..i].iter().filter(|r| r[0].seq == seq).count() as u64;
+            if found > 1 {
+                return Err(RuntimeError::Limit { what: "parts of a sequence in a batch", found, limit: 1 });
+            }
+            for two in run.windows(2) {
+                if two[1].pos != two[0].pos + 1 {
+                    return Err(RuntimeError::State { found: Some(two[0].pos + 1), pos: two[1].pos });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Runs the columns that are in place and makes the logits of all.

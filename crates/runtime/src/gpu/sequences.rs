@@ -14,10 +14,6 @@ impl GpuModel {
     /// Runs this sequence from now on: of those that the plan was made for.
     pub fn select(&mut self, seq: u32) {
         assert!(seq < self.config.n_seq, "sequence {seq} of {}", self.config.n_seq);
-        if self.has_state() && seq != self.seq {
-            self.copy_states(&self.buffers.states, &self.buffers.parked[self.seq as usize]);
-            self.copy_states(&self.buffers.parked[seq as usize], &self.buffers.states);
-        }
         self.seq = seq;
     }
 
@@ -91,25 +87,25 @@ impl GpuModel {
 
     /// Copies the recurrent state to copy number `i` of [`STATE_COPIES`].
     pub fn keep_state(&mut self, i: usize) {
-        self.copy_states(&self.buffers.states, &self.buffers.kept[self.copy_of(i)]);
+        let mut encoder = self.encoder();
+        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[self.copy_of(i)]) {
+            encoder.copy_buffer_to_buffer(state, u64::from(self.seq) * n_byte, copy, 0, *n_byte);
+        }
+        self.gpu.submit(Some(encoder));
     }
 
     /// Brings copy number `i` back, which was made after `at` tokens.
     pub fn bring_back_state(&mut self, i: usize, at: u32) {
-        self.copy_states(&self.buffers.kept[self.copy_of(i)], &self.buffers.states);
+        let mut encoder = self.encoder();
+        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[self.copy_of(i)]) {
+            encoder.copy_buffer_to_buffer(copy, 0, state, u64::from(self.seq) * n_byte, *n_byte);
+        }
+        self.gpu.submit(Some(encoder));
         self.set_state_at(Some(at));
     }
 
     /// Where copy number `i` of the sequence lies.
     fn copy_of(&self, i: usize) -> usize {
         STATE_COPIES * self.seq as usize + i
-    }
-
-    fn copy_states(&self, from: &[wgpu::Buffer], to: &[wgpu::Buffer]) {
-        let mut encoder = self.encoder();
-        for (a, b) in from.iter().zip(to) {
-            encoder.copy_buffer_to_buffer(a, 0, b, 0, a.size());
-        }
-        self.gpu.submit(Some(encoder));
     }
 }

@@ -13,7 +13,7 @@ impl GpuModel {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
             format!("{page}/{}", l.wrap)
         });
-        let states = self.buffers.states.iter().map(|b| format!("s{}", b.size()));
+        let states = self.buffers.states.iter().map(|(_, n_byte)| format!("s{n_byte}"));
         let (k, v) = self.config.kv;
         format!("gpu {k} {v} {} {}", self.config.page, layers.chain(states).collect::<Vec<_>>().join(" "))
     }
@@ -24,10 +24,10 @@ impl GpuModel {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
             page * u64::from(if l.wrap > 0 { l.wrap } else { n_page })
         });
-        pages.chain(self.buffers.states.iter().map(|b| b.size())).sum()
+        pages.chain(self.buffers.states.iter().map(|(_, n_byte)| *n_byte)).sum()
     }
 
-    /// Where the pages of a sequence, and its state if it is selected, lie: buffer, first byte, bytes.
+    /// Where the pages of a sequence, and its state, lie: buffer, first byte, bytes.
     fn places(&self, seq: u32, pages: &[u32]) -> Vec<(&wgpu::Buffer, u64, u64)> {
         let mut out = Vec::new();
         for (buffer, layout) in &self.buffers.kv {
@@ -37,7 +37,7 @@ impl GpuModel {
                 wrap => (0..wrap).for_each(|i| out.extend(of(layout, seq * wrap + i))),
             }
         }
-        out.extend(self.buffers.states.iter().map(|b| (b, 0, b.size())));
+        out.extend(self.buffers.states.iter().map(|(b, n_byte)| (b, u64::from(seq) * n_byte, *n_byte)));
         out
     }
 

@@ -1,6 +1,6 @@
 //! Operations on state that is not a KV cache, and those that go with them: recurrences, short convolutions, gates.
 //!
-//! A layer of state is one row of f32 for the sequence. It is zeros before position 0 and changes with every column, so
+//! A layer of state is one row of f32 for each sequence. It is zeros before position 0 and changes with every column, so
 //! it cannot be cut: who sets a sequence back brings an earlier copy back, or runs the sequence again.
 
 use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
@@ -25,12 +25,12 @@ impl From<ValueId> for View {
 /// A layer of state.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StateLayer {
-    /// Values, f32.
+    /// Values of a sequence, f32.
     pub n: u32,
 }
 
 impl StateLayer {
-    /// Bytes.
+    /// Bytes of a sequence.
     pub fn n_byte(&self) -> u64 {
         4 * u64::from(self.n)
     }

@@ -9,6 +9,7 @@ use ggml_format::GgmlType;
 
 use super::expand::{Expander, f32s};
 use super::segments::{Columns, PlanError, Slot};
+use super::whole::BATCH;
 use crate::graph::ValueId;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};
 
@@ -50,6 +51,7 @@ impl Expander<'_> {
             ldx: self.ld_of(o.x.of),
             ldy: self.ld_of(y),
             n_col: self.n_col,
+            n_seq: self.config.n_seq,
             gates,
             bias: o.bias.is_some(),
             silu: o.silu,
@@ -98,6 +100,7 @@ impl Expander<'_> {
             skip: o.skip.is_some(),
             bias: o.dt_bias.is_some(),
             y: self.rows_of(y.into(), o.dim, o.heads),
+            n_seq: self.config.n_seq,
         };
         let dispatch = call.dispatch(self.caps)?;
         let [x, dt, b, c] = slots;
@@ -134,8 +137,11 @@ impl Expander<'_> {
             neighbours: o.neighbours,
             eps: o.eps,
             y: self.rows_of(y.into(), o.dim, o.heads),
+            n_seq: self.config.n_seq,
         };
-        let chunks = if self.n_col > 1 { DeltaChunks::of(&call, self.caps)? } else { None };
+        // Chunks are of one sequence, so where several may come together columns go one by one.
+        let mixed = self.config.n_seq > 1 && (self.n_col <= BATCH || self.caps.alone);
+        let chunks = if self.n_col > 1 && !mixed { DeltaChunks::of(&call, self.caps)? } else { None };
         if let Some(chunks) = chunks {
             return self.delta_chunks(o, &call, chunks, [qkv, alpha, beta, Slot::Aux(Some(aux)), y_slot]);
         }

@@ -105,11 +105,6 @@ impl PlanConfig {
         graph.kv.iter().map(bytes).max().filter(|_| self.n_seq > 1)
     }
 
-    /// Sequences whose recurrent state is kept elsewhere while another one's runs.
-    pub fn n_parked(&self) -> usize {
-        if self.n_seq > 1 { self.n_seq as usize } else { 0 }
-    }
-
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
         step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize)

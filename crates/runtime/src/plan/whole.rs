@@ -29,7 +29,11 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// What is best for a whole chunk keeps few of a device's processors busy with the end of a prompt or with a short one:
 /// up to eight columns are done by teams of threads that read each weight once, some more by smaller tiles and ranges
 /// of each row. More such plans would save less than compiling their kernels costs.
-const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, 64, 128];
+const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, BATCH, 128];
+
+/// Columns with logits at most, and so those that may be of several sequences. They run by a plan for as many, except where
+/// threads are alone.
+pub(super) const BATCH: u32 = 64;
 
 /// Makes the plan.
 ///
@@ -52,7 +56,7 @@ pub fn plan(
     let n_vocab = graph.width(logits);
     let ld_logits = ld(n_vocab);
     let fit = (caps.max_binding_bytes / 4 / u64::from(ld_logits.max(1))) as u32;
-    let all_cols = config.max_col.min(fit).clamp(1, 64);
+    let all_cols = config.max_col.min(fit).clamp(1, BATCH);
     if u64::from(n_vocab) * 4 > caps.max_binding_bytes {
         return Err(PlanError::TooLarge {
             what: "the logits of one token",
@@ -214,12 +218,13 @@ fn hidden(e: &mut Expander<'_>, head: &[Fused], max_col: u32) -> Result<Hidden, 
 /// Whether the state and the cache of every layer can be bound; kernels count a cache's cells in 32 bits.
 fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), PlanError> {
     for layer in &graph.states {
-        if layer.n_byte() > caps.max_binding_bytes {
+        let n_byte = layer.n_byte() * u64::from(config.n_seq);
+        if n_byte > caps.max_binding_bytes {
             return Err(PlanError::TooLarge {
                 what: "the recurrent state of a layer",
-                n_byte: layer.n_byte(),
+                n_byte,
                 limit: caps.max_binding_bytes,
-                help: "the model is too large for this device",
+                help: "use fewer sequences",
             });
         }
     }

@@ -1,10 +1,11 @@
-//! The gated delta rule over many columns, a chunk of them at once, with the state of the one sequence in place.
+//! The gated delta rule over many columns, a chunk of them at once, with the state in place of the one sequence that has columns.
 
 use super::columns::{self, DeltaColumns};
 use crate::caps::Caps;
 use crate::case::Case;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
+use crate::runs::Runs;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -41,7 +42,8 @@ impl DeltaChunks {
 
     /// The kernels; none for a call that steps from column to column.
     ///
-    /// q, k and v must be parts of the columns of one buffer, bound as `x`, and y a buffer of columns.
+    /// q, k and v must be parts of the columns of one buffer, bound as `x`, and y a buffer of columns. All columns must be of
+    /// one sequence.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
@@ -92,6 +94,7 @@ impl DeltaChunks {
             &[
                 ("V_AT", (call.v.offset / 4).into()),
                 ("Y_COL", call.y.stride[2].into()),
+                ("N_SEQ", call.n_seq.into()),
                 ("R", rows.into()),
                 ("WG", (8 * rows).into()),
             ],
@@ -107,10 +110,14 @@ fn cases() -> Vec<Case> {
     for (s, heads, k_heads) in [(128, 4, 2), (16, 6, 3), (36, 2, 2), (4, 1, 1), (64, 3, 1), (256, 2, 1)] {
         for (n_col, pos) in [((2, 1), 0), ((8, 8), 5), ((40, 33), 3), ((100, 96), 0), ((64, 7), 9)] {
             for neighbours in [false, true] {
-                out.push(columns::case(s, heads, k_heads, n_col, pos, neighbours, true));
+                let runs = Runs::one(n_col.1, pos);
+                out.push(columns::case(s, heads, k_heads, n_col.0, &runs, neighbours, true));
             }
         }
     }
+    // Of several states, that of the columns' sequence.
+    let runs = Runs::of(3, &[(1, 5, 40)]);
+    out.push(columns::case(36, 2, 2, 64, &runs, false, true));
     out
 }
 

@@ -1,4 +1,4 @@
-//! The gated delta rule over the columns of a batch, with the state of the one sequence in place.
+//! The gated delta rule over the columns of a batch, with the states of the sequences in place.
 
 use ggml_format::GgmlType;
 
@@ -9,12 +9,12 @@ use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::op::Value;
+use crate::runs::{Runs, batches};
 use crate::state::{State, here};
-use crate::step;
 use crate::tensor::{Call, Tensor};
 
-/// A call. The state is `[heads, S, S]` f32 and stays where it is; a column at position 0 begins with zeros. How many
-/// columns there are, at most those of `q`, says the step buffer. `a` has the rates of all heads, then their biases.
+/// A call. The states are `[n_seq, heads, S, S]` f32 and stay where they are; a column at position 0 begins with zeros.
+/// How many columns there are, at most those of `q`, and of which sequences, says the step buffer. `a` has the rates of all heads, then their biases.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaColumns {
     /// Queries: S channels, heads of queries and keys, columns.
@@ -33,10 +33,12 @@ pub struct DeltaColumns {
     pub eps: f32,
     /// As `v`.
     pub y: Tensor,
+    /// Sequences.
+    pub n_seq: u32,
 }
 
 impl DeltaColumns {
-    /// Values of the state.
+    /// Values of the state of a sequence.
     pub fn n_state(&self) -> u32 {
         self.v.ne[0] * self.v.ne[0] * self.v.ne[1]
     }
@@ -51,7 +53,11 @@ impl DeltaColumns {
         let [s, heads, n_tok, _] = self.v.ne;
         let state = State { s, rows: s, heads, n_tok, n_seq: 1, n_snap: 0 };
         let (mut constants, n_group, why) = state.plan_here(op, caps)?;
-        constants.extend([("NEIGHBOURS", f64::from(u8::from(self.neighbours))), ("EPS", self.eps.into())]);
+        constants.extend([
+            ("NEIGHBOURS", f64::from(u8::from(self.neighbours))),
+            ("EPS", self.eps.into()),
+            ("N_SEQ", self.n_seq.into()),
+        ]);
         Call {
             op,
             variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],
@@ -92,8 +98,12 @@ pub(super) fn cases() -> Vec<Case> {
     for (s, heads, k_heads) in [(128, 4, 2), (16, 6, 3), (33, 2, 2), (1, 1, 1), (64, 3, 1)] {
         for (n_col, pos) in [((1, 1), 0), ((1, 1), 9), ((8, 8), 0), ((20, 5), 3)] {
             for neighbours in [false, true] {
-                out.push(case(s, heads, k_heads, n_col, pos, neighbours, false));
+                let runs = Runs::one(n_col.1, pos);
+                out.push(case(s, heads, k_heads, n_col.0, &runs, neighbours, false));
             }
+        }
+        for runs in batches() {
+            out.push(case(s, heads, k_heads, runs.n_col() + 1, &runs, true, false));
         }
     }
     out
@@ -133,31 +143,37 @@ pub(super) fn call(
         neighbours,
         eps: 1e-3,
         y: tensor(0, [s, heads], [s, ldy]),
+        n_seq: 1,
     }
 }
 
-/// `n_col`: columns that the call is planned for, and those that there are; `chunks`: it takes them a chunk at once.
+/// `n_col`: columns that the call is planned for; `runs`: those that there are; `chunks`: it takes them a chunk at once.
 pub(super) fn case(
     s: u32,
     heads: u32,
     k_heads: u32,
-    n_col: (u32, u32),
-    pos: u32,
+    n_col: u32,
+    runs: &Runs,
     neighbours: bool,
     chunks: bool,
 ) -> Case {
-    let call = call(s, heads, k_heads, n_col.0, neighbours, chunks);
+    let n_seq = runs.n_seq;
+    let call = DeltaColumns { n_seq, ..call(s, heads, k_heads, n_col, neighbours, chunks) };
     let x = random_values(1, call.q.n_alloc as usize);
     let gates = random_values(2, call.alpha.n_alloc as usize);
-    let before = random_values(3, call.n_state() as usize);
+    let before = random_values(3, (n_seq * call.n_state()) as usize);
     let mut a: Vec<f32> = random_values(4, heads as usize).iter().map(|v| -0.05 - v.abs()).collect();
     a.extend(random_values(5, heads as usize));
-    let mut state = if pos == 0 { vec![0.0; before.len()] } else { before.clone() };
+    let mut states = before.clone();
     let mut y = vec![7.0; call.y.n_alloc as usize];
-    for (h, state) in (0..heads).zip(state.chunks_exact_mut((s * s) as usize)) {
+    for (run, h) in runs.all.iter().flat_map(|r| (0..heads).map(move |h| (r, h))) {
+        let state = &mut states[((run.seq * heads + h) * s * s) as usize..][..(s * s) as usize];
+        if run.pos == 0 {
+            state.fill(0.0);
+        }
         let of_k = if neighbours { h / (heads / k_heads) } else { h % k_heads };
         let row = |t: &Tensor, head, col| &x[t.index([0, head, col, 0])..][..s as usize];
-        let inputs = (0..n_col.1).map(|t| Inputs {
+        let inputs = (run.first..run.first + run.n).map(|t| Inputs {
             q: row(&call.q, of_k, t),
             k: row(&call.k, of_k, t),
             v: row(&call.v, h, t),
@@ -165,22 +181,22 @@ pub(super) fn case(
             beta: gates[call.beta.index([h, t, 0, 0])],
         });
         let head = Head { a: a[h as usize], bias: a[(heads + h) as usize], eps: call.eps };
-        for (t, made) in (0..).zip(head.columns(state, inputs).chunks_exact(s as usize)) {
+        for (t, made) in (run.first..).zip(head.columns(state, inputs).chunks_exact(s as usize)) {
             y[call.y.index([0, h, t, 0])..][..s as usize].copy_from_slice(made);
         }
     }
     let mut buffers = vec![
         CaseBuffer::input(if chunks { "x" } else { "q" }, &x),
         CaseBuffer::input("a", &a),
-        CaseBuffer::input("step", &step::columns(n_col.1, pos)),
+        CaseBuffer::input("step", &runs.step()),
         CaseBuffer::input("g", &gates),
         CaseBuffer::input("beta", &gates),
-        CaseBuffer::output("s", &before, Expected::F32 { values: state, max_nmse: 1e-9 }),
+        CaseBuffer::output("s", &before, Expected::F32 { values: states, max_nmse: 1e-9 }),
         CaseBuffer::output("y", &vec![7.0f32; y.len()], Expected::F32 { values: y, max_nmse: 1e-9 }),
     ];
     // Decay; products with key and query; the update: seven operations a value.
-    let n_flop = 7 * u64::from(call.n_state()) * u64::from(n_col.1);
-    let label = format!("columns {s}x{heads}/{k_heads} {n_col:?} at {pos} neighbours {neighbours}");
+    let n_flop = 7 * u64::from(call.n_state()) * u64::from(runs.n_col());
+    let label = format!("columns {s}x{heads}/{k_heads} {n_col}: {} neighbours {neighbours}", runs.label());
     if !chunks {
         return Case::new(label, move |caps| call.dispatch(caps), buffers).work(n_flop);
     }

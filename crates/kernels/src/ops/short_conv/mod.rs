@@ -28,7 +28,7 @@ pub struct Gates {
     pub after: u32,
 }
 
-/// A call. The state is `[taps - 1, channels]` f32, the oldest inputs first; inputs before position 0 are zeros.
+/// A call. The state is `[n_seq, taps - 1, channels]` f32, the oldest inputs first; inputs before position 0 are zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortConv {
     /// Channels.
@@ -41,8 +41,10 @@ pub struct ShortConv {
     pub ldx: u32,
     /// Values from column to column of y.
     pub ldy: u32,
-    /// Columns at most.
+    /// Columns at most; those of a sequence follow one another.
     pub n_col: u32,
+    /// Sequences.
+    pub n_seq: u32,
     /// Gates, if there are some.
     pub gates: Option<Gates>,
     /// `aux` has a bias for each channel behind the `[channels, taps]` weights.
@@ -95,6 +97,7 @@ impl ShortConv {
             ("BIAS", flag(self.bias)),
             ("SILU", flag(self.silu)),
             ("KEEP", flag(keep)),
+            ("N_SEQ", self.n_seq.into()),
         ];
         let tiles = if tile > 0 { self.n_col.div_ceil(tile) } else { 1 };
         dispatch(OP.name, &[], constants, [self.n.div_ceil(64), tiles, 1], why.into())

@@ -1,4 +1,4 @@
-//! The recurrence over the columns of a batch, with the state of the one sequence in place.
+//! The recurrence over the columns of a batch, with the states of the sequences in place.
 
 use ggml_format::GgmlType;
 
@@ -7,12 +7,12 @@ use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Value;
+use crate::runs::{Runs, batches};
 use crate::state::{State, here};
-use crate::step;
 use crate::tensor::{A, B, C, Call, Tensor};
 
-/// A call. The state has `[heads, channels, values]` f32 and stays where it is; a column at position 0 begins with
-/// zeros. How many columns there are, at most those of `x`, says the step buffer.
+/// A call. The states are `[n_seq, heads, channels, values]` f32 and stay where they are; a column at position 0 begins
+/// with zeros. How many columns there are, at most those of `x`, and of which sequences, says the step buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanColumns {
     /// Input: channels, heads, columns.
@@ -31,6 +31,8 @@ pub struct ScanColumns {
     pub bias: bool,
     /// As `x`.
     pub y: Tensor,
+    /// Sequences.
+    pub n_seq: u32,
 }
 
 impl ScanColumns {
@@ -44,7 +46,7 @@ impl ScanColumns {
         self.x.ne[1] * (self.n_decay() + u32::from(self.skip) + u32::from(self.bias))
     }
 
-    /// Values of the state.
+    /// Values of the state of a sequence.
     pub fn n_state(&self) -> u32 {
         self.b.ne[0] * self.x.ne[0] * self.x.ne[1]
     }
@@ -76,9 +78,10 @@ impl ScanColumns {
             ("SKIP_AT", decays.into()),
             ("BIAS", f64::from(u8::from(self.bias))),
             ("BIAS_AT", f64::from(decays + if self.skip { heads } else { 0 })),
+            ("N_SEQ", self.n_seq.into()),
         ]);
         let aux = Tensor::new(GgmlType::F32, [self.n_decay(), heads, 1, 1]);
-        let state = Tensor::new(GgmlType::F32, [s, rows, heads, 1]);
+        let state = Tensor::new(GgmlType::F32, [s, rows, heads, self.n_seq]);
         Call {
             op,
             variant: &[Value::Word(caps.set().word()), Value::Word(here(n_tok))],
@@ -104,8 +107,8 @@ struct Sizes {
     heads: u32,
     groups: u32,
     /// Columns that the call is planned for, and those that there are.
-    n_col: (u32, u32),
-    pos: u32,
+    n_col: u32,
+    runs: Runs,
     fine: bool,
     skip: bool,
     bias: bool,
@@ -117,8 +120,13 @@ pub(super) fn cases() -> Vec<Case> {
         [(128, 64, 2, 1), (16, 1, 70, 1), (33, 3, 6, 3), (256, 5, 4, 2), (1, 1, 1, 1)]
     {
         for (n_col, pos) in [((1, 1), 0), ((1, 1), 5), ((9, 9), 0), ((16, 6), 3), ((4, 1), 0), ((5, 2), 7)] {
-            let fine = dim == 1;
-            out.push(case(&Sizes { s, dim, heads, groups, n_col, pos, fine, skip: true, bias: !fine }));
+            let (fine, runs) = (dim == 1, Runs::one(n_col.1, pos));
+            let n_col = n_col.0;
+            out.push(case(&Sizes { s, dim, heads, groups, n_col, runs, fine, skip: true, bias: !fine }));
+        }
+        for runs in batches() {
+            let (fine, n_col) = (dim == 1, runs.n_col());
+            out.push(case(&Sizes { s, dim, heads, groups, n_col, runs, fine, skip: true, bias: true }));
         }
     }
     out.push(case(&Sizes {
@@ -126,8 +134,8 @@ pub(super) fn cases() -> Vec<Case> {
         dim: 4,
         heads: 4,
         groups: 4,
-        n_col: (7, 7),
-        pos: 1,
+        n_col: 7,
+        runs: Runs::one(7, 1),
         fine: false,
         skip: false,
         bias: false,
@@ -137,7 +145,7 @@ pub(super) fn cases() -> Vec<Case> {
 
 fn case(z: &Sizes) -> Case {
     // x, b and c are parts of the same columns, as a convolution leaves them; dt is at the end of another's.
-    let (n_x, n_b, cols) = (z.dim * z.heads, z.s * z.groups, z.n_col.0);
+    let (n_x, n_b, cols) = (z.dim * z.heads, z.s * z.groups, z.n_col);
     let (all, ld_dt) = (n_x + 2 * n_b + 3, z.heads + 5);
     let part = |at, inner: u32, outer: u32| Tensor {
         ty: GgmlType::F32,
@@ -170,18 +178,25 @@ fn case(z: &Sizes) -> Case {
         skip: z.skip,
         bias: z.bias,
         y,
+        n_seq: z.runs.n_seq,
     };
     let xs = random_values(1, (all * cols) as usize);
     let dts = random_values(2, (ld_dt * cols) as usize);
-    let before = random_values(3, call.n_state() as usize);
+    let before = random_values(3, (call.n_state() * z.runs.n_seq) as usize);
     let (heads, n_decay) = (z.heads as usize, call.n_decay() as usize);
     let mut aux: Vec<f32> = random_values(4, heads * n_decay).iter().map(|v| -0.1 - v.abs()).collect();
     aux.extend(random_values(5, call.n_aux() as usize - aux.len()));
-    let mut state = if z.pos == 0 { vec![0.0; before.len()] } else { before.clone() };
+    let mut states = before.clone();
     let mut out = vec![7.0; (ldy * cols) as usize];
     let rest = heads * n_decay;
-    for (row, state) in state.chunks_exact_mut(z.s as usize).enumerate() {
-        let (head, j) = ((row as u32) / z.dim, (row as u32) % z.dim);
+    let n_row = z.dim * z.heads;
+    for (run, row) in z.runs.all.iter().flat_map(|r| (0..n_row).map(move |row| (r, row))) {
+        let state = &mut states[((run.seq * n_row + row) * z.s) as usize..][..z.s as usize];
+        if run.pos == 0 {
+            state.fill(0.0);
+        }
+        let col = |t: usize| run.first + t as u32;
+        let (head, j) = (row / z.dim, row % z.dim);
         let h = head as usize;
         let g = head / (z.heads / z.groups);
         let skip = if z.skip { aux[rest + h] } else { 0.0 };
@@ -189,30 +204,38 @@ fn case(z: &Sizes) -> Case {
         let made = reference::columns(
             state,
             &aux[h * n_decay..][..n_decay],
-            z.n_col.1 as usize,
+            run.n as usize,
             (skip, bias),
-            (|t| dts[dt.index([head, t as u32, 0, 0])], |t| xs[call.x.index([j, head, t as u32, 0])]),
-            |t, i| xs[call.b.index([i as u32, g, t as u32, 0])],
-            |t, i| xs[call.c.index([i as u32, g, t as u32, 0])],
+            (|t| dts[dt.index([head, col(t), 0, 0])], |t| xs[call.x.index([j, head, col(t), 0])]),
+            |t, i| xs[call.b.index([i as u32, g, col(t), 0])],
+            |t, i| xs[call.c.index([i as u32, g, col(t), 0])],
         );
         for (t, v) in made.into_iter().enumerate() {
-            out[y.index([j, head, t as u32, 0])] = v;
+            out[y.index([j, head, col(t), 0])] = v;
         }
     }
     Case::new(
         format!(
-            "columns {}x{}x{}/{} {:?} at {} {} {} {}",
-            z.s, z.dim, z.heads, z.groups, z.n_col, z.pos, z.fine, z.skip, z.bias
+            "columns {}x{}x{}/{} {}: {} {} {} {}",
+            z.s,
+            z.dim,
+            z.heads,
+            z.groups,
+            z.n_col,
+            z.runs.label(),
+            z.fine,
+            z.skip,
+            z.bias
         ),
         move |caps| call.dispatch(caps),
         vec![
-            CaseBuffer::output("s", &before, Expected::F32 { values: state, max_nmse: 1e-9 }),
+            CaseBuffer::output("s", &before, Expected::F32 { values: states, max_nmse: 1e-9 }),
             CaseBuffer::input("x", &xs),
             CaseBuffer::input("dt", &dts),
             CaseBuffer::input("a", &aux),
             CaseBuffer::input("b", &xs),
             CaseBuffer::input("c", &xs),
-            CaseBuffer::input("step", &step::columns(z.n_col.1, z.pos)),
+            CaseBuffer::input("step", &z.runs.step()),
             CaseBuffer::output("y", &vec![7.0f32; out.len()], Expected::F32 { values: out, max_nmse: 1e-9 }),
         ],
     )

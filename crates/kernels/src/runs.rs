@@ -1,0 +1,80 @@
+//! Columns of several sequences in the cases of operations with state: each sequence's follow one another.
+
+use crate::step;
+
+/// Columns of a sequence that follow one another.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Which sequence.
+    pub(crate) seq: u32,
+    /// Position of the first column.
+    pub(crate) pos: u32,
+    /// The first column.
+    pub(crate) first: u32,
+    /// Columns.
+    pub(crate) n: u32,
+}
+
+/// The columns of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// Sequences that have a state.
+    pub(crate) n_seq: u32,
+    /// Runs without gaps, each of another sequence.
+    pub(crate) all: Vec<Run>,
+}
+
+impl Runs {
+    /// Columns of the only sequence.
+    pub(crate) fn one(n: u32, pos: u32) -> Runs {
+        Runs::of(1, &[(0, pos, n)])
+    }
+
+    /// Columns of some of `n_seq` sequences: sequence, first position, columns.
+    pub(crate) fn of(n_seq: u32, runs: &[(u32, u32, u32)]) -> Runs {
+        let mut first = 0;
+        let mut all = Vec::new();
+        for (seq, pos, n) in runs.iter().copied() {
+            all.push(Run { seq, pos, first, n });
+            first += n;
+        }
+        Runs { n_seq, all }
+    }
+
+    /// Columns.
+    pub(crate) fn n_col(&self) -> u32 {
+        self.all.iter().map(|r| r.n).sum()
+    }
+
+    /// The step buffer, without page tables.
+    pub(crate) fn step(&self) -> Vec<u32> {
+        let n_col = self.n_col();
+        let mut words = vec![0; step::pages_at(n_col as usize)];
+        words[step::N_COL] = n_col;
+        for run in &self.all {
+            for i in 0..run.n {
+                let at = step::HEADER + step::COLUMN * (run.first + i) as usize;
+                words[at + step::POSITION] = run.pos + i;
+                words[at + step::SEQUENCE] = run.seq;
+            }
+        }
+        words
+    }
+
+    /// What names a case.
+    pub(crate) fn label(&self) -> String {
+        let runs: Vec<String> =
+            self.all.iter().map(|r| format!("{} of {} at {}", r.n, r.seq, r.pos)).collect();
+        format!("{} ({} sequences)", runs.join(", "), self.n_seq)
+    }
+}
+
+/// Batches that cases with state run: those of one sequence apart, these are of several. Sequences that have no column
+/// keep what they have, and they do not come in order.
+pub(crate) fn batches() -> Vec<Runs> {
+    vec![
+        Runs::of(2, &[(1, 4, 1)]),
+        Runs::of(3, &[(2, 0, 1), (0, 7, 1)]),
+        Runs::of(4, &[(3, 2, 5), (0, 0, 1), (1, 40, 2)]),
+    ]
+}
