@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
 use crate::recurrent;
+use crate::sequences::interleaved;
 
 pub(crate) const FIXTURES: &[&str] =
     &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
@@ -272,6 +273,8 @@ struct Mode {
     chunks: &'static [usize],
     /// Tokens that the plan takes at once.
     chunk: u32,
+    /// Sequences; of two, columns come together, too, and one is set back.
+    n_seq: u32,
     /// Largest normalised error.
     limit: f64,
     /// The same of mixtures of experts; `None` leaves them out.
@@ -295,6 +298,7 @@ const F32: Mode = Mode {
     f16_tiles: false,
     half: false,
     chunks: PIECES,
+    n_seq: 1,
     chunk: 64,
     limit: 1e-11,
     mixture: Some(1e-11),
@@ -368,6 +372,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 n_ctx: 64,
                 kv: mode.kv,
                 chunk: mode.chunk,
+                n_seq: mode.n_seq,
                 f16_tiles: mode.f16_tiles,
                 ..RunnerConfig::default()
             };
@@ -394,6 +399,13 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 }
                 errors.push(format!("{all:.1e} in pieces of {chunk}"));
             }
+            if mode.n_seq == 2 {
+                let e = interleaved(&mut runner, name, &f);
+                failures.check(e <= limit, || {
+                    format!("{name}, {}, two sequences: {e:.2e} > {limit:.0e}", describe(mode))
+                });
+                errors.push(format!("{e:.1e} of two sequences"));
+            }
             say(format!("{:24} {:28} NMSE {}", f.name, describe(mode), errors.join(", ")));
         }
     }
@@ -406,12 +418,12 @@ fn logits_of_all_families_on_the_processor_match_the_golden_ones() {
     check_some(&[Mode { chunks: &[48], ..F32 }], |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
 }
 
-/// Few ways each: prompts in pieces with subgroups, token by token without.
+/// Few ways each: prompts in pieces with subgroups, token by token without, and in two sequences.
 #[test]
 fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
     let some = Mode { gpu: SG, chunks: &[7], ..F32 };
-    let each = Mode { gpu: BASE, chunks: &[1], ..F32 };
+    let each = Mode { gpu: BASE, chunks: &[1], n_seq: 2, ..F32 };
     check_some(&[some, each], |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
 }
 

@@ -90,6 +90,45 @@ fn sequences_of_a_batch_do_not_see_each_other() {
     failures.conclude();
 }
 
+/// Two sequences of a model in the same batches, of which one is set back by three tokens; returns the error of all logits.
+pub(crate) fn interleaved(r: &mut Runner, name: &str, f: &Fixture) -> f64 {
+    for seq in [0, 1] {
+        r.select(seq);
+        r.truncate(0);
+    }
+    block_on(r.feed(&f.tokens[..9])).expect("9 tokens run");
+    let exact = crate::caches::golden(name, f);
+    let n_vocab = exact.len() / f.tokens.len();
+    let (mut found, mut expected) = (Vec::new(), Vec::new());
+    let mut columns = |r: &mut Runner, at: [usize; 2]| {
+        let two = [(0, f.tokens[at[0]]), (1, f.tokens[at[1]])];
+        found.extend(block_on(r.eval_columns(&two)).expect("two tokens"));
+        at.iter().for_each(|i| expected.extend_from_slice(&exact[i * n_vocab..][..n_vocab]));
+    };
+    (0..12).for_each(|i| columns(r, [i, 9 + i]));
+    r.select(0);
+    r.truncate(9);
+    (0..5).for_each(|i| columns(r, [9 + i, 21 + i]));
+    nmse(&found, &expected)
+}
+
+/// Recurrent state of every kind, in the sequences of a batch.
+#[test]
+fn states_of_a_batch_are_those_of_its_sequences() {
+    let _t = Timed::new("sequences, recurrent state");
+    let mut failures = Failures::default();
+    let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
+    for (name, _) in crate::recurrent::FIXTURES.iter().filter(|f| wanted(f.0)) {
+        let f = Fixture::load(name);
+        let config =
+            RunnerConfig { n_ctx: 64, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
+        let e = interleaved(&mut runner(f.gguf(false, &|_, _| {}), &target, config), name, &f);
+        say(format!("{name:24} two sequences: NMSE {e:.1e}"));
+        failures.check(e <= 4e-11, || format!("{name}: {e:.2e}"));
+    }
+    failures.conclude();
+}
+
 /// A long sequence in a model with windows of 40 tokens: its layers keep few pages, and what was set back can go on.
 #[test]
 fn windows_give_their_pages_back() {
