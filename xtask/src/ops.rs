@@ -207,7 +207,7 @@ mod tests {
             "| SWIGLU | glu, glu_nd |",
             "| ROPE | rope, rope_kv |",
             "| COUNT_EQUAL | count_equal | base | i32 |",
-            "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_nd, mul_mat_alone, mul_mat_vec |",
+            "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_q8, mul_mat_nd, mul_mat_alone, mul_mat_vec |",
         ] {
             assert!(text.contains(line), "no {line}");
         }

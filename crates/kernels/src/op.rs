@@ -95,6 +95,7 @@ pub static OPS: &[Op] = &[
     ops::moe_reduce::OP,
     ops::mul_mat::OP,
     ops::mul_mat::COOP,
+    ops::mul_mat::Q8,
     ops::mul_mat::ID,
     ops::mul_mat::ND,
     ops::mul_mat_alone::OP,

@@ -3,13 +3,15 @@
 use half::f16;
 
 use super::{COOP_TILES, MulMat};
+use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::dispatch::{DispatchError, Step};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::{GridError, Params};
 use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
-use crate::ops::mul_mat_vec::{self, Epilogue, MulMatVec, reference::dot};
+use crate::ops::mul_mat_vec::reference::{dot, round8};
+use crate::ops::mul_mat_vec::{self, Act, Epilogue, MulMatVec};
 use crate::step;
 
 /// Formats that go through every shape; what is particular to the others is seen in a few.
@@ -43,6 +45,25 @@ pub(super) fn coop_cases() -> Vec<Case> {
                 );
             }
         }
+    }
+    out
+}
+
+/// Cases of products of bytes, of every format that has them.
+pub(super) fn byte_cases() -> Vec<Case> {
+    let mut out = Vec::new();
+    let shape = Shape { act: Some(Act::I8), ..Shape::default() };
+    for f in FORMATS.iter().filter(|f| f.run > 0) {
+        let k = 512 + f.block as u32 % 256;
+        out.push(Shape { add: true, ..shape }.case(f, 65, 67, k));
+        if !TELLING.contains(&f.name) {
+            continue;
+        }
+        for (m, n, k) in [(64, 64, 256), (1, 9, 1024), (130, 30, 512), (0, 9, 256)] {
+            out.push(shape.case(f, m, n, k));
+        }
+        out.push(Shape { affine: true, add: true, ..shape }.case(f, 67, 65, 256));
+        out.push(Shape { affine: true, splits: 3, ..shape }.case(f, 67, 33, 1280));
     }
     out
 }
@@ -137,6 +158,7 @@ struct Shape {
     pad: u32,
     /// Ranges of K at most.
     splits: u32,
+    act: Option<Act>,
     /// One column, by the kernel for that.
     by_column: bool,
 }
@@ -151,6 +173,7 @@ impl Default for Shape {
             tile: None,
             pad: 3,
             splits: 1,
+            act: None,
             by_column: false,
         }
     }
@@ -175,10 +198,17 @@ impl Shape {
         let mut aux = vec![0.0; 5];
         aux.extend(random_values(7, 2 * mu.max(1)));
         let mut values = y.clone();
+        let mut rounded = x.clone();
+        if self.act == Some(Act::I8) {
+            for c in rounded.chunks_exact_mut(ldx as usize) {
+                let made = round8(&c[..ku], 16);
+                c[..ku].copy_from_slice(&made);
+            }
+        }
         for r in 0..mu {
             let row = get_rows::reference::row(f.ty, &blocks, ku, r);
             for c in 0..nu {
-                let mut v = dot(&row, &x[c * ldx as usize..][..ku]) as f32;
+                let mut v = dot(&row, &rounded[c * ldx as usize..][..ku]) as f32;
                 if self.affine {
                     v = v * aux[5 + 2 * r] + aux[6 + 2 * r];
                 }
@@ -192,7 +222,7 @@ impl Shape {
         let call = MulMat {
             w,
             experts: None,
-            act: None,
+            act: self.act,
             add: self.add,
             affine: self.affine.then_some(5),
             f16_tiles: self.f16_tiles,
@@ -244,7 +274,9 @@ impl Shape {
                 if by_column {
                     return Ok(one.dispatch(caps)?.into());
                 }
-                let product = call.dispatch(caps)?.0;
+                // Cooperative matrices round otherwise, and go first.
+                let caps = Caps { coop: caps.coop && call.act != Some(Act::I8), ..caps.clone() };
+                let product = call.dispatch(&caps)?.0;
                 Ok(match call.splits {
                     1 => product.into(),
                     _ => vec![

@@ -84,6 +84,19 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
+/// The same with x in 8 bits and products of bytes, for formats of integers with scales.
+pub const Q8: Op = Op {
+    name: "mul_mat_q8",
+    template: template!("mul_mat/bytes.wgsl.jinja"),
+    variants: || {
+        let some = FORMATS.iter().filter(|f| f.run > 0);
+        some.map(|f| vec![("a", Value::Word(f.name))]).collect()
+    },
+    cases: Op::cases(cases::byte_cases),
+    ggml: &["MUL_MAT"],
+    grid: None,
+};
+
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
 pub const ID: Op = Op {
     name: "mul_mat_id",
@@ -176,7 +189,8 @@ pub struct MulMat {
     pub w: Matrix,
     /// The matrix holds experts, and columns are pairs of a column and a slot.
     pub experts: Option<MatExperts>,
-    /// How a few columns are multiplied; `None` leaves it to the tuning.
+    /// How x is multiplied: [`Act::I8`] takes products of bytes where weights are integers with scales, where there are no
+    /// cooperative matrices and no experts. The others are for a few columns alone; `None` leaves those to the tuning.
     pub act: Option<Act>,
     /// y += r rather than y = r; not by experts.
     pub add: bool,
@@ -234,7 +248,11 @@ impl MulMat {
             return Ok((self.few(caps)?, None));
         }
         let call = if self.splits > 1 { self.of_ranges() } else { *self };
-        let (dispatch, tile) = if self.goes_by_coop(caps) { call.coop(caps)? } else { call.tiles(caps)? };
+        let (dispatch, tile) = match () {
+            () if self.goes_by_coop(caps) => call.coop(caps)?,
+            () if self.goes_by_bytes() => call.bytes()?,
+            () => call.tiles(caps)?,
+        };
         Ok((dispatch, Some(tile)))
     }
 
@@ -245,6 +263,13 @@ impl MulMat {
 
     fn goes_by_coop(&self, caps: &Caps) -> bool {
         Self::can_coop(caps, self.w.n_col) && self.w.n_row > 0 && self.ldx % 8 == 0
+    }
+
+    fn goes_by_bytes(&self) -> bool {
+        let format = self.w.format;
+        // Runs are of 16 values, two of them a stage.
+        let fits = format.run == 4 && self.w.n_col % 32 == 0 && self.ldx % 4 == 0 && !self.x_f16;
+        self.act == Some(Act::I8) && fits && self.experts.is_none()
     }
 
     /// Splits K into so many ranges or fewer, so that each has whole stages.
@@ -407,6 +432,28 @@ impl MulMat {
         let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids());
         let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
         Ok((dispatch(COOP.name, &values, constants, grid, why)?, bn))
+    }
+
+    /// Register tiles of bytes.
+    fn bytes(&self) -> Result<(Dispatch, u32), DispatchError> {
+        let layout = self.w.layout();
+        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
+        constants.extend([
+            ("K", self.w.n_col.into()),
+            ("M", self.w.n_row.into()),
+            ("UNITS", layout.units_per_row.into()),
+            ("LDX", self.ldx.into()),
+            ("LDY", self.ldy.into()),
+            ("Y0", self.y0.into()),
+            ("ADD", f64::from(u8::from(self.add))),
+        ]);
+        if let Some(at) = self.affine {
+            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
+        }
+        constants.extend(self.range_constants());
+        let grid = [self.n_col.div_ceil(SIDE), self.w.n_row.div_ceil(SIDE), self.splits];
+        let why = format!("tiles of {SIDE} x {SIDE} in bytes");
+        Ok((dispatch(Q8.name, &[Value::Word(self.w.format.name)], constants, grid, why)?, SIDE))
     }
 
     /// Register tiles.
