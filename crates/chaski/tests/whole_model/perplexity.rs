@@ -3,15 +3,24 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use chaski::{DeviceChoice, Engine, Source, perplexity};
+use chaski::{DeviceChoice, Engine, EngineBuilder, Inputs, Source, perplexity};
 
 use crate::common::{Failures, Timed, block_on, build, full, read_json, read_text, say, test_data};
 use crate::golden_text::storyteller;
 
 /// Perplexity of the first `max_chunks` windows, or all, of `n_ctx` tokens.
 fn measure(file: &Path, device: DeviceChoice, text: &str, n_ctx: u32, max_chunks: Option<usize>) -> f64 {
-    let source = Source::path(file);
-    let mut engine = build(Engine::builder(source).device(device).context(n_ctx).chunk(256));
+    measure_with(Engine::builder(Source::path(file)).device(device), file, text, n_ctx, max_chunks)
+}
+
+fn measure_with(
+    builder: EngineBuilder,
+    file: &Path,
+    text: &str,
+    n_ctx: u32,
+    max_chunks: Option<usize>,
+) -> f64 {
+    let mut engine = build(builder.context(n_ctx).chunk(256));
     let (tokenizer, runner) = engine.parts();
     let p = block_on(perplexity(
         runner,
@@ -103,6 +112,24 @@ fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
     }
     if !full() {
         say("LEFT OUT: perplexity of babyllama over the whole text (set CHASKI_TEST_FULL=1)");
+    }
+    failures.conclude();
+}
+
+/// Inputs in 8 bits, which many columns at once multiply as bytes: another value, and a close one.
+#[test]
+fn perplexity_with_inputs_in_8_bits_is_close() {
+    let _t = Timed::new("perplexity, inputs in 8 bits");
+    let Some(folder) = storyteller("perplexity with inputs in 8 bits") else { return };
+    let text = read_text(&folder.join("validation.txt"));
+    let mut failures = Failures::default();
+    for (format, exact) in &STORYTELLER[1..] {
+        let file = folder.join(format!("storyteller-{format}.gguf"));
+        let builder = Engine::builder(Source::path(&file)).device(GPU).inputs(Inputs::I8);
+        let found = measure_with(builder, &file, &text, 256, Some(1));
+        close(&mut failures, format, found, *exact, 1e-3);
+        failures
+            .check((found - exact).abs() > FIRST_WINDOW * exact, || format!("{format}: nothing was rounded"));
     }
     failures.conclude();
 }
