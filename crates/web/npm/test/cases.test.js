@@ -15,7 +15,7 @@ const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 const only = process.env.CHASKI_OP ?? "";
 const word = process.env.CHASKI_CASE ?? "";
 /** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
-const TIME = 35_000;
+const TIME = 30_000;
 let [server, browser, page] = [];
 
 before(async () => {

@@ -19,7 +19,7 @@ const word = process.env.CHASKI_CASE ?? "";
 const skip = process.env.CHASKI_LAVAPIPE ? false : "LEFT OUT: CHASKI_LAVAPIPE is not set: `cargo xtask test web` does";
 let [cases, gpu] = [];
 /** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
-const TIME = 35_000;
+const TIME = 30_000;
 
 before(async () => {
   if (skip) return void console.log(skip);
