@@ -3,7 +3,7 @@
 /** Cases under way at once: while one is compiled, others run and are compared. */
 const AT_ONCE = 4;
 /** Milliseconds that one case may take, however slow the adapter is. */
-const PATIENCE = 120_000;
+const PATIENCE = 300_000;
 
 const LIMITS = [
   "maxBufferSize",
