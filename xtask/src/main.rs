@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod mesa;
 mod models;
 mod ops;
 mod perf;
@@ -62,6 +63,8 @@ enum Command {
         /// Where to.
         folder: std::path::PathBuf,
     },
+    /// Build the test cases of operations for JavaScript in target/web-cases.
+    WebCases,
     /// Bring what the tests need (saying so) and run them.
     Test {
         /// What to test.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::PerfDoc { folder, check } => perf::document(folder.as_deref(), check),
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
+        Command::WebCases => web::cases().map(drop),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

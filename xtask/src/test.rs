@@ -11,9 +11,17 @@ use serde_json::Value;
 
 use crate::{kernels, tools, web};
 
-/// Crates that build for the web: the frontend there, and all below the frontends.
-const FOR_WEB: &[&str] =
-    &["chaski-web", "ggml-format", "wgsl-pre", "chaski-kernels", "chaski-runtime", "chaski-models", "chaski"];
+/// Crates that build for the web: the frontend there, the test cases, and all below the frontends.
+const FOR_WEB: &[&str] = &[
+    "chaski-web",
+    "chaski-cases",
+    "ggml-format",
+    "wgsl-pre",
+    "chaski-kernels",
+    "chaski-runtime",
+    "chaski-models",
+    "chaski",
+];
 
 /// What clippy gets to fail on any warning.
 const DENY: &[&str] = &["--", "-D", "warnings"];
@@ -257,7 +265,10 @@ impl Run {
                 self.left_out.insert(line);
             }
             ready => {
-                self.step("browser", "cargo xtask test web", |_| web::test(&ready?));
+                self.step("browser", "cargo xtask test web", |run| {
+                    run.left_out.extend(web::test(&ready?, run.install, run.full)?);
+                    Ok(())
+                });
             }
         }
     }

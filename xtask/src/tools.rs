@@ -151,7 +151,7 @@ fn succeeds(program: &str, args: &[&str]) -> bool {
 }
 
 /// What a command prints, if it exists and succeeds.
-fn output(program: &str, args: &[&str]) -> Option<String> {
+pub(crate) fn output(program: &str, args: &[&str]) -> Option<String> {
     let out = Command::new(program).args(args).stdin(Stdio::null()).output().ok()?;
     out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())
 }

@@ -11,6 +11,9 @@
 //!
 //! So the text of a case is the text that ggml prints for it, and lists of cases can be compared.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use ggml_format::GgmlType;
 
 use crate::case::{Case, Rng};
@@ -152,6 +155,31 @@ pub fn expand(text: &str) -> Result<Vec<Params>, GridError> {
         }
     }
     Ok(out)
+}
+
+/// Cases of a sample, at most, for each of ggml's operations.
+const SAMPLE: usize = 50;
+/// Values of a case beyond which it is in a sample only if it is the smallest of such.
+const LARGE: u64 = 1 << 18;
+
+/// Of each of ggml's operations some cases, the largest first, that are chosen and ordered by their text alone.
+pub fn sample(all: Vec<Params>) -> Vec<Params> {
+    let mut by_op: BTreeMap<String, Vec<Params>> = BTreeMap::new();
+    all.into_iter().for_each(|p| by_op.entry(p.op.clone()).or_default().push(p));
+    let rank = |p: &Params| {
+        let mut h = DefaultHasher::new();
+        p.text.hash(&mut h);
+        h.finish()
+    };
+    by_op
+        .into_values()
+        .flat_map(|mut cases| {
+            cases.sort_by_key(rank);
+            let (mut large, small): (Vec<_>, Vec<_>) = cases.into_iter().partition(|p| p.size() > LARGE);
+            large.sort_by_key(Params::size);
+            large.into_iter().take(1).chain(small.into_iter().take(SAMPLE))
+        })
+        .collect()
 }
 
 /// Multiplies out the braces of a text; `None` if they do not fit.

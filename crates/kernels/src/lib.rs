@@ -45,7 +45,7 @@ mod tuning;
 pub mod check;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseSteps, Expected, Rng, random_values};
+pub use case::{Case, CaseBuffer, CaseSteps, Expected, PlacedStep, Rng, random_values};
 pub use compare::Comparison;
 pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError, Step};

@@ -1,5 +1,6 @@
 //! The table of operations.
 
+use crate::caps::FeatureSet;
 use crate::case::Case;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
@@ -46,11 +47,30 @@ pub struct Op {
 }
 
 impl Op {
+    /// The feature set that has the operation for itself.
+    pub fn set(&self) -> Option<FeatureSet> {
+        let all = [(FeatureSet::Coop, "_coop"), (FeatureSet::Alone, "_alone")];
+        all.into_iter().find(|(_, end)| self.name.ends_with(end)).map(|(set, _)| set)
+    }
+
+    /// Whether its cases are worth running in this feature set: some operations are for one alone, most others do not change
+    /// with sets that have operations for themselves.
+    pub fn is_for(&self, set: FeatureSet) -> bool {
+        match set {
+            FeatureSet::Alone => self.set() == Some(set) || NARROW.contains(&self.name),
+            FeatureSet::Coop => self.set() == Some(set),
+            FeatureSet::Sg | FeatureSet::Base => self.set().is_none(),
+        }
+    }
+
     /// The cases of an operation, if this build has them: who only runs models leaves them out, and with them much code.
     pub const fn cases(cases: fn() -> Vec<Case>) -> fn() -> Vec<Case> {
         if cfg!(feature = "cases") { cases } else { Vec::new }
     }
 }
+
+/// Operations that have fewer threads where these are alone ([`FeatureSet::Alone`]).
+const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 
 /// All operations.
 pub static OPS: &[Op] = &[

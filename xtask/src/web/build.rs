@@ -21,19 +21,38 @@ pub(crate) fn package() -> PathBuf {
 /// If a step fails, or the result is larger than it may be (unless it has more in it than is delivered).
 pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     let features = if constraint { "constraint" } else { "" };
-    let status = Command::new("cargo")
-        .args(["build", "-p", "chaski-web", "--profile", "web", "--target", "wasm32-unknown-unknown"])
-        .args(["--features", features])
-        .current_dir(crate::root())
-        .status()
-        .context("could not run cargo")?;
-    ensure!(status.success(), "building chaski-web: {status}");
+    compile("chaski-web", "web", features)?;
     let out = package().join("wasm");
     bind(&crate::root().join("target/wasm32-unknown-unknown/web/chaski_web.wasm"), &out)?;
     modules()?;
     optimise(&out.join("chaski_web_bg.wasm"))?;
     page()?;
     if constraint { Ok(()) } else { size::check(&package()) }
+}
+
+/// Builds the module with the test cases of operations, and its JavaScript, into `target/web-cases`, and returns where.
+///
+/// # Errors
+/// If a step fails.
+pub(crate) fn cases() -> anyhow::Result<PathBuf> {
+    // References take longer than what runs them, so they are built for speed.
+    compile("chaski-cases", "release", "")?;
+    let out = crate::root().join("target/web-cases");
+    bind(&crate::root().join("target/wasm32-unknown-unknown/release/chaski_cases.wasm"), &out)?;
+    println!("the test cases are in {}", out.display());
+    Ok(out)
+}
+
+/// Builds a crate for wasm32.
+fn compile(package: &str, profile: &str, features: &str) -> anyhow::Result<()> {
+    let status = Command::new("cargo")
+        .args(["build", "-p", package, "--profile", profile, "--target", "wasm32-unknown-unknown"])
+        .args(["--features", features])
+        .current_dir(crate::root())
+        .status()
+        .context("could not run cargo")?;
+    ensure!(status.success(), "building {package}: {status}");
+    Ok(())
 }
 
 /// The JavaScript that calls the module, and the module as it expects it.

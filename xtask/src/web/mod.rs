@@ -5,5 +5,5 @@ pub(crate) mod kernels;
 mod size;
 mod test;
 
-pub(crate) use build::{build, modules};
+pub(crate) use build::{build, cases, modules};
 pub(crate) use test::test;

@@ -5,27 +5,49 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use super::build::{package, run};
+use super::build::{cases, package, run};
 use super::kernels;
+use crate::mesa;
 
-/// Builds the package, writes the kernels, and runs all tests in the browser at `chromium`, once `modules` are there.
+/// The files that need a browser.
+const IN_BROWSER: [&str; 10] =
+    ["kernels", "cases", "bundle", "loading", "memory", "page", "engine", "devices", "recover", "chat"];
+
+/// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once `modules`
+/// are there, and those in Dawn for Node. Returns what had to be left out.
 ///
 /// # Errors
 /// If anything does not build, or a test fails.
-pub(crate) fn test(chromium: &Path) -> anyhow::Result<()> {
+pub(crate) fn test(chromium: &Path, install: bool, full: bool) -> anyhow::Result<Option<String>> {
     super::build(false)?;
     let texts = crate::root().join("target/web-kernels");
     kernels::write(&texts)?;
+    let cases = cases()?;
     let package = package();
     run(Command::new("npm").args(["run", "--silent", "check"]).current_dir(&package))?;
-    // One file after the other: a software GPU takes every processor.
-    let tests = ["kernels", "bundle", "loading", "page", "engine", "devices", "recover", "chat"]
-        .map(|name| format!("test/{name}.test.js"));
-    run(Command::new("node")
-        .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])
-        .args(tests)
-        .env("CHASKI_CHROMIUM", chromium)
-        .env("CHASKI_KERNELS", &texts)
-        .current_dir(&package))
-    .context("tests in the browser")
+    let node = |files: &[&str]| {
+        let mut command = Command::new("node");
+        // One file after the other: a software GPU takes every processor.
+        command.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
+        command.args(files.iter().map(|name| format!("test/{name}.test.js")));
+        command.env("CHASKI_CASES", &cases).current_dir(&package);
+        if full {
+            command.env("CHASKI_TEST_FULL", "1");
+        }
+        command
+    };
+    let left_out = match mesa::lavapipe(install) {
+        Ok(driver) => {
+            run(node(&["dawn"]).envs(driver.env())).context("tests in Dawn for Node")?;
+            None
+        }
+        Err(e) => {
+            let line = format!("LEFT OUT: tests in Dawn for Node: {e:#}");
+            println!("{line}");
+            Some(line)
+        }
+    };
+    run(node(&IN_BROWSER).env("CHASKI_CHROMIUM", chromium).env("CHASKI_KERNELS", &texts))
+        .context("tests in the browser")?;
+    Ok(left_out)
 }

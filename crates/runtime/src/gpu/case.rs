@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaski_kernels::{Case, Kernel, Step};
+use chaski_kernels::{Case, Kernel, PlacedStep, Step};
 
 use super::device::Gpu;
 use super::pipeline::Compiled;
@@ -20,10 +20,6 @@ pub struct CaseReport {
     /// What is wrong, if anything.
     pub failure: Option<String>,
 }
-
-/// Bytes around every output that must stay as they are.
-const SENTINEL: usize = 256;
-const MARK: u8 = 0xA5;
 
 /// Runs one case; outputs are followed by sentinels.
 ///
@@ -72,30 +68,20 @@ impl<'a> ReadyCase<'a> {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let mut buffers = Vec::new();
         for b in &case.buffers {
-            let n = b.bytes.len().next_multiple_of(16).max(16);
-            let buffer = gpu.buffer(b.binding, (n + SENTINEL) as u64, usage).await?;
-            let mut bytes = b.bytes.clone();
-            bytes.resize(n + SENTINEL, MARK);
+            let bytes = b.marked();
+            let buffer = gpu.buffer(b.binding, bytes.len() as u64, usage).await?;
             gpu.queue.write_buffer(&buffer, 0, &bytes);
             buffers.push(buffer);
         }
         let mut steps = Vec::new();
-        let mut unused: Vec<&str> = case.buffers.iter().filter(|b| !b.spare).map(|b| b.binding).collect();
-        for step in (case.steps)(gpu.caps())? {
+        for PlacedStep { step, buffers: places } in case.placed(gpu.caps())? {
             let kernel = step.dispatch.kernel;
             let compiled = gpu.compile(&step.dispatch)?;
-            let mut bound = Vec::new();
-            for b in &kernel.bindings {
-                let name = step.buffer(b.name);
-                unused.retain(|n| *n != name);
-                if let Some(i) = case.buffers.iter().position(|b| b.binding == name) {
-                    bound.push((b.name, buffers[i].as_entire_binding()));
-                }
-            }
+            let bound: Vec<_> =
+                places.iter().map(|(b, i)| (b.name, buffers[*i].as_entire_binding())).collect();
             let group = gpu.bind_group(kernel.name, &compiled.layout, kernel, &bound);
             steps.push((step, compiled, group));
         }
-        assert!(unused.is_empty(), "{}: nothing binds {unused:?}", case.label);
         Ok(ReadyCase { gpu, case, steps, buffers, timer: Timer::new(gpu).await? })
     }
 
@@ -144,23 +130,18 @@ impl<'a> ReadyCase<'a> {
         gpu.submit(Some(encoder));
         let mut report = CaseReport { kernel: self.kernel().name, nmse: 0.0, failure: None };
         for (b, buffer) in case.buffers.iter().zip(&self.buffers) {
-            let Some(expected) = &b.expect else { continue };
+            if b.expect.is_none() {
+                continue;
+            }
             let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
             let staging = gpu.buffer("staging", buffer.size(), usage).await?;
             let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
             let index = gpu.submit(Some(encoder));
             let bytes = gpu.read(&staging, buffer.size(), Some(index)).await?;
-            let n = b.bytes.len();
-            let mut fail = |what: String| {
-                report.failure.get_or_insert(format!("`{}`: {what}", b.binding));
-            };
-            if bytes[n..].iter().any(|v| *v != MARK) {
-                fail("values after the end were written".into());
-            }
-            let (nmse, failure) = expected.compare(&b.bytes, &bytes[..n]);
+            let (nmse, failure) = b.check(&bytes);
             report.nmse = report.nmse.max(nmse);
-            failure.into_iter().for_each(&mut fail);
+            report.failure = report.failure.or(failure);
         }
         gpu.check()?;
         Ok(report)

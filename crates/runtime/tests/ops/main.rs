@@ -9,21 +9,16 @@
 mod random;
 
 use std::collections::{BTreeMap, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::time::Instant;
 
-use chaski_kernels::grid::{Grid, Params, expand};
+use chaski_kernels::grid::{Grid, Params, expand, sample};
 use chaski_kernels::{Caps, Case, DispatchError, FeatureSet, OPS, Op};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 use chaski_runtime::plan::PlanError;
 use rayon::prelude::*;
 
-/// Cases of a grid that run by default, at most, for each of ggml's operations in it.
-const SAMPLE: usize = 50;
-/// Values of a case beyond which it runs by default only if it is the smallest of such.
-const LARGE: u64 = 1 << 18;
 /// Cases at random for each operation and feature set, where `PROPTEST_CASES` does not say it.
 const RANDOM: u32 = 40;
 /// Kernels that drivers compile for long, of which one case in so many runs on each of the four devices by default: in 4 all
@@ -37,8 +32,6 @@ const SLOW: &[(&str, usize)] = &[
     ("mul_mat_vec", 8),
     ("ssm_scan", 4),
 ];
-/// Operations that have fewer threads where these are alone.
-const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 /// What the environment asks for.
 struct Wish {
     /// Some operations alone while working on them.
@@ -112,20 +105,6 @@ fn every_operation_matches_its_reference() {
     assert!(n > 0, "no case has this name");
 }
 
-/// How the names of operations end that a feature set has for itself.
-fn own(set: FeatureSet) -> Option<&'static str> {
-    match set {
-        FeatureSet::Coop => Some("_coop"),
-        FeatureSet::Alone => Some("_alone"),
-        FeatureSet::Sg | FeatureSet::Base => None,
-    }
-}
-
-/// Likewise of an operation.
-fn own_of(op: &Op) -> Option<&'static str> {
-    [FeatureSet::Coop, FeatureSet::Alone].into_iter().filter_map(own).find(|end| op.name.ends_with(end))
-}
-
 /// Everything on devices with or without bounds checks.
 fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
@@ -147,10 +126,7 @@ fn run(wish: &Wish, checked: bool) -> Seen {
             say(&format!("LEFT OUT: {lacks}, which this adapter lacks"));
             continue;
         }
-        // Some operations are for one of these sets; most others do not change with them.
-        let of = own(set);
-        let also = |op: &Op| set == FeatureSet::Alone && NARROW.contains(&op.name);
-        for op in OPS.iter().filter(|op| wish.op(op.name) && (of == own_of(op) || also(op))) {
+        for op in OPS.iter().filter(|op| wish.op(op.name) && op.is_for(set)) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
             // Cases take turns with checks, in the other order in the other set; slow ones with sets, too.
             let base = usize::from(set == FeatureSet::Base);
@@ -242,23 +218,17 @@ impl Place<'_> {
     fn run(&self, case: &Case, seen: &mut Seen) -> Result<f64, String> {
         let Place { gpu, op, set } = *self;
         let mut id = None;
-        if let Ok(steps) = (case.steps)(gpu.caps()) {
-            let mut h = DefaultHasher::new();
-            case.label.hash(&mut h);
-            for d in steps.iter().map(|s| &s.dispatch) {
-                (d.kernel.name, d.grid).hash(&mut h);
-                d.constants.iter().for_each(|(name, v)| (name, v.to_bits()).hash(&mut h));
-            }
-            case.buffers.iter().for_each(|b| b.bytes.hash(&mut h));
-            id = Some(h.finish());
-            if seen.done.contains(&h.finish()) {
+        if let Ok(steps) = case.placed(gpu.caps()) {
+            let fingerprint = case.fingerprint(&steps);
+            if seen.done.contains(&fingerprint) {
                 return Ok(0.0);
             }
+            id = Some(fingerprint);
         }
         match pollster::block_on(run_case(gpu, case)) {
             Ok(r) => {
                 seen.n += 1;
-                if own_of(op).is_some() && !r.kernel.starts_with(op.name) {
+                if op.set().is_some() && !r.kernel.starts_with(op.name) {
                     return Err(format!("{}: {} ran instead of it", op.name, r.kernel));
                 }
                 if let Some(what) = r.failure {
@@ -274,24 +244,4 @@ impl Place<'_> {
             Err(e) => Err(format!("{} [{}] {}: {e:?}", op.name, set.word(), case.label)),
         }
     }
-}
-
-/// Of each of ggml's operations some cases that are chosen by their text alone.
-fn sample(all: Vec<Params>) -> Vec<Params> {
-    let mut by_op: BTreeMap<String, Vec<Params>> = BTreeMap::new();
-    all.into_iter().for_each(|p| by_op.entry(p.op.clone()).or_default().push(p));
-    let rank = |p: &Params| {
-        let mut h = DefaultHasher::new();
-        p.text.hash(&mut h);
-        h.finish()
-    };
-    by_op
-        .into_values()
-        .flat_map(|mut cases| {
-            cases.sort_by_key(rank);
-            let (mut large, small): (Vec<_>, Vec<_>) = cases.into_iter().partition(|p| p.size() > LARGE);
-            large.sort_by_key(Params::size);
-            large.into_iter().take(1).chain(small.into_iter().take(SAMPLE))
-        })
-        .collect()
 }

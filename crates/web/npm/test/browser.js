@@ -29,12 +29,12 @@ const FLAGS = [
 ];
 
 /** Starts the browser; `CHASKI_CHROMIUM` names another program, `CHASKI_CHROMIUM_FLAGS` adds flags. */
-export async function launch() {
+export async function launch(flags = []) {
   const profile = await mkdtemp(join(tmpdir(), "chaski-web-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHASKI_CHROMIUM ?? "/usr/bin/chromium-headless-shell",
     headless: true,
-    args: [...FLAGS, ...(process.env.CHASKI_CHROMIUM_FLAGS ?? "").split(" ").filter(Boolean)],
+    args: [...FLAGS, ...flags, ...(process.env.CHASKI_CHROMIUM_FLAGS ?? "").split(" ").filter(Boolean)],
   });
   return {
     context,

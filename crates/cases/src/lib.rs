@@ -1,0 +1,338 @@
+//! Test cases of operations for JavaScript: what to dispatch, the bytes of buffers, and the comparison with the reference.
+//!
+//! Tests of the npm package run them with plain WebGPU, in a browser and in Dawn for Node. Values, references and measures of
+//! errors are those of the native tests (`crates/runtime/tests/ops`); nothing of this is in what pages load.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use chaski_kernels::grid::{Params, expand, sample};
+use chaski_kernels::{
+    Access, Binding, Caps, Case, Dialect, DispatchError, FeatureSet, OPS, Op, PlacedStep, Rng,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
+/// Called once when the module is loaded: panics say on the console where they happened.
+#[cfg(target_arch = "wasm32")]
+#[wasm_bindgen(start)]
+pub fn start() {
+    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
+}
+
+/// Cases at random for each operation.
+const RANDOM: u64 = 40;
+/// Numbers that a case at random is made of; zeros follow.
+const CHOICES: usize = 160;
+
+/// Features and limits of a device, in WebGPU's words, and what is to be used of them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Device {
+    set: String,
+    f16: bool,
+    /// Smallest and largest size.
+    subgroups: Option<(u32, u32)>,
+    software: bool,
+    max_threads: u32,
+    max_workgroup_bytes: u32,
+    max_binding_bytes: u64,
+    max_groups: u32,
+}
+
+impl Device {
+    /// As an engine in a browser sees it.
+    fn caps(&self, set: FeatureSet) -> Caps {
+        let subgroup = self.subgroups.filter(|(min, _)| *min >= 4 && set != FeatureSet::Base);
+        Caps {
+            subgroup,
+            f16: self.f16,
+            software: self.software,
+            alone: set == FeatureSet::Alone && subgroup.is_some(),
+            max_threads: self.max_threads,
+            max_workgroup_bytes: self.max_workgroup_bytes,
+            max_binding_bytes: self.max_binding_bytes,
+            max_groups: self.max_groups,
+            ..Caps::base()
+        }
+    }
+}
+
+/// A feature set that browsers can have, by its word.
+fn feature_set(word: &str) -> Result<FeatureSet, String> {
+    let all = [FeatureSet::Base, FeatureSet::Sg, FeatureSet::Alone];
+    all.into_iter()
+        .find(|set| set.word() == word)
+        .ok_or_else(|| format!("no feature set `{word}` in browsers"))
+}
+
+/// Names of the operations that have cases of their own in this feature set, as JSON.
+///
+/// # Errors
+/// A feature set that there is not.
+#[wasm_bindgen]
+pub fn operations(set: &str) -> Result<String, String> {
+    let set = feature_set(set)?;
+    let names: Vec<&str> = OPS.iter().filter(|op| op.is_for(set)).map(|op| op.name).collect();
+    Ok(json!(names).to_string())
+}
+
+/// Where a case comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// The operation's own table.
+    Table(usize),
+    /// A grid in the words of ggml's test program.
+    Grid(Params),
+    /// Numbers at random.
+    Random(u64),
+}
+
+/// The cases of an operation, in the order in which they should run.
+#[wasm_bindgen]
+pub struct OpCases {
+    op: &'static Op,
+    table: Vec<Rc<Case>>,
+    sources: Vec<Source>,
+    n_all: usize,
+    left_out: BTreeMap<&'static str, usize>,
+}
+
+#[wasm_bindgen]
+impl OpCases {
+    /// Those of an operation; a sample of them unless all are asked for.
+    ///
+    /// # Errors
+    /// No such operation.
+    #[wasm_bindgen(constructor)]
+    pub fn new(op: &str, full: bool) -> Result<OpCases, String> {
+        let op = OPS.iter().find(|o| o.name == op).ok_or_else(|| format!("no operation `{op}`"))?;
+        let table: Vec<Rc<Case>> = (op.cases)().into_iter().map(Rc::new).collect();
+        let mut left_out = BTreeMap::new();
+        let mut grid: Vec<Params> = match &op.grid {
+            Some(grid) => expand(grid.text).map_err(|e| e.to_string())?,
+            None => Vec::new(),
+        };
+        grid.retain(|p| {
+            let why = op.grid.as_ref().and_then(|grid| grid.left_out(p));
+            why.into_iter().for_each(|why| *left_out.entry(why).or_default() += 1);
+            why.is_none()
+        });
+        let has_random = op.grid.as_ref().is_some_and(|grid| grid.random.is_some());
+        let random = 0..if has_random { RANDOM } else { 0 };
+        let n_all = table.len() + grid.len() + random.clone().count();
+        if !full {
+            grid = sample(grid);
+        }
+        // Some of each kind, whenever the time is over.
+        let sources = take_turns([
+            shuffled((0..table.len()).map(Source::Table)),
+            shuffled(grid.into_iter().map(Source::Grid)),
+            random.map(Source::Random).collect(),
+        ]);
+        Ok(OpCases { op, table, sources, n_all, left_out })
+    }
+
+    /// How many cases should run.
+    #[wasm_bindgen(getter)]
+    pub fn length(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// How many cases there are that can be done at all.
+    #[wasm_bindgen(getter)]
+    pub fn all(&self) -> usize {
+        self.n_all
+    }
+
+    /// What cannot be done at all, and how many cases each, as JSON.
+    #[wasm_bindgen(getter)]
+    pub fn left_out(&self) -> String {
+        json!(self.left_out).to_string()
+    }
+
+    /// A case with its inputs and reference; nothing if it has more bytes than a binding may have.
+    ///
+    /// # Errors
+    /// A case that cannot be made.
+    pub fn make(&self, i: usize, max_binding_bytes: f64) -> Result<Option<MadeCase>, String> {
+        let case = match self.sources.get(i).ok_or_else(|| format!("no case {i}"))? {
+            Source::Table(i) => self.table[*i].clone(),
+            Source::Grid(p) => {
+                if p.n_value() as f64 * 4.0 > max_binding_bytes {
+                    return Ok(None);
+                }
+                let grid = self.op.grid.ok_or("an operation without a grid")?;
+                Rc::new((grid.case)(p).map_err(|e| format!("{p}: {e}"))?)
+            }
+            Source::Random(seed) => {
+                let mut rng = Rng::new(*seed);
+                let choices = (0..CHOICES).map(|_| rng.bits() as u32).collect();
+                let random =
+                    self.op.grid.and_then(|g| g.random).ok_or("an operation without random cases")?;
+                Rc::new(random(&mut Rng::of_choices(choices)))
+            }
+        };
+        Ok(Some(MadeCase { op: self.op, case }))
+    }
+}
+
+/// A case with its inputs and reference.
+#[wasm_bindgen]
+pub struct MadeCase {
+    op: &'static Op,
+    case: Rc<Case>,
+}
+
+#[wasm_bindgen]
+impl MadeCase {
+    /// Shape and variant, for people.
+    #[wasm_bindgen(getter)]
+    pub fn label(&self) -> String {
+        self.case.label.clone()
+    }
+
+    /// What a device, which is described as JSON, must run; nothing if it lacks what the case needs.
+    ///
+    /// # Errors
+    /// A case that should run there but has no kernel, or another one than it is for.
+    pub fn on(&self, device: &str) -> Result<Option<ReadyCase>, String> {
+        let device: Device = serde_json::from_str(device).map_err(|e| format!("the device: {e}"))?;
+        let steps = match self.case.placed(&device.caps(feature_set(&device.set)?)) {
+            Ok(steps) => steps,
+            Err(DispatchError::Lacks { .. }) => return Ok(None),
+            Err(e) => return Err(e.to_string()),
+        };
+        let kernel = steps.last().map_or("", |s| s.step.dispatch.kernel.name);
+        if self.op.set().is_some() && !kernel.starts_with(self.op.name) {
+            return Err(format!("{kernel} would run instead of it"));
+        }
+        Ok(Some(ReadyCase { case: self.case.clone(), steps }))
+    }
+}
+
+/// In an order that depends on nothing but their number.
+fn shuffled(all: impl Iterator<Item = Source>) -> Vec<Source> {
+    let mut all: Vec<(u64, Source)> =
+        all.enumerate().map(|(i, source)| (Rng::new(i as u64).bits(), source)).collect();
+    all.sort_by_key(|(rank, _)| *rank);
+    all.into_iter().map(|(_, source)| source).collect()
+}
+
+/// One of each list, and again, until all are empty.
+fn take_turns<T, const N: usize>(lists: [Vec<T>; N]) -> Vec<T> {
+    let mut lists = lists.map(Vec::into_iter);
+    let mut out = Vec::new();
+    loop {
+        let n = out.len();
+        out.extend(lists.iter_mut().filter_map(Iterator::next));
+        if out.len() == n {
+            return out;
+        }
+    }
+}
+
+/// A case and what a device must run.
+#[wasm_bindgen]
+pub struct ReadyCase {
+    case: Rc<Case>,
+    steps: Vec<PlacedStep>,
+}
+
+#[wasm_bindgen]
+impl ReadyCase {
+    /// The same for cases that run the same kernels on the same bytes.
+    #[wasm_bindgen(getter)]
+    pub fn fingerprint(&self) -> String {
+        format!("{:016x}", self.case.fingerprint(&self.steps))
+    }
+
+    /// What to run, in order: kernel, constants, workgroups and the numbers of buffers by binding, as JSON.
+    #[wasm_bindgen(getter)]
+    pub fn steps(&self) -> String {
+        let buffer = |(b, i): &(Binding, usize)| json!({ "binding": b.index, "write": b.access == Access::ReadWrite, "buffer": i });
+        let steps: Vec<Value> = self
+            .steps
+            .iter()
+            .map(|PlacedStep { step, buffers }| {
+                let d = &step.dispatch;
+                let constants: serde_json::Map<String, Value> =
+                    d.constants.iter().map(|(name, v)| ((*name).to_owned(), json!(v))).collect();
+                json!({
+                    "kernel": d.kernel.name,
+                    "constants": constants,
+                    "grid": d.grid,
+                    "buffers": buffers.iter().map(buffer).collect::<Vec<Value>>(),
+                })
+            })
+            .collect();
+        json!(steps).to_string()
+    }
+
+    /// The text of a step's kernel, as browsers read it.
+    pub fn text(&self, step: usize) -> String {
+        self.steps.get(step).map_or_else(String::new, |s| s.step.dispatch.kernel.text(Dialect::Web))
+    }
+
+    /// Whether something is expected of each buffer, as JSON.
+    #[wasm_bindgen(getter)]
+    pub fn buffers(&self) -> String {
+        json!(self.case.buffers.iter().map(|b| b.expect.is_some()).collect::<Vec<bool>>()).to_string()
+    }
+
+    /// What a buffer begins as, with marks behind it.
+    pub fn bytes(&self, buffer: usize) -> Vec<u8> {
+        self.case.buffers[buffer].marked()
+    }
+
+    /// What is wrong with what a buffer holds afterwards, if anything.
+    pub fn check(&self, buffer: usize, found: &[u8]) -> Option<String> {
+        self.case.buffers[buffer].check(found).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: &str = r#"{"set": "SET", "f16": true, "subgroups": [4, 4], "software": true, "maxThreads": 256,
+        "maxWorkgroupBytes": 16384, "maxBindingBytes": 134217728, "maxGroups": 65535}"#;
+
+    #[test]
+    fn cases_are_those_of_the_feature_set() {
+        for (set, op, kernel) in
+            [("sg", "rms_norm", "rms_norm."), ("alone", "mul_mat_alone", "mul_mat_alone.")]
+        {
+            assert!(operations(set).expect("a set").contains(&format!("\"{op}\"")));
+            let cases = OpCases::new(op, false).expect("an operation");
+            assert!(cases.all() >= cases.length() && cases.length() > 0);
+            let case = cases.make(0, 1e9).expect("a case").expect("a small one");
+            let case = case.on(&DEVICE.replace("SET", set)).expect("a kernel").expect("one that runs");
+            let steps: Value = serde_json::from_str(&case.steps()).expect("JSON");
+            assert!(steps[0]["kernel"].as_str().is_some_and(|k| k.starts_with(kernel)), "{steps}");
+            assert!(case.text(0).contains("fn main("));
+        }
+        assert!(operations("coop").is_err() && OpCases::new("no", true).is_err());
+    }
+
+    #[test]
+    fn an_output_that_nothing_wrote_is_wrong() {
+        let cases = OpCases::new("rms_norm", false).expect("an operation");
+        let case = cases.make(0, 1e9).expect("a case").expect("a small one");
+        let case = case.on(&DEVICE.replace("SET", "base")).expect("a kernel").expect("one that runs");
+        let expected: Vec<bool> = serde_json::from_str(&case.buffers()).expect("JSON");
+        assert!(expected.iter().enumerate().any(|(i, e)| *e && case.check(i, &case.bytes(i)).is_some()));
+    }
+
+    #[test]
+    fn lists_take_turns() {
+        assert_eq!(take_turns([vec![1, 2, 3], vec![], vec![4]]), [1, 4, 2, 3]);
+    }
+}

@@ -1,0 +1,47 @@
+// Cases of every operation against their references in Dawn for Node, the same compiler as Chrome's, on Mesa's lavapipe, which
+// has what Chromium's software GPU lacks: f16, and subgroups of 8.
+//
+// `cargo xtask test web` builds the cases into the folder that CHASKI_CASES names, brings the driver, and says with
+// CHASKI_LAVAPIPE where it is. By default as many run as half a minute has room for; CHASKI_TEST_FULL=1 runs all. CHASKI_OP
+// names operations to run alone, CHASKI_CASE a word in the labels of their cases, which then all run.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { idle, report, runCases } from "./cases.js";
+
+const folder = process.env.CHASKI_CASES && resolve(process.env.CHASKI_CASES);
+const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
+const only = process.env.CHASKI_OP ?? "";
+const word = process.env.CHASKI_CASE ?? "";
+const skip = process.env.CHASKI_LAVAPIPE ? false : "LEFT OUT: CHASKI_LAVAPIPE is not set: `cargo xtask test web` does";
+let [cases, gpu] = [];
+/** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
+const TIME = 30_000;
+
+before(async () => {
+  if (skip) return void console.log(skip);
+  assert.ok(folder, "CHASKI_CASES is not set: run `cargo xtask test web`");
+  const { create, globals } = await import("webgpu");
+  Object.assign(globalThis, globals);
+  gpu = create([]);
+  cases = await import(pathToFileURL(`${folder}/chaski_cases.js`));
+  cases.initSync({ module: await readFile(`${folder}/chaski_cases_bg.wasm`) });
+});
+after(() => {
+  // Dawn holds the process while its instance lives.
+  gpu = null;
+});
+
+test("in Dawn on lavapipe operations match their references", { skip }, async () => {
+  // Kernels are chosen as for a GPU here, and as for a processor in Chromium.
+  const sg = { set: "sg", f16: true, software: false };
+  const sets = [sg, { ...sg, set: "base" }, ...(full ? [{ ...sg, f16: false }, { ...sg, set: "alone" }] : [])];
+  const found = await runCases(cases, gpu, { sets, ms: TIME, full: full || word !== "", only, word });
+  report("Dawn", found, full);
+  assert.deepEqual(found.failures, []);
+  assert.equal(found.sets.length, sets.length, "the adapter has all sets");
+  if (!only && !word) assert.deepEqual(idle(found), []);
+});
