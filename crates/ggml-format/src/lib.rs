@@ -28,6 +28,7 @@ mod source;
 mod split;
 pub mod types;
 
+pub use blocks::codes::{Codes, CodesFn};
 pub use convert::{ConvertError, dequantize, quantize};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{

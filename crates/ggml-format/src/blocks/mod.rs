@@ -9,6 +9,7 @@
 use bytemuck::{Pod, Zeroable};
 
 pub mod codebook;
+pub mod codes;
 pub(crate) mod grid;
 pub mod kscale;
 pub(crate) mod magnitudes;

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, pairs_of_bits};
 use crate::blocks::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -46,6 +47,23 @@ impl Block for BlockQ3K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ3K {
+    const GROUP: usize = 16;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let d = self.d.to_f32();
+        pairs_of_bits(&self.qs, 4, code);
+        for (k, code) in code.chunks_exact_mut(32).enumerate() {
+            for (c, high) in code.iter_mut().zip(&self.hmask) {
+                *c += i16::from(((high >> k) & 1) << 2);
+            }
+        }
+        for (j, s) in scale.iter_mut().enumerate() {
+            *s = d * f32::from(self.scale(j));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::Coded;
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -42,6 +43,25 @@ impl Block for BlockQ5K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.dmin.is_finite()
+    }
+}
+
+impl Coded for BlockQ5K {
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        for (g, code) in code.chunks_exact_mut(32).enumerate() {
+            let qs = &self.qs[32 * (g / 2)..][..32];
+            for ((c, q), h) in code.iter_mut().zip(qs).zip(&self.qh) {
+                *c = i16::from((q >> (4 * (g % 2))) & 15) | i16::from(((h >> g) & 1) << 4);
+            }
+        }
+        for (g, (s, m)) in scale.iter_mut().zip(min).enumerate() {
+            let (scale, min) = scale_min_k4(&self.scales, g);
+            (*s, *m) = (d * f32::from(scale), dmin * f32::from(min));
+        }
     }
 }
 

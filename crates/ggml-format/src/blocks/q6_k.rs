@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::Coded;
 use crate::blocks::search::{EPSILON, nearest_int, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -37,6 +38,23 @@ impl Block for BlockQ6K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ6K {
+    const GROUP: usize = 16;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let d = self.d.to_f32();
+        for (i, code) in code.chunks_exact_mut(32).enumerate() {
+            let (h, k) = (i / 4, i % 4);
+            let (low, high) = (&self.ql[64 * h + 32 * (k % 2)..][..32], &self.qh[32 * h..][..32]);
+            for ((c, l), h) in code.iter_mut().zip(low).zip(high) {
+                let (l, h) = ((l >> (4 * (k / 2))) & 15, (h >> (2 * k)) & 3);
+                *c = i16::from(l | (h << 4)) - 32;
+            }
+        }
+        scale.iter_mut().zip(self.scales).for_each(|(s, v)| *s = d * f32::from(v));
     }
 }
 

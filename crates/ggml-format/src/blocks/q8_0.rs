@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -29,6 +30,15 @@ impl Block for BlockQ8_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ8_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        code.iter_mut().zip(&self.qs).for_each(|(c, q)| *c = i16::from(*q));
+        scale[0] = self.d.to_f32();
     }
 }
 
