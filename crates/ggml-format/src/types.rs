@@ -197,7 +197,12 @@ const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Opti
     }
 }
 
-const fn coded<B: Coded>(ty: GgmlType, id: u32, name: &'static str, quantize: Option<QuantizeFn>) -> TypeInfo {
+const fn coded<B: Coded>(
+    ty: GgmlType,
+    id: u32,
+    name: &'static str,
+    quantize: Option<QuantizeFn>,
+) -> TypeInfo {
     TypeInfo { codes: Some(Codes::of::<B>()), ..row::<B>(ty, id, name, quantize) }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
-use chaski_runtime::cpu::{CpuModel, ProductInput};
+use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::graph::Op;
 use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
@@ -26,7 +26,7 @@ use crate::sampler::SampleError;
 pub enum Target {
     /// An open device.
     Gpu(Arc<Gpu>),
-    /// The processor, through the references.
+    /// The processor.
     Cpu,
 }
 
@@ -121,11 +121,12 @@ pub enum Inputs {
     /// As exactly as f32 sums need, in the form that suits the device.
     #[default]
     Auto,
-    /// As f32.
+    /// As f32. The processor then takes the references for everything, which is slow.
     F32,
     /// In 16 bits with a scale for each run: as exact as f32 sums, faster where a device multiplies bytes by fours.
     I16,
-    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5).
+    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5). The processor
+    /// takes 16.
     I8,
 }
 
@@ -269,9 +270,10 @@ impl Runner {
                     return Err(RuntimeError::Plan(PlanError::NoExperts).into());
                 }
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
-                Device::Cpu(Box::new(
-                    CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?,
-                ))
+                let mut loaded =
+                    CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?;
+                loaded.set_inputs_in_16_bits(config.inputs != Inputs::F32);
+                Device::Cpu(Box::new(loaded))
             }
         };
         let (n_seq, scales) = (config.n_seq.max(1), model.adapter_scales());
@@ -492,7 +494,7 @@ impl Runner {
         &mut self,
         tokens: &[u32],
         all: bool,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Result<(), ModelError> {
         self.check(tokens)?;
         let pos = self.ready(tokens.len()).await?;
