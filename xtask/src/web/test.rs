@@ -19,7 +19,7 @@ pub(crate) fn test(chromium: &Path) -> anyhow::Result<()> {
     let package = package();
     run(Command::new("npm").args(["run", "--silent", "check"]).current_dir(&package))?;
     // One file after the other: a software GPU takes every processor.
-    let tests = ["kernels", "bundle", "loading", "page", "engine", "devices", "recover", "chat"]
+    let tests = ["kernels", "bundle", "loading", "page", "engine", "devices", "processor", "recover", "chat"]
         .map(|name| format!("test/{name}.test.js"));
     run(Command::new("node")
         .args(["--test", "--test-concurrency=1", "--test-reporter=spec"])

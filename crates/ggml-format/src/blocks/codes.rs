@@ -1,6 +1,8 @@
 //! Whole numbers and scales apart: most formats' values are products of the two, and sums of products of whole numbers
 //! are what processors are fastest at.
 
+use wide::{i16x8, u8x16};
+
 use super::Block;
 
 /// A block whose values are `scale * code - min`: a whole number each, with a scale and a minimum for each group.
@@ -53,33 +55,50 @@ fn unpack<B: Coded>(bytes: &[u8], code: &mut [i16], scale: &mut [f32], min: &mut
     }
 }
 
-/// Two codes of a byte, of the low half the first 16 of 32, of the high half the others, less `zero`.
-pub(crate) fn nibbles(qs: &[u8; 16], zero: i16, code: &mut [i16]) {
-    let (low, high) = code.split_at_mut(16);
-    for (c, q) in low.iter_mut().zip(qs) {
-        *c = i16::from(q & 15) - zero;
-    }
-    for (c, q) in high.iter_mut().zip(qs) {
-        *c = i16::from(q >> 4) - zero;
+/// Sixteen bytes as numbers. What goes over all weights is written in vectors: compilers make none of loops where a program
+/// is to be small, as in browsers.
+pub(crate) fn numbers(bytes: &[u8]) -> [i16x8; 2] {
+    let bytes = u8x16::from(*bytes.first_chunk::<16>().expect("sixteen bytes"));
+    [u8x16::unpack_low(bytes, u8x16::ZERO), u8x16::unpack_high(bytes, u8x16::ZERO)].map(bytemuck::cast)
+}
+
+/// Writes sixteen codes.
+pub(crate) fn put(codes: [i16x8; 2], to: &mut [i16]) {
+    to[..16].copy_from_slice(codes.map(|c| c.to_array()).as_flattened());
+}
+
+/// Two codes of a byte, those of the low halves before those of the high halves, less `zero`.
+pub(crate) fn nibbles(qs: &[u8], zero: i16, code: &mut [i16]) {
+    let zero = i16x8::splat(zero);
+    let (low, high) = code.split_at_mut(qs.len());
+    for ((q, low), high) in qs.chunks_exact(16).zip(low.chunks_exact_mut(16)).zip(high.chunks_exact_mut(16)) {
+        let q = numbers(q);
+        put(q.map(|q| (q & i16x8::splat(15)) - zero), low);
+        put(q.map(|q| (q >> 4u32) - zero), high);
     }
 }
 
 /// Codes of two bits, four in a byte: byte `32 h + l` of `qs` holds those of the values `128 h + 32 k + l`, lowest bits
 /// first.
 pub(crate) fn pairs_of_bits(qs: &[u8], zero: i16, code: &mut [i16]) {
+    let zero = i16x8::splat(zero);
     for (qs, code) in qs.chunks_exact(32).zip(code.chunks_exact_mut(128)) {
-        for (k, code) in code.chunks_exact_mut(32).enumerate() {
-            for (c, q) in code.iter_mut().zip(qs) {
-                *c = i16::from((q >> (2 * k)) & 3) - zero;
+        for (i, q) in qs.chunks_exact(16).enumerate() {
+            let q = numbers(q);
+            for k in 0..4 {
+                let codes = q.map(|q| ((q >> (2 * k) as u32) & i16x8::splat(3)) - zero);
+                put(codes, &mut code[32 * k + 16 * i..]);
             }
         }
     }
 }
 
 /// Adds `value` to those of 16 codes whose bit is set.
-pub(crate) fn add_bits(bits: u16, value: i16, code: &mut [i16]) {
-    for (j, c) in code.iter_mut().enumerate().take(16) {
-        *c += if bits & (1 << j) != 0 { value } else { 0 };
+pub(crate) fn add_bits(bits: [u8; 2], value: i16, code: &mut [i16]) {
+    let each = i16x8::new([1, 2, 4, 8, 16, 32, 64, 128]);
+    for (bits, code) in bits.into_iter().zip(code.as_chunks_mut::<8>().0) {
+        let set = (i16x8::splat(i16::from(bits)) & each).simd_eq(each);
+        *code = (i16x8::new(*code) + (set & i16x8::splat(value))).to_array();
     }
 }
 

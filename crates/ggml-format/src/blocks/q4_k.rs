@@ -2,7 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::blocks::codes::Coded;
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -50,9 +50,7 @@ impl Coded for BlockQ4K {
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
         let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
         for (qs, code) in self.qs.chunks_exact(32).zip(code.chunks_exact_mut(64)) {
-            let (low, high) = code.split_at_mut(32);
-            low.iter_mut().zip(qs).for_each(|(c, q)| *c = i16::from(q & 15));
-            high.iter_mut().zip(qs).for_each(|(c, q)| *c = i16::from(q >> 4));
+            nibbles(qs, 0, code);
         }
         for (g, (s, m)) in scale.iter_mut().zip(min).enumerate() {
             let (scale, min) = scale_min_k4(&self.scales, g);

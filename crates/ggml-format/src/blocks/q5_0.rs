@@ -54,8 +54,8 @@ impl Block for BlockQ5_0 {
 pub(super) fn codes_less(qh: [u8; 4], qs: &[u8; 16], zero: i16, code: &mut [i16]) {
     nibbles(qs, zero, code);
     let (low, high) = code.split_at_mut(16);
-    add_bits(u16::from_le_bytes([qh[0], qh[1]]), 16, low);
-    add_bits(u16::from_le_bytes([qh[2], qh[3]]), 16, high);
+    add_bits([qh[0], qh[1]], 16, low);
+    add_bits([qh[2], qh[3]], 16, high);
 }
 
 impl Coded for BlockQ5_0 {

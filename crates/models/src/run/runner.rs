@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_kernels::{Caps, Tuning};
@@ -14,6 +15,7 @@ use chaski_runtime::graph::Op;
 use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
+use web_time::Instant;
 
 use super::pages::Pages;
 use super::sequences::Sequence;
@@ -45,8 +47,10 @@ pub enum KvType {
     },
 }
 
-/// Tokens of a prompt between which the processor can be stopped.
-const CPU_PIECE: usize = 32;
+/// Tokens of a prompt between which the processor can be stopped: as many as it does in about this time, so that a page
+/// whose only thread it is stays usable.
+const CPU_PIECE: (usize, usize) = (4, 64);
+const CPU_PIECE_TIME: Duration = Duration::from_millis(60);
 
 /// Bytes up to which [`KvType::Auto`] spends full precision.
 const SMALL_KV: u64 = 64 << 20;
@@ -235,6 +239,8 @@ pub struct Runner {
     pub(super) device_scales: Vec<f32>,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
+    /// Tokens of the next piece of a prompt there.
+    cpu_piece: usize,
 }
 
 impl Runner {
@@ -294,6 +300,7 @@ impl Runner {
             device_scales: vec![0.0; scales.len()],
             scales,
             cpu_logits: Vec::new(),
+            cpu_piece: CPU_PIECE.0,
         };
         runner.use_scales();
         Ok(runner)
@@ -410,8 +417,14 @@ impl Runner {
         let end = match &mut self.device {
             Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true).await?,
             Device::Cpu(c) => {
-                let end = tokens.len().min(at + CPU_PIECE);
+                let (end, start) = (tokens.len().min(at + self.cpu_piece), Instant::now());
                 self.cpu_logits = c.eval(&tokens[at..end], pos + at as u32, false)?;
+                let next = match start.elapsed() {
+                    long if long > CPU_PIECE_TIME => self.cpu_piece / 2,
+                    short if short < CPU_PIECE_TIME / 3 => self.cpu_piece * 2,
+                    _ => self.cpu_piece,
+                };
+                self.cpu_piece = next.clamp(CPU_PIECE.0, CPU_PIECE.1);
                 end
             }
         };

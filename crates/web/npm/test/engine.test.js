@@ -13,7 +13,7 @@ before(async () => {
   t = await open();
   await t.page.evaluate(async (model) => {
     globalThis.progress = [];
-    globalThis.engine = await chaski.Engine.create({ model, onProgress: (p) => progress.push(p) });
+    globalThis.engine = await chaski.Engine.create({ model, device: "gpu", onProgress: (p) => progress.push(p) });
   }, MODEL);
 });
 after(() => t?.close());
