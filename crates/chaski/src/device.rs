@@ -118,7 +118,7 @@ fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
 }
 
 fn processor(fallback: Option<String>) -> Opened {
-    let (name, driver) = ("processor".into(), "references in Rust".into());
+    let (name, driver) = ("processor".into(), "vectors of 128 bits".into());
     Opened { target: Target::Cpu, info: DeviceInfo { name, driver, caps: None, fallback, distrust: None } }
 }
 

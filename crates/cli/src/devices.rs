@@ -111,7 +111,7 @@ pub(crate) fn list() -> anyhow::Result<()> {
             writeln!(out, "   cooperative matrices: {}", a.cooperative.join(", "))?;
         }
     }
-    writeln!(out, "cpu: the processor, through slow reference code (`--device cpu`)")?;
+    writeln!(out, "cpu: the processor (`--device cpu`)")?;
     if adapters.is_empty() {
         eprintln!("There is no GPU that a driver for Vulkan, Metal or Direct3D 12 shows.");
         if cfg!(target_os = "linux") {

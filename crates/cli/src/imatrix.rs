@@ -16,8 +16,8 @@ pub(crate) const LONG: &str = "\
 Measures on a text how large the inputs of each column of a model's matrices are, for `chaski quantize --imatrix`.
 
 The text is cut into chunks of -c tokens, which should be like what the model will read and write; a hundred chunks are \
-enough. The model is best one that is not quantised. The file is of llama.cpp's format. It is all done on the processor \
-with slow reference code, so take a small model, or time.";
+enough. The model is best one that is not quantised. The file is of llama.cpp's format. It is all done on the \
+processor, so take a small model, or time.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -4,6 +4,7 @@
 //! one of some thirty formats. This crate knows all of it and nothing of what a model is:
 //!
 //! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and functions that convert them;
+//! - [`product`]: rows of weights times columns, on a processor;
 //! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the mixes that make a `Q4_K_M` file;
 //! - [`types`]: also the bytes of each format, as structs, by modules; [`blocks`]: what these share;
 //! - [`Gguf`] reads the head of a file from its first bytes, wherever these come from;
@@ -24,10 +25,12 @@ mod mix;
 #[cfg(feature = "mmap")]
 mod mmap;
 mod model_file;
+pub mod product;
 mod source;
 mod split;
 pub mod types;
 
+pub use blocks::codes::{Codes, CodesFn};
 pub use convert::{ConvertError, dequantize, quantize};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::blocks::codes::{Coded, Codes};
 use crate::blocks::{Block, dequantize_blocks, invalid_block};
 
 #[path = "blocks/float.rs"]
@@ -139,32 +140,34 @@ pub struct TypeInfo {
     pub quantize: Option<QuantizeFn>,
     /// Looks for infinities and NaN among the scales (for plain floats: among the values).
     pub invalid_block: InvalidBlockFn,
+    /// Whole numbers and scales apart, for formats whose values are products of these.
+    pub codes: Option<Codes>,
 }
 
 /// All types, in the order of [`GgmlType`]'s variants, which is also the order of the ids.
 pub static TYPES: &[TypeInfo] = &[
     row::<float::ValueF32>(GgmlType::F32, 0, "f32", Some(float::quantize_f32)),
     row::<float::ValueF16>(GgmlType::F16, 1, "f16", Some(float::quantize_f16)),
-    row::<q4_0::BlockQ4_0>(GgmlType::Q4_0, 2, "q4_0", Some(q4_0::quantize)),
-    row::<q4_1::BlockQ4_1>(GgmlType::Q4_1, 3, "q4_1", Some(q4_1::quantize)),
-    row::<q5_0::BlockQ5_0>(GgmlType::Q5_0, 6, "q5_0", Some(q5_0::quantize)),
-    row::<q5_1::BlockQ5_1>(GgmlType::Q5_1, 7, "q5_1", Some(q5_1::quantize)),
-    row::<q8_0::BlockQ8_0>(GgmlType::Q8_0, 8, "q8_0", Some(q8_0::quantize)),
+    coded::<q4_0::BlockQ4_0>(GgmlType::Q4_0, 2, "q4_0", Some(q4_0::quantize)),
+    coded::<q4_1::BlockQ4_1>(GgmlType::Q4_1, 3, "q4_1", Some(q4_1::quantize)),
+    coded::<q5_0::BlockQ5_0>(GgmlType::Q5_0, 6, "q5_0", Some(q5_0::quantize)),
+    coded::<q5_1::BlockQ5_1>(GgmlType::Q5_1, 7, "q5_1", Some(q5_1::quantize)),
+    coded::<q8_0::BlockQ8_0>(GgmlType::Q8_0, 8, "q8_0", Some(q8_0::quantize)),
     row::<q8_1::BlockQ8_1>(GgmlType::Q8_1, 9, "q8_1", Some(q8_1::quantize)),
-    row::<q2_k::BlockQ2K>(GgmlType::Q2_K, 10, "q2_K", Some(q2_k::quantize)),
-    row::<q3_k::BlockQ3K>(GgmlType::Q3_K, 11, "q3_K", Some(q3_k::quantize)),
-    row::<q4_k::BlockQ4K>(GgmlType::Q4_K, 12, "q4_K", Some(q4_k::quantize)),
-    row::<q5_k::BlockQ5K>(GgmlType::Q5_K, 13, "q5_K", Some(q5_k::quantize)),
-    row::<q6_k::BlockQ6K>(GgmlType::Q6_K, 14, "q6_K", Some(q6_k::quantize)),
+    coded::<q2_k::BlockQ2K>(GgmlType::Q2_K, 10, "q2_K", Some(q2_k::quantize)),
+    coded::<q3_k::BlockQ3K>(GgmlType::Q3_K, 11, "q3_K", Some(q3_k::quantize)),
+    coded::<q4_k::BlockQ4K>(GgmlType::Q4_K, 12, "q4_K", Some(q4_k::quantize)),
+    coded::<q5_k::BlockQ5K>(GgmlType::Q5_K, 13, "q5_K", Some(q5_k::quantize)),
+    coded::<q6_k::BlockQ6K>(GgmlType::Q6_K, 14, "q6_K", Some(q6_k::quantize)),
     row::<q8_k::BlockQ8K>(GgmlType::Q8_K, 15, "q8_K", Some(q8_k::quantize)),
     row::<iq2_xxs::BlockIq2Xxs>(GgmlType::IQ2_XXS, 16, "iq2_xxs", Some(iq2_xxs::quantize)),
     row::<iq2_xs::BlockIq2Xs>(GgmlType::IQ2_XS, 17, "iq2_xs", Some(iq2_xs::quantize)),
     row::<iq3_xxs::BlockIq3Xxs>(GgmlType::IQ3_XXS, 18, "iq3_xxs", Some(iq3_xxs::quantize)),
     row::<iq1_s::BlockIq1S>(GgmlType::IQ1_S, 19, "iq1_s", Some(iq1_s::quantize)),
-    row::<iq4_nl::BlockIq4Nl>(GgmlType::IQ4_NL, 20, "iq4_nl", Some(iq4_nl::quantize)),
+    coded::<iq4_nl::BlockIq4Nl>(GgmlType::IQ4_NL, 20, "iq4_nl", Some(iq4_nl::quantize)),
     row::<iq3_s::BlockIq3S>(GgmlType::IQ3_S, 21, "iq3_s", Some(iq3_s::quantize)),
     row::<iq2_s::BlockIq2S>(GgmlType::IQ2_S, 22, "iq2_s", Some(iq2_s::quantize)),
-    row::<iq4_xs::BlockIq4Xs>(GgmlType::IQ4_XS, 23, "iq4_xs", Some(iq4_xs::quantize)),
+    coded::<iq4_xs::BlockIq4Xs>(GgmlType::IQ4_XS, 23, "iq4_xs", Some(iq4_xs::quantize)),
     row::<integer::ValueI8>(GgmlType::I8, 24, "i8", None),
     row::<integer::ValueI16>(GgmlType::I16, 25, "i16", None),
     row::<integer::ValueI32>(GgmlType::I32, 26, "i32", None),
@@ -172,12 +175,12 @@ pub static TYPES: &[TypeInfo] = &[
     row::<float::ValueF64>(GgmlType::F64, 28, "f64", None),
     row::<iq1_m::BlockIq1M>(GgmlType::IQ1_M, 29, "iq1_m", Some(iq1_m::quantize)),
     row::<float::ValueBf16>(GgmlType::BF16, 30, "bf16", Some(float::quantize_bf16)),
-    row::<tq1_0::BlockTq1_0>(GgmlType::TQ1_0, 34, "tq1_0", Some(tq1_0::quantize)),
-    row::<tq2_0::BlockTq2_0>(GgmlType::TQ2_0, 35, "tq2_0", Some(tq2_0::quantize)),
-    row::<mxfp4::BlockMxfp4>(GgmlType::MXFP4, 39, "mxfp4", Some(mxfp4::quantize)),
-    row::<nvfp4::BlockNvfp4>(GgmlType::NVFP4, 40, "nvfp4", Some(nvfp4::quantize)),
-    row::<q1_0::BlockQ1_0>(GgmlType::Q1_0, 41, "q1_0", Some(q1_0::quantize)),
-    row::<q2_0::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", Some(q2_0::quantize)),
+    coded::<tq1_0::BlockTq1_0>(GgmlType::TQ1_0, 34, "tq1_0", Some(tq1_0::quantize)),
+    coded::<tq2_0::BlockTq2_0>(GgmlType::TQ2_0, 35, "tq2_0", Some(tq2_0::quantize)),
+    coded::<mxfp4::BlockMxfp4>(GgmlType::MXFP4, 39, "mxfp4", Some(mxfp4::quantize)),
+    coded::<nvfp4::BlockNvfp4>(GgmlType::NVFP4, 40, "nvfp4", Some(nvfp4::quantize)),
+    coded::<q1_0::BlockQ1_0>(GgmlType::Q1_0, 41, "q1_0", Some(q1_0::quantize)),
+    coded::<q2_0::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", Some(q2_0::quantize)),
 ];
 
 const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Option<QuantizeFn>) -> TypeInfo {
@@ -190,7 +193,17 @@ const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Opti
         dequantize: Some(dequantize_blocks::<B>),
         quantize,
         invalid_block: invalid_block::<B>,
+        codes: None,
     }
+}
+
+const fn coded<B: Coded>(
+    ty: GgmlType,
+    id: u32,
+    name: &'static str,
+    quantize: Option<QuantizeFn>,
+) -> TypeInfo {
+    TypeInfo { codes: Some(Codes::of::<B>()), ..row::<B>(ty, id, name, quantize) }
 }
 
 impl GgmlType {

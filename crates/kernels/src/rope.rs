@@ -99,8 +99,9 @@ impl Rope {
                 RopePairing::Norm => (2 * i, 2 * i + 1),
                 RopePairing::Neox => (i, i + half),
             };
+            let angle = (f64::from(pos) * f).sin_cos();
             for head in x.chunks_exact_mut(d) {
-                let (u, v) = turn([head[a], head[b]].map(f64::from), f64::from(pos) * f, self.magnitude);
+                let (u, v) = turn_by([head[a], head[b]].map(f64::from), angle, self.magnitude);
                 (head[a], head[b]) = (u as f32, v as f32);
             }
         }
@@ -108,8 +109,12 @@ impl Rope {
 }
 
 /// A pair of channels turned by an angle, and scaled.
-pub(crate) fn turn([u, v]: [f64; 2], angle: f64, magnitude: f64) -> (f64, f64) {
-    let (s, c) = angle.sin_cos();
+pub(crate) fn turn(pair: [f64; 2], angle: f64, magnitude: f64) -> (f64, f64) {
+    turn_by(pair, angle.sin_cos(), magnitude)
+}
+
+/// The same by an angle's sine and cosine.
+fn turn_by([u, v]: [f64; 2], (s, c): (f64, f64), magnitude: f64) -> (f64, f64) {
     ((u * c - v * s) * magnitude, (u * s + v * c) * magnitude)
 }
 

@@ -139,6 +139,18 @@ pub fn for_each<T, R>(items: &[T], f: impl Fn(&T) -> R) -> Vec<R> {
     items.iter().map(f).collect()
 }
 
+/// Calls `f` on one of the threads that share work; the caller waits.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn among_threads<R: Send>(f: impl FnOnce() -> R + Send) -> R {
+    rayon::scope(|_| f())
+}
+
+/// Calls `f`: there are no other threads.
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn among_threads<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
 /// Fills chunks of `out` in parallel where there are threads: `f(index of the chunk, chunk)`.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Send + Sync) {

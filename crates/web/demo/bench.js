@@ -39,7 +39,7 @@ export async function floor(nDispatch, runs = 20) {
 export async function bench({ model, prompt, answer, runs, chunk, kvType, onState = () => {}, ...options }) {
   onState("Loading ...");
   const start = performance.now();
-  const engine = await Engine.create({ model, chunk, kvType, contextLength: 0, ...options });
+  const engine = await Engine.create({ model, device: "gpu", chunk, kvType, contextLength: 0, ...options });
   const [type_k, type_v = type_k] = (kvType ?? "auto").split("/");
   const load_ms = performance.now() - start;
   const info = engine.info();

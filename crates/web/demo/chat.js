@@ -53,7 +53,7 @@ $("model").addEventListener("submit", async (event) => {
     engine = await Engine.create({ model: source(), ...options(), signal: loading.signal, onProgress: show });
     const { model, device, loading: times } = engine.info();
     $("report").ariaLive = "polite";
-    report(`Ready after ${(times.totalMs / 1000).toFixed(1)} s; ${bytes(engine.memory().total)} of GPU memory.`);
+    report(`Ready after ${(times.totalMs / 1000).toFixed(1)} s; ${bytes(engine.memory().total)} of ${device.kind === "cpu" ? "" : "GPU "}memory.`);
     $("loaded").textContent = `${model.file}: ${model.description}${device.name ? ` on ${device.name}` : ""}`;
   } catch (error) {
     $("report").ariaLive = "polite";

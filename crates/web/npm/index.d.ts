@@ -98,6 +98,11 @@ export interface SourceOptions {
   workerUrl?: string | URL;
   /** Where `chaski_web_bg.wasm` is, if not beside the package. */
   wasmUrl?: string | URL;
+  /**
+   * WebGPU (`gpu`), the processor by WebAssembly (`cpu`), or WebGPU unless there is no GPU behind it (`auto`, the default):
+   * the software adapters of browsers are slower than WebAssembly.
+   */
+  device?: "auto" | "gpu" | "cpu";
   /** `false` leaves the GPU's subgroups unused. */
   subgroups?: boolean;
 }
@@ -153,7 +158,17 @@ export interface EngineInfo {
   embedding: number;
   memory: Memory;
   /** `distrust` says what the self-test found wrong; `tested` whether it ran now. */
-  device: { name: string; driver: string; distrust: string | null; tested: boolean; caps: Caps | null };
+  device: {
+    /** WebGPU, or the processor by WebAssembly. */
+    kind: "gpu" | "cpu";
+    name: string;
+    driver: string;
+    /** Why it is the processor although nobody asked for it. */
+    fallback: string | null;
+    distrust: string | null;
+    tested: boolean;
+    caps: Caps | null;
+  };
   loading: { compileMs: number; uploadMs: number; totalMs: number } | null;
   dispatchesPerToken: number | null;
 }
@@ -438,6 +453,8 @@ export function inspect(model: ModelSource, options?: SourceOptions): Promise<In
 
 export interface Capabilities {
   webgpu: boolean;
+  /** What `device: "auto"` takes. */
+  device: "gpu" | "cpu";
   adapter: { vendor?: string; architecture?: string; device?: string; description?: string; fallback: boolean } | null;
   f16: boolean;
   subgroups: boolean;

@@ -1,6 +1,7 @@
 // chaski: language models from GGUF files on WebGPU. Importing this does nothing, so servers can, too.
 
 import { download, once } from "./src/channel.js";
+import { choose, isFallback } from "./src/device.js";
 import { Engine, forHost, forWorker } from "./src/engine.js";
 import { EngineError, badRequest } from "./src/errors.js";
 import { locate } from "./src/locate.js";
@@ -13,7 +14,7 @@ export async function inspect(model, options = {}) {
   const args = { model: forWorker(model), options: forHost(options) };
   const found = await once(options, "inspect", args);
   const reasons = [];
-  if (!found.webgpu) reasons.push("there is no WebGPU adapter");
+  if (!found.webgpu && options.device === "gpu") reasons.push("there is no WebGPU adapter");
   if (options.memoryBudget && found.memory.total > options.memoryBudget) {
     reasons.push(`it takes ${found.memory.total} bytes of device memory, the budget is ${options.memoryBudget}`);
   }
@@ -32,7 +33,8 @@ export async function capabilities() {
   const names = ["maxBufferSize", "maxStorageBufferBindingSize", "maxComputeWorkgroupStorageSize", "maxComputeInvocationsPerWorkgroup"];
   return {
     webgpu: adapter !== null,
-    adapter: adapter && { vendor, architecture, device, description, fallback: adapter.info.isFallbackAdapter ?? false },
+    device: (await choose()).device === "cpu" ? "cpu" : "gpu",
+    adapter: adapter && { vendor, architecture, device, description, fallback: isFallback(adapter) },
     f16: adapter?.features.has("shader-f16") ?? false,
     subgroups: (adapter?.features.has("subgroups") && gpu.wgslLanguageFeatures?.has("subgroup_id")) ?? false,
     limits: adapter && Object.fromEntries(names.map((name) => [name, adapter.limits[name]])),

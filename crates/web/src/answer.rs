@@ -4,9 +4,10 @@ use chaski::{
     AnswerEvent, AnswerParser, Error, Finish, Generation, ModelError, Piece, RenderSpecial, Suspended,
     Tokenizer,
 };
-use js_sys::Function;
+use js_sys::{Function, Promise};
 use serde_json::{Value, json};
-use wasm_bindgen::JsValue;
+use wasm_bindgen::{JsCast as _, JsValue};
+use wasm_bindgen_futures::JsFuture;
 
 use crate::error::to_js;
 
@@ -46,7 +47,7 @@ pub(crate) async fn answer(
         Some(Finish::Length) => "length",
         Some(Finish::Context) => "context",
     };
-    sink.end()?;
+    sink.end().await?;
     let stats = generation.stats();
     Ok(Outcome::Ended(
         json!({
@@ -84,14 +85,14 @@ async fn tell(generation: &mut Generation<'_>, sink: &mut Sink) -> Result<(), St
     loop {
         let more = generation.prompt().await.map_err(failed)?;
         let (done, total) = generation.progress();
-        sink.send(&json!({ "type": "prompt", "done": done, "total": total }))?;
+        sink.send(&json!({ "type": "prompt", "done": done, "total": total })).await?;
         if !more || sink.stopped {
             break;
         }
     }
     while !sink.stopped {
         let Some(piece) = generation.next().await.map_err(failed)? else { break };
-        sink.piece(generation.tokenizer(), &piece)?;
+        sink.piece(generation.tokenizer(), &piece).await?;
     }
     Ok(())
 }
@@ -108,28 +109,33 @@ impl Sink {
         Sink { event, parser, stopped: false }
     }
 
-    fn send(&mut self, event: &Value) -> Result<(), JsValue> {
+    /// The page's function may return a promise, where others must get a turn while this goes on.
+    async fn send(&mut self, event: &Value) -> Result<(), JsValue> {
         let stop = self.event.call1(&JsValue::NULL, &event.to_string().into())?;
+        let stop = match stop.dyn_into::<Promise>() {
+            Ok(later) => JsFuture::from(later).await?,
+            Err(now) => now,
+        };
         self.stopped |= stop.is_truthy();
         Ok(())
     }
 
-    fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
+    async fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
         let logprobs = logprobs_of(tokenizer, piece);
         let Some(parser) = &mut self.parser else {
-            return self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs }));
+            return self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs })).await;
         };
         let events = parser.push(&piece.text);
         if let Some(logprobs) = logprobs {
-            self.send(&json!({ "type": "logprobs", "logprobs": logprobs }))?;
+            self.send(&json!({ "type": "logprobs", "logprobs": logprobs })).await?;
         } else if events.is_empty() {
             // So that it can be stopped while marks are incomplete.
-            self.send(&json!({ "type": "content", "text": "" }))?;
+            self.send(&json!({ "type": "content", "text": "" })).await?;
         }
-        self.parts(events)
+        self.parts(events).await
     }
 
-    fn parts(&mut self, events: Vec<AnswerEvent>) -> Result<(), JsValue> {
+    async fn parts(&mut self, events: Vec<AnswerEvent>) -> Result<(), JsValue> {
         for event in events {
             self.send(&match event {
                 AnswerEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
@@ -139,14 +145,15 @@ impl Sink {
                 AnswerEvent::CallEnd { is_valid, written } => {
                     json!({ "type": "call_end", "valid": is_valid, "written": written })
                 }
-            })?;
+            })
+            .await?;
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), JsValue> {
+    async fn end(&mut self) -> Result<(), JsValue> {
         let events = self.parser.as_mut().map(AnswerParser::finish).unwrap_or_default();
-        self.parts(events)
+        self.parts(events).await
     }
 }
 

@@ -43,11 +43,12 @@ impl WebEngine {
         options: String,
         progress: Function,
     ) -> Result<WebEngine, JsValue> {
-        let options: CreateOptions = parse(&options)?;
+        let mut options: CreateOptions = parse(&options)?;
+        let device = DeviceChoice::from(std::mem::take(&mut options.device));
         let source = source(files);
         let mut builder = Engine::builder(source.clone())
             .context(options.context_length)
-            .device(DeviceChoice::Gpu(None))
+            .device(device)
             .web_subgroups(options.subgroups)
             .self_test(move |_| options.trusted)
             .on_progress(move |p| {
@@ -101,6 +102,8 @@ impl WebEngine {
             "device": {
                 "name": device.name,
                 "driver": device.driver,
+                "kind": if device.caps.is_some() { "gpu" } else { "cpu" },
+                "fallback": device.fallback,
                 "distrust": device.distrust,
                 "caps": tuned,
             },

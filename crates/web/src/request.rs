@@ -1,6 +1,8 @@
 //! What the package's JavaScript asks for: options of an engine, and of an answer.
 
-use chaski::{GenerateOptions, Grammar, LocalTime, Message, RenderSpecial, SamplerParams, TemplateOptions};
+use chaski::{
+    DeviceChoice, GenerateOptions, Grammar, LocalTime, Message, RenderSpecial, SamplerParams, TemplateOptions,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -11,6 +13,27 @@ use crate::error::bad_request;
 /// Reads JSON text that JavaScript made.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsValue> {
     serde_json::from_str(text).map_err(bad_request)
+}
+
+/// Which device to use; that software adapters are none, the package has seen to.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Device {
+    /// WebGPU, or the processor if there is none or it computes wrong values.
+    Auto,
+    #[default]
+    Gpu,
+    Cpu,
+}
+
+impl From<Device> for DeviceChoice {
+    fn from(d: Device) -> DeviceChoice {
+        match d {
+            Device::Auto => DeviceChoice::Auto,
+            Device::Gpu => DeviceChoice::Gpu(None),
+            Device::Cpu => DeviceChoice::Cpu,
+        }
+    }
 }
 
 /// How to make an engine.
@@ -24,6 +47,8 @@ pub(crate) struct CreateOptions {
     pub(crate) chunk: u32,
     /// Bytes of device memory at most.
     pub(crate) memory_budget: Option<f64>,
+    /// The device.
+    pub(crate) device: Device,
     /// The device passed its test before.
     pub(crate) trusted: bool,
     /// The page has `requestDevice` ask for subgroups.

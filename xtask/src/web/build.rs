@@ -118,6 +118,7 @@ fn optimise(wasm: &Path) -> anyhow::Result<()> {
         "--enable-mutable-globals",
         "--enable-reference-types",
         "--enable-multivalue",
+        "--enable-simd",
     ];
     run(Command::new("node").arg(tool).arg("-Oz").args(features).arg(wasm).arg("-o").arg(wasm))
 }

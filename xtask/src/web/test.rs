@@ -10,8 +10,19 @@ use super::kernels;
 use crate::mesa;
 
 /// The files that need a browser.
-const IN_BROWSER: [&str; 10] =
-    ["kernels", "cases", "bundle", "loading", "memory", "page", "engine", "devices", "recover", "chat"];
+const IN_BROWSER: [&str; 11] = [
+    "kernels",
+    "cases",
+    "bundle",
+    "loading",
+    "memory",
+    "page",
+    "engine",
+    "devices",
+    "processor",
+    "recover",
+    "chat",
+];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once `modules`
 /// are there, and those in Dawn for Node. Returns what had to be left out.

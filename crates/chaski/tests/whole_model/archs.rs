@@ -2,7 +2,7 @@
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
 use chaski::kernels::{FeatureSet, KV_TYPES};
-use chaski::{KvType, Runner};
+use chaski::{Inputs, KvType, Runner};
 use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
@@ -275,6 +275,8 @@ struct Mode {
     chunk: u32,
     /// Sequences; of two, columns come together, too, and one is set back.
     n_seq: u32,
+    /// How products take their inputs.
+    inputs: Inputs,
     /// Largest normalised error.
     limit: f64,
     /// The same of mixtures of experts; `None` leaves them out.
@@ -300,9 +302,12 @@ const F32: Mode = Mode {
     chunks: PIECES,
     n_seq: 1,
     chunk: 64,
+    inputs: Inputs::Auto,
     limit: 1e-11,
     mixture: Some(1e-11),
 };
+/// The processor by nothing but the references.
+const REFERENCES: Mode = Mode { inputs: Inputs::F32, ..F32 };
 /// Rounding keys and values to f16 costs up to 2^-11 of each. In the mixture that grows 2,500 times, on the processor and
 /// on GPUs alike, as do the other engine's own roundings in f32.
 const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, mixture: Some(1e-6), ..F32 };
@@ -335,7 +340,8 @@ fn describe(m: &Mode) -> String {
     let kv = m.kv;
     let tiles = if m.f16_tiles { ", tiles f16" } else { "" };
     let weights = if m.half { ", weights f16" } else { "" };
-    format!("{device}, KV {kv}{tiles}{weights}")
+    let inputs = if m.inputs == Inputs::F32 { ", references" } else { "" };
+    format!("{device}, KV {kv}{tiles}{weights}{inputs}")
 }
 
 /// Runs every fixture of the first family in the modes.
@@ -374,6 +380,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 chunk: mode.chunk,
                 n_seq: mode.n_seq,
                 f16_tiles: mode.f16_tiles,
+                inputs: mode.inputs,
                 ..RunnerConfig::default()
             };
             let mut runner = match block_on(Runner::load(&model, &target, &config, |_| {})) {
@@ -415,7 +422,8 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
 #[test]
 fn logits_of_all_families_on_the_processor_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, processor");
-    check_some(&[Mode { chunks: &[48], ..F32 }], |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
+    let modes = [REFERENCES, F32].map(|m| Mode { chunks: &[48], ..m });
+    check_some(&modes, |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
 }
 
 /// Few ways each: prompts in pieces with subgroups, token by token without, and in two sequences.
@@ -440,7 +448,7 @@ fn logits_of_families_with_norms_of_heads_match_in_a_cache_of_blocks() {
 #[test]
 fn logits_on_the_processor_match_the_golden_ones() {
     let _t = Timed::new("archs, processor");
-    check(&[F32, F16_KV, F16_WEIGHTS]);
+    check(&[REFERENCES, F32, F16_KV, F16_WEIGHTS]);
 }
 
 #[test]
@@ -481,7 +489,9 @@ fn mixtures_of_more_experts_agree_with_the_processor() {
         };
         let model = open(f.gguf(true, &edit)).expect("a fixture is a model");
         let load = |target, chunk| {
-            let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk, ..RunnerConfig::default() };
+            let inputs = if matches!(target, Target::Cpu) { Inputs::F32 } else { Inputs::Auto };
+            let config =
+                RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk, inputs, ..RunnerConfig::default() };
             block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads")
         };
         let expected = block_on(load(Target::Cpu, 64).eval_all(&f.tokens, 48)).expect("48 tokens run");
@@ -542,12 +552,17 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
     let n_vocab = model.config().n_vocab as usize;
     let tokens: Vec<u32> = (0..300u32).map(|i| (i * i * 31 + 7 * i) % n_vocab as u32).collect();
     let mut failures = Failures::default();
-    let load = |target| {
-        let config = RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, ..RunnerConfig::default() };
+    let load_with = |target, inputs| {
+        let config =
+            RunnerConfig { n_ctx: 512, kv: KvType::F32, chunk: 256, inputs, ..RunnerConfig::default() };
         block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner")
     };
+    let load = |target| load_with(target, Inputs::Auto);
     let all = |runner: &mut Runner, chunk| block_on(runner.eval_all(&tokens, chunk)).expect("300 tokens run");
-    let expected = all(&mut load(Target::Cpu), 300);
+    let expected = all(&mut load_with(Target::Cpu, Inputs::F32), 300);
+    let e = nmse(&all(&mut load(Target::Cpu), 32), &expected);
+    say(format!("300 tokens of the embedded model, processor, pieces of 32: NMSE {e:.1e}"));
+    failures.check(e <= 1e-7, || format!("processor: {e:.2e} > 1e-7"));
     for set in [FeatureSet::Sg, FeatureSet::Base] {
         let mut runner = load(Target::Gpu(shared_gpu(set, false)));
         let found = all(&mut runner, 64);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
-use chaski::{AddSpecial, DeviceChoice, Engine, ImatrixOptions, ModelError, ParseSpecial, Source, imatrix};
+use chaski::{
+    AddSpecial, DeviceChoice, Engine, ImatrixOptions, Inputs, ModelError, ParseSpecial, Source, imatrix,
+};
 use chaski_runtime::cpu::CpuModel;
 
 use crate::archs::{Fixture, open};
@@ -16,7 +18,8 @@ const TEXT: &str = "Once upon a time there was a little dog. He liked to play wi
 const N_CTX: usize = 16;
 
 fn measure(device: DeviceChoice, process_output: bool) -> (Vec<u32>, Result<Imatrix, ModelError>) {
-    let mut engine = build(Engine::builder(Source::Default).device(device).context(N_CTX as u32));
+    let mut engine =
+        build(Engine::builder(Source::Default).device(device).inputs(Inputs::F32).context(N_CTX as u32));
     let (tokenizer, runner) = engine.parts();
     let tokens = tokenizer.encode(TEXT, AddSpecial::Yes, ParseSpecial::No).expect("a text");
     let options = ImatrixOptions {

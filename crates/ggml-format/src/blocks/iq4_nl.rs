@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::{signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -30,6 +31,15 @@ impl Block for BlockIq4Nl {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockIq4Nl {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        of_table(&self.qs, &IQ4_NL_VALUES, code);
+        scale[0] = self.d.to_f32();
     }
 }
 

@@ -2,7 +2,8 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::iq4_nl::{best_scale, dequantize_codes, nearest_code, pack};
+use super::iq4_nl::{IQ4_NL_VALUES, best_scale, dequantize_codes, nearest_code, pack};
+use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::{nearest_int, signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -22,21 +23,40 @@ pub struct BlockIq4Xs {
 
 const _: () = assert!(size_of::<BlockIq4Xs>() == 136);
 
+impl BlockIq4Xs {
+    /// The scale of group `g` (0..8), from -32 to 31.
+    pub fn scale(&self, g: usize) -> i32 {
+        let low = (self.scales_l[g / 2] >> (4 * (g % 2))) & 15;
+        let high = (u16::from_le_bytes(self.scales_h) >> (2 * g)) & 3;
+        (i32::from(low) | i32::from(high) << 4) - 32
+    }
+}
+
 impl Block for BlockIq4Xs {
     const N_ELEM: usize = QK_K;
 
     fn dequantize(&self, y: &mut [f32]) {
         let d = self.d.to_f32();
-        let high = u16::from_le_bytes(self.scales_h);
         for g in 0..8 {
-            let low = (self.scales_l[g / 2] >> (4 * (g % 2))) & 15;
-            let scale = i32::from(low) | i32::from((high >> (2 * g)) & 3) << 4;
-            dequantize_codes(d * (scale - 32) as f32, &self.qs[16 * g..][..16], &mut y[32 * g..][..32]);
+            let scale = self.scale(g) as f32;
+            dequantize_codes(d * scale, &self.qs[16 * g..][..16], &mut y[32 * g..][..32]);
         }
     }
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockIq4Xs {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let d = self.d.to_f32();
+        for (g, (code, s)) in code.chunks_exact_mut(32).zip(scale).enumerate() {
+            of_table(&self.qs[16 * g..][..16], &IQ4_NL_VALUES, code);
+            *s = d * self.scale(g) as f32;
+        }
     }
 }
 

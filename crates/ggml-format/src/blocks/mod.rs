@@ -9,6 +9,7 @@
 use bytemuck::{Pod, Zeroable};
 
 pub mod codebook;
+pub mod codes;
 pub(crate) mod grid;
 pub mod kscale;
 pub(crate) mod magnitudes;
@@ -39,7 +40,13 @@ pub struct F16(pub [u8; 2]);
 impl F16 {
     /// The value, exactly; subnormal numbers are kept.
     pub fn to_f32(self) -> f32 {
-        half::f16::from_le_bytes(self.0).to_f32()
+        // Without branches, so that many are converted at once.
+        let bits = u32::from(u16::from_le_bytes(self.0));
+        let magnitude = (bits & 0x7fff) << 13;
+        // The exponent's bias comes by a product, which is exact and makes subnormal numbers normal.
+        let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+        let value = if magnitude < 0x7c00 << 13 { finite.to_bits() } else { magnitude | 0x7f80_0000 };
+        f32::from_bits(value | (bits & 0x8000) << 16)
     }
 
     /// The nearest half float, ties to even; too large values become infinite.

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -38,6 +39,15 @@ impl Block for BlockMxfp4 {
 
     fn is_valid(&self) -> bool {
         self.e != 255
+    }
+}
+
+impl Coded for BlockMxfp4 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        of_table(&self.qs, &E2M1_DOUBLED, code);
+        scale[0] = e8m0_half(self.e);
     }
 }
 

@@ -3,6 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::mxfp4::{E2M1_DOUBLED, nearest_e2m1};
+use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
@@ -43,6 +44,17 @@ impl Block for BlockNvfp4 {
                 y[16 * g + j] = f32::from(E2M1_DOUBLED[usize::from(code & 15)]) * d;
                 y[16 * g + j + 8] = f32::from(E2M1_DOUBLED[usize::from(code >> 4)]) * d;
             }
+        }
+    }
+}
+
+impl Coded for BlockNvfp4 {
+    const GROUP: usize = 16;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        for (g, (code, s)) in code.chunks_exact_mut(16).zip(scale).enumerate() {
+            of_table(&self.qs[8 * g..][..8], &E2M1_DOUBLED, code);
+            *s = ue4m3_half(self.d[g]);
         }
     }
 }

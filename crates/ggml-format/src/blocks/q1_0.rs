@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, add_bits};
 use crate::blocks::{Block, F16, quantize_blocks};
 
 /// `x[i] = d` where bit `i` is set, else `-d`; there is no zero.
@@ -28,6 +29,18 @@ impl Block for BlockQ1_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ1_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        code.fill(-1);
+        for (bits, code) in self.qs.chunks_exact(2).zip(code.chunks_exact_mut(16)) {
+            add_bits([bits[0], bits[1]], 2, code);
+        }
+        scale.fill(self.d.to_f32());
     }
 }
 

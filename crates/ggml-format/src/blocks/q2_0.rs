@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -30,6 +31,19 @@ impl Block for BlockQ2_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ2_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        for (code, q) in code.chunks_exact_mut(4).zip(self.qs) {
+            for (k, c) in code.iter_mut().enumerate() {
+                *c = i16::from((q >> (2 * k)) & 3) - 1;
+            }
+        }
+        scale.fill(self.d.to_f32());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, pairs_of_bits};
 use crate::blocks::search::{
     Affine, AffineSearch, affine, affine_by_importance, largest, nearest_int, non_negative, sum_squares,
 };
@@ -38,6 +39,20 @@ impl Block for BlockQ2K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.dmin.is_finite()
+    }
+}
+
+impl Coded for BlockQ2K {
+    const GROUP: usize = 16;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        pairs_of_bits(&self.qs, 0, code);
+        for ((s, m), byte) in scale.iter_mut().zip(min).zip(self.scales) {
+            *s = d * f32::from(byte & 15);
+            *m = dmin * f32::from(byte >> 4);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! q3_K: 256 values as signed 3-bit steps, with a 6-bit scale for each 16.
 
 use bytemuck::{Pod, Zeroable};
+use wide::i16x8;
 
+use crate::blocks::codes::{Coded, numbers, pairs_of_bits, put};
 use crate::blocks::search::{nearest_int, signed_extreme, sum_squares, symmetric, symmetric_by_sweeps};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -46,6 +48,27 @@ impl Block for BlockQ3K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ3K {
+    const GROUP: usize = 16;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let d = self.d.to_f32();
+        pairs_of_bits(&self.qs, 4, code);
+        for (i, high) in self.hmask.chunks_exact(16).enumerate() {
+            let high = numbers(high);
+            for k in 0..8 {
+                let code = &mut code[32 * k + 16 * i..][..16];
+                let (low, _) = code.as_chunks::<8>();
+                let high = high.map(|h| ((h >> k as u32) & i16x8::splat(1)) << 2u32);
+                put([i16x8::new(low[0]) + high[0], i16x8::new(low[1]) + high[1]], code);
+            }
+        }
+        for (j, s) in scale.iter_mut().enumerate() {
+            *s = d * f32::from(self.scale(j));
+        }
     }
 }
 

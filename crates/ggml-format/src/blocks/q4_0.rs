@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::search::{mean_square, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -30,6 +31,15 @@ impl Block for BlockQ4_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ4_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        nibbles(&self.qs, 8, code);
+        scale[0] = self.d.to_f32();
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::search::{Affine, affine_by_importance, mean_square, min_max};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -32,6 +33,17 @@ impl Block for BlockQ4_1 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.m.is_finite()
+    }
+}
+
+impl Coded for BlockQ4_1 {
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        nibbles(&self.qs, 0, code);
+        scale[0] = self.d.to_f32();
+        min[0] = -self.m.to_f32();
     }
 }
 

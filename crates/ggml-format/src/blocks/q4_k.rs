@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, nibbles};
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -39,6 +40,22 @@ impl Block for BlockQ4K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.dmin.is_finite()
+    }
+}
+
+impl Coded for BlockQ4K {
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        for (qs, code) in self.qs.chunks_exact(32).zip(code.chunks_exact_mut(64)) {
+            nibbles(qs, 0, code);
+        }
+        for (g, (s, m)) in scale.iter_mut().zip(min).enumerate() {
+            let (scale, min) = scale_min_k4(&self.scales, g);
+            (*s, *m) = (d * f32::from(scale), dmin * f32::from(min));
+        }
     }
 }
 

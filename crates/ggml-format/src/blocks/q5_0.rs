@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, add_bits, nibbles};
 use crate::blocks::search::{mean_square, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -46,6 +47,23 @@ impl Block for BlockQ5_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+/// The codes of [`codes`], less `zero`.
+pub(super) fn codes_less(qh: [u8; 4], qs: &[u8; 16], zero: i16, code: &mut [i16]) {
+    nibbles(qs, zero, code);
+    let (low, high) = code.split_at_mut(16);
+    add_bits([qh[0], qh[1]], 16, low);
+    add_bits([qh[2], qh[3]], 16, high);
+}
+
+impl Coded for BlockQ5_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        codes_less(self.qh, &self.qs, 16, code);
+        scale[0] = self.d.to_f32();
     }
 }
 

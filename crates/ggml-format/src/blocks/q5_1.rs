@@ -3,7 +3,8 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::q4_1::steps_above_minimum;
-use super::q5_0::{codes, split_codes};
+use super::q5_0::{codes, codes_less, split_codes};
+use crate::blocks::codes::Coded;
 use crate::blocks::search::{Affine, affine_by_importance, mean_square};
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -35,6 +36,17 @@ impl Block for BlockQ5_1 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.m.is_finite()
+    }
+}
+
+impl Coded for BlockQ5_1 {
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        codes_less(self.qh, &self.qs, 0, code);
+        scale[0] = self.d.to_f32();
+        min[0] = -self.m.to_f32();
     }
 }
 

@@ -1,7 +1,9 @@
 //! q5_K: 256 values as 5-bit steps, with a 6-bit scale and a 6-bit minimum for each 32.
 
 use bytemuck::{Pod, Zeroable};
+use wide::i16x8;
 
+use crate::blocks::codes::{Coded, numbers, put};
 use crate::blocks::kscale::scale_min_k4;
 use crate::blocks::search::{KGroups, k_groups};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
@@ -42,6 +44,29 @@ impl Block for BlockQ5K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite() && self.dmin.is_finite()
+    }
+}
+
+impl Coded for BlockQ5K {
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
+        let (d, dmin) = (self.d.to_f32(), self.dmin.to_f32());
+        for (g, code) in code.chunks_exact_mut(32).enumerate() {
+            for l in [0, 16] {
+                let (low, high) = (numbers(&self.qs[32 * (g / 2) + l..]), numbers(&self.qh[l..]));
+                let join = |i: usize| {
+                    let low = (low[i] >> (4 * (g % 2)) as u32) & i16x8::splat(15);
+                    low | ((high[i] >> g as u32) & i16x8::splat(1)) << 4u32
+                };
+                put([join(0), join(1)], &mut code[l..]);
+            }
+        }
+        for (g, (s, m)) in scale.iter_mut().zip(min).enumerate() {
+            let (scale, min) = scale_min_k4(&self.scales, g);
+            (*s, *m) = (d * f32::from(scale), dmin * f32::from(min));
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! q6_K: 256 values as signed 6-bit steps, with an 8-bit scale for each 16.
 
 use bytemuck::{Pod, Zeroable};
+use wide::i16x8;
 
+use crate::blocks::codes::{Coded, numbers, put};
 use crate::blocks::search::{EPSILON, nearest_int, signed_extreme, symmetric};
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -37,6 +39,28 @@ impl Block for BlockQ6K {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ6K {
+    const GROUP: usize = 16;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let d = self.d.to_f32();
+        for (i, code) in code.chunks_exact_mut(32).enumerate() {
+            let (h, k) = (i / 4, i % 4);
+            for l in [0, 16] {
+                let low = numbers(&self.ql[64 * h + 32 * (k % 2) + l..]);
+                let high = numbers(&self.qh[32 * h + l..]);
+                let join = |i: usize| {
+                    let low = (low[i] >> (4 * (k / 2)) as u32) & i16x8::splat(15);
+                    let high = (high[i] >> (2 * k) as u32) & i16x8::splat(3);
+                    (low | high << 4u32) - i16x8::splat(32)
+                };
+                put([join(0), join(1)], &mut code[l..]);
+            }
+        }
+        scale.iter_mut().zip(self.scales).for_each(|(s, v)| *s = d * f32::from(v));
     }
 }
 

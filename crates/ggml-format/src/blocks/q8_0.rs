@@ -1,7 +1,9 @@
 //! q8_0: 32 values as signed bytes times one scale.
 
 use bytemuck::{Pod, Zeroable};
+use wide::i16x8;
 
+use crate::blocks::codes::{Coded, numbers, put};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, quantize_blocks};
 
@@ -29,6 +31,18 @@ impl Block for BlockQ8_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockQ8_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let sign = i16x8::splat(0x80);
+        for (q, code) in bytemuck::bytes_of(&self.qs).chunks_exact(16).zip(code.chunks_exact_mut(16)) {
+            put(numbers(q).map(|q| (q ^ sign) - sign), code);
+        }
+        scale[0] = self.d.to_f32();
     }
 }
 

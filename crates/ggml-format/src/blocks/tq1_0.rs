@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -46,6 +47,22 @@ impl Block for BlockTq1_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockTq1_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        let bytes = bytemuck::bytes_of(self);
+        for (first, n_byte, n_trit, start) in RUNS {
+            for (n, code) in code[start..][..n_trit * n_byte].chunks_exact_mut(n_byte).enumerate() {
+                for (c, b) in code.iter_mut().zip(&bytes[first..][..n_byte]) {
+                    *c = ((u16::from(b.wrapping_mul(POW3[n])) * 3) >> 8) as i16 - 1;
+                }
+            }
+        }
+        scale.fill(self.d.to_f32());
     }
 }
 

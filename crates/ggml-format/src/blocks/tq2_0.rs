@@ -2,6 +2,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::blocks::codes::{Coded, pairs_of_bits};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
@@ -31,6 +32,15 @@ impl Block for BlockTq2_0 {
 
     fn is_valid(&self) -> bool {
         self.d.is_finite()
+    }
+}
+
+impl Coded for BlockTq2_0 {
+    const GROUP: usize = 32;
+
+    fn codes(&self, code: &mut [i16], scale: &mut [f32], _: &mut [f32]) {
+        pairs_of_bits(&self.qs, 1, code);
+        scale.fill(self.d.to_f32());
     }
 }
 

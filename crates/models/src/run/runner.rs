@@ -4,16 +4,18 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chaski_kernels::ops::mul_mat_vec::Act;
 use chaski_kernels::{Caps, Tuning};
 use chaski_runtime::RuntimeError;
-use chaski_runtime::cpu::{CpuModel, ProductInput};
+use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::graph::Op;
 use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
+use web_time::Instant;
 
 use super::pages::Pages;
 use super::sequences::Sequence;
@@ -26,7 +28,7 @@ use crate::sampler::SampleError;
 pub enum Target {
     /// An open device.
     Gpu(Arc<Gpu>),
-    /// The processor, through the references.
+    /// The processor.
     Cpu,
 }
 
@@ -45,8 +47,10 @@ pub enum KvType {
     },
 }
 
-/// Tokens of a prompt between which the processor can be stopped.
-const CPU_PIECE: usize = 32;
+/// Tokens of a prompt between which the processor can be stopped: as many as it does in about this time, so that a page
+/// whose only thread it is stays usable.
+const CPU_PIECE: (usize, usize) = (4, 64);
+const CPU_PIECE_TIME: Duration = Duration::from_millis(60);
 
 /// Bytes up to which [`KvType::Auto`] spends full precision.
 const SMALL_KV: u64 = 64 << 20;
@@ -121,11 +125,12 @@ pub enum Inputs {
     /// As exactly as f32 sums need, in the form that suits the device.
     #[default]
     Auto,
-    /// As f32.
+    /// As f32. The processor then takes the references for everything, which is slow.
     F32,
     /// In 16 bits with a scale for each run: as exact as f32 sums, faster where a device multiplies bytes by fours.
     I16,
-    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5).
+    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5). The processor
+    /// takes 16.
     I8,
 }
 
@@ -234,6 +239,8 @@ pub struct Runner {
     pub(super) device_scales: Vec<f32>,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
+    /// Tokens of the next piece of a prompt there.
+    cpu_piece: usize,
 }
 
 impl Runner {
@@ -269,9 +276,10 @@ impl Runner {
                     return Err(RuntimeError::Plan(PlanError::NoExperts).into());
                 }
                 let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
-                Device::Cpu(Box::new(
-                    CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?,
-                ))
+                let mut loaded =
+                    CpuModel::load(graph, (n_ctx, config.n_seq.max(1)), kv, model, report).await?;
+                loaded.set_inputs_in_16_bits(config.inputs != Inputs::F32);
+                Device::Cpu(Box::new(loaded))
             }
         };
         let (n_seq, scales) = (config.n_seq.max(1), model.adapter_scales());
@@ -292,6 +300,7 @@ impl Runner {
             device_scales: vec![0.0; scales.len()],
             scales,
             cpu_logits: Vec::new(),
+            cpu_piece: CPU_PIECE.0,
         };
         runner.use_scales();
         Ok(runner)
@@ -408,8 +417,14 @@ impl Runner {
         let end = match &mut self.device {
             Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true).await?,
             Device::Cpu(c) => {
-                let end = tokens.len().min(at + CPU_PIECE);
+                let (end, start) = (tokens.len().min(at + self.cpu_piece), Instant::now());
                 self.cpu_logits = c.eval(&tokens[at..end], pos + at as u32, false)?;
+                let next = match start.elapsed() {
+                    long if long > CPU_PIECE_TIME => self.cpu_piece / 2,
+                    short if short < CPU_PIECE_TIME / 3 => self.cpu_piece * 2,
+                    _ => self.cpu_piece,
+                };
+                self.cpu_piece = next.clamp(CPU_PIECE.0, CPU_PIECE.1);
                 end
             }
         };
@@ -492,7 +507,7 @@ impl Runner {
         &mut self,
         tokens: &[u32],
         all: bool,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Result<(), ModelError> {
         self.check(tokens)?;
         let pos = self.ready(tokens.len()).await?;

@@ -1,8 +1,9 @@
 //! Attention over latents on the processor: queries, the key of each token, and products head by head.
 
 use chaski_kernels::ops::rms_norm::reference::rms_norm;
+use ggml_format::product::Columns;
 
-use super::{CpuModel, ProductInput};
+use super::{CpuModel, ProductInput, Watch};
 use crate::graph::latent::Latent;
 use crate::graph::{Graph, WeightId};
 
@@ -14,7 +15,7 @@ impl CpuModel {
         o: &Latent,
         values: &[Vec<f32>],
         pos: u32,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Vec<f32> {
         let (layer, rope) = (graph.kv[o.layer], &graph.ropes[o.rope]);
         let (d, rank, n_head) = (layer.d as usize, layer.d_v as usize, o.n_head as usize);
@@ -49,7 +50,7 @@ impl CpuModel {
         x: &[f32],
         d: usize,
         weight: WeightId,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Vec<f32> {
         let w = &graph.weights[weight.0];
         let (n_head, k, n_out) = (w.n_expert as usize, w.n_col as usize, w.expert_rows() as usize);
@@ -59,7 +60,7 @@ impl CpuModel {
             let of_head = x.chunks_exact(d).skip(head).step_by(n_head);
             let columns: Vec<f32> = of_head.flat_map(|h| &h[..k]).copied().collect();
             watch(ProductInput { weight: w, matrix: head as u32, x: &columns });
-            let made = self.mul_mat(&columns, k, weight, head * n_out, n_out, 1.0, None);
+            let made = self.mul_mat(&mut Columns::new(&columns, k), weight, head * n_out, n_out, 1.0, None);
             for (c, made) in made.chunks_exact(n_out).enumerate() {
                 out[(c * n_head + head) * n_out..][..n_out].copy_from_slice(made);
             }

@@ -1,13 +1,18 @@
-//! The CPU executor: interprets the graph through the operations' references. Slow and obvious; the oracle, and the
-//! way out where there is no GPU.
+//! The CPU executor: interprets the graph through the operations' references. Slow and obvious, the oracle; and with
+//! products and attention in a processor's own way ([`CpuModel::set_inputs_in_16_bits`]), what runs where there is no GPU.
 
+mod attention;
 mod latent;
 mod recurrent;
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::attention::reference::Query;
 use chaski_kernels::ops::{altup, cutoff, glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe};
 use ggml_format::GgmlType;
+use ggml_format::product::{Columns, values};
 
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
@@ -17,7 +22,11 @@ use crate::platform;
 
 /// A loaded model.
 pub struct CpuModel {
-    graph: Graph,
+    graph: Arc<Graph>,
+    /// For every value the last node that reads it.
+    last_use: Vec<usize>,
+    /// Whether products round their inputs to 16 bits, and attention is done in f32.
+    in_16_bits: bool,
     /// Every tensor in the file's format.
     weights: Vec<Vec<u8>>,
     /// The sequences, and which of them runs.
@@ -25,6 +34,9 @@ pub struct CpuModel {
     at: usize,
     n_ctx: u32,
 }
+
+/// Products of two numbers that a thread does at least, so that handing them out does not take longer.
+const SHARE: usize = 1 << 16;
 
 /// What is kept of a sequence.
 #[derive(Clone)]
@@ -48,6 +60,9 @@ pub struct ProductInput<'a> {
     /// `[n, n_col]`
     pub x: &'a [f32],
 }
+
+/// Gets the inputs of every product before it is calculated, on whichever thread.
+pub type Watch<'a> = &'a mut (dyn FnMut(ProductInput<'_>) + Send);
 
 /// Keys or values of a layer: a row of every head's cells for each token, in the cache's type.
 #[derive(Clone)]
@@ -89,11 +104,9 @@ impl Cache {
         }
     }
 
-    /// The first `n` cells as f32.
-    fn cells(&self, n: usize) -> Vec<f32> {
-        let mut out = vec![0.0; n * self.stored];
-        let bytes = &self.bytes[..n * self.cell_bytes()];
-        ggml_format::dequantize(self.ty, bytes, &mut out).expect("whole blocks of a type of cache");
+    /// The first `n` cells as f32; where they lie if they are that.
+    fn cells(&self, n: usize) -> Cow<'_, [f32]> {
+        let out = values(self.ty, &self.bytes[..n * self.cell_bytes()], n * self.stored);
         if self.d == self.stored {
             return out;
         }
@@ -160,7 +173,15 @@ impl CpuModel {
             let kv: Result<Vec<[Cache; 2]>, RuntimeError> = graph.kv.iter().map(layer).collect();
             seqs.push(Sequence { kv: kv?, state: state.clone(), kept: kept.clone(), state_at: 0 });
         }
-        Ok(CpuModel { graph, weights, seqs, at: 0, n_ctx })
+        let (last_use, graph) = (graph.last_use(), Arc::new(graph));
+        Ok(CpuModel { graph, last_use, in_16_bits: false, weights, seqs, at: 0, n_ctx })
+    }
+
+    /// Products with formats that have codes ([`ggml_format::Codes`]) round their inputs to 16 bits, each 32 with a scale,
+    /// other products and attention are done in f32: several times as fast as the references, and as exact as kernels on a
+    /// device. Off at first: then everything is done by the references, with sums in f64.
+    pub fn set_inputs_in_16_bits(&mut self, on: bool) {
+        self.in_16_bits = on;
     }
 
     /// What bytes of a snapshot mean: they fit models of which this says the same.
@@ -310,9 +331,11 @@ impl CpuModel {
         tokens: &[u32],
         pos: u32,
         all: bool,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Result<Vec<f32>, RuntimeError> {
-        self.run(tokens, pos, self.graph.logits, all, watch)
+        let result = self.graph.logits;
+        // Work is handed out faster from one of the threads that do it.
+        platform::among_threads(|| self.run(tokens, pos, result, all, watch))
     }
 
     /// Runs tokens at positions from `pos` on; returns what the logits of each would be made of, the result of the last norm:
@@ -321,7 +344,8 @@ impl CpuModel {
     /// # Errors
     /// As [`Self::eval`].
     pub fn eval_hidden(&mut self, tokens: &[u32], pos: u32) -> Result<Vec<f32>, RuntimeError> {
-        self.run(tokens, pos, self.graph.hidden, true, &mut |_| ())
+        let result = self.graph.hidden;
+        platform::among_threads(|| self.run(tokens, pos, result, true, &mut |_| ()))
     }
 
     /// Runs the nodes up to the one that makes `result`.
@@ -331,7 +355,7 @@ impl CpuModel {
         pos: u32,
         result: Option<ValueId>,
         all: bool,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Result<Vec<f32>, RuntimeError> {
         let (found, limit) = (u64::from(pos) + tokens.len() as u64, u64::from(self.n_ctx));
         if found > limit {
@@ -345,7 +369,6 @@ impl CpuModel {
         if n > 0 {
             self.seq_mut().state_at = pos + n as u32;
         }
-        let last_use = self.graph.last_use();
         let graph = self.graph.clone();
         let tail = if all { Vec::new() } else { tail(&graph) };
         let mut values: Vec<Vec<f32>> = vec![Vec::new(); graph.widths.len()];
@@ -364,7 +387,7 @@ impl CpuModel {
                 break;
             }
             for v in node.op.inputs() {
-                if last_use[v.0] == i {
+                if self.last_use[v.0] == i {
                     values[v.0] = Vec::new();
                 }
             }
@@ -381,7 +404,7 @@ impl CpuModel {
         pos: u32,
         width: usize,
         first: usize,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Vec<f32> {
         match op {
             Op::Embed { table } => tokens.iter().flat_map(|t| self.row(*table, *t as usize)).collect(),
@@ -397,15 +420,16 @@ impl CpuModel {
             Op::MulMat { x, weight, bias, scale } => {
                 let k = graph.width(*x) as usize;
                 let part = Product { weight: *weight, bias: *bias, scale: *scale };
-                self.product(graph, &values[x.0][first * k..], k, &part)
+                self.product(graph, &mut Columns::new(&values[x.0][first * k..], k), &part)
             }
             Op::Products { x, parts } => {
                 let k = graph.width(*x) as usize;
                 let mut out = vec![0.0; values[x.0].len() / k.max(1) * width];
+                let mut columns = Columns::new(&values[x.0], k);
                 let mut at = 0;
                 for part in parts {
                     let n = graph.weights[part.weight.0].n_row as usize;
-                    let made = self.product(graph, &values[x.0], k, part);
+                    let made = self.product(graph, &mut columns, part);
                     for (to, from) in out.chunks_exact_mut(width).zip(made.chunks_exact(n)) {
                         to[at..at + n].copy_from_slice(from);
                     }
@@ -551,7 +575,7 @@ impl CpuModel {
         bias: Option<WeightId>,
         scale: Option<WeightId>,
         width: usize,
-        watch: &mut dyn FnMut(ProductInput<'_>),
+        watch: Watch<'_>,
     ) -> Vec<f32> {
         let info = &graph.weights[w.0];
         let (k, rows) = (info.n_col as usize, info.expert_rows() as usize);
@@ -570,7 +594,8 @@ impl CpuModel {
             watch(ProductInput { weight: info, matrix: expert as u32, x: &columns });
             let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
             let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
-            let made = self.mul_mat(&columns, k, w, expert * rows, width, scale, bias);
+            let mut columns = Columns::new(&columns, k);
+            let made = self.mul_mat(&mut columns, w, expert * rows, width, scale, bias);
             for (p, made) in pairs.into_iter().zip(made.chunks_exact(width)) {
                 out[p * width..][..width].copy_from_slice(made);
             }
@@ -579,38 +604,58 @@ impl CpuModel {
     }
 
     /// `[n, n_row]` from `x`: `[n, k]`.
-    fn product(&self, graph: &Graph, x: &[f32], k: usize, p: &Product) -> Vec<f32> {
+    fn product(&self, graph: &Graph, x: &mut Columns<'_>, p: &Product) -> Vec<f32> {
         let scale = p.scale.map_or(1.0, |s| self.vector(s)[0]);
         let bias = p.bias.map(|b| self.vector(b));
         let n_row = graph.weights[p.weight.0].n_row as usize;
-        self.mul_mat(x, k, p.weight, 0, n_row, scale, bias.as_deref())
+        self.mul_mat(x, p.weight, 0, n_row, scale, bias.as_deref())
     }
 
     /// `[n, width]` from `x`: `[n, k]` and the rows from `row0` on, which are taken in parallel.
     fn mul_mat(
         &self,
-        x: &[f32],
-        k: usize,
+        x: &mut Columns<'_>,
         w: WeightId,
         row0: usize,
         width: usize,
         scale: f32,
         bias: Option<&[f32]>,
     ) -> Vec<f32> {
-        let n = x.len() / k.max(1);
+        let info = &self.graph.weights[w.0];
+        let (n, k) = (x.n(), info.n_col as usize);
+        if n == 0 {
+            return Vec::new();
+        }
         // Row by row of the matrix, then turned around.
         let mut by_row = vec![0.0; width * n];
-        platform::fill_chunks(&mut by_row, n.max(1), |r, out| {
-            let row = self.row(w, row0 + r);
+        if self.in_16_bits {
+            x.round_for(info.ty);
+            let (x, row_bytes) = (&*x, info.row_bytes() as usize);
+            let rows = SHARE.div_ceil(n * k).next_multiple_of(16);
+            platform::fill_chunks(&mut by_row, rows * n, |i, out| {
+                let first = row0 + i * rows;
+                x.multiply(info.ty, &self.weights[w.0][first * row_bytes..], out);
+            });
+        } else {
+            let x = x.x();
+            platform::fill_chunks(&mut by_row, n, |r, out| {
+                let row = self.row(w, row0 + r);
+                for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
+                    *o = mul_mat_vec::reference::dot(&row, col) as f32;
+                }
+            });
+        }
+        for (r, row) in by_row.chunks_exact_mut(n).enumerate() {
             let b = bias.map_or(0.0, |b| b[r]);
-            for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
-                *o = mul_mat_vec::reference::dot(&row, col) as f32 * scale + b;
-            }
-        });
+            row.iter_mut().for_each(|v| *v = *v * scale + b);
+        }
+        if n == 1 {
+            return by_row;
+        }
         let mut out = vec![0.0; width * n];
-        for r in 0..width {
-            for c in 0..n {
-                out[c * width + r] = by_row[r * n + c];
+        for (c, column) in out.chunks_exact_mut(width).enumerate() {
+            for (o, row) in column.iter_mut().zip(by_row.chunks_exact(n)) {
+                *o = row[c];
             }
         }
         out
@@ -633,22 +678,32 @@ impl CpuModel {
         let n_cell = (pos as usize + n) * n_kv;
         let [k, v] = &self.seq().kv[layer];
         let keys = k.cells(n_cell);
-        let own = if l.in_keys { Vec::new() } else { v.cells(n_cell) };
+        let own = if l.in_keys { Cow::Owned(Vec::new()) } else { v.cells(n_cell) };
         let (vals, row) = if l.in_keys { (&keys, d) } else { (&own, d_v) };
         let group = n_head as usize / n_kv;
         let mut out = vec![0.0; n * n_head as usize * d_v];
-        platform::fill_chunks(&mut out, d_v, |i, out| {
-            let (c, h) = (i / n_head as usize, i % n_head as usize);
-            let cell = |j: usize| j * n_kv + h / group;
-            let query = Query {
-                q: &q[c * width + h * d..][..d],
-                score,
-                head: (h as u32, n_head),
-                pos: pos as usize + c,
-                sink: sinks.map(|s| s[h]),
-            };
-            let r = query.attention(|j| &keys[cell(j) * d..][..d], |j| &vals[cell(j) * row..][..d_v]);
-            out.copy_from_slice(&r);
+        // Heads of columns that go together.
+        let share = if self.in_16_bits { SHARE.div_ceil(((pos as usize + n) * (d + d_v)).max(1)) } else { 1 };
+        platform::fill_chunks(&mut out, share * d_v, |i, out| {
+            let mut scores = Vec::new();
+            for (at, out) in out.chunks_exact_mut(d_v).enumerate() {
+                let (c, h) = ((i * share + at) / n_head as usize, (i * share + at) % n_head as usize);
+                let cell = |j: usize| j * n_kv + h / group;
+                let query = Query {
+                    q: &q[c * width + h * d..][..d],
+                    score,
+                    head: (h as u32, n_head),
+                    pos: pos as usize + c,
+                    sink: sinks.map(|s| s[h]),
+                };
+                let key = |j: usize| &keys[cell(j) * d..][..d];
+                let value = |j: usize| &vals[cell(j) * row..][..d_v];
+                if self.in_16_bits {
+                    attention::attention(&query, key, value, &mut scores, out);
+                } else {
+                    out.copy_from_slice(&query.attention(key, value));
+                }
+            }
         });
         out
     }

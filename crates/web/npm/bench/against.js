@@ -19,15 +19,16 @@ const SIZES = { prompt: number("PROMPT", 64), answer: number("ANSWER", 64), runs
 
 /** How each engine loads the file and answers: the functions run in the page. */
 const ENGINES = [
-  {
-    name: "chaski",
+  ...["cpu", "gpu"].map((device) => ({
+    name: `chaski, device: "${device}"`,
+    more: { device },
     version: async () => JSON.parse(await readFile(new URL("../package.json", import.meta.url))).version,
-    load: async (blob) => {
+    load: async (blob, more) => {
       const { Engine } = await import("/chaski/index.js");
-      const engine = await Engine.create({ model: new File([blob], "model.gguf"), contextLength: 512 });
+      const engine = await Engine.create({ model: new File([blob], "model.gguf"), contextLength: 512, ...more });
       return async (request) => (await engine.completions.create(request)).usage.prompt_tokens;
     },
-  },
+  })),
   ...[
     ["wllama, its defaults", {}],
     ["wllama, on the processor", { n_gpu_layers: 0 }],

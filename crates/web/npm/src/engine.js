@@ -8,7 +8,7 @@ import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "worker", "workerUrl", "onProgress", "signal"];
-const KNOWN = ["contextLength", "kvType", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
+const KNOWN = ["device", "contextLength", "kvType", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page; a misspelt one is an error. */
 export function forHost(options) {
@@ -16,6 +16,7 @@ export function forHost(options) {
   if (strange) throw badRequest(`there is no option ${strange}; known are ${["model", ...OWN.slice(1), ...KNOWN].join(", ")}`);
   const out = Object.fromEntries(KNOWN.filter((key) => options[key] !== undefined).map((key) => [key, options[key]]));
   if (!["opfs", "none", undefined].includes(out.cache)) throw badRequest(`cache: expected "opfs" or "none", found ${out.cache}`);
+  if (!["auto", "gpu", "cpu", undefined].includes(out.device)) throw badRequest(`device: expected "auto", "gpu" or "cpu", found ${out.device}`);
   if (out.headers instanceof Headers) out.headers = Object.fromEntries(out.headers);
   if (out.wasmUrl) out.wasmUrl = new URL(out.wasmUrl, globalThis.location?.href).href;
   return JSON.parse(json(out));

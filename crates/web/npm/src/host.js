@@ -1,6 +1,7 @@
 // The engine itself, in a worker or on the page: loads models, answers one request after the other.
 
 import init, { Sha256, WebEngine, adapter, inspect, version } from "../wasm/chaski_web.js";
+import { Turns, choose, hasWebGPU } from "./device.js";
 import { store } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
 import { StoredFile, blobFile, remoteFile } from "./files.js";
@@ -20,7 +21,7 @@ let ready = null;
 
 /** Loads the wasm module, once. */
 async function load(wasmUrl, { gpu = true } = {}) {
-  if (gpu && !globalThis.navigator?.gpu) {
+  if (gpu && !hasWebGPU()) {
     const hint = "use a browser with WebGPU (Chrome or Edge 113, Safari 26, Firefox 141, or later), over https or on localhost";
     throw new EngineError("webgpu_unavailable", "this browser offers no WebGPU here", hint);
   }
@@ -51,6 +52,8 @@ export class Host {
   #memory = null;
   #subgroups = false;
   #lost = false;
+  /** The processor computes here, and must let messages in. */
+  #turns = null;
 
   /** Runs what needs the engine alone, after what came before. */
   #alone(f) {
@@ -69,14 +72,16 @@ export class Host {
   }
 
   async #create({ model, options }, { signal, emit }) {
-    const wasm = await load(options.wasmUrl);
+    const { device, fallback } = await choose(options.device);
+    const wasm = await load(options.wasmUrl, { gpu: device === "gpu" });
     this.#memory = wasm.memory;
     check(signal);
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
-    const subgroups = options.subgroups !== false && (await hasSubgroups());
-    const known = options.selfTest === undefined && (await isTrusted(version(), subgroups));
+    const gpu = device !== "cpu";
+    const subgroups = gpu && options.subgroups !== false && (await hasSubgroups());
+    const known = gpu && options.selfTest === undefined && (await isTrusted(version(), subgroups));
     const trusted = options.selfTest === false || known;
     const watched = files.map((file) => ({
       name: file.name,
@@ -91,6 +96,7 @@ export class Host {
       kvType: options.kvType ?? null,
       chunk: options.chunk ?? 0,
       memoryBudget: options.memoryBudget ?? null,
+      device,
       trusted,
       subgroups,
     };
@@ -104,8 +110,9 @@ export class Host {
       };
       return WebEngine.create(watched, JSON.stringify(settings), step);
     };
+    const start = performance.now();
     try {
-      this.#engine = await this.#opening(make);
+      this.#engine = await (gpu ? this.#opening(make) : guarded(() => make()));
     } catch (error) {
       if (error.code === "bad_file" || error.code === "read_failed") await forget(files);
       throw error;
@@ -119,8 +126,12 @@ export class Host {
     this.#files = files;
     this.#device = this.#engine.device();
     const info = JSON.parse(this.#engine.describe());
-    if (!trusted && info.device.distrust === null) await trust(version(), subgroups);
-    return { ...info, device: { ...info.device, tested: !trusted } };
+    const tested = !trusted && info.device.kind === "gpu";
+    if (tested && info.device.distrust === null) await trust(version(), subgroups);
+    this.#turns = info.device.kind === "cpu" ? new Turns() : null;
+    const totalMs = performance.now() - start;
+    const loading = info.loading ?? { compileMs: 0, uploadMs: totalMs, totalMs };
+    return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested } };
   }
 
   /** The files, ready to be read: stored first where they come from the network. */
@@ -156,7 +167,8 @@ export class Host {
       const engine = this.#loaded();
       const event = (text) => {
         emit(text);
-        return signal?.aborted ?? false;
+        const stop = () => signal?.aborted ?? false;
+        return this.#turns?.due() ? this.#turns.take().then(stop) : stop();
       };
       let run = () => engine.generate(request, event);
       for (let losses = 0; ; losses++) {
@@ -217,6 +229,7 @@ export class Host {
       for (const text of texts) {
         check(signal);
         const found = await guarded(() => engine.embed(text, pooling));
+        if (this.#turns?.due()) await this.#turns.take();
         const vectors = [];
         for (let at = 1; at < found.length; at += width) vectors.push(found.slice(at, at + width));
         out.push({ tokens: found[0], vectors });
@@ -231,7 +244,7 @@ export class Host {
 
   /** Reads the head of a file: from the store if it is there, else by ranges. */
   async inspect({ model, options }, { signal }) {
-    await load(options.wasmUrl);
+    await load(options.wasmUrl, { gpu: options.device === "gpu" });
     const found = await locate(model, { ...options, signal });
     const files = [];
     for (const file of found) {

@@ -21,7 +21,7 @@ after(() => t?.close());
 test("a split set of Files loads on the page's own thread, with threads that are alone, to the same text", async () => {
   const found = await t.page.evaluate(async () => {
     const part = async (i) => new File([await (await fetch(`/part/${i}`)).blob()], `story-0000${i + 1}-of-00002.gguf`);
-    globalThis.engine = await chaski.Engine.create({ model: [await part(0), await part(1)], worker: false });
+    globalThis.engine = await chaski.Engine.create({ model: [await part(0), await part(1)], worker: false, device: "gpu" });
     const answer = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8 });
     const { subgroups, alone } = engine.info().device.caps;
     return [subgroups, alone, answer.choices[0].text, (await chaski.models.list()).length];
@@ -45,7 +45,7 @@ test("after a lost device the next request runs on a new one", async () => {
 test("without subgroups the text is the same", async () => {
   // Without the self-test, and for few columns: a software GPU takes a second for each of these kernels to compile.
   const found = await t.page.evaluate(async (model) => {
-    const engine = await chaski.Engine.create({ model, chunk: 8, subgroups: false, selfTest: false });
+    const engine = await chaski.Engine.create({ model, device: "gpu", chunk: 8, subgroups: false, selfTest: false });
     const answer = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 4 });
     const { subgroups, alone } = engine.info().device.caps;
     await engine.close();

@@ -13,7 +13,7 @@ before(async () => {
   t = await open();
   await t.page.evaluate(async (model) => {
     globalThis.progress = [];
-    globalThis.engine = await chaski.Engine.create({ model, onProgress: (p) => progress.push(p) });
+    globalThis.engine = await chaski.Engine.create({ model, device: "gpu", onProgress: (p) => progress.push(p) });
   }, MODEL);
 });
 after(() => t?.close());
@@ -162,7 +162,7 @@ test("the page stays responsive while the engine works", async () => {
     return longest;
   });
   // All processors are busy being a GPU.
-  assert.ok(longest < 1000, `${longest} ms`);
+  assert.ok(longest < 2000, `${longest} ms`);
 });
 
 test("requests that make no sense are refused by name", async () => {

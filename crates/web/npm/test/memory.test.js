@@ -38,7 +38,7 @@ test("a model of half a gigabyte is downloaded, stored and loaded in a small hea
     const begin = performance.now();
     let stored = 0;
     const onProgress = ({ stage }) => (stored ||= stage === "upload" ? performance.now() : 0);
-    const engine = await chaski.Engine.create({ model: "/large.gguf", chunk: 64, contextLength: 128, onProgress });
+    const engine = await chaski.Engine.create({ model: "/large.gguf", device: "gpu", chunk: 64, contextLength: 128, onProgress });
     const [heap, { items }, loaded] = [await engine.heap(), engine.memory(), performance.now()];
     await engine.close();
     return { heap, weights: items.weights, ms: [stored - begin, loaded - stored] };

@@ -8,7 +8,7 @@ let t;
 before(async () => {
   t = await open();
   await t.page.evaluate(async (model) => {
-    globalThis.create = () => chaski.Engine.create({ model, contextLength: 64 });
+    globalThis.create = () => chaski.Engine.create({ model, device: "gpu", contextLength: 64 });
     globalThis.engine = await create();
     globalThis.tested = [engine.info().device.tested];
     globalThis.request = { prompt: "Once upon a time", temperature: 0, max_tokens: 10, ignore_eos: true };

@@ -7,6 +7,7 @@ const controller = new AbortController();
 const engine: Engine = await Engine.create({
   model: new URL("https://example.org/m.gguf"),
   kvType: "q8_0",
+  device: "auto",
   signal: controller.signal,
   onProgress: ({ stage, loaded, total }) => console.log(stage, loaded / (total ?? 1)),
 });
@@ -24,6 +25,8 @@ const content: string | null = whole.choices[0]!.message.content;
 for await (const _ of whole) break;
 // @ts-expect-error options are checked
 await Engine.create({ model: "x", contextLenght: 5 });
+// @ts-expect-error a device that there is not
+await Engine.create({ model: "x", device: "tpu" });
 // @ts-expect-error there is one n
 await engine.completions.create({ prompt: "x", n: 2 });
 

@@ -1,0 +1,118 @@
+// The engine on the processor: what browsers without a GPU get.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { MODEL, open } from "./page.js";
+
+/** Greedy text of the default model, as on any device. */
+const GOLDEN = ", there lived a small, lively boy named Inti. He could not sit still for a minute. Inti was the youngest chaski, a mess";
+
+let t;
+before(async () => {
+  t = await open();
+  await t.page.evaluate(async (model) => {
+    globalThis.engine = await chaski.Engine.create({ model, device: "cpu" });
+  }, MODEL);
+});
+after(() => t?.close());
+
+test("greedy text is that of other devices", async () => {
+  const found = await t.page.evaluate(async () => {
+    const request = { prompt: "Once upon a time", temperature: 0, max_tokens: 24 };
+    const answer = await engine.completions.create(request);
+    const { device, loading, memory } = engine.info();
+    return { text: answer.choices[0].text, device, loading, memory, stats: engine.stats() };
+  });
+  assert.ok(GOLDEN.startsWith(found.text) && found.text.length > 60, found.text);
+  assert.equal(found.device.kind, "cpu");
+  assert.deepEqual([found.device.caps, found.device.fallback, found.device.tested], [null, null, false]);
+  assert.ok(found.loading.totalMs > 0 && found.memory.total > 4e6);
+  assert.ok(found.stats.tokensPerSecond > 0);
+});
+
+test("without a GPU it is taken by itself, and says why", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    const own = await chaski.Engine.create({ model, contextLength: 64 });
+    const { device } = own.info();
+    await own.close();
+    return { device, can: await chaski.capabilities() };
+  }, MODEL);
+  // Chromium without a GPU has an adapter that says so.
+  const software = found.can.adapter === null || found.can.adapter.fallback;
+  assert.equal(found.device.kind, software ? "cpu" : "gpu");
+  assert.equal(found.can.device, found.device.kind);
+  if (software) assert.match(found.device.fallback, /WebGPU/);
+});
+
+/** Milliseconds until the engine is free for the next request. */
+const FREE = `async () => {
+  const start = performance.now();
+  await engine.tokenize("x");
+  return performance.now() - start;
+}`;
+
+test("an abort acts inside a prompt, and inside an answer that nobody reads piece by piece", async () => {
+  const found = await t.page.evaluate(async (free) => {
+    const ask = (prompt, n, signal) => engine.completions.create({ prompt, max_tokens: n, temperature: 0, ignore_eos: true }, { signal });
+    const aborted = async (prompt, n, after) => {
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), after);
+      const error = await failure(ask(prompt, n, controller.signal));
+      return [error?.code, await eval(free)()];
+    };
+    const long = "Inti ran along the mountain path. ".repeat(45);
+    const timed = async (...args) => {
+      const start = performance.now();
+      await ask(...args);
+      return performance.now() - start;
+    };
+    const all = [await timed(`So ${long}`, 1), await timed("Once", 400)];
+    return { all, found: [await aborted(long, 1, all[0] / 5), await aborted("Once upon a time", 400, all[1] / 5)] };
+  }, FREE);
+  found.found.forEach(([code, waited], i) => {
+    assert.equal(code, "aborted");
+    // What was left to do takes 0.8 of it.
+    assert.ok(waited < 0.6 * found.all[i], `${waited} ms after the abort, of ${found.all[i]}`);
+  });
+  const text = await t.page.evaluate(async () => {
+    const answer = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8 });
+    return answer.choices[0].text;
+  });
+  assert.ok(GOLDEN.startsWith(text) && text.length > 5, text);
+});
+
+test("a conversation can be saved and goes on, and texts are embedded", async () => {
+  const found = await t.page.evaluate(async () => {
+    await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 4 });
+    const bytes = await engine.save();
+    await engine.completions.create({ prompt: "Another one", temperature: 0, max_tokens: 4 });
+    await engine.restore(bytes);
+    const answer = await engine.completions.create({ prompt: "Once upon a time, there lived", temperature: 0, max_tokens: 4 });
+    const vectors = await engine.embeddings.create({ input: ["sun", "moon"], pooling: "mean" });
+    return { cached: answer.usage.prompt_tokens_details.cached_tokens, vectors: vectors.data.map((d) => d.embedding.length) };
+  });
+  assert.ok(found.cached > 3, `${found.cached} tokens were there`);
+  assert.ok(found.vectors[0] > 0 && found.vectors[0] === found.vectors[1]);
+});
+
+test("a browser that knows no WebGPU runs it, and refuses what insists on a GPU", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    await engine.close();
+    Object.defineProperty(Navigator.prototype, "gpu", { get: () => undefined, configurable: true });
+    const own = await chaski.Engine.create({ model, worker: false });
+    const answer = await own.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8 });
+    const { device } = own.info();
+    await own.close();
+    const refused = await failure(chaski.Engine.create({ model, worker: false, device: "gpu" }));
+    const odd = await failure(chaski.Engine.create({ model, device: "tpu" }));
+    const inspected = await chaski.inspect(model, { worker: false });
+    const can = await chaski.capabilities();
+    return { text: answer.choices[0].text, device, codes: [refused.code, odd.code], fits: inspected.fits, can: [can.webgpu, can.device] };
+  }, MODEL);
+  assert.ok(GOLDEN.startsWith(found.text) && found.text.length > 5, found.text);
+  assert.equal(found.device.kind, "cpu");
+  assert.match(found.device.fallback, /no WebGPU/);
+  assert.deepEqual(found.codes, ["webgpu_unavailable", "bad_request"]);
+  assert.ok(found.fits);
+  assert.deepEqual(found.can, [false, "cpu"]);
+});
