@@ -1,6 +1,7 @@
 //! Layers with recurrent state that families share: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
 
 use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
+use chaski_kernels::ops::norm::Kind;
 use chaski_runtime::graph::ValueId;
 use chaski_runtime::graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
 
@@ -128,15 +129,11 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
 /// [`ModelError`] for missing or wrong metadata and tensors.
 pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let Ssm { taps, d_inner, n_state, rank } = Ssm::new(b)?;
-    let norms = format!("{}.ssm.dt_b_c_rms", b.config.arch);
-    if b.metadata.opt_bool(&norms)?.unwrap_or(false) {
-        return Err(ModelError::Unsupported {
-            what: format!("`{norms}`: norms of steps and of what they read"),
-        });
-    }
+    // Norms of steps, b and c: without weights in Falcon Mamba, with them in Jamba.
+    let plain = b.bool("ssm.dt_b_c_rms")?.unwrap_or(false);
+    let weighted = b.has(&format!("{block}.ssm_dt_norm.weight"));
     let n_embd = b.config.n_embd;
     let input = b.linear(&format!("{block}.ssm_in"), 2 * d_inner, n_embd)?;
-    let [to_rank, to_bc] = b.joined(&format!("{block}.ssm_x"), [rank, 2 * n_state], d_inner)?;
     let to_steps = b.linear(&format!("{block}.ssm_dt"), d_inner, rank)?;
     let a = b.matrix(&format!("{block}.ssm_a"), d_inner, n_state)?;
     let skip = b.vector(&format!("{block}.ssm_d"), d_inner)?;
@@ -144,12 +141,28 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
 
     let p = b.mul(x, input); // x [d_inner], then z [d_inner]
     let c = silu_conv(b, block, p.into(), d_inner, taps)?;
-    let (steps, bc) = (b.mul(c, to_rank), b.mul(c, to_bc)); // [rank], [2, n_state]
+    let name = format!("{block}.ssm_x");
+    let (steps, of_b, of_c): (ValueId, View, View) = if plain || weighted {
+        let parts = b.joined(&name, [rank, n_state, n_state], d_inner)?;
+        let mut parts = parts.map(|l| b.mul(c, l)); // [rank], [n_state], [n_state]
+        for (part, stem) in parts.iter_mut().zip(["ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"]) {
+            *part = match weighted {
+                true => b.norm_of(*part, &format!("{block}.{stem}"), Kind::Rms)?,
+                false => b.plain_norm(*part, Kind::Rms),
+            };
+        }
+        let [steps, of_b, of_c] = parts;
+        (steps, of_b.into(), of_c.into())
+    } else {
+        let [to_rank, to_bc] = b.joined(&name, [rank, 2 * n_state], d_inner)?;
+        let (steps, bc) = (b.mul(c, to_rank), b.mul(c, to_bc)); // [rank], [2, n_state]
+        (steps, bc.into(), View { of: bc, at: n_state })
+    };
     let dt = b.mul(steps, to_steps); // [d_inner], bias included
     let scan = Scan {
         x: c.into(),
-        b: bc.into(),
-        c: View { of: bc, at: n_state },
+        b: of_b,
+        c: of_c,
         dt: dt.into(),
         dt_bias: None,
         a,

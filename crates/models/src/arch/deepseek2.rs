@@ -19,7 +19,8 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let (rope, scale) = rotation(b, &sizes)?;
     let rope = b.add_rope(rope);
     let by = b.f32("attention.temperature_scale")?.unwrap_or(0.0);
-    let warmth = (by != 0.0).then_some(Warmth { by, run: c.n_ctx_orig.max(1) });
+    let run = b.u32("attention.temperature_length")?.filter(|n| *n > 0).unwrap_or(c.n_ctx_orig);
+    let warmth = (by != 0.0).then_some(Warmth { by, run: run.max(1) });
     let score = Score { warmth, ..Score::scaled(scale) };
     let q_rank = b.u32("attention.q_lora_rank")?.filter(|n| *n > 0);
     if let Some(n) = q_rank.filter(|n| *n > 1 << 16) {
@@ -45,7 +46,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let feed_forward = if i < n_dense || b.config.n_expert == 0 {
             FeedForward::Gated(Act::Swiglu)
         } else {
-            FeedForward::Experts(Experts { n_ff, act: Act::Swiglu, routing, shared })
+            FeedForward::Experts(Experts { routing, shared, ..Experts::new(b, n_ff) })
         };
         let attention = LatentAttention { sizes, q_rank, rope, score };
         Ok(Layer { attention, feed_forward, norms: Norms::BEFORE })

@@ -12,7 +12,9 @@ use chaski_runtime::graph::ValueId;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attend, Attention, Experts, FeedForward, PerLayer, QkNorm, softcapped, softmax_routing};
+use crate::layers::{
+    Attend, Attention, Experts, FeedForward, HeadGate, PerLayer, QkNorm, softcapped, softmax_routing,
+};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
@@ -95,7 +97,9 @@ fn attention(b: &mut Builder<'_>) -> Result<Vec<Attention>, ModelError> {
             rope: Some(if is_near { near } else { far }),
             norm: QkNorm::Heads,
             value_norm: true,
-            gated: false,
+            gate: HeadGate::None,
+            clamp: 0.0,
+            sub_norm: false,
             shares,
             score: Score { window: windows[layer], ..Score::scaled(1.0) },
         });

@@ -3,6 +3,7 @@
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::gated_norm::GateAct;
 use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::ops::unary::Function;
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
 use chaski_runtime::graph::{KvLayer, Op, RowNorm, ValueId};
 
@@ -20,8 +21,23 @@ pub(crate) enum QkNorm {
     HeadsLast,
     /// RMS norm of all heads as one row.
     Whole,
+    /// RMS norm of every head after the rotation, without weights.
+    HeadsLastPlain,
     /// Layer norm of every head by weights of its own.
     LayerHeads,
+}
+
+/// What gates the results of heads, value by value, before the last product.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeadGate {
+    /// Nothing.
+    None,
+    /// The logistic function of products whose rows stand in `attn_q` behind those of the head's query.
+    Alternating,
+    /// This function of `attn_gate x`, a value for each channel.
+    Channels(GateAct),
+    /// This function of `attn_gate x`, a value for each head.
+    Heads(GateAct),
 }
 
 /// A kind of attention.
@@ -52,9 +68,12 @@ pub(crate) struct Attention {
     pub(crate) shares: Option<usize>,
     /// How products become scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
-    /// What comes of a head is gated, channel by channel, by the logistic function of products whose rows stand in
-    /// `attn_q` behind those of the head's query.
-    pub(crate) gated: bool,
+    /// What gates what comes of a head.
+    pub(crate) gate: HeadGate,
+    /// q, k and v stay between this and its negative; 0: they are as they are.
+    pub(crate) clamp: f32,
+    /// RMS norm of what comes of all heads, `attn_sub_norm`.
+    pub(crate) sub_norm: bool,
 }
 
 impl Attention {
@@ -83,7 +102,9 @@ impl Attention {
             value_norm: false,
             shares: None,
             score,
-            gated: false,
+            gate: HeadGate::None,
+            clamp: 0.0,
+            sub_norm: false,
         })
     }
 
@@ -105,6 +126,7 @@ impl Attention {
         let (q, k, v, gate) = self.products(b, block)?;
         let (q, k) = (b.mul(x, q), b.mul(x, k)); // [n_head, d], [n_kv, d]
         let v = v.map_or(k, |v| b.mul(x, v)); // [n_kv, d]
+        let [q, k, v] = [q, k, v].map(|y| self.clamped(b, y));
         let q = self.heads(b, &q_norm, n_head, q)?;
         let k = self.heads(b, &k_norm, n_kv, k)?;
         let v = match self.value_norm {
@@ -116,18 +138,34 @@ impl Attention {
         Ok((q, layer, gate))
     }
 
+    /// Values within the limit.
+    fn clamped(&self, b: &mut Builder<'_>, x: ValueId) -> ValueId {
+        if self.clamp == 0.0 {
+            return x;
+        }
+        let f = Function::find("clamp").expect("a row of the table");
+        let width = b.width(x);
+        b.push(Op::Unary { x, f, params: [-self.clamp, self.clamp, 0.0, 0.0] }, width)
+    }
+
     /// q, k and v, which may be the rows of k, and the gate if there is one.
     fn products(&self, b: &mut Builder<'_>, block: &str) -> Result<Products, ModelError> {
         let Attention { n_head, n_kv, d, .. } = *self;
         let n_embd = b.config.n_embd;
         let has = |part: &str| b.has(&format!("{block}.attn_{part}.weight"));
         let rows_of_k = self.value_norm && !has("v") && !has("qkv");
-        if !self.gated && !rows_of_k {
+        let alternating = self.gate == HeadGate::Alternating;
+        if !alternating && !rows_of_k {
             let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
-            return Ok((q, k, Some(v), None));
+            let n_gate = match self.gate {
+                HeadGate::Channels(_) => n_head * d,
+                HeadGate::Heads(_) => n_head,
+                _ => return Ok((q, k, Some(v), None)),
+            };
+            return Ok((q, k, Some(v), Some(b.linear(&format!("{block}.attn_gate"), n_gate, n_embd)?)));
         }
         let name = format!("{block}.attn_q");
-        let (q, gate) = match self.gated {
+        let (q, gate) = match alternating {
             true => {
                 let [q, gate] = b.alternating(&name, n_head, [d, d], n_embd)?;
                 (q, Some(gate))
@@ -147,20 +185,22 @@ impl Attention {
         let (d, width) = (self.d, n * self.d);
         let rotate =
             |b: &mut Builder<'_>, x| self.rope.map_or(x, |rope| b.push(Op::Rope { x, d, rope }, width));
-        let x = if self.norm == QkNorm::HeadsLast { rotate(b, x) } else { x };
+        let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain);
+        let x = if last { rotate(b, x) } else { x };
         let (kind, eps) = match self.norm {
             QkNorm::LayerHeads => (Kind::Norm, b.config.eps_layer),
             _ => (Kind::Rms, b.config.eps),
         };
         let (row, weight) = match self.norm {
             QkNorm::None => return Ok(rotate(b, x)),
-            QkNorm::Heads | QkNorm::HeadsLast => (d, b.vector(weight, d)?),
-            QkNorm::Whole => (width, b.vector(weight, width)?),
-            QkNorm::LayerHeads => (d, b.matrix(weight, n, d)?),
+            QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight, d)?)),
+            QkNorm::HeadsLastPlain => (d, None),
+            QkNorm::Whole => (width, Some(b.vector(weight, width)?)),
+            QkNorm::LayerHeads => (d, Some(b.matrix(weight, n, d)?)),
         };
-        let norm = RowNorm { kind, d: row, eps, weight: Some(weight), bias: None };
+        let norm = RowNorm { kind, d: row, eps, weight, bias: None };
         let x = b.push(Op::Norm { x, norm }, width);
-        Ok(if self.norm == QkNorm::HeadsLast { x } else { rotate(b, x) })
+        Ok(if last { x } else { rotate(b, x) })
     }
 }
 
@@ -176,9 +216,17 @@ impl Attend for Attention {
         let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
         let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
         if let Some(gate) = gate {
-            let z = b.mul(x, gate).into(); // [n_head, d]
-            let gate = GatedNorm { x: a, z, z_row: false, act: GateAct::Sigmoid, norm: None, k: d };
+            let z = b.mul(x, gate).into(); // [n_head, d] or [n_head]
+            let (z_row, act) = match self.gate {
+                HeadGate::Heads(act) => (true, act),
+                HeadGate::Channels(act) => (false, act),
+                _ => (false, GateAct::Sigmoid),
+            };
+            let gate = GatedNorm { x: a, z, z_row, act, norm: None, k: d };
             a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
+        }
+        if self.sub_norm {
+            a = b.norm_of(a, &format!("{block}.attn_sub_norm"), Kind::Rms)?;
         }
         Ok(b.mul(a, output)) // [n_embd]
     }

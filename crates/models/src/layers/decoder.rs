@@ -13,8 +13,12 @@ use crate::error::ModelError;
 pub(crate) struct Decoder {
     /// Kind of the norms of the residual stream.
     pub(crate) norm: Kind,
+    /// These norms have weights.
+    pub(crate) weighted: bool,
     /// Multiplies the embeddings.
     pub(crate) embed_scale: f32,
+    /// They go through the norm `token_embd_norm`.
+    pub(crate) embed_norm: bool,
     /// `position_embd` is added to them.
     pub(crate) positions: bool,
     /// Multiplies what is added to the residual stream.
@@ -29,7 +33,9 @@ impl Decoder {
     /// RMS norms, and nothing else.
     pub(crate) const RMS: Decoder = Decoder {
         norm: Kind::Rms,
+        weighted: true,
         embed_scale: 1.0,
+        embed_norm: false,
         positions: false,
         residual_scale: 1.0,
         logit_scale: 1.0,
@@ -99,9 +105,14 @@ pub(crate) fn decoder<A: Attend>(
     layer: impl Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>,
 ) -> Result<(), ModelError> {
     let c = b.config;
-    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    // A file may have the table once, under either name.
+    let table = ["token_embd.weight", "output.weight"][usize::from(!b.has("token_embd.weight"))];
+    let embeddings = b.matrix(table, c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
     x = b.scaled(x, d.embed_scale);
+    if d.embed_norm {
+        x = b.norm_of(x, "token_embd_norm", d.norm)?;
+    }
     if d.positions {
         let table = b.matrix("position_embd.weight", c.n_ctx_train, c.n_embd)?;
         b.limit_context(c.n_ctx_train)?;
@@ -112,6 +123,7 @@ pub(crate) fn decoder<A: Attend>(
         let block = format!("blk.{i}");
         let Layer { attention, feed_forward, norms } = layer(b, i)?;
         let norm = |b: &mut Builder<'_>, stem: Option<&str>, x| match stem {
+            Some(_) if !d.weighted => Ok(b.plain_norm(x, d.norm)),
             Some(stem) => b.norm_of(x, &format!("{block}.{stem}"), d.norm),
             None => Ok(x),
         };
@@ -139,7 +151,10 @@ pub(crate) fn decoder<A: Attend>(
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", d.norm)?;
+    let h = match d.weighted {
+        true => b.norm_of(x, "output_norm", d.norm)?,
+        false => b.plain_norm(x, d.norm),
+    };
     b.logits(h, embeddings, |b, y| {
         let y = b.scaled(y, d.logit_scale);
         softcapped(b, y, d.logit_softcap)

@@ -1,6 +1,7 @@
 //! Dense feed-forward parts.
 
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::unary::Function;
 use chaski_runtime::graph::{Op, ValueId};
 
@@ -15,8 +16,14 @@ pub(crate) enum FeedForward {
     Gated(Act),
     /// The same where `ffn_up` holds the rows of gate, then those of up.
     Joined(Act),
-    /// down(f(up x)) by a function of one value.
-    Plain(&'static Function),
+    /// The first, this wide.
+    GatedOf(Act, u32),
+    /// The first with an RMS norm before the last product, `ffn_sub_norm`.
+    Normed(Act),
+    /// down(f(up x)) by a function of one value with these parameters.
+    Plain(&'static Function, [f32; 4]),
+    /// down(max(up x, 0)^2)
+    Square,
     /// By experts.
     Experts(Experts),
 }
@@ -24,7 +31,12 @@ pub(crate) enum FeedForward {
 impl FeedForward {
     /// down(f(up x)) by the function of this name in the table of functions.
     pub(crate) fn plain(name: &str) -> Self {
-        FeedForward::Plain(Function::find(name).expect("families name functions that are there"))
+        Self::plain_of(name, [0.0; 4])
+    }
+
+    /// The same with parameters of the function.
+    pub(crate) fn plain_of(name: &str, params: [f32; 4]) -> Self {
+        FeedForward::Plain(Function::find(name).expect("families name functions that are there"), params)
     }
 
     /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
@@ -40,8 +52,14 @@ impl FeedForward {
     ) -> Result<ValueId, ModelError> {
         let (n_embd, n_ff) = (b.config.n_embd, b.config.n_ff[layer]);
         match *self {
-            FeedForward::Gated(act) => {
+            FeedForward::Gated(act) => FeedForward::GatedOf(act, n_ff).build(b, block, layer, x),
+            FeedForward::GatedOf(act, n_ff) => {
                 let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+                Ok(b.mul(h, down)) // [n_embd]
+            }
+            FeedForward::Normed(act) => {
+                let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+                let h = b.norm_of(h, &format!("{block}.ffn_sub_norm"), Kind::Rms)?; // [n_ff]
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Joined(act) => {
@@ -51,11 +69,15 @@ impl FeedForward {
                 let h = b.push(Op::Glu { gate, up, act }, n_ff);
                 Ok(b.mul(h, down)) // [n_embd]
             }
-            FeedForward::Plain(f) => {
+            FeedForward::Plain(..) | FeedForward::Square => {
                 let up = b.linear(&format!("{block}.ffn_up"), n_ff, n_embd)?;
                 let down = b.linear(&format!("{block}.ffn_down"), n_embd, n_ff)?;
                 let h = b.mul(x, up); // [n_ff]
-                let h = b.push(Op::Unary { x: h, f, params: [0.0; 4] }, n_ff);
+                let h = match *self {
+                    FeedForward::Plain(f, params) => b.push(Op::Unary { x: h, f, params }, n_ff),
+                    // A value that its positive part gates.
+                    _ => b.push(Op::Glu { gate: h, up: h, act: Act::Reglu }, n_ff),
+                };
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Experts(e) => {
