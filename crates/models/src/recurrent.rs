@@ -121,6 +121,57 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
     Ok(b.mul(y, output)) // [n_embd]
 }
 
+/// Mamba-2 of PLaMo 2: gates and inputs of heads alternate in the projection, and what is convolved is the inputs alone, of
+/// which steps, b and c are made through norms.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn mamba_of_heads(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    let Ssm { taps, d_inner, n_state, rank: heads } = Ssm::new(b)?;
+    multiple(b, ("ssm.inner_size", d_inner), ("ssm.time_step_rank", heads))?;
+    let (n_embd, dim) = (b.config.n_embd, d_inner / heads);
+    // No key says so.
+    let n_step = (n_embd / 16).max(64);
+    let stem = |name: &str| format!("{block}.{name}");
+    let [to_z, to_x] = b.alternating(&stem("ssm_in"), heads, [dim, dim], n_embd)?;
+    let [to_b, to_c, to_low] = b.joined(&stem("ssm_x"), [n_state, n_state, n_step], d_inner)?;
+    let to_steps = b.linear(&stem("ssm_dt"), heads, n_step)?;
+    let a = b.vector(&stem("ssm_a"), heads)?;
+    let skip = b.vector(&stem("ssm_d"), heads)?;
+    let output = b.linear(&stem("ssm_out"), n_embd, d_inner)?;
+
+    let (z, inner) = (b.mul(x, to_z), b.mul(x, to_x)); // [heads, dim] each
+    let c = silu_conv(b, block, inner.into(), d_inner, taps)?;
+    let mut norm = |l, name: &str| {
+        let part = b.mul(c, l);
+        b.norm_of(part, &stem(name), Kind::Rms)
+    };
+    let (of_b, of_c, low) =
+        (norm(to_b, "ssm_b_norm")?, norm(to_c, "ssm_c_norm")?, norm(to_low, "ssm_dt_norm")?);
+    let dt = b.mul(low, to_steps); // [heads], bias included
+    let scan = Scan {
+        x: c.into(),
+        b: of_b.into(),
+        c: of_c.into(),
+        dt: dt.into(),
+        dt_bias: None,
+        a,
+        fine: false,
+        skip: Some(skip),
+        heads,
+        dim,
+        n_state,
+        groups: 1,
+        state: b.state(d_inner * n_state),
+    };
+    let y = b.recurrent(Recurrent::Scan(scan), d_inner); // [heads, dim]
+    let gate = GatedNorm { x: y, z: z.into(), z_row: false, act: GateAct::Silu, norm: None, k: d_inner };
+    let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
+
 /// Mamba-1: projection, convolution, steps and what depends on them, recurrence of channels, gate, projection.
 ///
 /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.

@@ -141,6 +141,9 @@ pub(crate) const FAMILIES: &[(&str, f64, Quirk)] = &[
     ("deci-dense", 1e-11, Quirk::None),
     ("granite_swa-dense", 1e-11, Quirk::None),
     ("mistral4-moe", 1e-11, Quirk::None),
+    ("mimo2-moe", 1e-11, Quirk::None),
+    ("step35-moe", 1e-11, Quirk::None),
+    ("hunyuan_vl-dense", 1e-11, Quirk::None),
 ];
 
 /// A fixture: how to make its model, what to run, what must come out.

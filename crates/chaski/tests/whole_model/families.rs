@@ -130,6 +130,10 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("jamba-moe", 11),
     ("mamba-norms", 12),
     ("mistral4-moe", 12),
+    ("mimo2-moe", 7),
+    ("step35-moe", 16),
+    ("hunyuan_vl-dense", 6),
+    ("plamo2-dense", 14),
 ];
 
 /// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.

@@ -41,6 +41,8 @@ pub(crate) const FIXTURES: &[(&str, Quirk)] = &[
     // Mamba-1 with norms of steps and of what they read: with weights, beside attention and experts; without.
     ("jamba-moe", Quirk::None),
     ("mamba-norms", Quirk::None),
+    // Mamba-2 whose steps, b and c are made of what was convolved.
+    ("plamo2-dense", Quirk::None),
 ];
 /// State alone, and beside a cache of keys and values.
 const SET_BACK: &[&str] =

@@ -44,6 +44,7 @@ mod llama4;
 mod mamba;
 mod mamba2;
 mod mellum;
+mod mimo2;
 mod minicpm;
 mod minimax_m2;
 mod mistral3;
@@ -56,6 +57,7 @@ mod phi2;
 mod phi3;
 mod phimoe;
 mod plamo;
+mod plamo2;
 mod plm;
 mod qwen;
 mod qwen2;
@@ -186,6 +188,7 @@ pub static ARCHS: &[Arch] = &[
         lacks: "layers for drafts are left out",
         build: deepseek::build_hunyuan,
     },
+    Arch { name: "hunyuan_vl", models: "Hunyuan OCR", lacks: "images", build: hunyuan_dense::build_vl },
     Arch { name: "internlm2", models: "InternLM 2, 2.5", lacks: "", build: ernie4_5::build },
     Arch { name: "jais", models: "Jais 1", lacks: "", build: bloom::build_jais },
     Arch { name: "jais2", models: "Jais 2", lacks: "", build: nemotron::build },
@@ -206,10 +209,16 @@ pub static ARCHS: &[Arch] = &[
         build: llama4::build,
     },
     Arch { name: "maincoder", models: "Maincoder 1B", lacks: "", build: hunyuan_dense::build_maincoder },
-    Arch { name: "mamba", models: "Mamba 130M to 2.8B", lacks: "", build: mamba::build },
+    Arch { name: "mamba", models: "Mamba 130M to 2.8B, Falcon Mamba", lacks: "", build: mamba::build },
     Arch { name: "mamba2", models: "Mamba 2, Codestral Mamba", lacks: "", build: mamba2::build },
     Arch { name: "maple", models: "Maple", lacks: "", build: mellum::build_maple },
     Arch { name: "mellum", models: "Mellum 2", lacks: "", build: mellum::build },
+    Arch {
+        name: "mimo2",
+        models: "MiMo V2 Flash",
+        lacks: "layers for drafts are left out",
+        build: mimo2::build,
+    },
     Arch { name: "minicpm", models: "MiniCPM 1, 2, 4", lacks: "", build: minicpm::build },
     Arch { name: "minicpm3", models: "MiniCPM 3 4B", lacks: "", build: minicpm::build_latent },
     Arch { name: "minimax-m2", models: "MiniMax M2", lacks: "", build: minimax_m2::build },
@@ -235,6 +244,7 @@ pub static ARCHS: &[Arch] = &[
     Arch { name: "phi3", models: "Phi 3, 3.5 mini, 4, 4 mini", lacks: "", build: phi3::build },
     Arch { name: "phimoe", models: "Phi 3.5 MoE", lacks: "", build: phimoe::build },
     Arch { name: "plamo", models: "PLaMo 13B", lacks: "", build: plamo::build },
+    Arch { name: "plamo2", models: "PLaMo 2 1B, 8B, 2.1", lacks: "", build: plamo2::build },
     Arch { name: "plamo3", models: "PLaMo 3", lacks: "", build: plamo::build3 },
     Arch { name: "plm", models: "PLM 1.8B", lacks: "", build: plm::build },
     Arch { name: "qwen", models: "Qwen 1", lacks: "", build: qwen::build },
@@ -296,6 +306,12 @@ pub static ARCHS: &[Arch] = &[
     Arch { name: "stablelm", models: "StableLM 2, StableLM 3B", lacks: "", build: stablelm::build },
     Arch { name: "starcoder", models: "StarCoder, SantaCoder", lacks: "", build: gpt2::build },
     Arch { name: "starcoder2", models: "StarCoder 2 3B to 15B", lacks: "", build: starcoder2::build },
+    Arch {
+        name: "step35",
+        models: "Step 3.5 Flash",
+        lacks: "layers for drafts are left out",
+        build: mimo2::build_step,
+    },
     Arch { name: "xverse", models: "XVERSE 7B to 65B", lacks: "", build: ernie4_5::build },
 ];
 

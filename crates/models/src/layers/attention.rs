@@ -23,6 +23,8 @@ pub(crate) enum QkNorm {
     Whole,
     /// RMS norm of every head after the rotation, without weights.
     HeadsLastPlain,
+    /// RMS norm of every head by weights of its own.
+    OwnHeads,
     /// Layer norm of every head by weights of its own.
     LayerHeads,
 }
@@ -56,8 +58,10 @@ pub(crate) struct Attention {
     pub(crate) n_head: u32,
     /// KV heads.
     pub(crate) n_kv: u32,
-    /// Channels of a head.
+    /// Channels of a head of q and k.
     pub(crate) d: u32,
+    /// Channels of a head of v.
+    pub(crate) d_v: u32,
     /// Which of the graph's rotations, if any.
     pub(crate) rope: Option<usize>,
     /// Norm of q and k.
@@ -74,6 +78,8 @@ pub(crate) struct Attention {
     pub(crate) clamp: f32,
     /// RMS norm of what comes of all heads, `attn_sub_norm`.
     pub(crate) sub_norm: bool,
+    /// Multiplies the result.
+    pub(crate) scale: f32,
 }
 
 impl Attention {
@@ -84,19 +90,16 @@ impl Attention {
     pub(crate) fn new(b: &Builder<'_>, layer: usize, rope: Option<usize>) -> Result<Self, ModelError> {
         let c = b.config;
         let (n_head, n_kv, d) = (c.n_head[layer], c.n_head_kv[layer], c.d_head);
-        if n_kv == 0 || n_head == 0 || c.d_head_v != d {
-            return Err(ModelError::Unsupported {
-                what: format!(
-                    "layer {layer} with {n_head} query heads, {n_kv} KV heads, {d} and {} channels",
-                    c.d_head_v
-                ),
-            });
+        if n_kv == 0 || n_head == 0 {
+            let what = format!("layer {layer} with {n_head} query heads, {n_kv} KV heads");
+            return Err(ModelError::Unsupported { what });
         }
         let score = Score::scaled(1.0 / (d as f32).sqrt());
         Ok(Attention {
             n_head,
             n_kv,
             d,
+            d_v: c.d_head_v,
             rope,
             norm: QkNorm::None,
             value_norm: false,
@@ -105,6 +108,7 @@ impl Attention {
             gate: HeadGate::None,
             clamp: 0.0,
             sub_norm: false,
+            scale: 1.0,
         })
     }
 
@@ -116,7 +120,7 @@ impl Attention {
         block: &str,
         x: ValueId,
     ) -> Result<(ValueId, usize, Option<Linear>), ModelError> {
-        let Attention { n_head, n_kv, d, .. } = *self;
+        let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
         if let Some(layer) = self.shares {
             let q = b.linear(&format!("{block}.attn_q"), n_head * d, b.config.n_embd)?;
@@ -130,10 +134,10 @@ impl Attention {
         let q = self.heads(b, &q_norm, n_head, q)?;
         let k = self.heads(b, &k_norm, n_kv, k)?;
         let v = match self.value_norm {
-            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d, b.config.eps) }, n_kv * d),
+            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d_v, b.config.eps) }, n_kv * d_v),
             false => v,
         };
-        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false, window: self.score.window });
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v, in_keys: false, window: self.score.window });
         b.push(Op::KvWrite { k, v, layer }, 0);
         Ok((q, layer, gate))
     }
@@ -150,15 +154,15 @@ impl Attention {
 
     /// q, k and v, which may be the rows of k, and the gate if there is one.
     fn products(&self, b: &mut Builder<'_>, block: &str) -> Result<Products, ModelError> {
-        let Attention { n_head, n_kv, d, .. } = *self;
+        let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let n_embd = b.config.n_embd;
         let has = |part: &str| b.has(&format!("{block}.attn_{part}.weight"));
         let rows_of_k = self.value_norm && !has("v") && !has("qkv");
         let alternating = self.gate == HeadGate::Alternating;
         if !alternating && !rows_of_k {
-            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
+            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d_v], n_embd)?;
             let n_gate = match self.gate {
-                HeadGate::Channels(_) => n_head * d,
+                HeadGate::Channels(_) => n_head * d_v,
                 HeadGate::Heads(_) => n_head,
                 _ => return Ok((q, k, Some(v), None)),
             };
@@ -167,7 +171,7 @@ impl Attention {
         let name = format!("{block}.attn_q");
         let (q, gate) = match alternating {
             true => {
-                let [q, gate] = b.alternating(&name, n_head, [d, d], n_embd)?;
+                let [q, gate] = b.alternating(&name, n_head, [d, d_v], n_embd)?;
                 (q, Some(gate))
             }
             false => (b.linear(&name, n_head * d, n_embd)?, None),
@@ -175,7 +179,7 @@ impl Attention {
         let k = b.linear(&format!("{block}.attn_k"), n_kv * d, n_embd)?;
         let v = match rows_of_k {
             true => None,
-            false => Some(b.linear(&format!("{block}.attn_v"), n_kv * d, n_embd)?),
+            false => Some(b.linear(&format!("{block}.attn_v"), n_kv * d_v, n_embd)?),
         };
         Ok((q, k, v, gate))
     }
@@ -196,7 +200,7 @@ impl Attention {
             QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight, d)?)),
             QkNorm::HeadsLastPlain => (d, None),
             QkNorm::Whole => (width, Some(b.vector(weight, width)?)),
-            QkNorm::LayerHeads => (d, Some(b.matrix(weight, n, d)?)),
+            QkNorm::LayerHeads | QkNorm::OwnHeads => (d, Some(b.matrix(weight, n, d)?)),
         };
         let norm = RowNorm { kind, d: row, eps, weight, bias: None };
         let x = b.push(Op::Norm { x, norm }, width);
@@ -209,7 +213,7 @@ type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
 
 impl Attend for Attention {
     fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let Attention { n_head, d, score, .. } = *self;
+        let Attention { n_head, d_v: d, score, .. } = *self;
         let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
         let (q, layer, gate) = self.q_and_cache(b, block, x)?;
         let sinks = format!("{block}.attn_sinks.weight");
@@ -228,6 +232,7 @@ impl Attend for Attention {
         if self.sub_norm {
             a = b.norm_of(a, &format!("{block}.attn_sub_norm"), Kind::Rms)?;
         }
-        Ok(b.mul(a, output)) // [n_embd]
+        let y = b.mul(a, output); // [n_embd]
+        Ok(b.scaled(y, self.scale))
     }
 }

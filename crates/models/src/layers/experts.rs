@@ -6,7 +6,7 @@ use chaski_kernels::ops::topk_moe::{Gate, Routing};
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent, View};
 use chaski_runtime::graph::{Op, ValueId};
 
-use super::feed_forward::gate_up;
+use super::feed_forward::{gate_up, gated};
 use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
 
@@ -36,6 +36,8 @@ pub(crate) struct Experts {
     pub(crate) shared: Shared,
     /// Multiplies what that makes.
     pub(crate) shared_scale: f32,
+    /// What comes of the SiLU gates of experts and of the shared one has these upper limits, which up is within; 0: none.
+    pub(crate) limits: [f32; 2],
     /// The weights multiply what experts read instead of what they make. Such layers use one expert a token.
     pub(crate) weighs_inputs: bool,
 }
@@ -61,6 +63,7 @@ impl Experts {
             routing: softmax_routing(b),
             shared: Shared::None,
             shared_scale: 1.0,
+            limits: [0.0; 2],
             weighs_inputs: false,
         }
     }
@@ -85,9 +88,9 @@ impl Experts {
         let shared = match self.shared {
             Shared::None => None,
             Shared::Plain(n_ff) | Shared::Gated(n_ff) => {
-                Some(gate_up(b, block, "_shexp", n_ff, self.act, x)?)
+                Some(gate_up(b, block, "_shexp", n_ff, (self.act, self.limits[1]), x)?)
             }
-            Shared::Dense(n_ff) => Some(gate_up(b, block, "", n_ff, self.act, x)?),
+            Shared::Dense(n_ff) => Some(gate_up(b, block, "", n_ff, (self.act, self.limits[1]), x)?),
         };
         let y = b.mul_id(h, route, down); // [n_used, n_embd]
         let mut out = vec![b.push(Op::MoeReduce { x: y, route }, n_embd)];
@@ -162,7 +165,7 @@ impl Experts {
         }
         let route = b.route(logits, bias, routing); // [n_used, 2]
         let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
-        let h = b.push(Op::Glu { gate, up, act }, n_ff);
+        let h = gated(b, gate, up, (act, self.limits[0]));
         Ok(Routed { h, down, route, logits })
     }
 }

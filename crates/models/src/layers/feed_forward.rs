@@ -18,6 +18,8 @@ pub(crate) enum FeedForward {
     Joined(Act),
     /// The first, this wide.
     GatedOf(Act, u32),
+    /// The first with SiLU, whose result has this upper limit, and up within it.
+    Limited(f32),
     /// The first with an RMS norm before the last product, `ffn_sub_norm`.
     Normed(Act),
     /// down(f(up x)) by a function of one value with these parameters.
@@ -54,11 +56,15 @@ impl FeedForward {
         match *self {
             FeedForward::Gated(act) => FeedForward::GatedOf(act, n_ff).build(b, block, layer, x),
             FeedForward::GatedOf(act, n_ff) => {
-                let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+                let (h, down) = gate_up(b, block, "", n_ff, (act, 0.0), x)?;
+                Ok(b.mul(h, down)) // [n_embd]
+            }
+            FeedForward::Limited(limit) => {
+                let (h, down) = gate_up(b, block, "", n_ff, (Act::Swiglu, limit), x)?;
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Normed(act) => {
-                let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+                let (h, down) = gate_up(b, block, "", n_ff, (act, 0.0), x)?;
                 let h = b.norm_of(h, &format!("{block}.ffn_sub_norm"), Kind::Rms)?; // [n_ff]
                 Ok(b.mul(h, down)) // [n_embd]
             }
@@ -106,7 +112,7 @@ impl FeedForward {
 }
 
 /// Gated feed-forward part, `n_ff` wide, up to its last product: act(gate x) * (up x) and down, by tensors whose names end
-/// in `suffix`.
+/// in `suffix`. What comes of a SiLU gate has an upper limit, which up is within, if that is not 0.
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -115,7 +121,7 @@ pub(super) fn gate_up(
     block: &str,
     suffix: &str,
     n_ff: u32,
-    act: Act,
+    (act, limit): (Act, f32),
     x: ValueId,
 ) -> Result<(ValueId, Linear), ModelError> {
     let n_embd = b.config.n_embd;
@@ -123,5 +129,21 @@ pub(super) fn gate_up(
     let up = b.linear(&format!("{block}.ffn_up{suffix}"), n_ff, n_embd)?;
     let down = b.linear(&format!("{block}.ffn_down{suffix}"), n_embd, n_ff)?;
     let (gate, up) = (b.mul(x, gate), b.mul(x, up)); // [n_ff] each
-    Ok((b.push(Op::Glu { gate, up, act }, n_ff), down))
+    Ok((gated(b, gate, up, (act, limit)), down))
+}
+
+/// act(gate) * up, likewise with a limit.
+pub(super) fn gated(b: &mut Builder<'_>, gate: ValueId, up: ValueId, (act, limit): (Act, f32)) -> ValueId {
+    let n_ff = b.width(gate);
+    if limit == 0.0 {
+        return b.push(Op::Glu { gate, up, act }, n_ff);
+    }
+    let mut apply = |name: &str, x, params| {
+        let f = Function::find(name).expect("a row of the table");
+        b.push(Op::Unary { x, f, params }, n_ff)
+    };
+    let gate = apply("silu", gate, [0.0; 4]);
+    let gate = apply("clamp", gate, [f32::MIN, limit, 0.0, 0.0]);
+    let up = apply("clamp", up, [-limit, limit, 0.0, 0.0]);
+    b.push(Op::Mul { a: gate, b: up }, n_ff)
 }
