@@ -144,6 +144,9 @@ pub(crate) const FAMILIES: &[(&str, f64, Quirk)] = &[
     ("mimo2-moe", 1e-11, Quirk::None),
     ("step35-moe", 1e-11, Quirk::None),
     ("hunyuan_vl-dense", 1e-11, Quirk::None),
+    ("deepseek32-moe", 1e-11, Quirk::None),
+    ("glm-dsa-moe", 1e-11, Quirk::None),
+    ("muse-glimmer-dense", 1e-11, Quirk::None),
 ];
 
 /// A fixture: how to make its model, what to run, what must come out.

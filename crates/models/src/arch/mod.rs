@@ -48,6 +48,7 @@ mod mimo2;
 mod minicpm;
 mod minimax_m2;
 mod mistral3;
+mod muse_glimmer;
 mod nemotron;
 mod nemotron_h;
 mod olmo;
@@ -127,6 +128,12 @@ pub static ARCHS: &[Arch] = &[
         build: deepseek2::build,
     },
     Arch { name: "deepseek2-ocr", models: "DeepSeek OCR", lacks: "images", build: deepseek::build_ocr },
+    Arch {
+        name: "deepseek32",
+        models: "DeepSeek V3.2",
+        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        build: deepseek2::build_sparse,
+    },
     Arch { name: "dots1", models: "dots.llm1", lacks: "", build: deepseek::build_dots },
     Arch { name: "ernie4_5", models: "ERNIE 4.5 0.3B", lacks: "", build: ernie4_5::build },
     Arch {
@@ -154,6 +161,12 @@ pub static ARCHS: &[Arch] = &[
         models: "Gemma 4 E2B, E4B, 26B-A4B, 31B",
         lacks: "images, sound",
         build: gemma4::build,
+    },
+    Arch {
+        name: "glm-dsa",
+        models: "GLM 5",
+        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        build: deepseek2::build_sparse,
     },
     Arch { name: "glm4", models: "GLM 4 of 2025 (9B, 32B), GLM-Z1", lacks: "images", build: glm4::build },
     Arch {
@@ -230,6 +243,7 @@ pub static ARCHS: &[Arch] = &[
     },
     Arch { name: "mistral4", models: "Mistral 4 by experts", lacks: "", build: deepseek2::build },
     Arch { name: "mpt", models: "MPT 7B, 30B", lacks: "norms of q and k", build: bloom::build_mpt },
+    Arch { name: "muse-glimmer", models: "Muse Glimmer", lacks: "", build: muse_glimmer::build },
     Arch { name: "nemotron", models: "Nemotron 3 and 4, Minitron", lacks: "", build: nemotron::build },
     Arch { name: "nemotron_h", models: "Nemotron-H, Nemotron Nano 2", lacks: "", build: nemotron_h::build },
     Arch { name: "nemotron_h_moe", models: "Nemotron 3 Nano", lacks: "", build: nemotron_h::build },

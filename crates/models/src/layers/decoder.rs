@@ -2,7 +2,7 @@
 
 use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::{Op, ValueId};
+use chaski_runtime::graph::{Op, RowNorm, ValueId};
 
 use super::{Attend, Attention, FeedForward};
 use crate::arch::Builder;
@@ -19,6 +19,10 @@ pub(crate) struct Decoder {
     pub(crate) embed_scale: f32,
     /// They go through the norm `token_embd_norm`.
     pub(crate) embed_norm: bool,
+    /// They go through a norm without weights.
+    pub(crate) embed_plain_norm: bool,
+    /// What norms after the parts of a layer add to the mean square; `None`: what all norms add.
+    pub(crate) after_eps: Option<f32>,
     /// `position_embd` is added to them.
     pub(crate) positions: bool,
     /// Multiplies what is added to the residual stream.
@@ -36,6 +40,8 @@ impl Decoder {
         weighted: true,
         embed_scale: 1.0,
         embed_norm: false,
+        embed_plain_norm: false,
+        after_eps: None,
         positions: false,
         residual_scale: 1.0,
         logit_scale: 1.0,
@@ -113,6 +119,9 @@ pub(crate) fn decoder<A: Attend>(
     if d.embed_norm {
         x = b.norm_of(x, "token_embd_norm", d.norm)?;
     }
+    if d.embed_plain_norm {
+        x = b.plain_norm(x, d.norm);
+    }
     if d.positions {
         let table = b.matrix("position_embd.weight", c.n_ctx_train, c.n_embd)?;
         b.limit_context(c.n_ctx_train)?;
@@ -127,9 +136,17 @@ pub(crate) fn decoder<A: Attend>(
             Some(stem) => b.norm_of(x, &format!("{block}.{stem}"), d.norm),
             None => Ok(x),
         };
+        let norm_after = |b: &mut Builder<'_>, stem: Option<&str>, x| match (stem, d.after_eps) {
+            (Some(stem), Some(eps)) => {
+                let weight = Some(b.vector(&format!("{block}.{stem}.weight"), c.n_embd)?);
+                let norm = RowNorm { kind: d.norm, d: c.n_embd, eps, weight, bias: None };
+                Ok(b.push(Op::Norm { x, norm }, c.n_embd))
+            }
+            _ => norm(b, stem, x),
+        };
         let h = norm(b, norms.attention, x)?;
         let a = attention.build(b, &block, h)?;
-        let a = norm(b, norms.after_attention, a)?;
+        let a = norm_after(b, norms.after_attention, a)?;
         let a = b.scaled(a, d.residual_scale);
         let before = x;
         x = b.add(x, a);
@@ -143,7 +160,7 @@ pub(crate) fn decoder<A: Attend>(
             None => feed_forward.addends(b, &block, i, h)?,
             stem => {
                 let f = feed_forward.build(b, &block, i, h)?;
-                vec![norm(b, stem, f)?]
+                vec![norm_after(b, stem, f)?]
             }
         };
         for f in parts {
