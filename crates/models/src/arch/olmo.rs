@@ -1,6 +1,6 @@
 //! OLMo 1.
 //!
-//! Llama with layer norms without weights;  q, k and v may have a limit.
+//! Llama with layer norms without weights; q, k and v may have a limit.
 
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::rope::RopePairing;
