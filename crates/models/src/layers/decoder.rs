@@ -110,6 +110,14 @@ pub(crate) fn decoder<A: Attend>(
     d: &Decoder,
     layer: impl Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>,
 ) -> Result<(), ModelError> {
+    layers(b, d, &layer)
+}
+
+/// What a layer is.
+type Answer<'a, A> = &'a dyn Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>;
+
+/// The same, compiled once for all families that attend alike.
+fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> Result<(), ModelError> {
     let c = b.config;
     // A file may have the table once, under either name.
     let table = ["token_embd.weight", "output.weight"][usize::from(!b.has("token_embd.weight"))];
