@@ -57,6 +57,9 @@ fn turn(v: f32) -> f32 {
 }
 
 fn act(v: f32) -> f32 {
+    if (ACT == 2u) {
+        return softplus(v);
+    }
     return logistic(v) * select(1.0, v, ACT == 0u);
 }
 

@@ -1,6 +1,7 @@
 //! Layers with recurrent state that families share: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
 
 use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
+use chaski_kernels::ops::norm::Kind;
 use chaski_runtime::graph::ValueId;
 use chaski_runtime::graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
 
@@ -120,6 +121,57 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
     Ok(b.mul(y, output)) // [n_embd]
 }
 
+/// Mamba-2 of PLaMo 2: gates and inputs of heads alternate in the projection, and what is convolved is the inputs alone, of
+/// which steps, b and c are made through norms.
+///
+/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+///
+/// # Errors
+/// [`ModelError`] for missing or wrong metadata and tensors.
+pub(crate) fn mamba_of_heads(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
+    let Ssm { taps, d_inner, n_state, rank: heads } = Ssm::new(b)?;
+    multiple(b, ("ssm.inner_size", d_inner), ("ssm.time_step_rank", heads))?;
+    let (n_embd, dim) = (b.config.n_embd, d_inner / heads);
+    // No key says so.
+    let n_step = (n_embd / 16).max(64);
+    let stem = |name: &str| format!("{block}.{name}");
+    let [to_z, to_x] = b.alternating(&stem("ssm_in"), heads, [dim, dim], n_embd)?;
+    let [to_b, to_c, to_low] = b.joined(&stem("ssm_x"), [n_state, n_state, n_step], d_inner)?;
+    let to_steps = b.linear(&stem("ssm_dt"), heads, n_step)?;
+    let a = b.vector(&stem("ssm_a"), heads)?;
+    let skip = b.vector(&stem("ssm_d"), heads)?;
+    let output = b.linear(&stem("ssm_out"), n_embd, d_inner)?;
+
+    let (z, inner) = (b.mul(x, to_z), b.mul(x, to_x)); // [heads, dim] each
+    let c = silu_conv(b, block, inner.into(), d_inner, taps)?;
+    let mut norm = |l, name: &str| {
+        let part = b.mul(c, l);
+        b.norm_of(part, &stem(name), Kind::Rms)
+    };
+    let (of_b, of_c, low) =
+        (norm(to_b, "ssm_b_norm")?, norm(to_c, "ssm_c_norm")?, norm(to_low, "ssm_dt_norm")?);
+    let dt = b.mul(low, to_steps); // [heads], bias included
+    let scan = Scan {
+        x: c.into(),
+        b: of_b.into(),
+        c: of_c.into(),
+        dt: dt.into(),
+        dt_bias: None,
+        a,
+        fine: false,
+        skip: Some(skip),
+        heads,
+        dim,
+        n_state,
+        groups: 1,
+        state: b.state(d_inner * n_state),
+    };
+    let y = b.recurrent(Recurrent::Scan(scan), d_inner); // [heads, dim]
+    let gate = GatedNorm { x: y, z: z.into(), z_row: false, act: GateAct::Silu, norm: None, k: d_inner };
+    let y = b.recurrent(Recurrent::GatedNorm(gate), d_inner);
+    Ok(b.mul(y, output)) // [n_embd]
+}
+
 /// Mamba-1: projection, convolution, steps and what depends on them, recurrence of channels, gate, projection.
 ///
 /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
@@ -128,15 +180,11 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
 /// [`ModelError`] for missing or wrong metadata and tensors.
 pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let Ssm { taps, d_inner, n_state, rank } = Ssm::new(b)?;
-    let norms = format!("{}.ssm.dt_b_c_rms", b.config.arch);
-    if b.metadata.opt_bool(&norms)?.unwrap_or(false) {
-        return Err(ModelError::Unsupported {
-            what: format!("`{norms}`: norms of steps and of what they read"),
-        });
-    }
+    // Norms of steps, b and c: without weights in Falcon Mamba, with them in Jamba.
+    let plain = b.bool("ssm.dt_b_c_rms")?.unwrap_or(false);
+    let weighted = b.has(&format!("{block}.ssm_dt_norm.weight"));
     let n_embd = b.config.n_embd;
     let input = b.linear(&format!("{block}.ssm_in"), 2 * d_inner, n_embd)?;
-    let [to_rank, to_bc] = b.joined(&format!("{block}.ssm_x"), [rank, 2 * n_state], d_inner)?;
     let to_steps = b.linear(&format!("{block}.ssm_dt"), d_inner, rank)?;
     let a = b.matrix(&format!("{block}.ssm_a"), d_inner, n_state)?;
     let skip = b.vector(&format!("{block}.ssm_d"), d_inner)?;
@@ -144,12 +192,28 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
 
     let p = b.mul(x, input); // x [d_inner], then z [d_inner]
     let c = silu_conv(b, block, p.into(), d_inner, taps)?;
-    let (steps, bc) = (b.mul(c, to_rank), b.mul(c, to_bc)); // [rank], [2, n_state]
+    let name = format!("{block}.ssm_x");
+    let (steps, of_b, of_c): (ValueId, View, View) = if plain || weighted {
+        let parts = b.joined(&name, [rank, n_state, n_state], d_inner)?;
+        let mut parts = parts.map(|l| b.mul(c, l)); // [rank], [n_state], [n_state]
+        for (part, stem) in parts.iter_mut().zip(["ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"]) {
+            *part = match weighted {
+                true => b.norm_of(*part, &format!("{block}.{stem}"), Kind::Rms)?,
+                false => b.plain_norm(*part, Kind::Rms),
+            };
+        }
+        let [steps, of_b, of_c] = parts;
+        (steps, of_b.into(), of_c.into())
+    } else {
+        let [to_rank, to_bc] = b.joined(&name, [rank, 2 * n_state], d_inner)?;
+        let (steps, bc) = (b.mul(c, to_rank), b.mul(c, to_bc)); // [rank], [2, n_state]
+        (steps, bc.into(), View { of: bc, at: n_state })
+    };
     let dt = b.mul(steps, to_steps); // [d_inner], bias included
     let scan = Scan {
         x: c.into(),
-        b: bc.into(),
-        c: View { of: bc, at: n_state },
+        b: of_b,
+        c: of_c,
         dt: dt.into(),
         dt_bias: None,
         a,

@@ -67,6 +67,76 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("lfm2moe-choice", 7),
     ("nemotron_h_moe-plain", 6),
     ("nemotron_h_moe-latent", 7),
+    ("qwen-dense", 5),
+    ("qwen2vl-dense", 5),
+    ("paddleocr-dense", 5),
+    ("qwen3vl-dense", 6),
+    ("qwen3vlmoe-moe", 8),
+    ("minicpm-dense", 5),
+    ("orion-dense", 8),
+    ("xverse-dense", 5),
+    ("baichuan-dense", 5),
+    ("baichuan-alibi", 5),
+    ("olmo-dense", 17),
+    ("falcon-dense", 8),
+    ("falcon-two-norms", 10),
+    ("starcoder-dense", 9),
+    ("codeshell-dense", 9),
+    ("exaone-dense", 5),
+    ("nemotron-dense", 9),
+    ("chatglm-dense", 5),
+    ("seed_oss-dense", 5),
+    ("arcee-dense", 6),
+    ("jais2-dense", 9),
+    ("pangu-embedded-dense", 5),
+    ("cogvlm-dense", 5),
+    ("maincoder-dense", 6),
+    ("openelm-dense", 6),
+    ("apertus-dense", 7),
+    ("minicpm3-dense", 10),
+    ("plm-dense", 10),
+    ("deepseek-moe", 7),
+    ("deepseek2-ocr-moe", 7),
+    ("dots1-moe", 8),
+    ("bailingmoe-moe", 9),
+    ("bailingmoe2-moe", 8),
+    ("ernie4_5-moe-moe", 7),
+    ("hunyuan-moe-moe", 10),
+    ("llama4-moe", 15),
+    ("minimax-m2-moe", 8),
+    ("mellum-moe", 8),
+    ("maple-moe", 8),
+    ("exaone-moe-moe", 9),
+    ("smallthinker-moe", 7),
+    ("afmoe-moe", 13),
+    ("dbrx-moe", 19),
+    ("hy_v3-moe", 8),
+    ("grok-both", 11),
+    ("grok-moe", 9),
+    ("arctic-moe", 10),
+    ("cohere2moe-moe", 10),
+    ("bloom-dense", 9),
+    ("mpt-dense", 16),
+    ("mpt-positions", 9),
+    ("jais-dense", 8),
+    ("refact-dense", 5),
+    ("bitnet-dense", 5),
+    ("plamo-dense", 6),
+    ("plamo3-dense", 8),
+    ("spark2_5-dense", 7),
+    ("laguna-moe", 11),
+    ("deci-dense", 4),
+    ("granite_swa-dense", 5),
+    ("jamba-moe", 11),
+    ("mamba-norms", 12),
+    ("mistral4-moe", 12),
+    ("mimo2-moe", 7),
+    ("step35-moe", 16),
+    ("hunyuan_vl-dense", 6),
+    ("plamo2-dense", 14),
+    ("deepseek32-moe", 12),
+    ("glm-dsa-moe", 12),
+    ("muse-glimmer-dense", 11),
 ];
 
 /// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
@@ -131,10 +201,21 @@ fn a_context_longer_than_the_table_of_positions_is_an_error() {
     assert_eq!(chain(&e), "tokens of the context: 257, but at most 256");
 }
 
+/// Where layers see a part of a long context that is not a window, and contexts stay so short that they see all.
+#[test]
+fn a_context_longer_than_what_all_layers_see_is_an_error() {
+    for (name, most) in [("llama4-moe", 8191), ("glm-dsa-moe", 64)] {
+        let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
+        assert!(block_on(model.graph(most)).is_ok(), "{name}");
+        let e = block_on(model.graph(most + 1)).expect_err("more than all layers see");
+        assert_eq!(chain(&e), format!("tokens of the context: {}, but at most {most}", most + 1), "{name}");
+    }
+}
+
 /// Keys of single families with values that cannot be.
 #[test]
 fn wrong_keys_of_families_are_errors_that_name_them() {
-    let cases: [(&str, &str, OwnedValue, &str); 10] = [
+    let cases: [(&str, &str, OwnedValue, &str); 15] = [
         ("glm4moe-moe", "glm4moe.expert_gating_func", 9u32.into(), "must be 1 to 4"),
         (
             "glm4-dense",
@@ -160,6 +241,16 @@ fn wrong_keys_of_families_are_errors_that_name_them() {
         ("qwen35-heads", "qwen35.ssm.time_step_rank", 7u32.into(), "must be a multiple of 2"),
         ("qwen35-heads", "qwen35.ssm.inner_size", 128u32.into(), "must be 6 heads of 32 channels"),
         ("lfm2-window", "lfm2.shortconv.l_cache", 1u32.into(), "must be 2 to 64"),
+        ("llama4-moe", "llama4.expert_used_count", 2u32.into(), "must be 1 in this family"),
+        ("llama4-moe", "llama4.attention.sliding_window", 0u32.into(), "small models of this family"),
+        ("bailingmoe2-moe", "bailingmoe2.expert_shared_count", u32::MAX.into(), "must be less"),
+        ("step35-moe", "step35.rope.dimension_count_swa", 33u32.into(), "must be even"),
+        (
+            "hunyuan_vl-dense",
+            "hunyuan_vl.rope.dimension_sections",
+            vec![6i32; 3].into(),
+            "must be four counts",
+        ),
     ];
     let mut failures = Failures::default();
     for (name, key, value, expected) in cases {

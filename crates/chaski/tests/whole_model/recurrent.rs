@@ -38,6 +38,11 @@ pub(crate) const FIXTURES: &[(&str, Quirk)] = &[
     // Experts without gates, as wide as the model or narrower, and one for all tokens.
     ("nemotron_h_moe-plain", Quirk::None),
     ("nemotron_h_moe-latent", Quirk::None),
+    // Mamba-1 with norms of steps and of what they read: with weights, beside attention and experts; without.
+    ("jamba-moe", Quirk::None),
+    ("mamba-norms", Quirk::None),
+    // Mamba-2 whose steps, b and c are made of what was convolved.
+    ("plamo2-dense", Quirk::None),
 ];
 /// State alone, and beside a cache of keys and values.
 const SET_BACK: &[&str] =

@@ -309,11 +309,24 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// [`ModelError::Metadata`] for a pattern that is neither a count nor a list.
     pub fn windows(&self, default: u32, period: u32) -> Result<Vec<u32>, ModelError> {
+        self.windows_but(default, period, |period| period - 1)
+    }
+
+    /// The same where the first of every `period` layers sees all.
+    ///
+    /// # Errors
+    /// As [`Self::windows`].
+    pub fn windows_after_first(&self, default: u32, period: u32) -> Result<Vec<u32>, ModelError> {
+        self.windows_but(default, period, |_| 0)
+    }
+
+    /// The same where `all` says which of the layers sees all.
+    fn windows_but(&self, default: u32, period: u32, all: fn(u32) -> u32) -> Result<Vec<u32>, ModelError> {
         let window = self.u32("attention.sliding_window")?.unwrap_or(default);
         let key = format!("{}.attention.sliding_window_pattern", self.config.arch);
         let n = self.config.n_head.len();
         let m = self.metadata;
-        let every = |period: u32| (0..n as u32).map(|i| period > 0 && i % period + 1 < period).collect();
+        let every = |p: u32| (0..n as u32).map(|i| p > 0 && i % p != all(p)).collect();
         let local: Vec<bool> = if m.contains(&key) && m.array(&key).is_err() {
             every(m.u32(&key)?)
         } else {
@@ -364,6 +377,11 @@ impl<'a> Builder<'a> {
     /// Whether the file has a tensor.
     pub fn has(&self, name: &str) -> bool {
         (self.tensor)(name).is_some()
+    }
+
+    /// Rows of a tensor of the file.
+    pub fn n_row(&self, name: &str) -> Option<u64> {
+        (self.tensor)(name).map(|t| t.ne.iter().skip(1).product())
     }
 
     fn find(&self, name: &str, shape: &[u64]) -> Result<&'a TensorInfo, ModelError> {
@@ -612,7 +630,10 @@ impl<'a> Builder<'a> {
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: Kind) -> Result<ValueId, ModelError> {
         let d = self.graph.width(x);
-        let weight = self.vector(&format!("{stem}.weight"), d)?;
+        // Some families' files leave the end of these names off.
+        let name = format!("{stem}.weight");
+        let bare = !self.has(&name) && self.has(stem);
+        let weight = self.vector(if bare { stem } else { &name }, d)?;
         let bias = format!("{stem}.bias");
         let bias = if self.has(&bias) { Some(self.vector(&bias, d)?) } else { None };
         if kind == Kind::Rms && bias.is_none() {
@@ -621,6 +642,13 @@ impl<'a> Builder<'a> {
         let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
         let norm = RowNorm { kind, d, eps, weight: Some(weight), bias };
         Ok(self.graph.push(Op::Norm { x, norm }, d))
+    }
+
+    /// Norm of this kind without weights.
+    pub fn plain_norm(&mut self, x: ValueId, kind: Kind) -> ValueId {
+        let d = self.graph.width(x);
+        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        self.graph.push(Op::Norm { x, norm: RowNorm { kind, d, eps, weight: None, bias: None } }, d)
     }
 
     /// Product.
@@ -698,7 +726,8 @@ impl<'a> Builder<'a> {
         then: impl FnOnce(&mut Self, ValueId) -> ValueId,
     ) -> Result<(), ModelError> {
         let n_vocab = self.config.n_vocab;
-        let mut head = if self.has("output.weight") {
+        let is_table = self.graph.weights[embeddings.0].name == "output.weight";
+        let mut head = if self.has("output.weight") && !is_table {
             self.linear("output", n_vocab, self.config.n_embd)?
         } else {
             Linear { weight: embeddings, bias: None, scale: None }

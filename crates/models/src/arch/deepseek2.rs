@@ -1,4 +1,5 @@
-//! DeepSeek V2, V3 and R1, and others with their layers: Kimi K2, GLM 4.7 Flash, Mistral Large 3.
+//! DeepSeek V2, V3 and R1, and others with their layers: Kimi K2, GLM 4.7 Flash, Mistral 4; in short contexts DeepSeek V3.2
+//! and GLM 5.
 //!
 //! Attention over latents; some dense layers, then experts by groups, and some for all tokens.
 
@@ -14,12 +15,28 @@ use crate::layers::{
 };
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    // Files of early models do not say how experts are chosen.
+    let is_glm = matches!(b.config.n_layer, 47 | 48) && b.config.n_vocab == 154_880;
+    of(b, if is_glm { Gate::Sigmoid } else { Gate::Softmax })
+}
+
+/// Models whose tokens look at so many others as an indexer chooses. In contexts that are no longer than that it chooses all,
+/// and it is not built.
+pub(super) fn build_sparse(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let key = "attention.indexer.top_k";
+    let most = b.u32(key)?.ok_or_else(|| b.wrong(key, "none", "must be there"))?;
+    b.limit_context(most)?;
+    of(b, Gate::Sigmoid)
+}
+
+fn of(b: &mut Builder<'_>, gate: Gate) -> Result<(), ModelError> {
     let c = b.config;
     let sizes = LatentSizes::new(b.metadata, c)?;
     let (rope, scale) = rotation(b, &sizes)?;
     let rope = b.add_rope(rope);
     let by = b.f32("attention.temperature_scale")?.unwrap_or(0.0);
-    let warmth = (by != 0.0).then_some(Warmth { by, run: c.n_ctx_orig.max(1) });
+    let run = b.u32("attention.temperature_length")?.filter(|n| *n > 0).unwrap_or(c.n_ctx_orig);
+    let warmth = (by != 0.0).then_some(Warmth { by, run: run.max(1) });
     let score = Score { warmth, ..Score::scaled(scale) };
     let q_rank = b.u32("attention.q_lora_rank")?.filter(|n| *n > 0);
     if let Some(n) = q_rank.filter(|n| *n > 1 << 16) {
@@ -28,9 +45,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let n_dense = b.u32("leading_dense_block_count")?.unwrap_or(0) as usize;
     let n_ff = b.u32("expert_feed_forward_length")?;
     let n_shared = b.u32("expert_shared_count")?.unwrap_or(0);
-    // Files of early models do not say how experts are chosen.
-    let is_glm = matches!(c.n_layer, 47 | 48) && c.n_vocab == 154_880;
-    let routing = routing(b, if is_glm { Gate::Sigmoid } else { Gate::Softmax })?;
+    let routing = routing(b, gate)?;
     decoder(b, &Decoder::RMS, |b, i| {
         // Small models have one matrix for q.
         let has_one = b.has(&format!("blk.{i}.attn_q.weight"));
@@ -45,7 +60,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let feed_forward = if i < n_dense || b.config.n_expert == 0 {
             FeedForward::Gated(Act::Swiglu)
         } else {
-            FeedForward::Experts(Experts { n_ff, act: Act::Swiglu, routing, shared })
+            FeedForward::Experts(Experts { routing, shared, ..Experts::new(b, n_ff) })
         };
         let attention = LatentAttention { sizes, q_rank, rope, score };
         Ok(Layer { attention, feed_forward, norms: Norms::BEFORE })

@@ -25,10 +25,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         x = b.add(x, a);
         let m = recurrent::mamba2(b, &block, h)?;
         x = b.add(x, m);
-        // Files have this norm with and without the usual end of its name.
-        let (with, without) = (format!("{block}.ffn_norm.weight"), format!("{block}.ffn_norm"));
-        let w = b.vector(if b.has(&with) { &with } else { &without }, c.n_embd)?;
-        let h = b.norm(x, w);
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
         let f = FeedForward::Gated(Act::Swiglu).build(b, &block, layer, h)?;
         x = b.add(x, f);
     }

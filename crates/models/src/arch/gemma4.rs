@@ -12,7 +12,9 @@ use chaski_runtime::graph::ValueId;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attend, Attention, Experts, FeedForward, PerLayer, QkNorm, softcapped, softmax_routing};
+use crate::layers::{
+    Attend, Attention, Experts, FeedForward, HeadGate, PerLayer, QkNorm, softcapped, softmax_routing,
+};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
@@ -92,10 +94,14 @@ fn attention(b: &mut Builder<'_>) -> Result<Vec<Attention>, ModelError> {
             n_head,
             n_kv,
             d: if is_near { d_near } else { c.d_head },
+            d_v: if is_near { d_near } else { c.d_head },
             rope: Some(if is_near { near } else { far }),
             norm: QkNorm::Heads,
             value_norm: true,
-            gated: false,
+            gate: HeadGate::None,
+            clamp: 0.0,
+            sub_norm: false,
+            scale: 1.0,
             shares,
             score: Score { window: windows[layer], ..Score::scaled(1.0) },
         });

@@ -1,6 +1,6 @@
-//! GLM 4 of 2025.
+//! GLM 4 of 2025, and ChatGLM 3 and GLM 4 before it.
 //!
-//! Norms around both parts, rotation of neighbouring channels, gate and up in one matrix.
+//! Norms around both parts, in the older models before them; rotation of neighbouring channels, gate and up in one matrix.
 
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::rope::RopePairing;
@@ -18,9 +18,19 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
+/// The older models.
+pub(super) fn build_chat(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Norm)?;
+    let rope = b.add_rope(rope);
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention::new(b, i, Some(rope))?;
+        Ok(Layer { attention, feed_forward: FeedForward::Joined(Act::Swiglu), norms: Norms::BEFORE })
+    })
+}
+
 /// Files that also see pictures have sections of channels that rotate by other positions: halves pair up there. In a text
 /// the positions are the same, as long as no pair belongs to the fourth section.
-fn pairing(b: &Builder<'_>) -> Result<RopePairing, ModelError> {
+pub(super) fn pairing(b: &Builder<'_>) -> Result<RopePairing, ModelError> {
     let key = format!("{}.rope.dimension_sections", b.config.arch);
     let Some(sections) = b.metadata.opt_vec::<i32>(&key)? else { return Ok(RopePairing::Norm) };
     if sections.len() < 3 || sections[..2].iter().any(|n| *n <= 0) {

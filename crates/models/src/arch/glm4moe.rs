@@ -28,7 +28,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let feed_forward = if i < n_dense {
             FeedForward::Gated(Act::Swiglu)
         } else {
-            FeedForward::Experts(Experts { n_ff, act: Act::Swiglu, routing, shared })
+            FeedForward::Experts(Experts { routing, shared, ..Experts::new(b, n_ff) })
         };
         // By its name the second norm would come after attention.
         let norms = Norms { feed_forward: Some("post_attention_norm"), ..Norms::BEFORE };

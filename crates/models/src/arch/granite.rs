@@ -1,6 +1,7 @@
-//! Granite 3 and the Granite 4 models without recurrent layers, dense and by experts.
+//! Granite 3 and the Granite 4 models without recurrent layers, dense and by experts, and those with windows.
 //!
-//! Llama with factors on embeddings, scores, what layers add, and logits.
+//! Llama with factors on embeddings, scores, what layers add, and logits. Models with windows have a score without a value
+//! in each head, and layers that do not rotate.
 
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
@@ -25,9 +26,18 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
     let rope = if is_off { None } else { Some(b.rope(RopePairing::Norm)?) };
     let rope = rope.map(|r| b.add_rope(r));
+    let windows = b.windows(0, 0)?;
+    let rotates = b.flags("attention.rope_pattern")?;
+    let joined = shared.is_some() && b.config.arch == "granite_swa";
+    if joined {
+        let what = "`granite_swa.expert_shared_feed_forward_length`: an expert for all tokens".into();
+        return Err(ModelError::Unsupported { what });
+    }
     decoder(b, &d, |b, i| {
-        let attention = Attention::new(b, i, rope)?;
+        let attention = Attention::new(b, i, rope.filter(|_| rotates.as_ref().is_none_or(|r| r[i])))?;
         let score = scale.map_or(attention.score, Score::scaled);
+        let sinks = b.has(&format!("blk.{i}.attn_sinks.weight"));
+        let score = Score { window: windows[i], sinks, ..score };
         let feed_forward = if b.config.n_expert > 0 {
             let shared = shared.map_or(Shared::None, Shared::Plain);
             FeedForward::Experts(Experts { shared, ..Experts::new(b, b.config.n_ff[i]) })

@@ -10,7 +10,7 @@ use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attend, Attention, Experts, FeedForward, QkNorm, Shared, routing};
+use crate::layers::{Attend, Attention, Experts, FeedForward, QkNorm, routing};
 use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
@@ -23,7 +23,7 @@ pub(super) fn build_moe(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let n_ff = recurrent::size(b, "expert_feed_forward_length", 1, 1 << 22)?;
     // Weights are always divided by their sum, and by nothing else.
     let routing = Routing { norm: Some(Routing::CLAMP), scale: 1.0, ..routing(b, Gate::Sigmoid)? };
-    let experts = Experts { n_ff, act: Act::Swiglu, routing, shared: Shared::None };
+    let experts = Experts { routing, ..Experts::new(b, n_ff) };
     layers(b, 0, |layer| match layer < n_dense {
         true => FeedForward::Gated(Act::Swiglu),
         false => FeedForward::Experts(experts),

@@ -1,11 +1,25 @@
 //! Model families: one file each, and one row of [`ARCHS`].
 
 mod adapted;
+mod afmoe;
+mod apertus;
+mod arcee;
+mod arctic;
+mod baichuan;
+mod bitnet;
+mod bloom;
 mod builder;
+mod cohere2moe;
 mod command_r;
+mod dbrx;
+mod deci;
+mod deepseek;
 mod deepseek2;
 mod ernie4_5;
+mod ernie4_5_moe;
 mod exaone4;
+mod exaone_moe;
+mod falcon;
 mod falcon_h1;
 mod gemma;
 mod gemma2;
@@ -19,23 +33,42 @@ mod gpt_oss;
 mod gptneox;
 mod granite;
 mod granitehybrid;
+mod grok;
 mod hunyuan_dense;
+mod hunyuan_moe;
+mod jamba;
+mod laguna;
 mod lfm2;
 mod llama;
+mod llama4;
 mod mamba;
 mod mamba2;
+mod mellum;
+mod mimo2;
+mod minicpm;
+mod minimax_m2;
 mod mistral3;
+mod muse_glimmer;
+mod nemotron;
 mod nemotron_h;
+mod olmo;
 mod olmo2;
 mod olmoe;
 mod phi2;
 mod phi3;
 mod phimoe;
+mod plamo;
+mod plamo2;
+mod plm;
+mod qwen;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
 mod qwen35;
+mod seed_oss;
+mod smallthinker;
 mod smollm3;
+mod spark;
 mod stablelm;
 mod starcoder2;
 
@@ -60,16 +93,64 @@ pub struct Arch {
 
 /// All families.
 pub static ARCHS: &[Arch] = &[
+    Arch { name: "afmoe", models: "Arcee Trinity", lacks: "", build: afmoe::build },
+    Arch { name: "apertus", models: "Apertus 8B, 70B", lacks: "", build: apertus::build },
+    Arch { name: "arcee", models: "Arcee AFM 4.5B", lacks: "", build: arcee::build },
+    Arch { name: "arctic", models: "Snowflake Arctic", lacks: "", build: arctic::build },
+    Arch { name: "baichuan", models: "Baichuan 1 and 2", lacks: "", build: baichuan::build },
+    Arch { name: "bailingmoe", models: "Ling 1 Lite, Plus", lacks: "", build: deepseek::build_ling },
+    Arch {
+        name: "bailingmoe2",
+        models: "Ling 2, Ring 2",
+        lacks: "layers for drafts are left out",
+        build: deepseek::build_ling2,
+    },
+    Arch { name: "bitnet", models: "BitNet b1.58", lacks: "", build: bitnet::build },
+    Arch { name: "bloom", models: "BLOOM", lacks: "", build: bloom::build },
+    Arch { name: "chatglm", models: "ChatGLM 3, GLM 4 of 2024", lacks: "", build: glm4::build_chat },
+    Arch { name: "codeshell", models: "CodeShell 7B", lacks: "", build: starcoder2::build },
+    Arch { name: "cogvlm", models: "CogVLM 1 and 2", lacks: "images", build: qwen2::build },
     Arch { name: "cohere2", models: "Command R7B, Command A", lacks: "", build: command_r::build_cohere2 },
+    Arch {
+        name: "cohere2moe",
+        models: "Command A by experts",
+        lacks: "layers for drafts are left out",
+        build: cohere2moe::build,
+    },
     Arch { name: "command-r", models: "Command R, Command R+, Aya 23", lacks: "", build: command_r::build },
+    Arch { name: "dbrx", models: "DBRX", lacks: "", build: dbrx::build },
+    Arch { name: "deci", models: "Llama Nemotron 49B, 51B, 253B", lacks: "", build: deci::build },
+    Arch { name: "deepseek", models: "DeepSeek 1 by experts", lacks: "", build: deepseek::build },
     Arch {
         name: "deepseek2",
         models: "DeepSeek V2, V3, R1, Kimi K2, GLM 4.7 Flash",
         lacks: "layers for drafts are left out",
         build: deepseek2::build,
     },
+    Arch { name: "deepseek2-ocr", models: "DeepSeek OCR", lacks: "images", build: deepseek::build_ocr },
+    Arch {
+        name: "deepseek32",
+        models: "DeepSeek V3.2",
+        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        build: deepseek2::build_sparse,
+    },
+    Arch { name: "dots1", models: "dots.llm1", lacks: "", build: deepseek::build_dots },
     Arch { name: "ernie4_5", models: "ERNIE 4.5 0.3B", lacks: "", build: ernie4_5::build },
+    Arch {
+        name: "ernie4_5-moe",
+        models: "ERNIE 4.5 21B-A3B, 300B-A47B",
+        lacks: "",
+        build: ernie4_5_moe::build,
+    },
+    Arch { name: "exaone", models: "EXAONE 3, 3.5", lacks: "", build: qwen2::build },
+    Arch {
+        name: "exaone-moe",
+        models: "EXAONE 4 by experts",
+        lacks: "layers for drafts are left out",
+        build: exaone_moe::build,
+    },
     Arch { name: "exaone4", models: "EXAONE 4.0 1.2B, 32B", lacks: "", build: exaone4::build },
+    Arch { name: "falcon", models: "Falcon 1 7B, 40B, 180B", lacks: "", build: falcon::build },
     Arch { name: "falcon-h1", models: "Falcon-H1 0.5B to 34B", lacks: "", build: falcon_h1::build },
     Arch { name: "gemma", models: "Gemma 1", lacks: "", build: gemma::build },
     Arch { name: "gemma2", models: "Gemma 2 2B to 27B", lacks: "", build: gemma2::build },
@@ -80,6 +161,12 @@ pub static ARCHS: &[Arch] = &[
         models: "Gemma 4 E2B, E4B, 26B-A4B, 31B",
         lacks: "images, sound",
         build: gemma4::build,
+    },
+    Arch {
+        name: "glm-dsa",
+        models: "GLM 5",
+        lacks: "contexts longer than what its indexers choose; layers for drafts are left out",
+        build: deepseek2::build_sparse,
     },
     Arch { name: "glm4", models: "GLM 4 of 2025 (9B, 32B), GLM-Z1", lacks: "images", build: glm4::build },
     Arch {
@@ -97,10 +184,29 @@ pub static ARCHS: &[Arch] = &[
         lacks: "images",
         build: granite::build,
     },
+    Arch {
+        name: "granite_swa",
+        models: "Granite with windows",
+        lacks: "images; an expert for all tokens",
+        build: granite::build,
+    },
     Arch { name: "granitehybrid", models: "Granite 4.0 H", lacks: "", build: granitehybrid::build },
     Arch { name: "granitemoe", models: "Granite 3 1B-A400M, 3B-A800M", lacks: "", build: granite::build },
+    Arch { name: "grok", models: "Grok 1, 2", lacks: "", build: grok::build },
     Arch { name: "hunyuan-dense", models: "Hunyuan 0.5B to 7B", lacks: "", build: hunyuan_dense::build },
+    Arch { name: "hunyuan-moe", models: "Hunyuan A13B, Large", lacks: "", build: hunyuan_moe::build },
+    Arch {
+        name: "hy_v3",
+        models: "Hunyuan 3",
+        lacks: "layers for drafts are left out",
+        build: deepseek::build_hunyuan,
+    },
+    Arch { name: "hunyuan_vl", models: "Hunyuan OCR", lacks: "images", build: hunyuan_dense::build_vl },
     Arch { name: "internlm2", models: "InternLM 2, 2.5", lacks: "", build: ernie4_5::build },
+    Arch { name: "jais", models: "Jais 1", lacks: "", build: bloom::build_jais },
+    Arch { name: "jais2", models: "Jais 2", lacks: "", build: nemotron::build },
+    Arch { name: "jamba", models: "Jamba 1.5, 1.6, 1.7, 3B", lacks: "", build: jamba::build },
+    Arch { name: "laguna", models: "Laguna", lacks: "", build: laguna::build },
     Arch { name: "lfm2", models: "LFM 2 and 2.5, 350M to 2.6B", lacks: "images, sound", build: lfm2::build },
     Arch { name: "lfm2moe", models: "LFM 2 8B-A1B", lacks: "", build: lfm2::build_moe },
     Arch {
@@ -109,21 +215,53 @@ pub static ARCHS: &[Arch] = &[
         lacks: "images; files of Mixtral with a tensor for each expert",
         build: llama::build,
     },
-    Arch { name: "mamba", models: "Mamba 130M to 2.8B", lacks: "", build: mamba::build },
+    Arch {
+        name: "llama4",
+        models: "Llama 4 Scout, Maverick",
+        lacks: "images; contexts of more than 8191 tokens",
+        build: llama4::build,
+    },
+    Arch { name: "maincoder", models: "Maincoder 1B", lacks: "", build: hunyuan_dense::build_maincoder },
+    Arch { name: "mamba", models: "Mamba 130M to 2.8B, Falcon Mamba", lacks: "", build: mamba::build },
     Arch { name: "mamba2", models: "Mamba 2, Codestral Mamba", lacks: "", build: mamba2::build },
+    Arch { name: "maple", models: "Maple", lacks: "", build: mellum::build_maple },
+    Arch { name: "mellum", models: "Mellum 2", lacks: "", build: mellum::build },
+    Arch {
+        name: "mimo2",
+        models: "MiMo V2 Flash",
+        lacks: "layers for drafts are left out",
+        build: mimo2::build,
+    },
+    Arch { name: "minicpm", models: "MiniCPM 1, 2, 4", lacks: "", build: minicpm::build },
+    Arch { name: "minicpm3", models: "MiniCPM 3 4B", lacks: "", build: minicpm::build_latent },
+    Arch { name: "minimax-m2", models: "MiniMax M2", lacks: "", build: minimax_m2::build },
     Arch {
         name: "mistral3",
         models: "Ministral 3, Mistral Small 3, Devstral",
         lacks: "images",
         build: mistral3::build,
     },
+    Arch { name: "mistral4", models: "Mistral 4 by experts", lacks: "", build: deepseek2::build },
+    Arch { name: "mpt", models: "MPT 7B, 30B", lacks: "norms of q and k", build: bloom::build_mpt },
+    Arch { name: "muse-glimmer", models: "Muse Glimmer", lacks: "", build: muse_glimmer::build },
+    Arch { name: "nemotron", models: "Nemotron 3 and 4, Minitron", lacks: "", build: nemotron::build },
     Arch { name: "nemotron_h", models: "Nemotron-H, Nemotron Nano 2", lacks: "", build: nemotron_h::build },
     Arch { name: "nemotron_h_moe", models: "Nemotron 3 Nano", lacks: "", build: nemotron_h::build },
+    Arch { name: "olmo", models: "OLMo 1", lacks: "", build: olmo::build },
     Arch { name: "olmo2", models: "OLMo 2, OLMo 3", lacks: "", build: olmo2::build },
     Arch { name: "olmoe", models: "OLMoE 1B-7B", lacks: "", build: olmoe::build },
+    Arch { name: "openelm", models: "OpenELM", lacks: "", build: qwen3::build },
+    Arch { name: "orion", models: "Orion 14B", lacks: "", build: stablelm::build },
+    Arch { name: "paddleocr", models: "PaddleOCR-VL", lacks: "images", build: qwen2::build_vl },
+    Arch { name: "pangu-embedded", models: "openPangu Embedded 1B, 7B", lacks: "", build: qwen2::build },
     Arch { name: "phi2", models: "Phi 1, 1.5, 2", lacks: "", build: phi2::build },
     Arch { name: "phi3", models: "Phi 3, 3.5 mini, 4, 4 mini", lacks: "", build: phi3::build },
     Arch { name: "phimoe", models: "Phi 3.5 MoE", lacks: "", build: phimoe::build },
+    Arch { name: "plamo", models: "PLaMo 13B", lacks: "", build: plamo::build },
+    Arch { name: "plamo2", models: "PLaMo 2 1B, 8B, 2.1", lacks: "", build: plamo2::build },
+    Arch { name: "plamo3", models: "PLaMo 3", lacks: "", build: plamo::build3 },
+    Arch { name: "plm", models: "PLM 1.8B", lacks: "", build: plm::build },
+    Arch { name: "qwen", models: "Qwen 1", lacks: "", build: qwen::build },
     Arch {
         name: "qwen2",
         models: "Qwen 1.5 to 2.5, DeepSeek R1 Distill Qwen",
@@ -136,6 +274,7 @@ pub static ARCHS: &[Arch] = &[
         lacks: "",
         build: qwen2moe::build,
     },
+    Arch { name: "qwen2vl", models: "Qwen 2 VL, Qwen 2.5 VL", lacks: "images", build: qwen2::build_vl },
     Arch {
         name: "qwen3",
         models: "Qwen 3 0.6B to 32B, Qwen 3 Embedding, Bonsai",
@@ -166,9 +305,28 @@ pub static ARCHS: &[Arch] = &[
         lacks: "layers for drafts are left out",
         build: qwen35::build_next,
     },
+    Arch { name: "qwen3vl", models: "Qwen 3 VL", lacks: "images", build: qwen3::build_vl },
+    Arch { name: "qwen3vlmoe", models: "Qwen 3 VL by experts", lacks: "images", build: qwen3::build_vl },
+    Arch { name: "refact", models: "Refact 1.6B", lacks: "", build: bloom::build_refact },
+    Arch { name: "seed_oss", models: "Seed-OSS 36B", lacks: "", build: seed_oss::build },
+    Arch {
+        name: "smallthinker",
+        models: "SmallThinker 4B-A0.6B, 21B-A3B",
+        lacks: "",
+        build: smallthinker::build,
+    },
     Arch { name: "smollm3", models: "SmolLM 3 3B", lacks: "", build: smollm3::build },
+    Arch { name: "spark2_5", models: "Spark 2.5", lacks: "", build: spark::build },
     Arch { name: "stablelm", models: "StableLM 2, StableLM 3B", lacks: "", build: stablelm::build },
+    Arch { name: "starcoder", models: "StarCoder, SantaCoder", lacks: "", build: gpt2::build },
     Arch { name: "starcoder2", models: "StarCoder 2 3B to 15B", lacks: "", build: starcoder2::build },
+    Arch {
+        name: "step35",
+        models: "Step 3.5 Flash",
+        lacks: "layers for drafts are left out",
+        build: mimo2::build_step,
+    },
+    Arch { name: "xverse", models: "XVERSE 7B to 65B", lacks: "", build: ernie4_5::build },
 ];
 
 impl Arch {

@@ -6,11 +6,22 @@ use chaski_kernels::ops::glu::Act;
 use chaski_kernels::rope::RopePairing;
 
 use super::Builder;
+use super::glm4::pairing;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let rope = b.rope(RopePairing::Neox)?;
+    rotated(b, RopePairing::Neox)
+}
+
+/// Models that also see pictures, whose positions are those of a text here.
+pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let pairing = pairing(b)?;
+    rotated(b, pairing)
+}
+
+fn rotated(b: &mut Builder<'_>, pairing: RopePairing) -> Result<(), ModelError> {
+    let rope = b.rope(pairing)?;
     let rope = b.add_rope(rope);
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(rope))?;

@@ -3,14 +3,25 @@
 //! Qwen 2 without biases, with a norm of every head of q and k before the rotation.
 
 use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_kernels::rope::{Rope, RopePairing};
 
 use super::Builder;
+use super::qwen35::rotation;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, QkNorm, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.rope(RopePairing::Neox)?;
+    rotated(b, rope)
+}
+
+/// Models that also see pictures, whose positions are those of a text here.
+pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = rotation(b)?;
+    rotated(b, rope)
+}
+
+fn rotated(b: &mut Builder<'_>, rope: Rope) -> Result<(), ModelError> {
     let rope = b.add_rope(rope);
     let n_ff = b.u32("expert_feed_forward_length")?;
     decoder(b, &Decoder::RMS, |b, i| {

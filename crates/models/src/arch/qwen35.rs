@@ -5,14 +5,21 @@
 
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_kernels::rope::{Rope, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;
-use crate::layers::{Attend, Attention, Experts, FeedForward, QkNorm, Shared};
+use crate::layers::{Attend, Attention, Experts, FeedForward, HeadGate, QkNorm, Shared};
 use crate::recurrent::{self, DeltaOrder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = rotation(b)?;
+    let rope = b.add_rope(rope);
+    layers(b, rope, DeltaOrder::Tiled)
+}
+
+/// The rotation of halves, of the pairs that a text rotates.
+pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let unrotated = pairs_without_position(b)?;
     let mut rope = b.rope(RopePairing::Neox)?;
     if !unrotated.is_empty() {
@@ -21,8 +28,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         // What divides the frequencies: these pairs do not turn.
         unrotated.into_iter().for_each(|i| factors[i as usize] = f32::INFINITY);
     }
-    let rope = b.add_rope(rope);
-    layers(b, rope, DeltaOrder::Tiled)
+    Ok(rope)
 }
 
 pub(super) fn build_next(b: &mut Builder<'_>) -> Result<(), ModelError> {
@@ -82,7 +88,7 @@ fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), Mod
             recurrent::delta_net(b, &block, order, h)?
         } else {
             let attention = Attention::new(b, layer, Some(rope))?;
-            Attention { norm: QkNorm::Heads, gated: true, ..attention }.build(b, &block, h)?
+            Attention { norm: QkNorm::Heads, gate: HeadGate::Alternating, ..attention }.build(b, &block, h)?
         };
         x = b.add(x, m);
         // By its name the second norm would come after attention.

@@ -3,6 +3,7 @@
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::gated_norm::GateAct;
 use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::ops::unary::Function;
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
 use chaski_runtime::graph::{KvLayer, Op, RowNorm, ValueId};
 
@@ -20,8 +21,25 @@ pub(crate) enum QkNorm {
     HeadsLast,
     /// RMS norm of all heads as one row.
     Whole,
+    /// RMS norm of every head after the rotation, without weights.
+    HeadsLastPlain,
+    /// RMS norm of every head by weights of its own.
+    OwnHeads,
     /// Layer norm of every head by weights of its own.
     LayerHeads,
+}
+
+/// What gates the results of heads, value by value, before the last product.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeadGate {
+    /// Nothing.
+    None,
+    /// The logistic function of products whose rows stand in `attn_q` behind those of the head's query.
+    Alternating,
+    /// This function of `attn_gate x`, a value for each channel.
+    Channels(GateAct),
+    /// This function of `attn_gate x`, a value for each head.
+    Heads(GateAct),
 }
 
 /// A kind of attention.
@@ -40,8 +58,10 @@ pub(crate) struct Attention {
     pub(crate) n_head: u32,
     /// KV heads.
     pub(crate) n_kv: u32,
-    /// Channels of a head.
+    /// Channels of a head of q and k.
     pub(crate) d: u32,
+    /// Channels of a head of v.
+    pub(crate) d_v: u32,
     /// Which of the graph's rotations, if any.
     pub(crate) rope: Option<usize>,
     /// Norm of q and k.
@@ -52,9 +72,14 @@ pub(crate) struct Attention {
     pub(crate) shares: Option<usize>,
     /// How products become scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
-    /// What comes of a head is gated, channel by channel, by the logistic function of products whose rows stand in
-    /// `attn_q` behind those of the head's query.
-    pub(crate) gated: bool,
+    /// What gates what comes of a head.
+    pub(crate) gate: HeadGate,
+    /// q, k and v stay between this and its negative; 0: they are as they are.
+    pub(crate) clamp: f32,
+    /// RMS norm of what comes of all heads, `attn_sub_norm`.
+    pub(crate) sub_norm: bool,
+    /// Multiplies the result.
+    pub(crate) scale: f32,
 }
 
 impl Attention {
@@ -65,25 +90,25 @@ impl Attention {
     pub(crate) fn new(b: &Builder<'_>, layer: usize, rope: Option<usize>) -> Result<Self, ModelError> {
         let c = b.config;
         let (n_head, n_kv, d) = (c.n_head[layer], c.n_head_kv[layer], c.d_head);
-        if n_kv == 0 || n_head == 0 || c.d_head_v != d {
-            return Err(ModelError::Unsupported {
-                what: format!(
-                    "layer {layer} with {n_head} query heads, {n_kv} KV heads, {d} and {} channels",
-                    c.d_head_v
-                ),
-            });
+        if n_kv == 0 || n_head == 0 {
+            let what = format!("layer {layer} with {n_head} query heads, {n_kv} KV heads");
+            return Err(ModelError::Unsupported { what });
         }
         let score = Score::scaled(1.0 / (d as f32).sqrt());
         Ok(Attention {
             n_head,
             n_kv,
             d,
+            d_v: c.d_head_v,
             rope,
             norm: QkNorm::None,
             value_norm: false,
             shares: None,
             score,
-            gated: false,
+            gate: HeadGate::None,
+            clamp: 0.0,
+            sub_norm: false,
+            scale: 1.0,
         })
     }
 
@@ -95,7 +120,7 @@ impl Attention {
         block: &str,
         x: ValueId,
     ) -> Result<(ValueId, usize, Option<Linear>), ModelError> {
-        let Attention { n_head, n_kv, d, .. } = *self;
+        let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let [q_norm, k_norm] = ["q", "k"].map(|part| format!("{block}.attn_{part}_norm.weight"));
         if let Some(layer) = self.shares {
             let q = b.linear(&format!("{block}.attn_q"), n_head * d, b.config.n_embd)?;
@@ -105,31 +130,48 @@ impl Attention {
         let (q, k, v, gate) = self.products(b, block)?;
         let (q, k) = (b.mul(x, q), b.mul(x, k)); // [n_head, d], [n_kv, d]
         let v = v.map_or(k, |v| b.mul(x, v)); // [n_kv, d]
+        let [q, k, v] = [q, k, v].map(|y| self.clamped(b, y));
         let q = self.heads(b, &q_norm, n_head, q)?;
         let k = self.heads(b, &k_norm, n_kv, k)?;
         let v = match self.value_norm {
-            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d, b.config.eps) }, n_kv * d),
+            true => b.push(Op::Norm { x: v, norm: RowNorm::plain(d_v, b.config.eps) }, n_kv * d_v),
             false => v,
         };
-        let layer = b.kv_layer(KvLayer { n_kv, d, d_v: d, in_keys: false, window: self.score.window });
+        let layer = b.kv_layer(KvLayer { n_kv, d, d_v, in_keys: false, window: self.score.window });
         b.push(Op::KvWrite { k, v, layer }, 0);
         Ok((q, layer, gate))
     }
 
+    /// Values within the limit.
+    fn clamped(&self, b: &mut Builder<'_>, x: ValueId) -> ValueId {
+        if self.clamp == 0.0 {
+            return x;
+        }
+        let f = Function::find("clamp").expect("a row of the table");
+        let width = b.width(x);
+        b.push(Op::Unary { x, f, params: [-self.clamp, self.clamp, 0.0, 0.0] }, width)
+    }
+
     /// q, k and v, which may be the rows of k, and the gate if there is one.
     fn products(&self, b: &mut Builder<'_>, block: &str) -> Result<Products, ModelError> {
-        let Attention { n_head, n_kv, d, .. } = *self;
+        let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let n_embd = b.config.n_embd;
         let has = |part: &str| b.has(&format!("{block}.attn_{part}.weight"));
         let rows_of_k = self.value_norm && !has("v") && !has("qkv");
-        if !self.gated && !rows_of_k {
-            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d], n_embd)?;
-            return Ok((q, k, Some(v), None));
+        let alternating = self.gate == HeadGate::Alternating;
+        if !alternating && !rows_of_k {
+            let [q, k, v] = b.qkv(block, [n_head * d, n_kv * d, n_kv * d_v], n_embd)?;
+            let n_gate = match self.gate {
+                HeadGate::Channels(_) => n_head * d_v,
+                HeadGate::Heads(_) => n_head,
+                _ => return Ok((q, k, Some(v), None)),
+            };
+            return Ok((q, k, Some(v), Some(b.linear(&format!("{block}.attn_gate"), n_gate, n_embd)?)));
         }
         let name = format!("{block}.attn_q");
-        let (q, gate) = match self.gated {
+        let (q, gate) = match alternating {
             true => {
-                let [q, gate] = b.alternating(&name, n_head, [d, d], n_embd)?;
+                let [q, gate] = b.alternating(&name, n_head, [d, d_v], n_embd)?;
                 (q, Some(gate))
             }
             false => (b.linear(&name, n_head * d, n_embd)?, None),
@@ -137,7 +179,7 @@ impl Attention {
         let k = b.linear(&format!("{block}.attn_k"), n_kv * d, n_embd)?;
         let v = match rows_of_k {
             true => None,
-            false => Some(b.linear(&format!("{block}.attn_v"), n_kv * d, n_embd)?),
+            false => Some(b.linear(&format!("{block}.attn_v"), n_kv * d_v, n_embd)?),
         };
         Ok((q, k, v, gate))
     }
@@ -147,20 +189,22 @@ impl Attention {
         let (d, width) = (self.d, n * self.d);
         let rotate =
             |b: &mut Builder<'_>, x| self.rope.map_or(x, |rope| b.push(Op::Rope { x, d, rope }, width));
-        let x = if self.norm == QkNorm::HeadsLast { rotate(b, x) } else { x };
+        let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain);
+        let x = if last { rotate(b, x) } else { x };
         let (kind, eps) = match self.norm {
             QkNorm::LayerHeads => (Kind::Norm, b.config.eps_layer),
             _ => (Kind::Rms, b.config.eps),
         };
         let (row, weight) = match self.norm {
             QkNorm::None => return Ok(rotate(b, x)),
-            QkNorm::Heads | QkNorm::HeadsLast => (d, b.vector(weight, d)?),
-            QkNorm::Whole => (width, b.vector(weight, width)?),
-            QkNorm::LayerHeads => (d, b.matrix(weight, n, d)?),
+            QkNorm::Heads | QkNorm::HeadsLast => (d, Some(b.vector(weight, d)?)),
+            QkNorm::HeadsLastPlain => (d, None),
+            QkNorm::Whole => (width, Some(b.vector(weight, width)?)),
+            QkNorm::LayerHeads | QkNorm::OwnHeads => (d, Some(b.matrix(weight, n, d)?)),
         };
-        let norm = RowNorm { kind, d: row, eps, weight: Some(weight), bias: None };
+        let norm = RowNorm { kind, d: row, eps, weight, bias: None };
         let x = b.push(Op::Norm { x, norm }, width);
-        Ok(if self.norm == QkNorm::HeadsLast { x } else { rotate(b, x) })
+        Ok(if last { x } else { rotate(b, x) })
     }
 }
 
@@ -169,17 +213,26 @@ type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
 
 impl Attend for Attention {
     fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
-        let Attention { n_head, d, score, .. } = *self;
+        let Attention { n_head, d_v: d, score, .. } = *self;
         let output = b.linear(&format!("{block}.attn_output"), b.config.n_embd, n_head * d)?;
         let (q, layer, gate) = self.q_and_cache(b, block, x)?;
         let sinks = format!("{block}.attn_sinks.weight");
         let sinks = if score.sinks { Some(b.vector(&sinks, n_head)?) } else { None };
         let mut a = b.push(Op::Attention { q, layer, n_head, score, sinks }, n_head * d); // [n_head, d]
         if let Some(gate) = gate {
-            let z = b.mul(x, gate).into(); // [n_head, d]
-            let gate = GatedNorm { x: a, z, z_row: false, act: GateAct::Sigmoid, norm: None, k: d };
+            let z = b.mul(x, gate).into(); // [n_head, d] or [n_head]
+            let (z_row, act) = match self.gate {
+                HeadGate::Heads(act) => (true, act),
+                HeadGate::Channels(act) => (false, act),
+                _ => (false, GateAct::Sigmoid),
+            };
+            let gate = GatedNorm { x: a, z, z_row, act, norm: None, k: d };
             a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
         }
-        Ok(b.mul(a, output)) // [n_embd]
+        if self.sub_norm {
+            a = b.norm_of(a, &format!("{block}.attn_sub_norm"), Kind::Rms)?;
+        }
+        let y = b.mul(a, output); // [n_embd]
+        Ok(b.scaled(y, self.scale))
     }
 }

@@ -2,7 +2,7 @@
 
 use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::{Op, ValueId};
+use chaski_runtime::graph::{Op, RowNorm, ValueId};
 
 use super::{Attend, Attention, FeedForward};
 use crate::arch::Builder;
@@ -13,8 +13,16 @@ use crate::error::ModelError;
 pub(crate) struct Decoder {
     /// Kind of the norms of the residual stream.
     pub(crate) norm: Kind,
+    /// These norms have weights.
+    pub(crate) weighted: bool,
     /// Multiplies the embeddings.
     pub(crate) embed_scale: f32,
+    /// They go through the norm `token_embd_norm`.
+    pub(crate) embed_norm: bool,
+    /// They go through a norm without weights.
+    pub(crate) embed_plain_norm: bool,
+    /// What norms after the parts of a layer add to the mean square; `None`: what all norms add.
+    pub(crate) after_eps: Option<f32>,
     /// `position_embd` is added to them.
     pub(crate) positions: bool,
     /// Multiplies what is added to the residual stream.
@@ -29,7 +37,11 @@ impl Decoder {
     /// RMS norms, and nothing else.
     pub(crate) const RMS: Decoder = Decoder {
         norm: Kind::Rms,
+        weighted: true,
         embed_scale: 1.0,
+        embed_norm: false,
+        embed_plain_norm: false,
+        after_eps: None,
         positions: false,
         residual_scale: 1.0,
         logit_scale: 1.0,
@@ -98,10 +110,26 @@ pub(crate) fn decoder<A: Attend>(
     d: &Decoder,
     layer: impl Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>,
 ) -> Result<(), ModelError> {
+    layers(b, d, &layer)
+}
+
+/// What a layer is.
+type Answer<'a, A> = &'a dyn Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelError>;
+
+/// The same, compiled once for all families that attend alike.
+fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> Result<(), ModelError> {
     let c = b.config;
-    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    // A file may have the table once, under either name.
+    let table = ["token_embd.weight", "output.weight"][usize::from(!b.has("token_embd.weight"))];
+    let embeddings = b.matrix(table, c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
     x = b.scaled(x, d.embed_scale);
+    if d.embed_norm {
+        x = b.norm_of(x, "token_embd_norm", d.norm)?;
+    }
+    if d.embed_plain_norm {
+        x = b.plain_norm(x, d.norm);
+    }
     if d.positions {
         let table = b.matrix("position_embd.weight", c.n_ctx_train, c.n_embd)?;
         b.limit_context(c.n_ctx_train)?;
@@ -112,12 +140,21 @@ pub(crate) fn decoder<A: Attend>(
         let block = format!("blk.{i}");
         let Layer { attention, feed_forward, norms } = layer(b, i)?;
         let norm = |b: &mut Builder<'_>, stem: Option<&str>, x| match stem {
+            Some(_) if !d.weighted => Ok(b.plain_norm(x, d.norm)),
             Some(stem) => b.norm_of(x, &format!("{block}.{stem}"), d.norm),
             None => Ok(x),
         };
+        let norm_after = |b: &mut Builder<'_>, stem: Option<&str>, x| match (stem, d.after_eps) {
+            (Some(stem), Some(eps)) => {
+                let weight = Some(b.vector(&format!("{block}.{stem}.weight"), c.n_embd)?);
+                let norm = RowNorm { kind: d.norm, d: c.n_embd, eps, weight, bias: None };
+                Ok(b.push(Op::Norm { x, norm }, c.n_embd))
+            }
+            _ => norm(b, stem, x),
+        };
         let h = norm(b, norms.attention, x)?;
         let a = attention.build(b, &block, h)?;
-        let a = norm(b, norms.after_attention, a)?;
+        let a = norm_after(b, norms.after_attention, a)?;
         let a = b.scaled(a, d.residual_scale);
         let before = x;
         x = b.add(x, a);
@@ -131,7 +168,7 @@ pub(crate) fn decoder<A: Attend>(
             None => feed_forward.addends(b, &block, i, h)?,
             stem => {
                 let f = feed_forward.build(b, &block, i, h)?;
-                vec![norm(b, stem, f)?]
+                vec![norm_after(b, stem, f)?]
             }
         };
         for f in parts {
@@ -139,7 +176,10 @@ pub(crate) fn decoder<A: Attend>(
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", d.norm)?;
+    let h = match d.weighted {
+        true => b.norm_of(x, "output_norm", d.norm)?,
+        false => b.plain_norm(x, d.norm),
+    };
     b.logits(h, embeddings, |b, y| {
         let y = b.scaled(y, d.logit_scale);
         softcapped(b, y, d.logit_softcap)

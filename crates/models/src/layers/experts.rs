@@ -6,7 +6,7 @@ use chaski_kernels::ops::topk_moe::{Gate, Routing};
 use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent, View};
 use chaski_runtime::graph::{Op, ValueId};
 
-use super::feed_forward::gate_up;
+use super::feed_forward::{gate_up, gated};
 use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
 
@@ -19,6 +19,8 @@ pub(crate) enum Shared {
     Plain(u32),
     /// One of this width, times the logistic function of `ffn_gate_inp_shexp x`.
     Gated(u32),
+    /// The dense part of this width, `ffn_*`.
+    Dense(u32),
 }
 
 /// The experts of a layer.
@@ -32,6 +34,12 @@ pub(crate) struct Experts {
     pub(crate) routing: Routing,
     /// What all tokens use beside them.
     pub(crate) shared: Shared,
+    /// Multiplies what that makes.
+    pub(crate) shared_scale: f32,
+    /// What comes of the SiLU gates of experts and of the shared one has these upper limits, which up is within; 0: none.
+    pub(crate) limits: [f32; 2],
+    /// The weights multiply what experts read instead of what they make. Such layers use one expert a token.
+    pub(crate) weighs_inputs: bool,
 }
 
 /// What experts have made, and what is left to do.
@@ -49,7 +57,15 @@ struct Routed {
 impl Experts {
     /// Experts of this width with SiLU gates and the routing of most families.
     pub(crate) fn new(b: &Builder<'_>, n_ff: u32) -> Self {
-        Experts { n_ff, act: Act::Swiglu, routing: softmax_routing(b), shared: Shared::None }
+        Experts {
+            n_ff,
+            act: Act::Swiglu,
+            routing: softmax_routing(b),
+            shared: Shared::None,
+            shared_scale: 1.0,
+            limits: [0.0; 2],
+            weighs_inputs: false,
+        }
     }
 
     /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]` each.
@@ -72,8 +88,9 @@ impl Experts {
         let shared = match self.shared {
             Shared::None => None,
             Shared::Plain(n_ff) | Shared::Gated(n_ff) => {
-                Some(gate_up(b, block, "_shexp", n_ff, self.act, x)?)
+                Some(gate_up(b, block, "_shexp", n_ff, (self.act, self.limits[1]), x)?)
             }
+            Shared::Dense(n_ff) => Some(gate_up(b, block, "", n_ff, (self.act, self.limits[1]), x)?),
         };
         let y = b.mul_id(h, route, down); // [n_used, n_embd]
         let mut out = vec![b.push(Op::MoeReduce { x: y, route }, n_embd)];
@@ -84,7 +101,7 @@ impl Experts {
                 let gate = GatedNorm { x: y, z, z_row: true, act: GateAct::Sigmoid, norm: None, k: n_embd };
                 y = b.recurrent(Recurrent::GatedNorm(gate), n_embd);
             }
-            out.push(y);
+            out.push(b.scaled(y, self.shared_scale));
         }
         Ok(out)
     }
@@ -131,15 +148,24 @@ impl Experts {
         x: ValueId,
         logits: ValueId,
     ) -> Result<Routed, ModelError> {
-        let Experts { n_ff, act, routing, .. } = *self;
+        let Experts { n_ff, act, mut routing, .. } = *self;
+        let mut x = x;
         let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
-        let bias = format!("{block}.exp_probs_b.bias");
-        let bias = if b.has(&bias) { Some(b.vector(&bias, n_expert)?) } else { None };
+        // Some files leave the end of the name off.
+        let names = ["exp_probs_b.bias", "exp_probs_b"].map(|name| format!("{block}.{name}"));
+        let bias = names.iter().find(|name| b.has(name));
+        let bias = bias.map(|name| b.vector(name, n_expert)).transpose()?;
         let [gate, up] = b.gate_up_experts(block, n_expert, n_ff, n_embd)?;
         let down = b.experts(&format!("{block}.ffn_down_exps"), n_expert, n_embd, n_ff)?;
+        if self.weighs_inputs {
+            let weights = b.route(logits, bias, routing); // [1, 2]
+            x = b.push(Op::MoeReduce { x, route: weights }, n_embd);
+            // A softmax over the only one: 1.
+            routing = Routing { gate: Gate::SoftmaxWeight, norm: None, scale: 1.0, ..routing };
+        }
         let route = b.route(logits, bias, routing); // [n_used, 2]
         let (gate, up) = (b.mul_id(x, route, gate), b.mul_id(x, route, up)); // [n_used, n_ff] each
-        let h = b.push(Op::Glu { gate, up, act }, n_ff);
+        let h = gated(b, gate, up, (act, self.limits[0]));
         Ok(Routed { h, down, route, logits })
     }
 }

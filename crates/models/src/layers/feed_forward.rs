@@ -1,6 +1,7 @@
 //! Dense feed-forward parts.
 
 use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
 use chaski_kernels::ops::unary::Function;
 use chaski_runtime::graph::{Op, ValueId};
 
@@ -15,8 +16,16 @@ pub(crate) enum FeedForward {
     Gated(Act),
     /// The same where `ffn_up` holds the rows of gate, then those of up.
     Joined(Act),
-    /// down(f(up x)) by a function of one value.
-    Plain(&'static Function),
+    /// The first, this wide.
+    GatedOf(Act, u32),
+    /// The first with SiLU, whose result has this upper limit, and up within it.
+    Limited(f32),
+    /// The first with an RMS norm before the last product, `ffn_sub_norm`.
+    Normed(Act),
+    /// down(f(up x)) by a function of one value with these parameters.
+    Plain(&'static Function, [f32; 4]),
+    /// down(max(up x, 0)^2)
+    Square,
     /// By experts.
     Experts(Experts),
 }
@@ -24,7 +33,12 @@ pub(crate) enum FeedForward {
 impl FeedForward {
     /// down(f(up x)) by the function of this name in the table of functions.
     pub(crate) fn plain(name: &str) -> Self {
-        FeedForward::Plain(Function::find(name).expect("families name functions that are there"))
+        Self::plain_of(name, [0.0; 4])
+    }
+
+    /// The same with parameters of the function.
+    pub(crate) fn plain_of(name: &str, params: [f32; 4]) -> Self {
+        FeedForward::Plain(Function::find(name).expect("families name functions that are there"), params)
     }
 
     /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
@@ -40,8 +54,18 @@ impl FeedForward {
     ) -> Result<ValueId, ModelError> {
         let (n_embd, n_ff) = (b.config.n_embd, b.config.n_ff[layer]);
         match *self {
-            FeedForward::Gated(act) => {
-                let (h, down) = gate_up(b, block, "", n_ff, act, x)?;
+            FeedForward::Gated(act) => FeedForward::GatedOf(act, n_ff).build(b, block, layer, x),
+            FeedForward::GatedOf(act, n_ff) => {
+                let (h, down) = gate_up(b, block, "", n_ff, (act, 0.0), x)?;
+                Ok(b.mul(h, down)) // [n_embd]
+            }
+            FeedForward::Limited(limit) => {
+                let (h, down) = gate_up(b, block, "", n_ff, (Act::Swiglu, limit), x)?;
+                Ok(b.mul(h, down)) // [n_embd]
+            }
+            FeedForward::Normed(act) => {
+                let (h, down) = gate_up(b, block, "", n_ff, (act, 0.0), x)?;
+                let h = b.norm_of(h, &format!("{block}.ffn_sub_norm"), Kind::Rms)?; // [n_ff]
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Joined(act) => {
@@ -51,11 +75,15 @@ impl FeedForward {
                 let h = b.push(Op::Glu { gate, up, act }, n_ff);
                 Ok(b.mul(h, down)) // [n_embd]
             }
-            FeedForward::Plain(f) => {
+            FeedForward::Plain(..) | FeedForward::Square => {
                 let up = b.linear(&format!("{block}.ffn_up"), n_ff, n_embd)?;
                 let down = b.linear(&format!("{block}.ffn_down"), n_embd, n_ff)?;
                 let h = b.mul(x, up); // [n_ff]
-                let h = b.push(Op::Unary { x: h, f, params: [0.0; 4] }, n_ff);
+                let h = match *self {
+                    FeedForward::Plain(f, params) => b.push(Op::Unary { x: h, f, params }, n_ff),
+                    // A value that its positive part gates.
+                    _ => b.push(Op::Glu { gate: h, up: h, act: Act::Reglu }, n_ff),
+                };
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Experts(e) => {
@@ -84,7 +112,7 @@ impl FeedForward {
 }
 
 /// Gated feed-forward part, `n_ff` wide, up to its last product: act(gate x) * (up x) and down, by tensors whose names end
-/// in `suffix`.
+/// in `suffix`. What comes of a SiLU gate has an upper limit, which up is within, if that is not 0.
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -93,7 +121,7 @@ pub(super) fn gate_up(
     block: &str,
     suffix: &str,
     n_ff: u32,
-    act: Act,
+    (act, limit): (Act, f32),
     x: ValueId,
 ) -> Result<(ValueId, Linear), ModelError> {
     let n_embd = b.config.n_embd;
@@ -101,5 +129,21 @@ pub(super) fn gate_up(
     let up = b.linear(&format!("{block}.ffn_up{suffix}"), n_ff, n_embd)?;
     let down = b.linear(&format!("{block}.ffn_down{suffix}"), n_embd, n_ff)?;
     let (gate, up) = (b.mul(x, gate), b.mul(x, up)); // [n_ff] each
-    Ok((b.push(Op::Glu { gate, up, act }, n_ff), down))
+    Ok((gated(b, gate, up, (act, limit)), down))
+}
+
+/// act(gate) * up, likewise with a limit.
+pub(super) fn gated(b: &mut Builder<'_>, gate: ValueId, up: ValueId, (act, limit): (Act, f32)) -> ValueId {
+    let n_ff = b.width(gate);
+    if limit == 0.0 {
+        return b.push(Op::Glu { gate, up, act }, n_ff);
+    }
+    let mut apply = |name: &str, x, params| {
+        let f = Function::find(name).expect("a row of the table");
+        b.push(Op::Unary { x, f, params }, n_ff)
+    };
+    let gate = apply("silu", gate, [0.0; 4]);
+    let gate = apply("clamp", gate, [f32::MIN, limit, 0.0, 0.0]);
+    let up = apply("clamp", up, [-limit, limit, 0.0, 0.0]);
+    b.push(Op::Mul { a: gate, b: up }, n_ff)
 }

@@ -6,11 +6,13 @@ mod decoder;
 mod experts;
 mod feed_forward;
 mod latent;
+mod mixture;
 mod per_layer;
 
-pub(crate) use attention::{Attend, Attention, QkNorm};
+pub(crate) use attention::{Attend, Attention, HeadGate, QkNorm};
 pub(crate) use decoder::{Decoder, Layer, Norms, decoder, softcapped};
 pub(crate) use experts::{Experts, Shared, routing, softmax_routing};
 pub(crate) use feed_forward::FeedForward;
 pub(crate) use latent::{LatentAttention, LatentSizes, derived};
+pub(crate) use mixture::Mixture;
 pub(crate) use per_layer::PerLayer;

@@ -212,9 +212,12 @@ impl Expander<'_> {
     pub(super) fn reduce(&mut self, x: ValueId, route: ValueId, y: ValueId) -> Result<(), PlanError> {
         let route_slot = self.act_of_route(route);
         let layout = self.routes[route.0].expect("routing comes before what it routes");
-        let (m, ldx, ldy) = (self.graph.width(y), ld(self.graph.width(x)), self.ld_of(y));
+        let (m, ldy) = (self.graph.width(y), self.ld_of(y));
+        // With one expert a column, the column itself can be weighted.
+        let per_slot = self.graph.slots(x) > 0;
+        let ldx = if per_slot { ld(self.graph.width(x)) } else { self.ld_of(x) };
         let (x, y) = (self.act(x), self.act(y));
-        let sorted = self.n_col > 1;
+        let sorted = self.n_col > 1 && per_slot;
         let call = MoeReduce { route: layout, m, ldx, ldy, n_col: self.n_col, sorted, add: false };
         let n = layout.n_used;
         let columns = self.many(Columns::Y);

@@ -8,7 +8,7 @@ pub(super) fn cases() -> Vec<Case> {
     for (k, per, n_col) in
         [(256, 2, 1), (64, 5, 7), (33, 3, 4), (1, 1, 1), (1500, 1, 3), (128, 1, 300), (8, 2, 0)]
     {
-        for act in [GateAct::Silu, GateAct::Sigmoid] {
+        for act in [GateAct::Silu, GateAct::Sigmoid, GateAct::Softplus] {
             for norm in [NormAt::First, NormAt::Last] {
                 out.push(case(k, per, n_col, act, Some((norm, k % 2 == 0, 1e-5)), (false, false)));
             }

@@ -28,6 +28,8 @@ pub enum GateAct {
     Silu,
     /// 1 / (1 + exp(-z)).
     Sigmoid,
+    /// log(1 + exp(z)).
+    Softplus,
 }
 
 /// Whether a row is normalised before it is gated or after.

@@ -2,12 +2,19 @@
 
 use super::{GateAct, NormAt};
 
-/// act(z), or that times z.
+/// What becomes of a gate.
 fn act(kind: GateAct, z: f64) -> f64 {
     let logistic = 1.0 / (1.0 + (-z).exp());
     match kind {
         GateAct::Silu => z * logistic,
         GateAct::Sigmoid => logistic,
+        GateAct::Softplus => {
+            if z > 20.0 {
+                z
+            } else {
+                z.exp().ln_1p()
+            }
+        }
     }
 }
 

@@ -16,6 +16,9 @@ enum Cut {
     LastSpace,
     /// Likewise, unless it ends a line.
     LastSpaceInLine,
+    /// White space before a word, unless it ends a line, is cut into powers of two up to 512, the largest first, such that
+    /// something is left of it.
+    PowersOfSpaces,
     /// Digits are grouped in threes, from the right.
     Thousands,
     /// Likewise, unless they are the beginning of a word such as `12th`.
@@ -92,7 +95,14 @@ impl Cut {
         let Some(last) = found.chars().next_back() else { return all };
         match self {
             Cut::Whole | Cut::Thousands | Cut::ThousandsOfNumbers => all,
-            Cut::LastSpaceInLine if matches!(last, '\r' | '\n') => all,
+            Cut::LastSpaceInLine | Cut::PowersOfSpaces if matches!(last, '\r' | '\n') => all,
+            Cut::PowersOfSpaces if found.chars().all(char::is_whitespace) => {
+                // One more may be taken where no word follows.
+                let most = found.chars().count() - usize::from(!rest.is_empty());
+                let n_char = (0..10).map(|k| 1 << k).take_while(|n| *n <= most).last().unwrap_or(1);
+                found.char_indices().nth(n_char).map_or(all, |(at, _)| at)
+            }
+            Cut::PowersOfSpaces => all,
             Cut::LastSpace | Cut::LastSpaceInLine => {
                 let joins =
                     !rest.is_empty() && last.len_utf8() < all && found.chars().all(char::is_whitespace);
@@ -106,7 +116,7 @@ impl Cut {
         match self {
             Cut::Thousands => true,
             Cut::ThousandsOfNumbers => !rest.starts_with(|c: char| c.is_alphabetic() || c == '_'),
-            Cut::Whole | Cut::LastSpace | Cut::LastSpaceInLine => false,
+            Cut::Whole | Cut::LastSpace | Cut::LastSpaceInLine | Cut::PowersOfSpaces => false,
         }
     }
 }
@@ -127,6 +137,16 @@ mod tests {
     fn words(pre: &str, text: &str) -> Vec<String> {
         let pre = PreTokenizer::new(Some(pre)).unwrap();
         pre.split(text).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn spaces_are_cut_into_powers_of_two() {
+        assert_eq!(
+            words("jais-2", "a       b   c  d e"),
+            ["a", "    ", "  ", " b", "  ", " c", " ", " d", " e"]
+        );
+        assert_eq!(words("jais-2", "a  \n   1  "), ["a", "  \n", "  ", " ", "1", "  "]);
+        assert_eq!(words("jais-2", "x    "), ["x", "    "]);
     }
 
     #[test]

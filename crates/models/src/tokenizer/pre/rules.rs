@@ -158,8 +158,13 @@ pub(super) static RULES: &[Rule] = &[
         add_bos: true,
         ..PLAIN
     },
+    Rule {
+        names: &["jais-2"],
+        patterns: &[Pattern { regex: LLAMA3.regex, cut: Cut::PowersOfSpaces }],
+        ..PLAIN
+    },
     Rule { names: &["dbrx", "smaug-bpe"], patterns: &[LLAMA3], ..PLAIN },
-    Rule { names: &["chatglm-bpe", "glm4"], patterns: &[LLAMA3], has_bos: false, ..PLAIN },
+    Rule { names: &["chatglm-bpe", "glm4", "glm5"], patterns: &[LLAMA3], has_bos: false, ..PLAIN },
     Rule {
         names: &[
             "qwen2",

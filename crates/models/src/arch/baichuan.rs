@@ -1,0 +1,24 @@
+//! Baichuan 1 and 2.
+//!
+//! Llama; the models of 40 layers rotate nothing and take distances off their scores instead.
+
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    // No key says so.
+    let is_13b = b.config.n_layer == 40;
+    let rope = if is_13b { None } else { Some(b.rope(RopePairing::Norm)?) };
+    let rope = rope.map(|r| b.add_rope(r));
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention::new(b, i, rope)?;
+        let score = Score { max_bias: if is_13b { 8.0 } else { 0.0 }, ..attention.score };
+        let attention = Attention { score, ..attention };
+        Ok(Layer { attention, feed_forward: FeedForward::Gated(Act::Swiglu), norms: Norms::BEFORE })
+    })
+}

@@ -1,0 +1,22 @@
+//! DBRX.
+//!
+//! Layer norms, rotation of halves, a limit of q, k and v, experts.
+
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let clamp = b.f32("attention.clamp_kqv")?.unwrap_or(0.0).max(0.0);
+    decoder(b, &Decoder::LAYER, |b, i| {
+        let attention = Attention { clamp, ..Attention::new(b, i, Some(rope))? };
+        let feed_forward = FeedForward::Experts(Experts::new(b, b.config.n_ff[i]));
+        // By its name the second norm would be one of the heads.
+        let norms = Norms { feed_forward: Some("attn_output_norm"), ..Norms::BEFORE };
+        Ok(Layer { attention, feed_forward, norms })
+    })
+}

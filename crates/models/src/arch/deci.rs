@@ -1,0 +1,38 @@
+//! Llama Nemotron, made of Llama by leaving parts out.
+//!
+//! A layer may have attention, a single matrix in its place or neither, and then a feed-forward part; without that it has no
+//! effect at all.
+
+use chaski_kernels::ops::glu::Act;
+use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attend, Attention, FeedForward};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let c = b.config;
+    let rope = b.rope(RopePairing::Norm)?;
+    let rope = b.add_rope(rope);
+    let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
+    let mut x = b.embed(embeddings); // [n_embd]
+    for i in (0..c.n_layer as usize).filter(|i| c.n_ff[*i] > 0) {
+        let block = format!("blk.{i}");
+        if c.n_head[i] > 0 {
+            let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+            let a = if c.n_head_kv[i] == 0 {
+                let instead = b.linear(&format!("{block}.attn_output"), c.n_embd, c.n_embd)?;
+                b.mul(h, instead)
+            } else {
+                Attention::new(b, i, Some(rope))?.build(b, &block, h)?
+            };
+            x = b.add(x, a);
+        }
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let f = FeedForward::Gated(Act::Swiglu).build(b, &block, i, h)?;
+        x = b.add(x, f);
+    }
+    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    b.logits(h, embeddings, |_, y| y)
+}

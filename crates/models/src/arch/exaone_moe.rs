@@ -1,0 +1,25 @@
+//! EXAONE 4 by experts.
+//!
+//! Norms of the heads of q and k; windows in three of four layers, which alone rotate; some dense layers, then experts, and one
+//! for all tokens.
+
+use chaski_kernels::ops::attention::Score;
+use chaski_kernels::ops::topk_moe::Gate;
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, Layer, Mixture, Norms, QkNorm, decoder};
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    let rope = b.rope(RopePairing::Neox)?;
+    let rope = b.add_rope(rope);
+    let windows = b.windows(128, 4)?;
+    let m = Mixture { n_shared: Some(1), ..Mixture::new(b, Gate::Sigmoid)? };
+    decoder(b, &Decoder::RMS, |b, i| {
+        let attention = Attention::new(b, i, (windows[i] > 0).then_some(rope))?;
+        let score = Score { window: windows[i], ..attention.score };
+        let attention = Attention { score, norm: QkNorm::Heads, ..attention };
+        Ok(Layer { attention, feed_forward: m.layer(b, i)?, norms: Norms::BEFORE })
+    })
+}

@@ -1,0 +1,44 @@
+//! Llama 4.
+//!
+//! Three of four layers rotate neighbouring channels, with norms of heads without weights after it in Scout, and see the
+//! tokens of their own 8192 only; the fourth sees all. Experts, whose weights multiply what they read, and one for all tokens,
+//! in every few layers.
+
+use chaski_kernels::ops::topk_moe::{Gate, Routing};
+use chaski_kernels::rope::RopePairing;
+
+use super::Builder;
+use crate::error::ModelError;
+use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Mixture, Norms, QkNorm, decoder};
+
+/// Tokens of a stretch. Up to its end, no layer sees less than all, and no score is made larger.
+const STRETCH: u32 = 8192;
+
+pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
+    if b.u32("attention.sliding_window")? == Some(0) {
+        let what = "`llama4.attention.sliding_window` of 0: small models of this family".into();
+        return Err(ModelError::Unsupported { what });
+    }
+    if b.config.n_expert_used != 1 {
+        return Err(b.wrong("expert_used_count", b.config.n_expert_used, "must be 1 in this family"));
+    }
+    b.limit_context(STRETCH - 1)?;
+    let rope = b.rope(RopePairing::Norm)?;
+    let rope = b.add_rope(rope);
+    let m = Mixture::new(b, Gate::Sigmoid)?;
+    let routing = Routing { gate: Gate::Sigmoid, norm: None, ..m.routing };
+    let step = b.u32("interleave_moe_layer_step")?.unwrap_or(1);
+    let m = Mixture { n_dense: 0, n_shared: Some(1), shared_ff: None, routing, step, ..m };
+    // Maverick has none.
+    let norm = if b.config.n_expert == 128 { QkNorm::None } else { QkNorm::HeadsLastPlain };
+    decoder(b, &Decoder::RMS, |b, i| {
+        let rotates = (i + 1) % 4 != 0;
+        let attention = Attention::new(b, i, rotates.then_some(rope))?;
+        let attention = Attention { norm: if rotates { norm } else { QkNorm::None }, ..attention };
+        let feed_forward = match m.layer(b, i)? {
+            FeedForward::Experts(e) => FeedForward::Experts(Experts { weighs_inputs: true, ..e }),
+            dense => dense,
+        };
+        Ok(Layer { attention, feed_forward, norms: Norms::BEFORE })
+    })
+}
