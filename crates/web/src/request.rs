@@ -1,7 +1,8 @@
 //! What the package's JavaScript asks for: options of an engine, and of an answer.
 
 use chaski::{
-    DeviceChoice, GenerateOptions, Grammar, LocalTime, Message, RenderSpecial, SamplerParams, TemplateOptions,
+    DeviceChoice, GenerateOptions, Grammar, Inputs, LocalTime, Message, RenderSpecial, SamplerParams,
+    TemplateOptions,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -36,6 +37,28 @@ impl From<Device> for DeviceChoice {
     }
 }
 
+/// How products with quantised weights take their inputs.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum InputType {
+    #[default]
+    Auto,
+    F32,
+    I16,
+    I8,
+}
+
+impl From<InputType> for Inputs {
+    fn from(i: InputType) -> Inputs {
+        match i {
+            InputType::Auto => Inputs::Auto,
+            InputType::F32 => Inputs::F32,
+            InputType::I16 => Inputs::I16,
+            InputType::I8 => Inputs::I8,
+        }
+    }
+}
+
 /// How to make an engine.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -43,6 +66,7 @@ pub(crate) struct CreateOptions {
     /// Tokens; 0 takes the model's own, at most 4096.
     pub(crate) context_length: u32,
     pub(crate) kv_type: Option<String>,
+    pub(crate) inputs: InputType,
     /// Tokens of a prompt that run at once; 0 takes the engine's default.
     pub(crate) chunk: u32,
     /// Bytes of device memory at most.

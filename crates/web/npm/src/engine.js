@@ -8,7 +8,7 @@ import { refused, stream } from "./stream.js";
 
 /** Options that stay on the page. */
 const OWN = ["model", "worker", "workerUrl", "onProgress", "signal"];
-const KNOWN = ["device", "contextLength", "kvType", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
+const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
 /** Options without those of the page; a misspelt one is an error. */
 export function forHost(options) {

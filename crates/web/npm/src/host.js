@@ -94,6 +94,7 @@ export class Host {
     const settings = {
       contextLength: options.contextLength ?? 0,
       kvType: options.kvType ?? null,
+      inputs: options.inputs ?? "auto",
       chunk: options.chunk ?? 0,
       memoryBudget: options.memoryBudget ?? null,
       device,

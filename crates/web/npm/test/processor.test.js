@@ -30,6 +30,19 @@ test("greedy text is that of other devices", async () => {
   assert.ok(found.stats.tokensPerSecond > 0);
 });
 
+test("inputs are taken as asked for, or refused", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    const own = await chaski.Engine.create({ model, device: "cpu", inputs: "f32", contextLength: 64 });
+    const answer = await own.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8 });
+    await own.close();
+    const odd = await failure(chaski.Engine.create({ model, device: "cpu", inputs: "i4" }));
+    return { text: answer.choices[0].text, odd: [odd.code, odd.message] };
+  }, MODEL);
+  assert.ok(GOLDEN.startsWith(found.text) && found.text.length > 5, found.text);
+  assert.equal(found.odd[0], "bad_request");
+  assert.match(found.odd[1], /i4.*i8/);
+});
+
 test("without a GPU it is taken by itself, and says why", async () => {
   const found = await t.page.evaluate(async (model) => {
     const own = await chaski.Engine.create({ model, contextLength: 64 });

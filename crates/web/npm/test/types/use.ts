@@ -7,6 +7,7 @@ const controller = new AbortController();
 const engine: Engine = await Engine.create({
   model: new URL("https://example.org/m.gguf"),
   kvType: "q8_0",
+  inputs: "i8",
   device: "auto",
   signal: controller.signal,
   onProgress: ({ stage, loaded, total }) => console.log(stage, loaded / (total ?? 1)),
