@@ -47,12 +47,14 @@ pub struct Weight {
     pub run: u32,
     /// Rows of the file's tensor from one run to the next: more than a run has for parts of a fused matrix.
     pub stride: u32,
+    /// A weight of one value that multiplies all of this small vector when it is read.
+    pub times: Option<WeightId>,
 }
 
 impl Weight {
     /// A whole tensor.
     pub fn new(name: String, ty: GgmlType, n_row: u32, n_col: u32) -> Self {
-        Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, run: n_row, stride: n_row }
+        Weight { name, ty, row0: 0, n_row, n_col, n_expert: 1, run: n_row, stride: n_row, times: None }
     }
 
     /// Rows of one expert, or all.

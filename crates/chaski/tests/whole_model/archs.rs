@@ -7,30 +7,10 @@ use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
 use crate::common::{Failures, Timed, block_on, fixture, nmse, read, read_json, say, shared_gpu};
-use crate::recurrent;
 use crate::sequences::interleaved;
 
 pub(crate) const FIXTURES: &[&str] =
     &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
-
-/// Where the engine that made the golden logits does not do what a file says. No real file has such tensors.
-#[derive(Copy, Clone, Debug)]
-pub(crate) enum Quirk {
-    None,
-    /// It leaves these tensors out, so the file has none of them here.
-    Ignores(&'static [&'static str]),
-    /// In the feed-forward part it multiplies biases by the scales of products, so the file has such biases here.
-    ScalesBiases,
-}
-
-pub(crate) const FFN_SCALES: &[&str] = &[
-    "ffn_gate.scale",
-    "ffn_up.scale",
-    "ffn_down.scale",
-    "ffn_gate_exps.scale",
-    "ffn_up_exps.scale",
-    "ffn_down_exps.scale",
-];
 
 /// The engine that made the golden logits takes GELU from a table of f16.
 const GELU: f64 = 3e-7;
@@ -40,114 +20,114 @@ const GELU: f64 = 3e-7;
 const GELU_OF_LITTLE: f64 = 2e-3;
 
 /// Fixtures of all other families, with the largest normalised error: sums in another order cost 5e-12.
-pub(crate) const FAMILIES: &[(&str, f64, Quirk)] = &[
-    ("cohere2-dense", 1e-11, Quirk::None),
-    ("command-r-dense", 1e-11, Quirk::None),
-    ("deepseek2-moe", 1e-11, Quirk::None),
-    ("ernie4_5-moe", 1e-11, Quirk::Ignores(&["attn_output.bias"])),
-    ("exaone4-dense", 1e-11, Quirk::None),
-    ("gemma-dense", GELU, Quirk::None),
-    ("gemma2-dense", GELU, Quirk::None),
-    ("gemma3-dense", GELU, Quirk::None),
-    ("gemma3-scaled", GELU, Quirk::Ignores(FFN_SCALES)),
+pub(crate) const FAMILIES: &[(&str, f64)] = &[
+    ("cohere2-dense", 1e-11),
+    ("command-r-dense", 1e-11),
+    ("deepseek2-moe", 1e-11),
+    ("ernie4_5-moe", 1e-11),
+    ("exaone4-dense", 1e-11),
+    ("gemma-dense", GELU),
+    ("gemma2-dense", GELU),
+    ("gemma3-dense", GELU),
+    ("gemma3-scaled", GELU),
     // Its logits are our own, computed in f64 without a table (fixtures/archs/gemma3n.py). Where few activations are left,
     // the smallest change lets one in or out, which costs up to 1e-9.
-    ("gemma3n-dense", 5e-9, Quirk::None),
-    ("gemma4-dense", GELU_OF_LITTLE, Quirk::None),
-    ("gemma4-moe", GELU_OF_LITTLE, Quirk::None),
-    ("glm4-dense", 1e-11, Quirk::None),
-    ("glm4moe-moe", 1e-11, Quirk::None),
-    ("gpt-oss-moe", 1e-11, Quirk::None),
-    ("gpt-oss-yarn", 1e-11, Quirk::Ignores(FFN_SCALES)),
-    ("gpt2-dense", GELU, Quirk::None),
-    ("gptneox-dense", GELU, Quirk::None),
-    ("granite-dense", 1e-11, Quirk::None),
-    ("granite-multipliers", 1e-11, Quirk::Ignores(FFN_SCALES)),
-    ("granitemoe-moe", 1e-11, Quirk::None),
-    ("hunyuan-dense-dense", 1e-11, Quirk::None),
-    ("internlm2-dense", 1e-11, Quirk::None),
-    ("mistral3-dense", 1e-11, Quirk::None),
-    ("mistral3-yarn-temperature", 1e-11, Quirk::ScalesBiases),
-    ("olmo2-dense", 1e-11, Quirk::None),
-    ("olmoe-moe", 1e-11, Quirk::None),
-    ("phi2-dense", GELU, Quirk::None),
-    ("phi3-dense", 1e-11, Quirk::None),
-    ("phi3-longrope", 1e-11, Quirk::Ignores(FFN_SCALES)),
-    ("phimoe-moe", 1e-11, Quirk::None),
-    ("qwen2-dense", 1e-11, Quirk::None),
-    ("qwen2moe-moe", 1e-11, Quirk::None),
-    ("qwen3-dense", 1e-11, Quirk::None),
-    ("qwen3moe-moe", 1e-11, Quirk::None),
-    ("smollm3-dense", 1e-11, Quirk::None),
-    ("stablelm-dense", 1e-11, Quirk::None),
-    ("starcoder2-dense", GELU, Quirk::None),
-    ("qwen-dense", 1e-11, Quirk::None),
-    ("qwen2vl-dense", 1e-11, Quirk::None),
-    ("paddleocr-dense", 1e-11, Quirk::None),
-    ("qwen3vl-dense", 1e-11, Quirk::None),
-    ("qwen3vlmoe-moe", 1e-11, Quirk::None),
-    ("minicpm-dense", 1e-11, Quirk::None),
-    ("orion-dense", 1e-11, Quirk::None),
-    ("xverse-dense", 1e-11, Quirk::None),
-    ("baichuan-dense", 1e-11, Quirk::None),
-    ("baichuan-alibi", 1e-11, Quirk::None),
-    ("olmo-dense", 1e-11, Quirk::None),
-    ("falcon-dense", GELU, Quirk::None),
-    ("falcon-two-norms", GELU, Quirk::None),
-    ("starcoder-dense", GELU, Quirk::None),
-    ("codeshell-dense", GELU, Quirk::None),
-    ("exaone-dense", 1e-11, Quirk::None),
-    ("nemotron-dense", 1e-11, Quirk::None),
-    ("chatglm-dense", 1e-11, Quirk::None),
-    ("seed_oss-dense", 1e-11, Quirk::None),
-    ("arcee-dense", 1e-11, Quirk::None),
-    ("jais2-dense", 1e-11, Quirk::None),
-    ("pangu-embedded-dense", 1e-11, Quirk::None),
-    ("cogvlm-dense", 1e-11, Quirk::None),
-    ("maincoder-dense", 1e-11, Quirk::None),
-    ("openelm-dense", 1e-11, Quirk::None),
-    ("apertus-dense", 1e-11, Quirk::None),
-    ("minicpm3-dense", 1e-11, Quirk::None),
-    ("plm-dense", 1e-11, Quirk::None),
-    ("deepseek-moe", 1e-11, Quirk::None),
-    ("deepseek2-ocr-moe", 1e-11, Quirk::None),
-    ("dots1-moe", 1e-11, Quirk::None),
-    ("bailingmoe-moe", 1e-11, Quirk::None),
-    ("bailingmoe2-moe", 1e-11, Quirk::None),
-    ("ernie4_5-moe-moe", 1e-11, Quirk::None),
-    ("hunyuan-moe-moe", 1e-11, Quirk::None),
-    ("llama4-moe", 1e-11, Quirk::None),
-    ("minimax-m2-moe", 1e-11, Quirk::None),
-    ("mellum-moe", 1e-11, Quirk::None),
-    ("maple-moe", 1e-11, Quirk::None),
-    ("exaone-moe-moe", 1e-11, Quirk::None),
-    ("smallthinker-moe", 1e-11, Quirk::None),
-    ("afmoe-moe", 1e-11, Quirk::None),
-    ("dbrx-moe", 1e-11, Quirk::None),
-    ("hy_v3-moe", 1e-11, Quirk::None),
-    ("grok-both", GELU, Quirk::None),
-    ("grok-moe", GELU, Quirk::None),
-    ("arctic-moe", 1e-11, Quirk::None),
-    ("cohere2moe-moe", 1e-11, Quirk::None),
-    ("bloom-dense", GELU, Quirk::None),
-    ("mpt-dense", GELU, Quirk::None),
-    ("mpt-positions", GELU, Quirk::None),
-    ("jais-dense", 1e-11, Quirk::None),
-    ("refact-dense", 1e-11, Quirk::None),
-    ("bitnet-dense", 1e-11, Quirk::None),
-    ("plamo-dense", 1e-11, Quirk::None),
-    ("plamo3-dense", 1e-11, Quirk::None),
-    ("spark2_5-dense", GELU, Quirk::None),
-    ("laguna-moe", 1e-11, Quirk::None),
-    ("deci-dense", 1e-11, Quirk::None),
-    ("granite_swa-dense", 1e-11, Quirk::None),
-    ("mistral4-moe", 1e-11, Quirk::None),
-    ("mimo2-moe", 1e-11, Quirk::None),
-    ("step35-moe", 1e-11, Quirk::None),
-    ("hunyuan_vl-dense", 1e-11, Quirk::None),
-    ("deepseek32-moe", 1e-11, Quirk::None),
-    ("glm-dsa-moe", 1e-11, Quirk::None),
-    ("muse-glimmer-dense", 1e-11, Quirk::None),
+    ("gemma3n-dense", 5e-9),
+    ("gemma4-dense", GELU_OF_LITTLE),
+    ("gemma4-moe", GELU_OF_LITTLE),
+    ("glm4-dense", 1e-11),
+    ("glm4moe-moe", 1e-11),
+    ("gpt-oss-moe", 1e-11),
+    ("gpt-oss-yarn", 1e-11),
+    ("gpt2-dense", GELU),
+    ("gptneox-dense", GELU),
+    ("granite-dense", 1e-11),
+    ("granite-multipliers", 1e-11),
+    ("granitemoe-moe", 1e-11),
+    ("hunyuan-dense-dense", 1e-11),
+    ("internlm2-dense", 1e-11),
+    ("mistral3-dense", 1e-11),
+    ("mistral3-yarn-temperature", 1e-11),
+    ("olmo2-dense", 1e-11),
+    ("olmoe-moe", 1e-11),
+    ("phi2-dense", GELU),
+    ("phi3-dense", 1e-11),
+    ("phi3-longrope", 1e-11),
+    ("phimoe-moe", 1e-11),
+    ("qwen2-dense", 1e-11),
+    ("qwen2moe-moe", 1e-11),
+    ("qwen3-dense", 1e-11),
+    ("qwen3moe-moe", 1e-11),
+    ("smollm3-dense", 1e-11),
+    ("stablelm-dense", 1e-11),
+    ("starcoder2-dense", GELU),
+    ("qwen-dense", 1e-11),
+    ("qwen2vl-dense", 1e-11),
+    ("paddleocr-dense", 1e-11),
+    ("qwen3vl-dense", 1e-11),
+    ("qwen3vlmoe-moe", 1e-11),
+    ("minicpm-dense", 1e-11),
+    ("orion-dense", 1e-11),
+    ("xverse-dense", 1e-11),
+    ("baichuan-dense", 1e-11),
+    ("baichuan-alibi", 1e-11),
+    ("olmo-dense", 1e-11),
+    ("falcon-dense", GELU),
+    ("falcon-two-norms", GELU),
+    ("starcoder-dense", GELU),
+    ("codeshell-dense", GELU),
+    ("exaone-dense", 1e-11),
+    ("nemotron-dense", 1e-11),
+    ("chatglm-dense", 1e-11),
+    ("seed_oss-dense", 1e-11),
+    ("arcee-dense", 1e-11),
+    ("jais2-dense", 1e-11),
+    ("pangu-embedded-dense", 1e-11),
+    ("cogvlm-dense", 1e-11),
+    ("maincoder-dense", 1e-11),
+    ("openelm-dense", 1e-11),
+    ("apertus-dense", 1e-11),
+    ("minicpm3-dense", 1e-11),
+    ("plm-dense", 1e-11),
+    ("deepseek-moe", 1e-11),
+    ("deepseek2-ocr-moe", 1e-11),
+    ("dots1-moe", 1e-11),
+    ("bailingmoe-moe", 1e-11),
+    ("bailingmoe2-moe", 1e-11),
+    ("ernie4_5-moe-moe", 1e-11),
+    ("hunyuan-moe-moe", 1e-11),
+    ("llama4-moe", 1e-11),
+    ("minimax-m2-moe", 1e-11),
+    ("mellum-moe", 1e-11),
+    ("maple-moe", 1e-11),
+    ("exaone-moe-moe", 1e-11),
+    ("smallthinker-moe", 1e-11),
+    ("afmoe-moe", 1e-11),
+    ("dbrx-moe", 1e-11),
+    ("hy_v3-moe", 1e-11),
+    ("grok-both", GELU),
+    ("grok-moe", GELU),
+    ("arctic-moe", 1e-11),
+    ("cohere2moe-moe", 1e-11),
+    ("bloom-dense", GELU),
+    ("mpt-dense", GELU),
+    ("mpt-positions", GELU),
+    ("jais-dense", 1e-11),
+    ("refact-dense", 1e-11),
+    ("bitnet-dense", 1e-11),
+    ("plamo-dense", 1e-11),
+    ("plamo3-dense", 1e-11),
+    ("spark2_5-dense", GELU),
+    ("laguna-moe", 1e-11),
+    ("deci-dense", 1e-11),
+    ("granite_swa-dense", 1e-11),
+    ("mistral4-moe", 1e-11),
+    ("mimo2-moe", 1e-11),
+    ("step35-moe", 1e-11),
+    ("hunyuan_vl-dense", 1e-11),
+    ("deepseek32-moe", 1e-11),
+    ("glm-dsa-moe", 1e-11),
+    ("muse-glimmer-dense", 1e-11),
 ];
 
 /// A fixture: how to make its model, what to run, what must come out.
@@ -159,7 +139,6 @@ pub(crate) struct Fixture {
     /// `[n_token, n_vocab]`
     logits: Vec<f32>,
     n_vocab: usize,
-    quirk: Quirk,
 }
 
 /// A change to a fixture's file.
@@ -172,9 +151,7 @@ impl Fixture {
         let bytes = read(&fixture(&format!("archs/{name}.logits.f32")));
         let logits = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         let n_vocab = number(&spec["n_vocab"]) as usize;
-        let all = FAMILIES.iter().map(|f| (f.0, f.2)).chain(recurrent::FIXTURES.iter().copied());
-        let quirk = all.into_iter().find(|f| f.0 == name).map_or(Quirk::None, |f| f.1);
-        Fixture { name, spec, tokens, logits, n_vocab, quirk }
+        Fixture { name, spec, tokens, logits, n_vocab }
     }
 
     /// The golden logits of tokens from `from` to before `to`.
@@ -207,9 +184,6 @@ impl Fixture {
         let mut tensors: Vec<(String, Vec<u64>)> =
             tensors.map(|t| (t["name"].as_str().expect("name").to_owned(), shape(t))).collect();
         edit(&mut metadata, &mut tensors);
-        if let Quirk::Ignores(stems) = self.quirk {
-            tensors.retain(|(name, _)| !stems.iter().any(|s| name.ends_with(s)));
-        }
         let mut writer = GgufWriter::new();
         for (key, value) in metadata {
             writer.set(&key, value).expect("metadata of a fixture");
@@ -222,13 +196,7 @@ impl Fixture {
         }
         let mut data = writer.begin(Vec::new()).expect("a head in memory");
         for (name, ne) in &tensors {
-            let mut values = own(name).unwrap_or_else(|| weights(name, ne.iter().product(), seed));
-            if let (Quirk::ScalesBiases, Some(stem)) = (self.quirk, name.strip_suffix(".bias"))
-                && name.contains(".ffn_")
-            {
-                let scale = weights(&format!("{stem}.scale"), 1, seed)[0];
-                values.iter_mut().for_each(|v| *v *= scale);
-            }
+            let values = own(name).unwrap_or_else(|| weights(name, ne.iter().product(), seed));
             let mut bytes = vec![0; values.len() * if is_half(name, ne) { 2 } else { 4 }];
             chaski::gguf::quantize(ty(name, ne), &values, ne[0] as usize, None, &mut bytes)
                 .expect("values of a fixture");
@@ -490,7 +458,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
 fn logits_of_all_families_on_the_processor_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, processor");
     let modes = [REFERENCES, F32].map(|m| Mode { chunks: &[48], ..m });
-    check_some(&modes, |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
+    check_some(&modes, |_| FAMILIES.to_vec());
 }
 
 /// Few ways each: prompts in pieces with subgroups, token by token without, and in two sequences.
@@ -499,7 +467,7 @@ fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
     let some = Mode { gpu: SG, chunks: &[7], ..F32 };
     let each = Mode { gpu: BASE, chunks: &[1], n_seq: 2, ..F32 };
-    check_some(&[some, each], |_| FAMILIES.iter().map(|f| (f.0, f.1)).collect());
+    check_some(&[some, each], |_| FAMILIES.to_vec());
 }
 
 /// Norms of heads with a cache of blocks, and keys and values that are written apart. Behind norms attention has

@@ -169,7 +169,7 @@ fn per_layer(name: &'static str) -> usize {
 
 #[test]
 fn every_family_has_a_fixture() {
-    let with_state = recurrent::FIXTURES.iter().map(|f| f.0);
+    let with_state = recurrent::FIXTURES.iter().copied();
     let names = || FIXTURES.iter().copied().chain(FAMILIES.iter().map(|f| f.0)).chain(with_state.clone());
     let mut fixtures: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names() {
@@ -183,7 +183,7 @@ fn every_family_has_a_fixture() {
 #[test]
 fn a_layer_takes_no_more_dispatches_than_it_did() {
     let mut failures = Failures::default();
-    let names = FAMILIES.iter().map(|f| f.0).chain(recurrent::FIXTURES.iter().map(|f| f.0));
+    let names = FAMILIES.iter().map(|f| f.0).chain(recurrent::FIXTURES.iter().copied());
     for name in names {
         let found = per_layer(name);
         say(format!("{name:24} {found} dispatches a layer"));

@@ -7,42 +7,42 @@ use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::Choose;
 
-use crate::archs::{FFN_SCALES, Fixture, Quirk, open, wanted};
+use crate::archs::{Fixture, open, wanted};
 use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
 
 /// All families, with the layers that each proves.
-pub(crate) const FIXTURES: &[(&str, Quirk)] = &[
+pub(crate) const FIXTURES: &[&str] = &[
     // Mamba-2, Mamba-1.
-    ("mamba2-dense", Quirk::None),
-    ("mamba-dense", Quirk::None),
+    "mamba2-dense",
+    "mamba-dense",
     // Mamba-2 beside attention: in other layers, in the same ones, in other layers without positions.
-    ("granitehybrid-dense", Quirk::None),
-    ("falcon-h1-dense", Quirk::Ignores(&["attn_output.bias"])),
-    ("nemotron_h-dense", Quirk::None),
+    "granitehybrid-dense",
+    "falcon-h1-dense",
+    "nemotron_h-dense",
     // Convolutions between gates, and attention; with experts.
-    ("lfm2-full-attention", Quirk::Ignores(FFN_SCALES)),
-    ("lfm2moe-moe", Quirk::None),
+    "lfm2-full-attention",
+    "lfm2moe-moe",
     // Gated delta nets, and attention behind a gate; with experts.
-    ("qwen35-dense", Quirk::None),
-    ("qwen35moe-moe", Quirk::None),
-    ("qwen3next-moe", Quirk::None),
+    "qwen35-dense",
+    "qwen35moe-moe",
+    "qwen3next-moe",
     // What those leave open. Their logits come of the families' equations in f64, written down in another language, which
     // give the logits of the fixtures above up to 3e-12.
     // Keys for several heads of values, tiled; a part of each head rotated, some of it not in a text; tied embeddings.
-    ("qwen35-heads", Quirk::None),
+    "qwen35-heads",
     // The same by neighbours, in the layout of older files, too; more experts than a token uses.
-    ("qwen3next-heads", Quirk::None),
+    "qwen3next-heads",
     // Attention to the last 9 tokens; more experts than a token uses, chosen with a bias.
-    ("lfm2-window", Quirk::None),
-    ("lfm2moe-choice", Quirk::None),
+    "lfm2-window",
+    "lfm2moe-choice",
     // Experts without gates, as wide as the model or narrower, and one for all tokens.
-    ("nemotron_h_moe-plain", Quirk::None),
-    ("nemotron_h_moe-latent", Quirk::None),
+    "nemotron_h_moe-plain",
+    "nemotron_h_moe-latent",
     // Mamba-1 with norms of steps and of what they read: with weights, beside attention and experts; without.
-    ("jamba-moe", Quirk::None),
-    ("mamba-norms", Quirk::None),
+    "jamba-moe",
+    "mamba-norms",
     // Mamba-2 whose steps, b and c are made of what was convolved.
-    ("plamo2-dense", Quirk::None),
+    "plamo2-dense",
 ];
 /// State alone, and beside a cache of keys and values.
 const SET_BACK: &[&str] =
@@ -97,7 +97,7 @@ fn logits_match_the_golden_ones() {
     ways[0].3 = &CHUNKS[..1];
     let f16 = Way { half: true, ..WAY };
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
-    for (name, _) in FIXTURES.iter().filter(|f| wanted(f.0)) {
+    for name in FIXTURES.iter().filter(|f| wanted(f)) {
         let f = Fixture::load(name);
         for (device, target, way, chunks) in &ways {
             for (chunk, pieces) in *chunks {

@@ -118,7 +118,7 @@ fn states_of_a_batch_are_those_of_its_sequences() {
     let _t = Timed::new("sequences, recurrent state");
     let mut failures = Failures::default();
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
-    for (name, _) in crate::recurrent::FIXTURES.iter().filter(|f| wanted(f.0)) {
+    for name in crate::recurrent::FIXTURES.iter().filter(|f| wanted(f)) {
         let f = Fixture::load(name);
         let config =
             RunnerConfig { n_ctx: 64, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };

@@ -9,9 +9,9 @@ use chaski_kernels::rope::{Rope, RopePairing};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
 use chaski_runtime::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
-use ggml_format::{Metadata, TensorInfo};
+use ggml_format::{GgmlType, Metadata, TensorInfo};
 
-use super::Adapters;
+use super::{Adapters, unread};
 use crate::derived::Transposed;
 use crate::error::ModelError;
 
@@ -425,10 +425,31 @@ impl<'a> Builder<'a> {
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     pub fn linear(&mut self, stem: &str, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
         let weight = self.matrix(&format!("{stem}.weight"), n_out, n_in)?;
-        let (bias, scale) = (format!("{stem}.bias"), format!("{stem}.scale"));
-        let bias = if self.has(&bias) { Some(self.vector(&bias, n_out)?) } else { None };
-        let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
+        let ty = self.graph.weights[weight.0].ty;
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some(self.vector(&bias, n_out)?),
+            None => None,
+        };
+        let scale = self.scale_of(stem, ty, 1)?;
+        if let (Some(bias), true) = (bias, unread::scales_bias(stem, ty)) {
+            self.graph.weights[bias.0].times = scale;
+        }
         Ok(Linear { weight, bias, scale })
+    }
+
+    /// The name of the bias of products with `stem.weight`, if the family has one and the file, too.
+    fn bias_of(&self, stem: &str) -> Option<String> {
+        let name = format!("{stem}.bias");
+        (self.has(&name) && unread::reads_bias(&self.config.arch, stem)).then_some(name)
+    }
+
+    /// The `n` scales of products with `stem.weight`, which is of this type, likewise.
+    fn scale_of(&mut self, stem: &str, ty: GgmlType, n: u32) -> Result<Option<WeightId>, ModelError> {
+        let name = format!("{stem}.scale");
+        if !self.has(&name) || !unread::reads_scale(&self.config.arch, stem, ty) {
+            return Ok(None);
+        }
+        self.vector(&name, n).map(Some)
     }
 
     /// Matrices that the file stacks, as one.
@@ -499,21 +520,28 @@ impl<'a> Builder<'a> {
         rows: [u32; N],
         n_in: u32,
     ) -> Result<[Linear; N], ModelError> {
-        let (name, bias, scale) = (format!("{stem}.weight"), format!("{stem}.bias"), format!("{stem}.scale"));
+        let name = format!("{stem}.weight");
         let stride: u32 = rows.iter().sum();
         let all = n * stride;
         let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
-        let bias_ty = if self.has(&bias) { Some(self.find(&bias, &[all.into()])?.ty) } else { None };
-        if let Some(ty) = bias_ty.filter(|ty| ty.block_len() > 1) {
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some((self.find(&bias, &[all.into()])?.ty, bias)),
+            None => None,
+        };
+        if let Some((ty, bias)) = bias.as_ref().filter(|b| b.0.block_len() > 1) {
             return Err(ModelError::Unsupported { what: format!("the tensor `{bias}` in {ty}") });
         }
-        let scale = if self.has(&scale) { Some(self.vector(&scale, 1)?) } else { None };
+        let scale = self.scale_of(stem, ty, 1)?;
+        let times = scale.filter(|_| unread::scales_bias(stem, ty));
         let mut row0 = 0;
         Ok(rows.map(|run| {
             let part = |w: Weight| Weight { row0, run, stride, ..w };
             let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
             // A part of the bias is made of single values.
-            let bias = bias_ty.map(|ty| self.graph.weight(part(Weight::new(bias.clone(), ty, n * run, 1))));
+            let bias = bias.as_ref().map(|(ty, bias)| {
+                let whole = Weight { times, ..Weight::new(bias.clone(), *ty, n * run, 1) };
+                self.graph.weight(part(whole))
+            });
             row0 += run;
             Linear { weight, bias, scale }
         }))
@@ -534,9 +562,11 @@ impl<'a> Builder<'a> {
         let t = self.find(&name, &[n_expert.into(), n_out.into(), n_in.into()])?;
         let whole = Weight::new(name, t.ty, n_expert * n_out, n_in);
         let weight = self.graph.weight(Weight { n_expert, run: n_out, stride: n_out, ..whole });
-        let (bias, scale) = (format!("{stem}.bias"), format!("{stem}.scale"));
-        let bias = if self.has(&bias) { Some(self.matrix(&bias, n_expert, n_out)?) } else { None };
-        let scale = if self.has(&scale) { Some(self.vector(&scale, n_expert)?) } else { None };
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some(self.matrix(&bias, n_expert, n_out)?),
+            None => None,
+        };
+        let scale = self.scale_of(stem, t.ty, n_expert)?;
         Ok(Linear { weight, bias, scale })
     }
 

@@ -71,6 +71,7 @@ mod smollm3;
 mod spark;
 mod stablelm;
 mod starcoder2;
+mod unread;
 
 pub(crate) use adapted::Adapters;
 pub use builder::{Builder, Config, Linear};

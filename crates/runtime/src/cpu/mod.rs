@@ -311,7 +311,8 @@ impl CpuModel {
 
     fn vector(&self, w: WeightId) -> Vec<f32> {
         let info = &self.graph.weights[w.0];
-        (0..info.n_row as usize).flat_map(|r| self.row(w, r)).collect()
+        let by = info.times.map_or(1.0, |t| self.vector(t)[0]);
+        (0..info.n_row as usize).flat_map(|r| self.row(w, r)).map(|v| v * by).collect()
     }
 
     /// Runs tokens at positions from `pos` on; returns the logits of all (`[n, n_vocab]`) or of the last.

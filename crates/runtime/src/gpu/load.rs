@@ -102,6 +102,16 @@ pub(crate) async fn small(
     tensors: &impl Tensors,
 ) -> Result<Vec<f32>, RuntimeError> {
     let w = &graph.weights[id.0];
+    let mut out = all_of(w, tensors).await?;
+    if let Some(times) = w.times {
+        let by = all_of(&graph.weights[times.0], tensors).await?[0];
+        out.iter_mut().for_each(|v| *v *= by);
+    }
+    Ok(out)
+}
+
+/// All values of a tensor.
+async fn all_of(w: &Weight, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
     let mut bytes = vec![0; w.n_byte() as usize];
     read_rows(w, 0, &mut bytes, tensors).await?;
     floats(w, &bytes)
