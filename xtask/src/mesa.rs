@@ -93,6 +93,14 @@ fn libraries(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Where the system's own packages of this suite come from, which has its backports, too.
+fn archive(suite: &str) -> anyhow::Result<String> {
+    let all = ["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
+    let all = output("apt-get", &all).context("could not run `apt-get indextargets`")?;
+    let found = all.lines().find_map(|l| l.strip_prefix(&format!("{suite} main ")));
+    found.map(str::to_owned).with_context(|| format!("apt has no source of {suite}"))
+}
+
 /// Downloads the packages with all that they need and unpacks them; the system's packages, lists and settings stay as they
 /// are.
 fn bring(folder: &Path, root: &Path) -> anyhow::Result<()> {
@@ -111,8 +119,9 @@ fn bring(folder: &Path, root: &Path) -> anyhow::Result<()> {
     for part in ["lists/partial", "cache/archives/partial"] {
         fs::create_dir_all(apt.join(part)).with_context(|| format!("could not make {}", apt.display()))?;
     }
+    let archive = archive(&suite)?;
     let key = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]";
-    let source = |suite: &str| format!("deb {key} http://deb.debian.org/debian {suite} main\n");
+    let source = |suite: &str| format!("deb {key} {archive} {suite} main\n");
     let backports = format!("{suite}-backports");
     fs::write(apt.join("sources.list"), source(&suite) + &source(&backports))?;
     // No package is installed, as far as it knows: so it brings all that are needed.

@@ -91,8 +91,8 @@ export interface SourceOptions {
   /** Type of the KV cache, such as `f16`, `q8_0` or `q8_0/q4_0` (keys/values); by default f32 while it is small, else f16. */
   kvType?: string;
   /**
-   * How products with quantised weights take their inputs. `i8` rounds them to 8 bits: prompts run faster on a GPU, and
-   * answers may differ. All others are as exact as `f32`.
+   * How products with quantised weights take their inputs. `i8` rounds them to 8 bits: prompts on a GPU take half the
+   * instructions, and answers may differ. All others are as exact as `f32`.
    */
   inputs?: "auto" | "f32" | "i16" | "i8";
   /** Bytes of GPU memory that the model may take; more is an error before anything is loaded. */
