@@ -79,7 +79,7 @@ fn without_comments(text: &str) -> String {
 
 /// The row of a format, from the `layout` lines in the head of its template:
 /// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, `table=NAME` for one with a codebook, and
-/// `exchanged=0` where bits of plane 0 are.
+/// `exchanged=0`, `spread1=0` or `spread2=0` where bits of plane 0 are moved.
 fn format(name: &str, template: &str) -> String {
     let head = template.split("#}").next().unwrap_or_default();
     let facts = |key: &str| -> Option<&str> {
@@ -99,13 +99,14 @@ fn format(name: &str, template: &str) -> String {
         .collect();
     let bytes: usize = planes.iter().map(|p| p.0).sum();
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
-    let exchanged = facts("exchanged").map(number);
+    let moves = [("exchanged", "Exchanged"), ("spread1", "Spread1"), ("spread2", "Spread2")];
+    let moved = |plane: usize| {
+        moves.iter().find(|(key, _)| facts(key).map(number) == Some(plane)).map_or("Kept", |(_, name)| name)
+    };
     let planes: String = planes
         .iter()
         .enumerate()
-        .map(|(i, (n, at))| {
-            format!("Plane {{ offset: {at}, n_byte: {n}, exchanged: {} }}, ", exchanged == Some(i))
-        })
+        .map(|(i, (n, at))| format!("Plane {{ offset: {at}, n_byte: {n}, moved: Moved::{} }}, ", moved(i)))
         .collect();
     let table = facts("table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
     format!(

@@ -14,9 +14,33 @@ pub struct Plane {
     pub offset: usize,
     /// Its length in bytes.
     pub n_byte: usize,
+    /// How its bits are moved when it is stored, so that kernels need not.
+    pub moved: Moved,
+}
+
+/// How the bits of a plane are moved: exactly, and the same once more moves them back.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// Not at all.
+    Kept,
     /// Of each 16 bytes, bit `4 j + k` of word `i` stands at bit `4 j + i` of word `k`: where word `i` held digits of four
     /// bits, word `k` holds bit `k` of them, so that kernels can compute with 32 digits at once.
-    pub exchanged: bool,
+    Exchanged,
+    /// Of each word, bit `4 i + b` stands in byte `b`, at bit `4 (i % 2) + i / 2`: a mask picks four neighbours, a byte each.
+    Spread1,
+    /// Of each word, the pair of bits `4 i + b` is pair `i` of byte `b`.
+    Spread2,
+}
+
+impl Moved {
+    /// What is moved together, in bytes.
+    const fn step(self) -> usize {
+        match self {
+            Moved::Kept => 1,
+            Moved::Exchanged => 16,
+            Moved::Spread1 | Moved::Spread2 => 4,
+        }
+    }
 }
 
 /// One row of [`FORMATS`].
@@ -164,7 +188,7 @@ impl DeviceLayout {
                 run.reserve(n_row * bpr * p.n_byte + 4);
                 run.resize(n_row * bpr * p.n_byte, 0);
                 gather(rows, format.block_bytes, p, &mut run);
-                exchange(p, &mut run);
+                move_bits(p.moved, &mut run);
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
@@ -189,7 +213,7 @@ impl DeviceLayout {
         for (p, start) in format.planes.iter().zip(&self.plane_start) {
             let n_byte = out.len() / format.block_bytes * p.n_byte;
             let mut run = packed[*start as usize..][..n_byte].to_vec();
-            exchange(p, &mut run);
+            move_bits(p.moved, &mut run);
             for (block, part) in out.chunks_exact_mut(format.block_bytes).zip(run.chunks_exact(p.n_byte)) {
                 block[p.offset..p.offset + p.n_byte].copy_from_slice(part);
             }
@@ -211,11 +235,29 @@ impl DeviceLayout {
     }
 }
 
-/// Exchanges bits where [`Plane::exchanged`] says so, and back.
-fn exchange(plane: &Plane, run: &mut [u8]) {
-    if !plane.exchanged {
-        return;
+/// Moves bits as [`Plane::moved`] says, and back.
+fn move_bits(moved: Moved, run: &mut [u8]) {
+    match moved {
+        Moved::Kept => (),
+        Moved::Exchanged => exchange(run),
+        Moved::Spread1 => words(run, |w| swap(swap(w, 14, 0xcccc), 7, 0x00aa_00aa)),
+        Moved::Spread2 => words(run, |w| swap(swap(w, 12, 0xf0f0), 6, 0x00cc_00cc)),
     }
+}
+
+/// Bits of `mask` trade places with those `by` above them.
+const fn swap(w: u32, by: u32, mask: u32) -> u32 {
+    let t = ((w >> by) ^ w) & mask;
+    w ^ t ^ (t << by)
+}
+
+fn words(run: &mut [u8], f: impl Fn(u32) -> u32) {
+    for bytes in run.as_chunks_mut::<4>().0 {
+        *bytes = f(u32::from_le_bytes(*bytes)).to_le_bytes();
+    }
+}
+
+fn exchange(run: &mut [u8]) {
     for bytes in run.as_chunks_mut::<16>().0 {
         let mut w: [u32; 4] = bytemuck::cast(*bytes);
         w = w.map(u32::from_le);
@@ -277,17 +319,26 @@ mod tests {
 
     #[test]
     fn bits_are_exchanged_as_the_plane_says() {
-        let plane = Plane { offset: 0, n_byte: 16, exchanged: true };
         for (i, j, k) in [(0, 0, 0), (0, 0, 3), (1, 5, 2), (3, 7, 0), (2, 4, 1)] {
             let mut words = [0u32; 4];
             words[i] = 1 << (4 * j + k);
             let mut bytes: [u8; 16] = bytemuck::cast(words.map(u32::to_le));
-            exchange(&plane, &mut bytes);
+            move_bits(Moved::Exchanged, &mut bytes);
             let mut expected = [0u32; 4];
             expected[k] = 1 << (4 * j + i);
             assert_eq!(bytemuck::cast::<_, [u32; 4]>(bytes).map(u32::from_le), expected, "{i} {j} {k}");
         }
-        assert!(FORMATS.iter().flat_map(|f| f.planes).all(|p| !p.exchanged || p.n_byte % 16 == 0));
+        for v in 0..32 {
+            let (i, b) = (v / 4, v % 4);
+            let mut bytes = (1u32 << v).to_le_bytes();
+            move_bits(Moved::Spread1, &mut bytes);
+            assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 4 * (i % 2) + i / 2), "bit {v}");
+            let (pair, i, b) = (v / 2, v / 8, v / 2 % 4);
+            let mut bytes = (1u32 << v).to_le_bytes();
+            move_bits(Moved::Spread2, &mut bytes);
+            assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 2 * i + v % 2), "pair {pair}");
+        }
+        assert!(FORMATS.iter().flat_map(|f| f.planes).all(|p| p.n_byte % p.moved.step() == 0));
     }
 
     proptest! {

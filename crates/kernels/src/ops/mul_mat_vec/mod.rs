@@ -252,6 +252,8 @@ struct Job {
     outs: u32,
     /// Columns at once.
     cols: u32,
+    /// Bytes of codebooks, which a workgroup keeps.
+    book: u32,
 }
 
 /// How threads share the rows of a product.
@@ -266,7 +268,7 @@ struct Split {
 
 impl Split {
     fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
-        let Job { n_col, hold, n_batch, rows, outs, cols } = *job;
+        let Job { n_col, hold, n_batch, rows, outs, cols, book } = *job;
         // A thread finishes each output of a batch.
         let want = n_col.div_ceil(hold).max(4).max(outs * cols);
         let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
@@ -280,6 +282,8 @@ impl Split {
                 (team, passes, team / min)
             }
             None => {
+                // Trees of sums and a codebook share the memory.
+                let cap = if book > 0 { cap.min(256) } else { cap };
                 let team = want.next_power_of_two().min(1 << cap.ilog2());
                 (team, want.div_ceil(team), 1)
             }
@@ -299,7 +303,7 @@ impl Split {
         let mut split =
             Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team && cols == 1 };
         // Where memory is short, every team rounds x for itself.
-        split.staged &= split.n_byte(caps, act, rows, cols) <= caps.max_workgroup_bytes;
+        split.staged &= split.n_byte(caps, act, rows, cols) + book <= caps.max_workgroup_bytes;
         split
     }
 
@@ -383,7 +387,9 @@ impl MulMatVec {
                 (Columns::AT_ONCE, c.n_col.div_ceil(Columns::AT_ONCE))
             }
         };
-        let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs };
+        let book =
+            [Some(self.w), self.w2].into_iter().flatten().map(|w| size_of_val(w.format.table) as u32).sum();
+        let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs, book };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows * cols);
         if act != Act::F32 {
@@ -607,12 +613,14 @@ mod tests {
                         (1, 2, 2, 8),
                         (2048, 2, 2, 4),
                     ] {
-                        let job = Job { n_col, hold: 32, n_batch, rows, outs, cols };
-                        let split = Split::new(&caps, &tune, act, &job);
-                        let n_byte = split.n_byte(&caps, act, rows, cols);
-                        assert!(split.team >= outs * cols * split.batch.min(1));
-                        assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
-                        assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
+                        for book in [0, 8192] {
+                            let job = Job { n_col, hold: 32, n_batch, rows, outs, cols, book };
+                            let split = Split::new(&caps, &tune, act, &job);
+                            let n_byte = split.n_byte(&caps, act, rows, cols) + book;
+                            assert!(split.team >= outs * cols * split.batch.min(1));
+                            assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
+                            assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
+                        }
                     }
                 }
             }
