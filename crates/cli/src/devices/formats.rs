@@ -43,19 +43,23 @@ pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &U
     if let Some([n_row, n_col]) = all.first().map(|rates| rates[0].shape) {
         writeln!(out, "{}: matrices of {n_row} x {n_col} times a vector", gpu.summary().name)?;
     }
-    // As a share of what f16 moves, where that was measured.
-    let f16 = all.iter().find(|rates| rates[0].format == "f16").map(|rates| rates[0].bytes);
-    let share = |r: &FormatRate| f16.map_or(String::new(), |f16| format!("{:.1} %", 100.0 * r.bytes / f16));
-    let head = ["format", "GB/s", "of f16", "10^9 weights/s", "GB/s, inputs i8", "of f16"].map(str::to_owned);
+    // As a share of what f16 moves, where that was measured, tuned or not as the format is.
+    let f16 = all.iter().find(|rates| rates[0].format == "f16").map(|rates| rates[0]);
+    let percent = |part: f64, of: f64| format!("{:.1} %", 100.0 * part / of);
+    let share = |r: &FormatRate| f16.map_or(String::new(), |f16| percent(r.bytes, f16.bytes));
+    let tuned = |r: &FormatRate| f16.map_or(String::new(), |f16| percent(r.tuned, f16.tuned));
+    let head =
+        ["format", "GB/s", "of f16", "tuned", "of f16", "10^9 weights/s", "tuned, inputs i8", "of f16"];
     let rows = all.iter().map(|rates| {
         let r = rates[0];
-        let [fast, fast_share] = rates.get(1).map_or_else(Default::default, |r| [giga(r.bytes), share(r)]);
-        let [speed, weights] = [giga(r.bytes), giga(r.weights)];
-        [r.format.to_owned(), speed, share(&r), weights, fast, fast_share]
+        let [fast, fast_share] = rates.get(1).map_or_else(Default::default, |r| [giga(r.tuned), tuned(r)]);
+        let weights = giga(r.weights * r.tuned / r.bytes);
+        let name = r.format.to_owned();
+        [name, giga(r.bytes), share(&r), giga(r.tuned), tuned(&r), weights, fast, fast_share]
     });
-    let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
-    let sides = [Side::Left, Side::Right, Side::Right, Side::Right, Side::Right, Side::Right];
-    write!(out, "{}", table(&rows, sides))?;
+    let rows: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+    let right = Side::Right;
+    write!(out, "{}", table(&rows, [Side::Left, right, right, right, right, right, right, right]))?;
     Ok(())
 }
 
@@ -85,6 +89,8 @@ fn as_json(rates: &[FormatRate]) -> Value {
         "columns": r.shape[1],
         "bytes_per_second": r.bytes,
         "weights_per_second": r.weights,
+        "bytes_per_second_tuned": r.tuned,
         "bytes_per_second_i8": rates.get(1).map(|r| r.bytes),
+        "bytes_per_second_i8_tuned": rates.get(1).map(|r| r.tuned),
     })
 }

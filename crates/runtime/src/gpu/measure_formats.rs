@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use chaski_kernels::ops::mul_mat_vec::{Act, Epilogue, MulMatVec};
-use chaski_kernels::{Format, Matrix};
+use chaski_kernels::{Format, MatVecTune, Matrix};
 
 use super::device::Gpu;
 use super::measure::{Bound, ENOUGH, Measure, storage};
@@ -21,10 +21,13 @@ pub struct FormatRate {
     pub act: Option<Act>,
     /// Rows and values a row of the matrix.
     pub shape: [u32; 2],
-    /// Bytes of weights a second.
+    /// Bytes of weights a second, threads shared out as models have it before they are tuned.
     pub bytes: f64,
-    /// Weights a second.
+    /// Weights a second, likewise.
     pub weights: f64,
+    /// Bytes a second with what the tuner's candidates do best for products side by side; the same where shaders run in
+    /// software.
+    pub tuned: f64,
 }
 
 /// Rows and values a row: the shape in which ggml's own test program measures products.
@@ -35,11 +38,16 @@ const SOFTWARE_SHAPE: [u32; 2] = [256, 2048];
 const SPREAD: u64 = 512 << 20;
 /// Rows that are written at once.
 const SLAB: u32 = 256;
+/// Part of the time that a candidate of the tuner gets.
+const TRY: f64 = 0.1;
+/// A candidate must be better by this much.
+const GAIN: f64 = 0.99;
 /// Largest error of a result: inputs may be rounded to 8 bits.
 const TOLERANCE: f64 = 1e-2;
 
 impl Gpu {
-    /// Measures a format for about `budget`, in the shape 4096 x 14336 (a small one where shaders run in software).
+    /// Measures a format for about `budget`, and a tenth of it for each way to share out threads that the tuner knows, in the
+    /// shape 4096 x 14336 (a small one where shaders run in software).
     ///
     /// # Errors
     /// [`RuntimeError::WrongResult`] if a product is wrong; a format that kernels or the quantiser do not have; device errors.
@@ -66,47 +74,28 @@ impl Gpu {
             layout.pack(format, n_col, row0.into(), &slab, put);
             self.finish().await?;
         }
-        let call = MulMatVec {
-            w,
-            w2: None,
-            experts: None,
-            columns: None,
-            norm: None,
-            affine: None,
-            epilogue: Epilogue::Store,
-            y0: 0,
-            act,
-            tune: None,
-        };
-        let dispatch = call.dispatch(self.caps())?;
-        let (mut weights, mut results, mut bounds) = (vec![first], Vec::new(), Vec::new());
-        for i in 0..n as usize {
-            if i > 0 {
-                let copy = self.buffer("measure, weights", layout.n_byte, storage()).await?;
-                let mut encoder =
-                    self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-                encoder.copy_buffer_to_buffer(&weights[0], 0, &copy, 0, layout.n_byte);
-                self.submit(Some(encoder));
-                weights.push(copy);
-            }
-            let y = self.buffer("measure, products", u64::from(n_row) * 4, storage()).await?;
-            bounds.push(m.bind(&dispatch, &[("w", &weights[i]), ("x", &x), ("aux", &x), ("y", &y)])?);
-            results.push(y);
+        let mut buffers = Vec::new();
+        for _ in 1..n {
+            let copy = self.buffer("measure, weights", layout.n_byte, storage()).await?;
+            let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            encoder.copy_buffer_to_buffer(&first, 0, &copy, 0, layout.n_byte);
+            self.submit(Some(encoder));
+            buffers.push(copy);
         }
-        let time = best(&m, &bounds).await?;
-        for y in &results {
-            let found = m.words(y, n_row as usize).await?;
-            let right = |bits: &u32| {
-                let v = f64::from(f32::from_bits(*bits));
-                (v - expected).abs() <= TOLERANCE * expected.abs()
-            };
-            if let Some(at) = found.iter().position(|bits| !right(bits)) {
-                return Err(RuntimeError::WrongResult { what: format.name, at });
-            }
-        }
-        let weights = f64::from(n_row) * f64::from(n_col) / time;
+        buffers.push(first);
+        let products = Products { m, w, act, x, buffers, expected };
+        let time = products.time(self, None, budget).await?;
+        let tuned = if self.caps().software { time } else { products.tuned(self, time, budget).await? };
+        let weights = f64::from(n_row) * f64::from(n_col);
         let n_byte = f64::from(n_row) * row.len() as f64;
-        Ok(FormatRate { format: format.name, act, shape: [n_row, n_col], bytes: n_byte / time, weights })
+        Ok(FormatRate {
+            format: format.name,
+            act,
+            shape: [n_row, n_col],
+            bytes: n_byte / time,
+            weights: weights / time,
+            tuned: n_byte / tuned,
+        })
     }
 
     /// The vector that matrices are multiplied with.
@@ -115,6 +104,74 @@ impl Gpu {
         let values: Vec<f32> = (0..n).map(value).collect();
         self.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
         Ok(buffer)
+    }
+}
+
+/// Matrices that are multiplied side by side.
+struct Products<'a> {
+    m: Measure<'a>,
+    w: Matrix,
+    act: Option<Act>,
+    x: wgpu::Buffer,
+    buffers: Vec<wgpu::Buffer>,
+    expected: f64,
+}
+
+impl Products<'_> {
+    /// Seconds of a product.
+    async fn time(&self, gpu: &Gpu, tune: Option<MatVecTune>, budget: Duration) -> Result<f64, RuntimeError> {
+        let call = MulMatVec {
+            w: self.w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: None,
+            epilogue: Epilogue::Store,
+            y0: 0,
+            act: self.act,
+            tune,
+        };
+        let dispatch = call.dispatch(gpu.caps())?;
+        let (mut results, mut bounds) = (Vec::new(), Vec::new());
+        for w in &self.buffers {
+            let y = gpu.buffer("measure, products", u64::from(self.w.n_row) * 4, storage()).await?;
+            bounds.push(self.m.bind(&dispatch, &[("w", w), ("x", &self.x), ("aux", &self.x), ("y", &y)])?);
+            results.push(y);
+        }
+        let time = best(&self.m, &bounds, budget.as_secs_f64()).await?;
+        for y in &results {
+            let found = self.m.words(y, self.w.n_row as usize).await?;
+            let right = |bits: &u32| {
+                let v = f64::from(f32::from_bits(*bits));
+                (v - self.expected).abs() <= TOLERANCE * self.expected.abs()
+            };
+            if let Some(at) = found.iter().position(|bits| !right(bits)) {
+                return Err(RuntimeError::WrongResult { what: self.w.format.name, at });
+            }
+        }
+        Ok(time)
+    }
+
+    /// The same with the best of the tuner's candidates: from the best so far onwards, as long as that leads somewhere.
+    async fn tuned(&self, gpu: &Gpu, time: f64, budget: Duration) -> Result<f64, RuntimeError> {
+        let start = MatVecTune::shipped(gpu.caps()).0;
+        let (mut from, mut best, mut seen) = (start, (start, time), vec![start]);
+        loop {
+            for candidate in from.neighbours(gpu.caps(), false) {
+                if !seen.contains(&candidate) {
+                    seen.push(candidate);
+                    let time = self.time(gpu, Some(candidate), budget.mul_f64(TRY)).await?;
+                    if time < best.1 * GAIN {
+                        best = (candidate, time);
+                    }
+                }
+            }
+            if best.0 == from {
+                return Ok(best.1);
+            }
+            from = best.0;
+        }
     }
 }
 
@@ -139,7 +196,7 @@ fn one_row(w: Matrix) -> Result<(Vec<u8>, f64), RuntimeError> {
 }
 
 /// Seconds of one of several dispatches that do not wait for each other: the best of what fits into the time.
-async fn best(m: &Measure<'_>, bounds: &[Bound]) -> Result<f64, RuntimeError> {
+async fn best(m: &Measure<'_>, bounds: &[Bound], seconds: f64) -> Result<f64, RuntimeError> {
     let mut all: Vec<&Bound> = bounds.iter().collect();
     // The first run may include what drivers put off.
     m.run(&all).await?;
@@ -147,7 +204,7 @@ async fn best(m: &Measure<'_>, bounds: &[Bound]) -> Result<f64, RuntimeError> {
     loop {
         let (time, _) = m.run(&all).await?;
         best = best.min(time / all.len() as f64);
-        if m.clock.seconds() - start > m.share {
+        if m.clock.seconds() - start > seconds {
             return Ok(best);
         }
         if time < ENOUGH && all.len() < 1024 {
