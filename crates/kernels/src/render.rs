@@ -86,7 +86,7 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
-                        ("table", Json::from(f.table.len())),
+                        ("book", Json::from(f.book())),
                         ("parts", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
                         ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
                     ]);

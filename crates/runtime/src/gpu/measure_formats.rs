@@ -39,14 +39,14 @@ const SPREAD: u64 = 512 << 20;
 /// Rows that are written at once.
 const SLAB: u32 = 256;
 /// Part of the time that a candidate of the tuner gets.
-const TRY: f64 = 0.1;
+const TRY: f64 = 0.3;
 /// A candidate must be better by this much.
 const GAIN: f64 = 0.99;
 /// Largest error of a result: inputs may be rounded to 8 bits.
 const TOLERANCE: f64 = 1e-2;
 
 impl Gpu {
-    /// Measures a format for about `budget`, and a tenth of it for each way to share out threads that the tuner knows, in the
+    /// Measures a format for about `budget`, and a third of it for each way to share out threads that the tuner knows, in the
     /// shape 4096 x 14336 (a small one where shaders run in software).
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Products<'_> {
                 }
             }
             if best.0 == from {
-                return Ok(best.1);
+                return Ok(best.1.min(self.time(gpu, Some(from), budget).await?));
             }
             from = best.0;
         }

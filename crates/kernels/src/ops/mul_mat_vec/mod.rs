@@ -613,7 +613,7 @@ mod tests {
                         (1, 2, 2, 8),
                         (2048, 2, 2, 4),
                     ] {
-                        for book in [0, 8192] {
+                        for book in [0, 4096, 6144] {
                             let job = Job { n_col, hold: 32, n_batch, rows, outs, cols, book };
                             let split = Split::new(&caps, &tune, act, &job);
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
