@@ -27,11 +27,11 @@ mod source;
 pub use chaski_models::{
     AdapterError, AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, Batch, BatchEvent,
     ChatTemplate, ChatTemplates, Constraint, ConstraintError, Content, EmbedOptions, Embedding, Finish,
-    GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, KvType, KvTypeError,
-    LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece, Pooling,
-    PoolingError, RenderSpecial, RequestId, Runner, RunnerConfig, SamplerKind, SamplerParams, SessionError,
-    Speculation, Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm, byte_to_char, imatrix,
-    perplexity, strip_added_special,
+    GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, InputsError, KvType,
+    KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
+    Pooling, PoolingError, RenderSpecial, RequestId, Runner, RunnerConfig, SamplerKind, SamplerParams,
+    SessionError, Speculation, Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm,
+    byte_to_char, imatrix, perplexity, strip_added_special,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{

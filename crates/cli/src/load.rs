@@ -36,7 +36,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .experts_on_cpu(args.experts.experts_on_cpu)
         .expert_slots(args.experts.expert_slots)
         .f16_tiles(args.f16_tiles)
-        .inputs(args.inputs.into())
+        .inputs(args.inputs)
         .checked(args.checked)
         .device(args.device.clone())
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })

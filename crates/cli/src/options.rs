@@ -7,6 +7,7 @@ use std::str::FromStr;
 use chaski::gguf::GgmlType;
 use chaski::kernels::{Caps, FeatureSet};
 use chaski::{DeviceChoice, Inputs, KvType, Mirostat, SamplerKind, SamplerParams, Source};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ggml_format::{FILE_TYPES, FileType};
 
 use crate::failure::Usage;
@@ -54,29 +55,10 @@ impl FromStr for Chunks {
     }
 }
 
-/// How products with quantised weights take their inputs.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum InputType {
-    /// i16 where the device multiplies bytes by fours, else f32
-    #[default]
-    Auto,
-    /// 32 bits: exact
-    F32,
-    /// 16 bits with a scale for each run: as exact as sums in f32
-    I16,
-    /// 8 bits with a scale for each run: fastest, a little less exact
-    I8,
-}
-
-impl From<InputType> for Inputs {
-    fn from(i: InputType) -> Inputs {
-        match i {
-            InputType::Auto => Inputs::Auto,
-            InputType::F32 => Inputs::F32,
-            InputType::I16 => Inputs::I16,
-            InputType::I8 => Inputs::I8,
-        }
-    }
+/// The names of [`Inputs`].
+pub(crate) fn inputs() -> impl TypedValueParser<Value = Inputs> {
+    let words = Inputs::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(words).try_map(|word| word.parse())
 }
 
 /// A limit on the feature set.
@@ -164,8 +146,8 @@ pub(crate) struct EngineArgs {
     #[arg(long)]
     pub(crate) f16_tiles: bool,
     /// How products with quantised weights take their inputs: i8 is fastest and a little less exact
-    #[arg(long, value_enum, default_value_t, value_name = "TYPE")]
-    pub(crate) inputs: InputType,
+    #[arg(long, value_parser = inputs(), default_value_t, value_name = "TYPE")]
+    pub(crate) inputs: Inputs,
     /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
     #[arg(long)]
     pub(crate) no_tuning: bool,

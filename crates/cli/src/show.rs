@@ -55,7 +55,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             name: name(&source),
             metadata: model.metadata(),
             tensors: model.tensors(),
-            model: Ok((model, need(model, args))),
+            // Why a file has no graph, its memory says.
+            model: Ok(Runnable {
+                model,
+                need: need(model, args),
+                unread: pollster::block_on(model.unread()).unwrap_or_default(),
+            }),
         },
         // A file of a model that we cannot run has contents, too.
         Err(error) => match path.map(quantize::open) {
@@ -85,7 +90,14 @@ struct File<'a> {
     name: String,
     metadata: &'a Metadata,
     tensors: &'a [TensorInfo],
-    model: Result<(&'a OpenModel, Need), String>,
+    model: Result<Runnable<'a>, String>,
+}
+
+struct Runnable<'a> {
+    model: &'a OpenModel,
+    need: Need,
+    /// Tensors that nothing reads.
+    unread: Vec<&'a TensorInfo>,
 }
 
 impl File<'_> {
@@ -149,12 +161,12 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     let (n_param, n_byte) = (file.n_param(), file.n_byte());
     let bits = n_byte as f64 * 8.0 / n_param.max(1) as f64;
     writeln!(out, "{}", file.name)?;
-    if let Ok((model, _)) = &file.model {
+    if let Ok(Runnable { model, .. }) = &file.model {
         writeln!(out, "  {}", model.describe())?;
     }
     writeln!(out, "  {n_param} parameters in {} ({bits:.2} bits each)", bytes(n_byte))?;
     match &file.model {
-        Ok((model, _)) => print_config(out, model)?,
+        Ok(Runnable { model, .. }) => print_config(out, model)?,
         Err(why) => writeln!(out, "  cannot be run: {why}")?,
     }
 
@@ -178,7 +190,18 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
         }
     }
 
-    let Ok((_, need)) = &file.model else { return Ok(()) };
+    let Ok(Runnable { need, unread, .. }) = &file.model else { return Ok(()) };
+    if !unread.is_empty() {
+        let n_byte = unread.iter().map(|t| t.n_byte).sum();
+        writeln!(out, "\nNot read ({} tensors, {})", unread.len(), bytes(n_byte))?;
+        let n = if args.full { usize::MAX } else { HEAD };
+        for t in unread.iter().take(n) {
+            writeln!(out, "  {}", one_line(&t.name))?;
+        }
+        if unread.len() > n {
+            writeln!(out, "  ... {} in all", unread.len())?;
+        }
+    }
     writeln!(
         out,
         "\nMemory on {} for a context of {} tokens ({} KV cache)",
@@ -290,7 +313,7 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
         .collect();
     let mut object = json!({ "file": file.name });
     match &file.model {
-        Ok((model, need)) => {
+        Ok(Runnable { model, need, unread }) => {
             let c = model.config();
             let memory = match &need.memory {
                 Ok(m) => crate::stats::memory_json(m),
@@ -308,6 +331,7 @@ fn as_json(file: &File<'_>, args: &Args) -> Json {
             if let Err(e) = template {
                 object["chat_template_error"] = chain(&e).into();
             }
+            object["unread"] = unread.iter().map(|t| t.name.as_str()).collect();
             object["memory"] =
                 json!({ "device": need.device, "n_ctx": need.n_ctx, "kv": need.kv, "need": memory });
         }

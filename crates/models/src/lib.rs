@@ -31,9 +31,9 @@ pub use error::ModelError;
 pub use model::Model;
 pub use run::{
     Batch, BatchEvent, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
-    ImatrixProgress, Inputs, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, RequestId,
-    Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed, imatrix,
-    perplexity,
+    ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError,
+    RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed,
+    imatrix, perplexity,
 };
 pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use template::{

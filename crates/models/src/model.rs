@@ -1,6 +1,6 @@
 //! A model file, opened: metadata, tokenizer, template, and the graph for a context.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chaski_runtime::gpu::Tensors;
@@ -185,6 +185,30 @@ impl<S: ByteSource> Model<S> {
             return Err(AdapterError::Unsupported { tensor: name.to_owned() }.into());
         }
         Ok(builder.finish())
+    }
+
+    /// Tensors of the file that nothing reads: the family has no place for them, or others stand in theirs.
+    ///
+    /// # Errors
+    /// As [`Self::graph`].
+    pub async fn unread(&self) -> Result<Vec<&TensorInfo>, ModelError> {
+        let Files { file, config, .. } = &self.files;
+        let mut read = BTreeSet::new();
+        for w in self.graph(1).await?.weights {
+            if file.tensor(&w.name).is_none()
+                && let Some((_, from)) = derived(self.metadata(), config, &w.name)?
+            {
+                read.insert(from);
+            }
+            read.insert(w.name);
+        }
+        // What becomes numbers of the graph; which factors of the rotation do depends on the context.
+        let factors =
+            [0, u32::MAX].map(|n_ctx| rope_factor_tensor(|name: &str| file.tensor(name), config, n_ctx));
+        read.extend(factors.into_iter().flatten().map(|t| t.name.clone()));
+        let is_read =
+            |t: &TensorInfo| read.contains(&t.name) || SCALARS.iter().any(|stem| t.name.ends_with(stem));
+        Ok(self.tensors().iter().filter(|t| !is_read(t)).collect())
     }
 
     /// The values of a tensor of `expected` f32.

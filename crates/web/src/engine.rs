@@ -45,11 +45,10 @@ impl WebEngine {
     ) -> Result<WebEngine, JsValue> {
         let mut options: CreateOptions = parse(&options)?;
         let device = DeviceChoice::from(std::mem::take(&mut options.device));
-        let inputs = std::mem::take(&mut options.inputs);
         let source = source(files);
         let mut builder = Engine::builder(source.clone())
             .context(options.context_length)
-            .inputs(inputs.into())
+            .inputs(options.inputs)
             .device(device)
             .web_subgroups(options.subgroups)
             .self_test(move |_| options.trusted)

@@ -1,11 +1,14 @@
 //! What the package's JavaScript asks for: options of an engine, and of an answer.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use chaski::{
     DeviceChoice, GenerateOptions, Grammar, Inputs, LocalTime, Message, RenderSpecial, SamplerParams,
     TemplateOptions,
 };
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use wasm_bindgen::JsValue;
 
@@ -37,26 +40,9 @@ impl From<Device> for DeviceChoice {
     }
 }
 
-/// How products with quantised weights take their inputs.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum InputType {
-    #[default]
-    Auto,
-    F32,
-    I16,
-    I8,
-}
-
-impl From<InputType> for Inputs {
-    fn from(i: InputType) -> Inputs {
-        match i {
-            InputType::Auto => Inputs::Auto,
-            InputType::F32 => Inputs::F32,
-            InputType::I16 => Inputs::I16,
-            InputType::I8 => Inputs::I8,
-        }
-    }
+/// A word that the engine knows how to read.
+fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
 /// How to make an engine.
@@ -66,7 +52,9 @@ pub(crate) struct CreateOptions {
     /// Tokens; 0 takes the model's own, at most 4096.
     pub(crate) context_length: u32,
     pub(crate) kv_type: Option<String>,
-    pub(crate) inputs: InputType,
+    /// How products with quantised weights take their inputs.
+    #[serde(deserialize_with = "word")]
+    pub(crate) inputs: Inputs,
     /// Tokens of a prompt that run at once; 0 takes the engine's default.
     pub(crate) chunk: u32,
     /// Bytes of device memory at most.

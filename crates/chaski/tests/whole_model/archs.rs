@@ -12,12 +12,16 @@ use crate::sequences::interleaved;
 pub(crate) const FIXTURES: &[&str] =
     &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
 
-/// The engine that made the golden logits takes GELU from a table of f16.
-const GELU: f64 = 3e-7;
+/// GELU rounds its inputs to f16, so that the last bit of a sum decides now and then between neighbours there: 4e-9 over a
+/// text, and 2e-8 where the logits of a single token are compared. Without the rounding it is 1.6e-7.
+pub(crate) const GELU: f64 = 3e-8;
 
-/// The same where factors of layers leave so little of its inputs that f16 has few bits for it: fixtures/archs/gemma4.py finds
-/// 1.4e-3 in f64, and makes logits without a table, which `caches.rs` compares.
-const GELU_OF_LITTLE: f64 = 2e-3;
+/// The same where factors of layers leave so little of its inputs that f16 has few bits for it: sums in f64 are as far from the
+/// golden logits (2.7e-5) as any others. Without the rounding it is 1.4e-3.
+pub(crate) const GELU_OF_LITTLE: f64 = 1e-4;
+
+/// The same of a single token, which is 6e-4 in f64.
+const GELU_OF_LITTLE_ALONE: f64 = 2e-3;
 
 /// Fixtures of all other families, with the largest normalised error: sums in another order cost 5e-12.
 pub(crate) const FAMILIES: &[(&str, f64)] = &[
@@ -30,9 +34,9 @@ pub(crate) const FAMILIES: &[(&str, f64)] = &[
     ("gemma2-dense", GELU),
     ("gemma3-dense", GELU),
     ("gemma3-scaled", GELU),
-    // Its logits are our own, computed in f64 without a table (fixtures/archs/gemma3n.py). Where few activations are left,
-    // the smallest change lets one in or out, which costs up to 1e-9.
-    ("gemma3n-dense", 5e-9),
+    // Its logits are our own, computed in f64 (fixtures/archs/gemma3n.py). Where few activations are left, the smallest
+    // change lets one in or out.
+    ("gemma3n-dense", 3e-6),
     ("gemma4-dense", GELU_OF_LITTLE),
     ("gemma4-moe", GELU_OF_LITTLE),
     ("glm4-dense", 1e-11),
@@ -138,7 +142,8 @@ pub(crate) struct Fixture {
     pub(crate) tokens: Vec<u32>,
     /// `[n_token, n_vocab]`
     logits: Vec<f32>,
-    n_vocab: usize,
+    /// Logits of a token.
+    pub(crate) n_vocab: usize,
 }
 
 /// A change to a fixture's file.
@@ -434,7 +439,8 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 }
                 let last = block_on(runner.logits()).expect("logits of the last token");
                 let last = nmse(&last, &f.logits[f.logits.len() - f.n_vocab..]);
-                for (what, e) in [("all", all), ("last", last)] {
+                let alone = if limit == GELU_OF_LITTLE { GELU_OF_LITTLE_ALONE } else { limit };
+                for (what, e, limit) in [("all", all, limit), ("last", last, alone)] {
                     failures.check(e <= limit, || {
                         format!("{name}, {}, chunk {chunk}, {what}: {e:.2e} > {:.0e}", describe(mode), limit)
                     });
@@ -442,7 +448,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 errors.push(format!("{all:.1e} in pieces of {chunk}"));
             }
             if mode.n_seq == 2 {
-                let e = interleaved(&mut runner, name, &f);
+                let e = interleaved(&mut runner, &f);
                 failures.check(e <= limit, || {
                     format!("{name}, {}, two sequences: {e:.2e} > {limit:.0e}", describe(mode))
                 });

@@ -5,7 +5,7 @@ use chaski::kernels::FeatureSet;
 use chaski::{DeviceChoice, EmbedOptions, Engine, KvType, Pooling, Runner, Source, VectorNorm};
 use chaski_models::{RunnerConfig, Target};
 
-use crate::archs::{Fixture, open, wanted};
+use crate::archs::{Fixture, GELU, open, wanted};
 use crate::common::{Failures, Timed, block_on, build, chain, nmse, say, shared_gpu};
 
 /// Fixtures whose logits are products of the output matrix alone: norms within the head's product and before it, layer
@@ -25,8 +25,7 @@ fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
         let c = model.config();
         let (n_embd, n_vocab) = (c.n_embd as usize, c.n_vocab as usize);
         let head = f.weights_of(head, (n_embd * n_vocab) as u64);
-        // GPT-2's GELU comes from a table of f16 in the engine that made the golden logits.
-        let limit = if name == "gpt2-dense" { 3e-7 } else { 1e-11 };
+        let limit = if name == "gpt2-dense" { GELU } else { 1e-11 };
         for set in [None, Some(FeatureSet::Sg), Some(FeatureSet::Base)] {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 16, ..RunnerConfig::default() };

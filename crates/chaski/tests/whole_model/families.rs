@@ -180,6 +180,51 @@ fn every_family_has_a_fixture() {
     assert!(without.is_empty(), "families without a fixture: {without:?}");
 }
 
+/// What of the fixtures nothing reads, by a word of its names: scales and biases that
+/// families leave alone, keys of layers that take earlier ones', parts for pictures, for classes, and for long contexts.
+const UNREAD: &[(&str, &str)] = &[
+    ("ernie4_5-moe", ".attn_output.bias"),
+    ("falcon-h1-dense", ".attn_output.bias"),
+    ("gemma3-scaled", ".scale"),
+    ("gpt-oss-yarn", ".scale"),
+    ("granite-multipliers", ".scale"),
+    ("lfm2-full-attention", ".scale"),
+    ("phi3-longrope", ".scale"),
+    ("gemma3n-dense", ".attn_"),
+    ("deci-dense", "blk.3.attn_"),
+    ("cogvlm-dense", ".vis_"),
+    ("qwen3-dense", "cls.output.weight"),
+    ("deepseek32-moe", ".indexer."),
+    ("glm-dsa-moe", ".indexer."),
+    ("qwen3next-moe", ".ssm_in.weight"),
+];
+
+#[test]
+fn tensors_that_nothing_reads_are_known_and_named() {
+    let mut failures = Failures::default();
+    let unread = |name: &'static str, more: &[(&str, u64)]| -> Vec<String> {
+        let file = Fixture::load(name).gguf(false, &|_, shapes| {
+            shapes.extend(more.iter().map(|(name, n)| ((*name).to_owned(), vec![*n])));
+        });
+        let model = open(file).expect("a fixture is a model");
+        let unread = block_on(model.unread()).expect("a fixture has a graph");
+        // Scales of inputs are for products in four bits, which no device here has.
+        unread.iter().map(|t| t.name.clone()).filter(|t| !t.ends_with(".input_scale")).collect()
+    };
+    let with_state = recurrent::FIXTURES.iter().copied();
+    for name in FIXTURES.iter().copied().chain(FAMILIES.iter().map(|f| f.0)).chain(with_state) {
+        let found = unread(name, &[]);
+        let word = UNREAD.iter().find(|row| row.0 == name).map(|row| row.1);
+        let known =
+            word.map_or(found.is_empty(), |w| !found.is_empty() && found.iter().all(|t| t.contains(w)));
+        failures.check(known, || format!("{name}: nothing reads {found:?}, but {word:?} is known"));
+    }
+    failures.conclude();
+    assert_eq!(unread("gemma3-dense", &[("blk.0.ffn_up.scale", 1)]), ["blk.0.ffn_up.scale"]);
+    let long = "rope_factors_long.weight";
+    assert_eq!(unread("llama-gqa-rope_freqs", &[(long, 8)]), [long]);
+}
+
 #[test]
 fn a_layer_takes_no_more_dispatches_than_it_did() {
     let mut failures = Failures::default();

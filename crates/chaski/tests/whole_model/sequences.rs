@@ -5,20 +5,21 @@ use chaski::kernels::FeatureSet;
 use chaski::{GenerateOptions, Generation, KvType, Runner};
 use chaski_models::{RunnerConfig, Target};
 
-use crate::archs::{Fixture, open, wanted};
+use crate::archs::{Fixture, GELU, open, wanted};
 use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
 
 /// Every kind of cache and state, with the largest error, which is that of one sequence by itself.
 const FAMILIES: &[(&str, f64)] = &[
     ("llama-gqa-rope_freqs", 2e-11),
     ("qwen3moe-moe", 2e-11),
-    ("gemma3-dense", 3e-7),
+    ("gemma3-dense", GELU),
     ("gpt-oss-moe", 2e-11),
-    ("gpt2-dense", 3e-7),
+    ("gpt2-dense", GELU),
     ("deepseek2-moe", 1e-11),
     // Of single tokens, in some of which a cutoff lets an activation in or out.
-    ("gemma3n-dense", 3e-8),
-    ("gemma4-moe", 1e-7),
+    ("gemma3n-dense", 3e-6),
+    // Of single tokens, too: 1.6e-4 where a text has 3e-5.
+    ("gemma4-moe", 5e-4),
     ("mamba2-dense", 4e-11),
     ("mamba-dense", 4e-11),
     ("falcon-h1-dense", 4e-11),
@@ -45,15 +46,14 @@ fn sequences_of_a_batch_do_not_see_each_other() {
     let mut failures = Failures::default();
     for (name, limit) in FAMILIES.iter().filter(|f| wanted(f.0)) {
         let f = Fixture::load(name);
-        let exact = crate::caches::golden(name, &f);
-        let n_vocab = exact.len() / f.tokens.len();
+        let n_vocab = f.n_vocab;
         for (device, target) in targets() {
             let config =
                 RunnerConfig { n_ctx: 80, n_seq: 3, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
             let mut r = runner(f.gguf(false, &|_, _| {}), &target, config);
             let mut worst = 0.0f64;
             let mut compare = |what: &str, logits: &[f32], from: usize| {
-                let e = nmse(logits, &exact[from * n_vocab..][..logits.len()]);
+                let e = nmse(logits, f.logits_of(from, from + logits.len() / n_vocab));
                 worst = worst.max(e);
                 failures.check(e <= *limit, || format!("{name}, {device}, {what}: {e:.1e} > {limit:.0e}"));
             };
@@ -91,19 +91,17 @@ fn sequences_of_a_batch_do_not_see_each_other() {
 }
 
 /// Two sequences of a model in the same batches, of which one is set back by three tokens; returns the error of all logits.
-pub(crate) fn interleaved(r: &mut Runner, name: &str, f: &Fixture) -> f64 {
+pub(crate) fn interleaved(r: &mut Runner, f: &Fixture) -> f64 {
     for seq in [0, 1] {
         r.select(seq);
         r.truncate(0);
     }
     block_on(r.feed(&f.tokens[..9])).expect("9 tokens run");
-    let exact = crate::caches::golden(name, f);
-    let n_vocab = exact.len() / f.tokens.len();
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     let mut columns = |r: &mut Runner, at: [usize; 2]| {
         let two = [(0, f.tokens[at[0]]), (1, f.tokens[at[1]])];
         found.extend(block_on(r.eval_columns(&two)).expect("two tokens"));
-        at.iter().for_each(|i| expected.extend_from_slice(&exact[i * n_vocab..][..n_vocab]));
+        at.iter().for_each(|i| expected.extend_from_slice(f.logits_of(*i, i + 1)));
     };
     (0..12).for_each(|i| columns(r, [i, 9 + i]));
     r.select(0);
@@ -122,7 +120,7 @@ fn states_of_a_batch_are_those_of_its_sequences() {
         let f = Fixture::load(name);
         let config =
             RunnerConfig { n_ctx: 64, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
-        let e = interleaved(&mut runner(f.gguf(false, &|_, _| {}), &target, config), name, &f);
+        let e = interleaved(&mut runner(f.gguf(false, &|_, _| {}), &target, config), &f);
         say(format!("{name:24} two sequences: NMSE {e:.1e}"));
         failures.check(e <= 4e-11, || format!("{name}: {e:.2e}"));
     }
@@ -153,7 +151,7 @@ fn windows_give_their_pages_back() {
         let mut compare = |what: &str, logits: &[f32], from: usize| {
             let e = nmse(logits, &expected[from * n_vocab..][..logits.len()]);
             say(format!("{device}, {what}: NMSE {e:.1e}"));
-            failures.check(e <= 1e-11, || format!("{device}, {what}: {e:.1e}"));
+            failures.check(e <= GELU, || format!("{device}, {what}: {e:.1e}"));
         };
         let all = block_on(r.eval_all(&tokens[..350], 16)).expect("350 tokens run");
         compare("pieces", &all, 0);

@@ -9,7 +9,7 @@ mod record;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chaski::{Ablation, DeviceChoice, Engine, KvType};
+use chaski::{Ablation, DeviceChoice, Engine, Inputs, KvType};
 use serde_json::Value;
 
 use self::measure::{Bench, Test};
@@ -20,7 +20,7 @@ use self::record::{Columns, record};
 use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::lora::LoraArgs;
-use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, InputType, device, kv_pair};
+use crate::options::{self, EngineArgs, ExpertArgs, Features, Ignored, device, kv_pair};
 use crate::output::{files_of_model, refuse_to_overwrite};
 use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
@@ -85,8 +85,8 @@ pub(crate) struct Args {
     #[arg(long)]
     explain: bool,
     /// How products with quantised weights take their inputs
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
-    inputs: Vec<InputType>,
+    #[arg(long, value_parser = options::inputs(), value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
+    inputs: Vec<Inputs>,
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,

@@ -2,13 +2,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chaski::{Engine, KvType, LocalTime};
+use chaski::{Engine, Inputs, KvType, LocalTime};
 use serde_json::{Map, Value, json};
 
 use super::measure::{ExpertCost, Samples, Test, deviation, mean};
 use super::output::Record;
 use super::{Args, Setup};
-use crate::options::{self, EngineArgs, InputType};
+use crate::options::{self, EngineArgs};
 use crate::ui::LoadTimes;
 
 /// Which columns differ from row to row, or from the defaults.
@@ -30,7 +30,7 @@ impl Columns {
             device: any(&|e| Some(&e.device) != first.as_ref()),
             features: any(&|e| e.features.is_some()),
             tiles: any(&|e| e.f16_tiles),
-            inputs: any(&|e| e.inputs != InputType::Auto),
+            inputs: any(&|e| e.inputs != Inputs::Auto),
             chunk: any(&|e| e.chunk != 512),
             kv: any(&|e| e.kv != KvType::Auto),
             experts: any(&|e| e.experts.experts_on_cpu > 0),
@@ -63,8 +63,7 @@ pub(super) fn record(
     let (ns, rates) = (samples.ns(), samples.rates());
     let round = |x: f64| (x * 1e6).round() / 1e6;
     let e = &setup.engine;
-    let inputs = clap::ValueEnum::to_possible_value(&setup.engine.inputs)
-        .map_or(String::new(), |v| v.get_name().to_owned());
+    let inputs = e.inputs.to_string();
     let fields = json!({
         "build_commit": env!("CHASKI_COMMIT"),
         "build_number": env!("CHASKI_BUILD_NUMBER").parse::<u64>().unwrap_or(0),

@@ -39,6 +39,19 @@ fn show_tells_what_is_in_the_file() {
     assert!(out(&run(&["show", "--template"])).contains("<|assistant|>"));
 }
 
+#[test]
+fn show_names_tensors_that_nothing_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["blk.0.a.weight", "blk.0.b.weight", "blk.1.attn_q_norm.weight", "c", "d"];
+    let model = crate::templates::rewritten(folder.path(), &[], &more);
+    assert_eq!(json(&run(&["show", &model, "--json"]))["unread"], serde_json::to_value(more).unwrap());
+    let text = out(&run(&["show", &model]));
+    assert!(text.contains("Not read (5 tensors, 80 B)\n  blk.0.a.weight\n"), "{text}");
+    assert!(text.contains("\n  c\n  ... 5 in all\n") && !text.contains("\n  d\n"), "{text}");
+    assert!(out(&run(&["show", &model, "--full"])).contains("\n  d\n"));
+    assert!(!out(&run(&["show"])).contains("Not read"));
+}
+
 /// A file of a model that cannot be run, with one tensor.
 fn foreign(folder: &Path, name: &str, architecture: &str, n_layer: u32) -> String {
     let mut head = ggml_format::GgufWriter::new();

@@ -21,6 +21,11 @@ fn an_answer_to_a_message_is_a_message() {
 
 /// The default model with other chat templates: their keys behind `tokenizer.chat_template`, and their texts.
 fn with_templates(folder: &Path, templates: &[(&str, &str)]) -> String {
+    rewritten(folder, templates, &[])
+}
+
+/// The same with more tensors, each of four zeros.
+pub(crate) fn rewritten(folder: &Path, templates: &[(&str, &str)], more: &[&str]) -> String {
     let bytes = std::fs::read(fixture()).unwrap();
     let old = ggml_format::Gguf::parse(bytes.clone().into(), bytes.len() as u64).unwrap();
     let mut head = ggml_format::GgufWriter::new();
@@ -31,9 +36,15 @@ fn with_templates(folder: &Path, templates: &[(&str, &str)]) -> String {
     for t in old.tensors() {
         head.tensor(&t.name, &t.ne[..t.n_dims as usize], t.ty).unwrap();
     }
+    for name in more {
+        head.tensor(name, &[4], ggml_format::GgmlType::F32).unwrap();
+    }
     let mut data = head.begin(Vec::new()).unwrap();
     for t in old.tensors() {
         data.write(&t.name, &bytes[t.offset as usize..][..t.n_byte as usize]).unwrap();
+    }
+    for name in more {
+        data.write(name, &[0; 16]).unwrap();
     }
     let path = folder.join("model.gguf");
     std::fs::write(&path, data.finish().unwrap()).unwrap();

@@ -22,7 +22,7 @@ pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embe
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
-pub use runner::{Inputs, KvType, KvTypeError, Runner, RunnerConfig, Target};
+pub use runner::{Inputs, InputsError, KvType, KvTypeError, Runner, RunnerConfig, Target};
 pub use session::SessionError;
 pub use speculate::Speculation;
 pub use suspend::Suspended;

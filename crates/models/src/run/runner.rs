@@ -135,6 +135,14 @@ pub enum Inputs {
 }
 
 impl Inputs {
+    /// All of them, each with its name and what it is in a few words.
+    pub const ALL: [(Inputs, &'static str, &'static str); 4] = [
+        (Inputs::Auto, "auto", "i16 where the device multiplies bytes by fours, else f32"),
+        (Inputs::F32, "f32", "32 bits: exact"),
+        (Inputs::I16, "i16", "16 bits with a scale for each run: as exact as sums in f32"),
+        (Inputs::I8, "i8", "8 bits with a scale for each run: fastest, a little less exact"),
+    ];
+
     fn act(self) -> Option<Act> {
         match self {
             Inputs::Auto => None,
@@ -142,6 +150,31 @@ impl Inputs {
             Inputs::I16 => Some(Act::I16),
             Inputs::I8 => Some(Act::I8),
         }
+    }
+}
+
+/// The name.
+impl fmt::Display for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, name, _) = Inputs::ALL.iter().find(|(i, ..)| i == self).expect("a row for every variant");
+        f.pad(name)
+    }
+}
+
+/// A word that names no way to take inputs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a type of inputs, found `{found}` (types: {})", Inputs::ALL.map(|(_, name, _)| name).join(", "))]
+pub struct InputsError {
+    /// The word.
+    pub found: String,
+}
+
+impl FromStr for Inputs {
+    type Err = InputsError;
+
+    fn from_str(s: &str) -> Result<Inputs, InputsError> {
+        let row = Inputs::ALL.iter().find(|(_, name, _)| *name == s);
+        row.map(|(i, ..)| *i).ok_or_else(|| InputsError { found: s.to_owned() })
     }
 }
 

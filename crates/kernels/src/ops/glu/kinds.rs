@@ -1,6 +1,6 @@
 //! The table of gates: which function of a gate and a value each of ggml's GLU operations is.
 
-use crate::ops::unary::{gelu, gelu_erf};
+use crate::ops::unary::{gelu, gelu_erf, gelu_quick};
 
 /// One row.
 #[derive(Debug)]
@@ -18,12 +18,7 @@ pub struct Kind {
 /// All of them.
 pub static KINDS: &[Kind] = &[
     Kind { name: "reglu", ggml: "REGLU", wgsl: "max(g, 0.0) * u", formula: |g, u, _| g.max(0.0) * u },
-    Kind {
-        name: "geglu",
-        ggml: "GEGLU",
-        wgsl: "g * logistic(1.5957691 * g * (1.0 + 0.044715 * g * g)) * u",
-        formula: |g, u, _| gelu(g) * u,
-    },
+    Kind { name: "geglu", ggml: "GEGLU", wgsl: "gelu(g) * u", formula: |g, u, _| gelu(g) * u },
     Kind { name: "swiglu", ggml: "SWIGLU", wgsl: "g * logistic(g) * u", formula: |g, u, _| silu(g, 1.0) * u },
     Kind {
         name: "geglu_erf",
@@ -34,8 +29,8 @@ pub static KINDS: &[Kind] = &[
     Kind {
         name: "geglu_quick",
         ggml: "GEGLU_QUICK",
-        wgsl: "g * logistic(1.702 * g) * u",
-        formula: |g, u, _| silu(g, 1.702) * u,
+        wgsl: "gelu_quick(g) * u",
+        formula: |g, u, _| gelu_quick(g) * u,
     },
     // gpt-oss: the gate is cut from above, the value from both sides and one is added to it.
     Kind {

@@ -27,13 +27,13 @@ pub const OP: Op = Op {
 pub enum Act {
     /// x * logistic(x)
     Swiglu,
-    /// GELU in its tanh form
+    /// GELU in its tanh form, rounded as ggml does
     Geglu,
     /// max(x, 0)
     Reglu,
     /// GELU by the error function
     GegluErf,
-    /// x * logistic(1.702 x)
+    /// x * logistic(1.702 x), rounded as ggml does
     GegluQuick,
     /// As in gpt-oss: g * logistic(alpha g) with g = min(gate, limit), times up + 1 with up within the limit.
     SwigluOai {

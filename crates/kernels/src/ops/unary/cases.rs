@@ -8,7 +8,7 @@ use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_ca
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
-/// What no grid has: inputs near 0 and NaN, parameters without bounds, more workgroups than one axis of a device's grid,
+/// What no grid has: inputs near 0, where GELU is rounded, and NaN, parameters without bounds, more workgroups than one axis of a device's grid,
 /// and nothing at all.
 pub(super) fn by_hand() -> Vec<Case> {
     let row = |name| Function::find(name).expect("a row of the table");
@@ -32,6 +32,14 @@ pub(super) fn by_hand() -> Vec<Case> {
             out.push(case(label, f, [low, high, 0.0, 0.0], f.range, x, Some(x)));
         }
         out.push(case(format!("fill {} -inf", ty.name()), fill, [-infinite; 4], fill.range, x, None));
+    }
+    // Values of f16 whose halves it has not, others between them, and both ends of what is rounded.
+    let (gelu, x) = (row("gelu"), some(GgmlType::F32));
+    let n = x.n_alloc as i32;
+    let tiny: Vec<_> = (0..n).map(|i| (i - n / 2) as f32 * 0.5f32.powi(25)).collect();
+    let ends = (0..n).map(|i| (if i % 2 == 0 { 10.0 } else { -10.0 }) * (0.999 + i as f32 * 1e-5)).collect();
+    for (what, values) in [("tiny values", tiny), ("both ends", ends)] {
+        out.push(of_data(format!("gelu of {what}"), gelu, [0.0; 4], Data::of(x, &values, 1), Some(x)));
     }
     for name in ["tanh", "sigmoid", "gelu", "gelu_quick", "gelu_erf", "silu", "softplus", "softcap"] {
         let (f, x) = (row(name), some(GgmlType::F32));

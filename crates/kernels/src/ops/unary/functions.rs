@@ -58,9 +58,8 @@ const ROWS: &[Function] = &[
     ),
     row("relu", "RELU", "max(x, 0.0)", |x, _| x.max(0.0), WIDE),
     row("sigmoid", "SIGMOID", "logistic(x)", |x, _| logistic(x), WIDE),
-    // 0.5 (1 + tanh z) = logistic(2 z)
-    row("gelu", "GELU", "x * logistic(1.5957691 * x * (1.0 + 0.044715 * x * x))", |x, _| gelu(x), WIDE),
-    row("gelu_quick", "GELU_QUICK", "x * logistic(1.702 * x)", |x, _| x * logistic(1.702 * x), WIDE),
+    row("gelu", "GELU", "gelu(x)", |x, _| gelu(x), WIDE),
+    row("gelu_quick", "GELU_QUICK", "gelu_quick(x)", |x, _| gelu_quick(x), WIDE),
     row("gelu_erf", "GELU_ERF", "0.5 * x * (1.0 + erf(x * 0.70710677))", |x, _| gelu_erf(x), WIDE),
     row("silu", "SILU", "x * logistic(x)", |x, _| x * logistic(x), WIDE),
     row("hardswish", "HARDSWISH", "x * clamp((x + 3.0) / 6.0, 0.0, 1.0)", |x, _| x * hard(x), WIDE),
@@ -131,9 +130,29 @@ fn hard(x: f64) -> f64 {
     ((x + 3.0) / 6.0).clamp(0.0, 1.0)
 }
 
-/// The tanh form.
+/// The tanh form, as ggml's processor looks it up between -10 and 10: by f16, in f16, and computed in f32, which decides
+/// what becomes of the smallest values, whose halves f16 lacks.
 pub(crate) fn gelu(x: f64) -> f64 {
-    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * x * (1.0 + 0.044715 * x * x)).tanh())
+    if x <= -10.0 {
+        return 0.0;
+    } else if x >= 10.0 {
+        return x;
+    }
+    let x = rounded(x as f32);
+    rounded(0.5 * x * (1.0 + (SQRT_2_BY_PI * x * (1.0 + 0.044715 * x * x)).tanh())).into()
+}
+
+const SQRT_2_BY_PI: f32 = 0.797_884_6;
+
+/// x logistic(1.702 x), looked up in the same way everywhere.
+pub(crate) fn gelu_quick(x: f64) -> f64 {
+    let x = rounded(x as f32);
+    rounded(x * (1.0 / (1.0 + (-1.702 * x).exp()))).into()
+}
+
+/// The nearest value of f16; what is beyond its range stays.
+fn rounded(x: f32) -> f32 {
+    if x.abs() > half::f16::MAX.into() { x } else { half::f16::from_f32(x).into() }
 }
 
 pub(crate) fn gelu_erf(x: f64) -> f64 {
@@ -168,7 +187,17 @@ mod tests {
         for (name, x, want) in [
             ("gelu_erf", 1.0, 0.841_344_746_1),
             ("gelu_erf", -2.0, -0.045_500_263_9),
-            ("gelu", 1.0, 0.841_191_990_6),
+            // 0.841_191_990_6, by multiples of 2^-11
+            ("gelu", 1.0, 1723.0 / 2048.0),
+            ("gelu", 1.000_4, 1723.0 / 2048.0),
+            ("gelu", 9.999, 10.0),
+            ("gelu", 10.001, 10.001),
+            // -1178.53 multiples of 2^-24, of which the sum in f32 leaves 1178
+            ("gelu", -4.0, -1178.0 / 16_777_216.0),
+            ("gelu", -10.0, 0.0),
+            // 0.845_795_8
+            ("gelu_quick", 1.0, 1732.0 / 2048.0),
+            ("gelu_quick", 70_000.0, 70_000.0),
             ("sigmoid", 1.0, 0.731_058_578_6),
             ("softplus", 0.0, std::f64::consts::LN_2),
             ("elu", -1.0, -0.632_120_558_8),

@@ -5,7 +5,7 @@ mod functions;
 pub mod reference;
 
 pub use functions::{FUNCTIONS, Function};
-pub(crate) use functions::{gelu, gelu_erf};
+pub(crate) use functions::{gelu, gelu_erf, gelu_quick};
 
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
