@@ -8,6 +8,7 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let all = env::var_os("CARGO_FEATURE_ENCODE").is_some();
     let (mut templates, mut formats, mut written) = (String::new(), String::new(), String::new());
     for dir in ["encode", "quant", "shared"] {
         let path = Path::new(&root).join("src").join(dir);
@@ -21,14 +22,23 @@ fn main() {
             println!("cargo::rerun-if-changed={}", file.display());
             let name = file.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8");
             let Some(stem) = name.strip_suffix(".wgsl.jinja") else { continue };
+            let text = fs::read_to_string(&file).expect("a template in UTF-8");
+            match dir {
+                // Caches need the encoders of some formats, all else here is for operations that write blocks.
+                "encode" => {
+                    let layout = layout(&text);
+                    if !all && !layout.contains(&"cache") {
+                        continue;
+                    }
+                    if all && !layout.is_empty() {
+                        let group = number(stem, fact(stem, &layout, "group"));
+                        let _ = writeln!(written, "    ({stem:?}, {group}),");
+                    }
+                }
+                "quant" => formats.push_str(&format(stem, &text)),
+                _ => {}
+            }
             let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", put(dir, &file));
-            if dir == "encode" {
-                let _ = write!(written, "{stem:?}, ");
-            }
-            if dir == "quant" {
-                let text = fs::read_to_string(&file).expect("a template in UTF-8");
-                formats.push_str(&format(stem, &text));
-            }
         }
     }
     let ops = Path::new(&root).join("src/ops");
@@ -48,8 +58,8 @@ fn main() {
         "/// Templates that others import, by name.\n\
          pub(crate) static IMPORTED: &[(&str, &str)] = &[\n{templates}];\n\n\
          static ROWS: &[Format] = &[\n{formats}];\n\n\
-         /// Block formats with a template that writes them, by name.\n\
-         pub(crate) static WRITTEN: &[&str] = &[{written}];\n"
+         /// Block formats that operations write, by name, and how many values a thread takes.\n\
+         pub(crate) static WRITTEN: &[(&str, u32)] = &[\n{written}];\n"
     );
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("templates.rs");
     fs::write(out, code).expect("the output folder can be written");
@@ -77,21 +87,33 @@ fn without_comments(text: &str) -> String {
     out
 }
 
+/// The words of the lines `layout` in the head of a template.
+fn layout(template: &str) -> Vec<&str> {
+    let head = template.split("#}").next().unwrap_or_default();
+    let lines = head.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("layout "));
+    lines.flat_map(str::split_whitespace).collect()
+}
+
+/// What a layout says of `key`.
+fn find<'a>(layout: &[&'a str], key: &str) -> Option<&'a str> {
+    layout.iter().find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn fact<'a>(name: &str, layout: &[&'a str], key: &str) -> &'a str {
+    find(layout, key).unwrap_or_else(|| panic!("{name}: no `{key}=` in a line `layout` of its head"))
+}
+
+fn number(name: &str, text: &str) -> usize {
+    text.parse().unwrap_or_else(|_| panic!("{name}: `{text}` in its layout is no number"))
+}
+
 /// The row of a format, from the `layout` lines in the head of its template:
 /// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, `table=NAME` for one with a codebook, and
 /// `exchanged=0`, `spread1=0` or `spread2=0` where bits of plane 0 are moved.
 fn format(name: &str, template: &str) -> String {
-    let head = template.split("#}").next().unwrap_or_default();
-    let facts = |key: &str| -> Option<&str> {
-        let line = head.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("layout"));
-        line.flat_map(str::split_whitespace).find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
-    };
-    let fact = |key: &str| {
-        facts(key).unwrap_or_else(|| panic!("{name}: no `{key}=` in a line `layout` of its head"))
-    };
-    let number = |text: &str| -> usize {
-        text.parse().unwrap_or_else(|_| panic!("{name}: `{text}` in its layout is no number"))
-    };
+    let layout = layout(template);
+    let fact = |key: &str| fact(name, &layout, key);
+    let number = |text: &str| number(name, text);
     let planes: Vec<(usize, usize)> = fact("planes")
         .split(',')
         .map(|p| p.split_once('@').unwrap_or_else(|| panic!("{name}: `{p}` is not BYTES@OFFSET")))
@@ -101,14 +123,18 @@ fn format(name: &str, template: &str) -> String {
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
     let moves = [("exchanged", "Exchanged"), ("spread1", "Spread1"), ("spread2", "Spread2")];
     let moved = |plane: usize| {
-        moves.iter().find(|(key, _)| facts(key).map(number) == Some(plane)).map_or("Kept", |(_, name)| name)
+        moves
+            .iter()
+            .find(|(key, _)| find(&layout, key).map(number) == Some(plane))
+            .map_or("Kept", |(_, name)| name)
     };
     let planes: String = planes
         .iter()
         .enumerate()
         .map(|(i, (n, at))| format!("Plane {{ offset: {at}, n_byte: {n}, moved: Moved::{} }}, ", moved(i)))
         .collect();
-    let table = facts("table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
+    let table =
+        find(&layout, "table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
          table: &{table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",

@@ -125,9 +125,10 @@ fn quad_rotate(turn: vec4<f32>, v: vec4<f32>) -> vec4<f32> {
 // The channels of a head, zeros up to a multiple of 64; what is less than a word of each block.
 var<workgroup> vals: array<f32, 4u * WG + 64u>;
 var<workgroup> halves: array<u32, WG>;
-// Rounds halves away from zero.
+// Rounds halves away from zero; adding a half would round what is just below one.
 fn nearest(v: f32) -> i32 {
-    return i32(v + select(-0.5, 0.5, v >= 0.0));
+    let whole = trunc(v);
+    return i32(whole) + i32(trunc(2.0 * (v - whole)));
 }
 
 alias k_Bytes = array<u32, 9>;

@@ -38,6 +38,32 @@ impl Data {
         Data::of(tensor, &values, seed)
     }
 
+    /// Values for blocks to be made of: as [`Self::random`], but some runs of 16 or 256 are all zeros of either sign, of one
+    /// sign, or small. Runs of 256 may also be one value again and again, or once and then zeros: within a block such runs
+    /// have many scales that fit equally well, and a driver's rounding would choose.
+    pub fn runs(tensor: Tensor, seed: u64, low: f32, high: f32) -> Self {
+        let mut rng = Rng::new(seed);
+        let mut values: Vec<f32> =
+            Data::random(tensor, seed, low, high).values.iter().map(|v| *v as f32).collect();
+        for block in values.chunks_mut(256) {
+            let n = if rng.below(6) == 0 { 256 } else { 16 };
+            for run in block.chunks_mut(n) {
+                let first = run[0];
+                match rng.below(12) {
+                    0 => run.fill(0.0),
+                    1 => run.fill(-0.0),
+                    2 => run.iter_mut().for_each(|v| *v = v.abs()),
+                    3 => run.iter_mut().for_each(|v| *v = -v.abs()),
+                    4 => run.iter_mut().for_each(|v| *v /= 256.0),
+                    5 if n == 256 => run.fill(first),
+                    6 if n == 256 => run[1..].fill(0.0),
+                    _ => {}
+                }
+            }
+        }
+        Data::of(tensor, &values, seed)
+    }
+
     /// These values for the whole buffer, as near as the type has them.
     pub fn of(tensor: Tensor, values: &[f32], seed: u64) -> Self {
         let info = tensor.ty.info();

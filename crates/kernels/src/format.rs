@@ -32,17 +32,6 @@ pub enum Moved {
     Spread2,
 }
 
-impl Moved {
-    /// What is moved together, in bytes.
-    const fn step(self) -> usize {
-        match self {
-            Moved::Kept => 1,
-            Moved::Exchanged => 16,
-            Moved::Spread1 | Moved::Spread2 => 4,
-        }
-    }
-}
-
 /// One row of [`FORMATS`].
 #[derive(Debug)]
 pub struct Format {
@@ -344,7 +333,14 @@ mod tests {
             move_bits(Moved::Spread2, &mut bytes);
             assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 2 * i + v % 2), "pair {pair}");
         }
-        assert!(FORMATS.iter().flat_map(|f| f.planes).all(|p| p.n_byte % p.moved.step() == 0));
+        for p in FORMATS.iter().flat_map(|f| f.planes) {
+            let whole = match p.moved {
+                Moved::Kept => 1,
+                Moved::Exchanged => 16,
+                Moved::Spread1 | Moved::Spread2 => 4,
+            };
+            assert_eq!(p.n_byte % whole, 0);
+        }
     }
 
     proptest! {

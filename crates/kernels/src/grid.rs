@@ -17,6 +17,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use ggml_format::GgmlType;
 
 use crate::case::{Case, Rng};
+use crate::encode;
 
 /// Makes the case of one combination.
 type MakeCase = fn(&Params) -> Result<Case, GridError>;
@@ -62,8 +63,7 @@ impl Grid {
 
     /// Why a case is left out: what the operation cannot do, or types that the device does not know.
     pub fn left_out(&self, p: &Params) -> Option<&'static str> {
-        let unknown = (!p.knows_types()).then_some("types that the device does not read, or not write");
-        (self.beyond)(p).or(unknown)
+        (self.beyond)(p).or_else(|| p.unknown_types())
     }
 }
 
@@ -278,16 +278,17 @@ impl Params {
         attention().unwrap_or_else(|| self.size())
     }
 
-    /// Whether the device reads all types of the case, and writes that of its destination.
-    fn knows_types(&self) -> bool {
+    /// What is wrong with the types of the case, if the device does not read all of them, and write its destination's.
+    fn unknown_types(&self) -> Option<&'static str> {
         let types = self.pairs().into_iter().filter(|(key, _)| key.starts_with("type"));
         let known = types.filter_map(|(key, v)| Some((key, GgmlType::from_name(v?)?)));
         let known: Vec<(&str, GgmlType)> = known.collect();
         let of = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, t)| *t);
-        let read = known.iter().all(|(_, t)| t.block_len() == 1 || crate::format::Format::of(*t).is_some());
-        let written =
-            of("type_dst").is_none_or(|to| of("type_src") == Some(to) || crate::encode::can_write(to));
-        read && written
+        if known.iter().any(|(_, t)| t.block_len() > 1 && crate::format::Format::of(*t).is_none()) {
+            return Some("types that the device does not read");
+        }
+        let to = of("type_dst").filter(|to| of("type_src") != Some(*to))?;
+        (!encode::can_write(to)).then_some(encode::UNWRITTEN)
     }
 
     /// Whether there is such a key.

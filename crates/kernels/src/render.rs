@@ -6,7 +6,8 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
-use crate::format::{FORMATS, IMPORTED};
+use crate::encode;
+use crate::format::{FORMATS, IMPORTED, Moved, Plane};
 use crate::kernel::{Access, Binding, Kernel};
 use crate::op::{OPS, Op, Value, Variant};
 
@@ -87,7 +88,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
                         ("book", Json::from(f.book())),
-                        ("parts", f.planes.iter().map(|p| vec![p.offset, p.n_byte]).collect()),
+                        ("group", Json::from(encode::group(f.name))),
+                        ("parts", f.planes.iter().map(part).collect()),
                         ("planes", Json::from(f.planes.iter().map(|p| p.n_byte).collect::<Vec<_>>())),
                     ]);
                     map.insert(format!("f{name}"), Json::from(facts));
@@ -97,6 +99,11 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
         };
     }
     map
+}
+
+/// A plane's offset and bytes, and whether its bits are exchanged.
+fn part(p: &Plane) -> Vec<Json> {
+    vec![p.offset.into(), p.n_byte.into(), (p.moved == Moved::Exchanged).into()]
 }
 
 /// What a text says of itself: bindings, constants and the features it uses. That this reading is naga's too is checked

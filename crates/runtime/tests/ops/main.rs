@@ -30,6 +30,7 @@ const SLOW: &[(&str, usize)] = &[
     ("mul_mat", 8),
     ("mul_mat_id", 16),
     ("mul_mat_vec", 8),
+    ("set_rows", 4),
     ("ssm_scan", 4),
 ];
 /// What the environment asks for.

@@ -78,7 +78,8 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 }
 
 fn case(label: String, a: Tensor, y: Tensor) -> Case {
-    let data = Data::random(a, 1, -150.0, 150.0);
+    let blocks = y.ty.block_len() > 1 && a.ty != y.ty;
+    let data = if blocks { Data::runs(a, 1, -150.0, 150.0) } else { Data::random(a, 1, -150.0, 150.0) };
     let call = move |caps: &_| Cpy { a, y }.dispatch(caps);
     let input = vec![data.input("a")];
     if a.ty == y.ty {

@@ -81,9 +81,9 @@ impl Cpy {
         }
         let variant = &[Value::Word(a.ty.name()), Value::Word(y.ty.name())];
         let call = Call { op: OP.name, variant, sources, y, constants };
-        match y.ty.block_len() as u32 {
-            1 => call.values(caps),
-            n => call.threads(y.n_elem() / n, caps),
+        match encode::group(y.ty.name()) {
+            None => call.values(caps),
+            Some(n) => call.threads(y.n_elem() / n, caps),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 /// A case; rows go to places that are chosen at random without repetition, one in sixteen to none.
 fn case(label: String, call: SetRows) -> Case {
     let SetRows { a, ids, y } = call;
-    let data = Data::random(a, 1, -1.0, 1.0);
+    let data = if y.ty.block_len() > 1 { Data::runs(a, 1, -1.0, 1.0) } else { Data::random(a, 1, -1.0, 1.0) };
     let mut rng = Rng::new(2);
     let mut numbers = vec![0.0; ids.n_alloc as usize];
     for i3 in 0..ids.ne[2] {

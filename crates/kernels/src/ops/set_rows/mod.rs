@@ -61,11 +61,7 @@ impl SetRows {
         if !matches!(ids.ty, GgmlType::I32 | GgmlType::I64) {
             ids.check_type(OP.name, "ids", GgmlType::I32)?;
         }
-        let per = match y.ty.block_bytes() {
-            4 => 1,
-            2 => 2,
-            _ => y.ty.block_len() as u32,
-        };
+        let per = encode::group(y.ty.name()).unwrap_or(4 / y.ty.block_bytes() as u32);
         let n = a.ne[0].div_ceil(per) * a.ne[1] * a.ne[2] * a.ne[3];
         Call {
             op: OP.name,
