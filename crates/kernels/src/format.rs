@@ -43,7 +43,7 @@ pub struct Format {
     pub offsets: &'static [u32],
 }
 
-include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+include!(concat!(env!("OUT_DIR"), "/formats.rs"));
 
 /// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its head.
 pub static FORMATS: &[Format] = ROWS;

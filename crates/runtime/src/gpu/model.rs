@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
+use chaski_kernels::{MatVecTune, Op, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Memory, make_buffers, memory_of};
 use super::choose::STAGING;
@@ -106,6 +106,10 @@ impl GpuModel {
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);
         let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
+        debug_assert!(
+            missing.iter().all(|d| d.kernel.needs_coop || Op::of(d.kernel).on_web),
+            "models have an operation that browsers lack"
+        );
         let n_kernel = missing.len() as u64;
         let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
         progress(compiling(0));

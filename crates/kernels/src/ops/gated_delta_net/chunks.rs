@@ -15,6 +15,7 @@ pub const OP: Op = Op {
     cases,
     ggml: &["GATED_DELTA_NET"],
     grid: None,
+    on_web: true,
 };
 
 /// Columns of a chunk, and what the first kernel leaves for each of its heads.
