@@ -133,10 +133,11 @@ fn format(name: &str, template: &str) -> String {
             format!("Plane {{ offset: {at}, n_byte: {n}, exchanged: {} }}, ", exchanged == Some(i))
         })
         .collect();
-    let table = facts("table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
+    let table =
+        facts("table").map_or("None".to_owned(), |t| format!("Some(&crate::codebook::{})", t.to_uppercase()));
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
-         table: &{table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+         table: {table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
         name.to_uppercase(),
         number(fact("block")),
         number(fact("unit")),

@@ -7,6 +7,8 @@
 
 use ggml_format::GgmlType;
 
+use crate::codebook::Table;
+
 /// A run of bytes of every block that is stored together.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Plane {
@@ -33,8 +35,8 @@ pub struct Format {
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
-    /// Its codebook, a word for each entry; empty if it has none.
-    pub table: &'static [u32],
+    /// Its codebook, if it has one.
+    table: Option<&'static Table>,
     /// Values that `unit_dot` takes at once.
     pub unit: usize,
     /// Groups of four values that share a scale in a unit; 0 for plain types.
@@ -57,6 +59,11 @@ impl Format {
     /// Values of x that a thread keeps while it goes over rows: bytes of 16 to 32 weights are under way at once.
     pub fn hold(&self) -> u32 {
         if self.is_plain() { 16 } else { 32 }
+    }
+
+    /// Its codebook, a word for each entry; empty if it has none.
+    pub fn table(&self) -> &'static [u32] {
+        self.table.map_or(&[], |table| table)
     }
 
     /// Values are stored one by one, without a scale.
@@ -117,7 +124,7 @@ impl DeviceLayout {
             units_per_row: blocks_per_row * (format.block / format.unit) as u32,
             plane_start,
             table_start: at,
-            n_byte: (at + size_of_val(format.table) as u64).next_multiple_of(16).max(16),
+            n_byte: (at + size_of_val(format.table()) as u64).next_multiple_of(16).max(16),
         }
     }
 
@@ -169,8 +176,8 @@ impl DeviceLayout {
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
         }
-        if first_row == 0 && !format.table.is_empty() {
-            put(self.table_start, bytemuck::cast_slice(format.table));
+        if first_row == 0 && !format.table().is_empty() {
+            put(self.table_start, bytemuck::cast_slice(format.table()));
         }
     }
 

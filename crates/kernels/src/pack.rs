@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::packed::{Chance, Coder, Interval, LONGEST, Model, Part, SHORTEST};
+use crate::packed::{Chance, Coder, Interval, Model, Part, SHORTEST};
+
+/// A match is at most so long.
+const LONGEST: usize = SHORTEST + 255;
 
 /// Earlier places that are tried for a match, at most.
 const N_TRY: usize = 200;

@@ -5,8 +5,6 @@
 const N_BEFORE: usize = 256;
 /// A match is at least so long.
 pub(crate) const SHORTEST: usize = 3;
-/// And at most so long.
-pub(crate) const LONGEST: usize = SHORTEST + 255;
 /// A probability follows what comes as the mean of at most so many bits.
 const MEMORY: u16 = 60;
 

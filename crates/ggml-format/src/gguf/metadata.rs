@@ -66,7 +66,7 @@ impl Entries {
             list.push(Entry { key: Span { start: key_end - key.len(), end: key_end }, ty, elem, value });
         }
         let mut by_key: Vec<u32> = (0..list.len() as u32).collect();
-        by_key.sort_by_key(|&i| (keys[i as usize], i));
+        by_key.sort_unstable_by_key(|&i| (keys[i as usize], i));
         for pair in by_key.windows(2) {
             let [first, second] = [pair[0] as usize, pair[1] as usize];
             if keys[first] == keys[second] {

@@ -40,7 +40,7 @@ struct Special {
 impl Matcher {
     fn new(mut tokens: Vec<Special>) -> Matcher {
         tokens.retain(|token| !token.text.is_empty());
-        tokens.sort_by(|a, b| a.text.cmp(&b.text));
+        tokens.sort_unstable_by(|a, b| a.text.cmp(&b.text));
         let before =
             (0..=256).map(|byte| tokens.partition_point(|t| usize::from(t.text[0]) < byte)).collect();
         Matcher { tokens, before }

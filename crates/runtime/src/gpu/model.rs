@@ -12,11 +12,12 @@ use super::device::Gpu;
 use super::eval::Column;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
+use super::reads::ExpertReads;
 use super::ready::{
     Ablation, Body, On, Ready, ReadyDecode, ReadyPrompt, ReadySegment, ReadySegments, all_segments,
     make_ready, tile_of,
 };
-use super::stream::{ExpertReads, Streams};
+use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Groups, PlanConfig, Planned, Segment, fuse, plan};
@@ -100,6 +101,9 @@ impl GpuModel {
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
+        if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
+            return Err(crate::plan::PlanError::NoStreaming.into());
+        }
         let clock = Clock::start();
         let steps = fuse(graph, config.fusions);
         let mut groups = Groups::new(graph, &steps, gpu.caps(), &config.experts)?;
