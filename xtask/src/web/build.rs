@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::size;
+use super::{notices, size};
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
@@ -26,6 +26,7 @@ pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     bind(&crate::root().join("target/wasm32-unknown-unknown/web/chaski_web.wasm"), &out)?;
     modules()?;
     optimise(&out.join("chaski_web_bg.wasm"))?;
+    notices::write(&package())?;
     page()?;
     if constraint { Ok(()) } else { size::check(&package()) }
 }
