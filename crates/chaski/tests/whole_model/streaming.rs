@@ -400,9 +400,9 @@ fn memory_is_told_before_anything_is_loaded() {
 
 #[test]
 fn memory_on_the_processor_is_told_before_anything_is_loaded() {
-    for (name, kv) in [("gpt-oss-moe", KvType::Auto), ("qwen35", "q8_0/q4_0".parse().expect("types"))] {
+    for (name, kv) in [("gpt-oss-moe", KvType::Auto), ("qwen35-dense", "q8_0/q4_0".parse().expect("types"))] {
         let f = Fixture::load(name);
-        let builder = engine(&f, None).device(DeviceChoice::Cpu).kv(kv.clone());
+        let builder = engine(&f, None).device(DeviceChoice::Cpu).kv(kv);
         let e = build(builder);
         let config = RunnerConfig { n_seq: 2, kv, ..config(None) };
         let told = block_on(chaski::memory_need_on_processor(e.model(), &config)).expect("a graph");
