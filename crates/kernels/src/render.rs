@@ -120,14 +120,12 @@ fn reflect(name: &'static str, source: String) -> Kernel {
             let (index, rest) = rest.split_once(')').unwrap_or_default();
             let (access, rest) = rest.split_once('>').unwrap_or_default();
             let rest = rest.trim_start();
-            bindings.push(Binding {
-                name: &rest[..word_end(rest)],
-                index: index.parse().unwrap_or(u32::MAX),
-                access: if access.ends_with("read_write") { Access::ReadWrite } else { Access::Read },
-            });
+            let index = index.parse().unwrap_or(u32::MAX);
+            let access = if access.ends_with("read_write") { Access::ReadWrite } else { Access::Read };
+            let at = bindings.partition_point(|b: &Binding| b.index <= index);
+            bindings.insert(at, Binding { name: &rest[..word_end(rest)], index, access });
         }
     }
-    bindings.sort_unstable_by_key(|b| b.index);
     Kernel {
         name,
         source,

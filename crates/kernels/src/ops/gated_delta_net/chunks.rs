@@ -12,7 +12,7 @@ pub const OP: Op = Op {
     name: "delta_chunks",
     template: template!("gated_delta_net/chunks.wgsl.jinja"),
     variants: || ["prepare", "advance"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases,
+    cases: Op::cases(cases),
     ggml: &["GATED_DELTA_NET"],
     grid: None,
     on_web: true,
