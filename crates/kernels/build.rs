@@ -1,79 +1,106 @@
-//! Lists what lies in `src/encode`, `src/quant` and `src/shared`, so that a file there is all that a weight format needs, and
-//! takes the comments from all templates for who only runs models: they are a fifth of them, and a page downloads them.
+//! Lists the templates in `src`, so that a file there is all that a weight format needs, and takes the comments from them
+//! for who only runs models: they are a fifth of them, and a page downloads them. For the web they are packed, too.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+#[path = "src/pack.rs"]
+mod pack;
+#[path = "src/packed.rs"]
+#[allow(dead_code, reason = "the other half of it is for who unpacks")]
+mod packed;
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let all = env::var_os("CARGO_FEATURE_ENCODE").is_some();
-    let (mut templates, mut formats, mut written) = (String::new(), String::new(), String::new());
-    for dir in ["encode", "quant", "shared"] {
-        let path = Path::new(&root).join("src").join(dir);
-        println!("cargo::rerun-if-changed={}", path.display());
-        let mut files: Vec<_> = fs::read_dir(&path)
-            .expect("a folder of templates")
-            .map(|e| e.expect("an entry").path())
-            .collect();
-        files.sort();
-        for file in files {
+    println!("cargo::rustc-check-cfg=cfg(packed)");
+    for file in ["src/pack.rs", "src/packed.rs"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    let src = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("src");
+    let whole = env::var_os("CARGO_FEATURE_CASES").is_some();
+    let writes = env::var_os("CARGO_FEATURE_ENCODE").is_some();
+    let is_web = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "wasm32");
+    let mut folders = vec!["encode".to_owned(), "quant".to_owned(), "shared".to_owned()];
+    folders.extend(files(&src.join("ops")).iter().filter(|p| p.is_dir()).map(|p| format!("ops/{}", name(p))));
+    let (mut texts, mut formats, mut written) = (Vec::new(), String::new(), String::new());
+    for folder in folders {
+        for file in files(&src.join(&folder)) {
+            let Some(stem) = name(&file).strip_suffix(".wgsl.jinja").map(str::to_owned) else { continue };
             println!("cargo::rerun-if-changed={}", file.display());
-            let name = file.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8");
-            let Some(stem) = name.strip_suffix(".wgsl.jinja") else { continue };
             let text = fs::read_to_string(&file).expect("a template in UTF-8");
-            match dir {
+            match folder.as_str() {
                 // Caches need the encoders of some formats, all else here is for operations that write blocks.
                 "encode" => {
                     let layout = layout(&text);
-                    if !all && !layout.contains(&"cache") {
+                    if !writes && !layout.contains(&"cache") {
                         continue;
                     }
-                    if all && !layout.is_empty() {
-                        let group = number(stem, fact(stem, &layout, "group"));
+                    if writes && !layout.is_empty() {
+                        let group = number(&stem, fact(&stem, &layout, "group"));
                         let _ = writeln!(written, "    ({stem:?}, {group}),");
                     }
                 }
-                "quant" => formats.push_str(&format(stem, &text)),
+                "quant" => formats.push_str(&format(&stem, &text)),
                 _ => {}
             }
-            let _ = writeln!(templates, "    (\"{dir}/{name}\", include_str!({:?})),", put(dir, &file));
-        }
-    }
-    let ops = Path::new(&root).join("src/ops");
-    for folder in fs::read_dir(&ops).expect("a folder of operations") {
-        let folder = folder.expect("an entry").path();
-        println!("cargo::rerun-if-changed={}", folder.display());
-        let name = folder.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8").to_owned();
-        for file in fs::read_dir(&folder).into_iter().flatten() {
-            let file = file.expect("an entry").path();
-            if file.extension().is_some_and(|e| e == "jinja") {
-                println!("cargo::rerun-if-changed={}", file.display());
-                put(&name, &file);
+            if is_web && !whole && is_off_web(&text) {
+                continue;
             }
+            let text = if whole { text } else { without_comments(&text) };
+            texts.push((format!("{}/{}", folder.trim_start_matches("ops/"), name(&file)), text));
         }
     }
-    let code = format!(
-        "/// Templates that others import, by name.\n\
-         pub(crate) static IMPORTED: &[(&str, &str)] = &[\n{templates}];\n\n\
-         static ROWS: &[Format] = &[\n{formats}];\n\n\
+    let formats = format!(
+        "static ROWS: &[Format] = &[\n{formats}];\n\n\
          /// Block formats that operations write, by name, and how many values a thread takes.\n\
          pub(crate) static WRITTEN: &[(&str, u32)] = &[\n{written}];\n"
     );
-    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("templates.rs");
-    fs::write(out, code).expect("the output folder can be written");
+    put("formats.rs", formats.as_bytes());
+    if is_web && !whole {
+        println!("cargo::rustc-cfg=packed");
+        let all: String =
+            texts.iter().map(|(path, text)| format!("{path}\n{}\0", pack::shorter(text))).collect();
+        let path = put("templates.packed", &pack::pack(all.as_bytes()));
+        let code = format!(
+            "static PACKED: &[u8] = include_bytes!({path:?});\nconst N_BYTE: usize = {};\n",
+            all.len()
+        );
+        put("templates.rs", code.as_bytes());
+    } else {
+        let mut code = "static TEMPLATES: &[(&str, &str)] = &[\n".to_owned();
+        for (path, text) in texts {
+            let _ = writeln!(code, "    ({path:?}, include_str!({:?})),", put(&path, text.as_bytes()));
+        }
+        put("templates.rs", (code + "];\n").as_bytes());
+    }
 }
 
-/// Copies a template to where `template!` finds it, without its comments where nothing reads them; the copy's path.
-fn put(folder: &str, file: &Path) -> PathBuf {
-    let text = fs::read_to_string(file).expect("a template in UTF-8");
-    let text = if env::var_os("CARGO_FEATURE_CASES").is_some() { text } else { without_comments(&text) };
-    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join(folder);
-    fs::create_dir_all(&out).expect("the output folder can be written");
-    let out = out.join(file.file_name().expect("a file has a name"));
-    fs::write(&out, text).expect("the output folder can be written");
-    out
+/// What is in a folder, in order.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let entries = fs::read_dir(folder).expect("a folder of templates");
+    let mut all: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
+    all.sort();
+    all
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8")
+}
+
+/// Writes a file for the crate; its path.
+fn put(path: &str, bytes: &[u8]) -> PathBuf {
+    let path = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join(path);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("the output folder can be written");
+    fs::write(&path, bytes).expect("the output folder can be written");
+    path
+}
+
+/// Whether its head says that nothing in a browser wants it.
+fn is_off_web(text: &str) -> bool {
+    let head = text.split("#}").next().unwrap_or_default();
+    head.lines().any(|l| l.trim_start().starts_with("web       no"))
 }
 
 /// The text without `{# ... #}`, and without the line feeds behind, as the template engine takes them.
@@ -133,11 +160,11 @@ fn format(name: &str, template: &str) -> String {
         .enumerate()
         .map(|(i, (n, at))| format!("Plane {{ offset: {at}, n_byte: {n}, moved: Moved::{} }}, ", moved(i)))
         .collect();
-    let table =
-        find(&layout, "table").map_or("[]".to_owned(), |t| format!("crate::codebook::{}", t.to_uppercase()));
+    let table = find(&layout, "table")
+        .map_or("None".to_owned(), |t| format!("Some(&crate::codebook::{})", t.to_uppercase()));
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
-         table: &{table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+         table: {table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
         name.to_uppercase(),
         number(fact("block")),
         number(fact("unit")),

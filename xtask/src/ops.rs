@@ -185,7 +185,7 @@ fn sets(op: &Op) -> Vec<&'static str> {
 
 /// What the head of a template says in lines `fused NAME: ...` of one of ggml's operations.
 fn fused(op: &Op, name: &str) -> Option<String> {
-    let head = op.template.split("#}").next()?;
+    let head = op.template().split("#}").next()?;
     let lines = head.lines().filter_map(|l| l.trim_start().strip_prefix("fused ")?.split_once(':'));
     lines.into_iter().find(|(of, _)| of.trim() == name).map(|(_, what)| what.trim().to_owned())
 }

@@ -54,7 +54,8 @@ impl EngineBuilder {
     /// means all. Results are the same; what it costs, [`Engine::expert_reads`] says. By default all experts are on the device.
     ///
     /// [`Self::build`] then fails with [`PlanError::NoExperts`](crate::PlanError::NoExperts) for a model without
-    /// experts. On the processor this changes nothing.
+    /// experts, in a browser with [`PlanError::NoStreaming`](crate::PlanError::NoStreaming). On the processor this changes
+    /// nothing.
     pub fn experts_on_cpu(mut self, n_layer: u32) -> Self {
         self.config.experts_on_cpu = n_layer;
         self

@@ -52,6 +52,14 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
     Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })
 }
 
+/// Memory that [`crate::Engine`] will take for a model on the processor ([`crate::DeviceChoice::Cpu`]).
+///
+/// # Errors
+/// [`Error`]: tensors that are missing or wrong.
+pub async fn memory_need_on_processor(model: &OpenModel, config: &RunnerConfig) -> Result<Memory, Error> {
+    Ok(config.memory_on_processor(model).await?)
+}
+
 /// Buffers are padded to 16 bytes.
 fn item(what: &'static str, sizes: impl IntoIterator<Item = u64>) -> MemoryItem {
     let sizes = sizes.into_iter().map(|n| n.next_multiple_of(16).max(16));

@@ -44,7 +44,7 @@ pub use chaski_runtime::wgpu;
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
-pub use estimate::memory_need;
+pub use estimate::{memory_need, memory_need_on_processor};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
 pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};

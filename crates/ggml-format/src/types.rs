@@ -136,7 +136,7 @@ pub struct TypeInfo {
     pub block_bytes: usize,
     /// The reference dequantiser.
     pub dequantize: Option<DequantizeFn>,
-    /// The quantiser; none for integers and f64.
+    /// The quantiser; none for integers and f64. For wasm32 most need the cargo feature `quantizers`.
     pub quantize: Option<QuantizeFn>,
     /// Looks for infinities and NaN among the scales (for plain floats: among the values).
     pub invalid_block: InvalidBlockFn,
@@ -153,35 +153,40 @@ pub static TYPES: &[TypeInfo] = &[
     coded::<q5_0::BlockQ5_0>(GgmlType::Q5_0, 6, "q5_0", Some(q5_0::quantize)),
     coded::<q5_1::BlockQ5_1>(GgmlType::Q5_1, 7, "q5_1", Some(q5_1::quantize)),
     coded::<q8_0::BlockQ8_0>(GgmlType::Q8_0, 8, "q8_0", Some(q8_0::quantize)),
-    row::<q8_1::BlockQ8_1>(GgmlType::Q8_1, 9, "q8_1", Some(q8_1::quantize)),
-    coded::<q2_k::BlockQ2K>(GgmlType::Q2_K, 10, "q2_K", Some(q2_k::quantize)),
-    coded::<q3_k::BlockQ3K>(GgmlType::Q3_K, 11, "q3_K", Some(q3_k::quantize)),
+    row::<q8_1::BlockQ8_1>(GgmlType::Q8_1, 9, "q8_1", searched(q8_1::quantize)),
+    coded::<q2_k::BlockQ2K>(GgmlType::Q2_K, 10, "q2_K", searched(q2_k::quantize)),
+    coded::<q3_k::BlockQ3K>(GgmlType::Q3_K, 11, "q3_K", searched(q3_k::quantize)),
     coded::<q4_k::BlockQ4K>(GgmlType::Q4_K, 12, "q4_K", Some(q4_k::quantize)),
-    coded::<q5_k::BlockQ5K>(GgmlType::Q5_K, 13, "q5_K", Some(q5_k::quantize)),
-    coded::<q6_k::BlockQ6K>(GgmlType::Q6_K, 14, "q6_K", Some(q6_k::quantize)),
-    row::<q8_k::BlockQ8K>(GgmlType::Q8_K, 15, "q8_K", Some(q8_k::quantize)),
-    row::<iq2_xxs::BlockIq2Xxs>(GgmlType::IQ2_XXS, 16, "iq2_xxs", Some(iq2_xxs::quantize)),
-    row::<iq2_xs::BlockIq2Xs>(GgmlType::IQ2_XS, 17, "iq2_xs", Some(iq2_xs::quantize)),
-    row::<iq3_xxs::BlockIq3Xxs>(GgmlType::IQ3_XXS, 18, "iq3_xxs", Some(iq3_xxs::quantize)),
-    row::<iq1_s::BlockIq1S>(GgmlType::IQ1_S, 19, "iq1_s", Some(iq1_s::quantize)),
+    coded::<q5_k::BlockQ5K>(GgmlType::Q5_K, 13, "q5_K", searched(q5_k::quantize)),
+    coded::<q6_k::BlockQ6K>(GgmlType::Q6_K, 14, "q6_K", searched(q6_k::quantize)),
+    row::<q8_k::BlockQ8K>(GgmlType::Q8_K, 15, "q8_K", searched(q8_k::quantize)),
+    row::<iq2_xxs::BlockIq2Xxs>(GgmlType::IQ2_XXS, 16, "iq2_xxs", searched(iq2_xxs::quantize)),
+    row::<iq2_xs::BlockIq2Xs>(GgmlType::IQ2_XS, 17, "iq2_xs", searched(iq2_xs::quantize)),
+    row::<iq3_xxs::BlockIq3Xxs>(GgmlType::IQ3_XXS, 18, "iq3_xxs", searched(iq3_xxs::quantize)),
+    row::<iq1_s::BlockIq1S>(GgmlType::IQ1_S, 19, "iq1_s", searched(iq1_s::quantize)),
     coded::<iq4_nl::BlockIq4Nl>(GgmlType::IQ4_NL, 20, "iq4_nl", Some(iq4_nl::quantize)),
-    row::<iq3_s::BlockIq3S>(GgmlType::IQ3_S, 21, "iq3_s", Some(iq3_s::quantize)),
-    row::<iq2_s::BlockIq2S>(GgmlType::IQ2_S, 22, "iq2_s", Some(iq2_s::quantize)),
-    coded::<iq4_xs::BlockIq4Xs>(GgmlType::IQ4_XS, 23, "iq4_xs", Some(iq4_xs::quantize)),
+    row::<iq3_s::BlockIq3S>(GgmlType::IQ3_S, 21, "iq3_s", searched(iq3_s::quantize)),
+    row::<iq2_s::BlockIq2S>(GgmlType::IQ2_S, 22, "iq2_s", searched(iq2_s::quantize)),
+    coded::<iq4_xs::BlockIq4Xs>(GgmlType::IQ4_XS, 23, "iq4_xs", searched(iq4_xs::quantize)),
     row::<integer::ValueI8>(GgmlType::I8, 24, "i8", None),
     row::<integer::ValueI16>(GgmlType::I16, 25, "i16", None),
     row::<integer::ValueI32>(GgmlType::I32, 26, "i32", None),
     row::<integer::ValueI64>(GgmlType::I64, 27, "i64", None),
     row::<float::ValueF64>(GgmlType::F64, 28, "f64", None),
-    row::<iq1_m::BlockIq1M>(GgmlType::IQ1_M, 29, "iq1_m", Some(iq1_m::quantize)),
+    row::<iq1_m::BlockIq1M>(GgmlType::IQ1_M, 29, "iq1_m", searched(iq1_m::quantize)),
     row::<float::ValueBf16>(GgmlType::BF16, 30, "bf16", Some(float::quantize_bf16)),
-    coded::<tq1_0::BlockTq1_0>(GgmlType::TQ1_0, 34, "tq1_0", Some(tq1_0::quantize)),
-    coded::<tq2_0::BlockTq2_0>(GgmlType::TQ2_0, 35, "tq2_0", Some(tq2_0::quantize)),
-    coded::<mxfp4::BlockMxfp4>(GgmlType::MXFP4, 39, "mxfp4", Some(mxfp4::quantize)),
-    coded::<nvfp4::BlockNvfp4>(GgmlType::NVFP4, 40, "nvfp4", Some(nvfp4::quantize)),
-    coded::<q1_0::BlockQ1_0>(GgmlType::Q1_0, 41, "q1_0", Some(q1_0::quantize)),
-    coded::<q2_0::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", Some(q2_0::quantize)),
+    coded::<tq1_0::BlockTq1_0>(GgmlType::TQ1_0, 34, "tq1_0", searched(tq1_0::quantize)),
+    coded::<tq2_0::BlockTq2_0>(GgmlType::TQ2_0, 35, "tq2_0", searched(tq2_0::quantize)),
+    coded::<mxfp4::BlockMxfp4>(GgmlType::MXFP4, 39, "mxfp4", searched(mxfp4::quantize)),
+    coded::<nvfp4::BlockNvfp4>(GgmlType::NVFP4, 40, "nvfp4", searched(nvfp4::quantize)),
+    coded::<q1_0::BlockQ1_0>(GgmlType::Q1_0, 41, "q1_0", searched(q1_0::quantize)),
+    coded::<q2_0::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", searched(q2_0::quantize)),
 ];
+
+/// A quantiser that a browser has no use for: there, models are run, and only caches and tests of devices quantise.
+const fn searched(quantize: QuantizeFn) -> Option<QuantizeFn> {
+    if cfg!(any(not(target_arch = "wasm32"), feature = "quantizers")) { Some(quantize) } else { None }
+}
 
 const fn row<B: Block>(ty: GgmlType, id: u32, name: &'static str, quantize: Option<QuantizeFn>) -> TypeInfo {
     TypeInfo {

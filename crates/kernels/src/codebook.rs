@@ -2,56 +2,41 @@
 //! bytes. A table stands behind the planes of every matrix ([`crate::DeviceLayout`]), since an array of constants in a
 //! shader is copied for each thread that indexes it.
 
+use std::sync::LazyLock;
+
 use ggml_format::blocks::codebook;
 
-pub(crate) static IQ2_XXS: [u32; 256] = eights(&codebook::IQ2_XXS_GRID);
-pub(crate) static IQ2_XS: [u32; 512] = eights(&codebook::IQ2_XS_GRID);
-pub(crate) static IQ2_S: [u32; 1024] = eights(&codebook::IQ2_S_GRID);
-pub(crate) static IQ3_XXS: [u32; 256] = fours(&codebook::IQ3_XXS_GRID);
-pub(crate) static IQ3_S: [u32; 512] = fours(&codebook::IQ3_S_GRID);
-pub(crate) static IQ1_S: [u32; 2048] = ternary(&codebook::IQ1_S_GRID);
+/// Made when it is first used.
+pub(crate) type Table = LazyLock<Vec<u32>>;
+
+pub(crate) static IQ2_XXS: Table = Table::new(|| eights(&*codebook::IQ2_XXS_GRID));
+pub(crate) static IQ2_XS: Table = Table::new(|| eights(&*codebook::IQ2_XS_GRID));
+pub(crate) static IQ2_S: Table = Table::new(|| eights(&*codebook::IQ2_S_GRID));
+pub(crate) static IQ3_XXS: Table = Table::new(|| fours(&*codebook::IQ3_XXS_GRID));
+pub(crate) static IQ3_S: Table = Table::new(|| fours(&*codebook::IQ3_S_GRID));
+pub(crate) static IQ1_S: Table = Table::new(|| ternary(&*codebook::IQ1_S_GRID));
 
 /// Magnitudes 8, 25 and 43 differ in bits 0, 1, 4 and 5 and share bit 3, so two lie in a byte: value `j` in those bits
 /// of byte `j`, value `j + 4` in bits 2, 3, 6 and 7.
-const fn eights<const N: usize>(grid: &[[u8; 8]; N]) -> [u32; N] {
-    let mut out = [0; N];
-    let mut i = 0;
-    while i < N {
-        let mut j = 0;
-        while j < 8 {
-            out[i] |= ((grid[i][j] & 0x33) as u32) << (8 * (j % 4) + 2 * (j / 4));
-            j += 1;
-        }
-        i += 1;
-    }
-    out
+fn eights(grid: &[[u8; 8]]) -> Vec<u32> {
+    let word = |entry: &[u8; 8]| {
+        (0..8).fold(0, |w, j| w | u32::from(entry[j] & 0x33) << (8 * (j % 4) + 2 * (j / 4)))
+    };
+    grid.iter().map(word).collect()
 }
 
 /// Magnitudes as bytes.
-const fn fours<const N: usize>(grid: &[[u8; 4]; N]) -> [u32; N] {
-    let mut out = [0; N];
-    let mut i = 0;
-    while i < N {
-        out[i] = u32::from_le_bytes(grid[i]);
-        i += 1;
-    }
-    out
+fn fours(grid: &[[u8; 4]]) -> Vec<u32> {
+    grid.iter().map(|entry| u32::from_le_bytes(*entry)).collect()
 }
 
 /// Values -1, 0, 1 as eight times 0, 1, 2, where an eighth of a value is the unit of the shift that blocks add: value `j`
 /// in bits 3 and 4 of byte `j`, value `j + 4` in bits 5 and 6.
-const fn ternary<const N: usize>(grid: &[[i8; 8]; N]) -> [u32; N] {
-    let mut out = [0; N];
-    let mut i = 0;
-    while i < N {
-        let mut j = 0;
-        while j < 8 {
-            out[i] |= ((grid[i][j] + 1) as u32) << (8 * (j % 4) + 3 + 2 * (j / 4));
-            j += 1;
-        }
-        i += 1;
-    }
-    out
+fn ternary(grid: &[[i8; 8]]) -> Vec<u32> {
+    let word = |entry: &[i8; 8]| {
+        (0..8).fold(0, |w, j| w | ((entry[j] + 1) as u32) << (8 * (j % 4) + 3 + 2 * (j / 4)))
+    };
+    grid.iter().map(word).collect()
 }
 
 #[cfg(test)]
@@ -71,16 +56,16 @@ mod tests {
             assert_eq!(words.len(), grid.len());
             words.iter().zip(grid).for_each(|(w, g)| assert_eq!(halves(*w, 0x3333_3333, 0x0808_0808), *g));
         };
-        twos(&IQ2_XXS, &codebook::IQ2_XXS_GRID);
-        twos(&IQ2_XS, &codebook::IQ2_XS_GRID);
-        twos(&IQ2_S, &codebook::IQ2_S_GRID);
-        for (w, g) in IQ3_XXS.iter().zip(&codebook::IQ3_XXS_GRID) {
+        twos(&IQ2_XXS, &*codebook::IQ2_XXS_GRID);
+        twos(&IQ2_XS, &*codebook::IQ2_XS_GRID);
+        twos(&IQ2_S, &*codebook::IQ2_S_GRID);
+        for (w, g) in IQ3_XXS.iter().zip(&*codebook::IQ3_XXS_GRID) {
             assert_eq!(w.to_le_bytes(), *g);
         }
-        for (w, g) in IQ3_S.iter().zip(&codebook::IQ3_S_GRID) {
+        for (w, g) in IQ3_S.iter().zip(&*codebook::IQ3_S_GRID) {
             assert_eq!(w.to_le_bytes(), *g);
         }
-        for (w, g) in IQ1_S.iter().zip(&codebook::IQ1_S_GRID) {
+        for (w, g) in IQ1_S.iter().zip(&*codebook::IQ1_S_GRID) {
             assert_eq!(halves(*w, 0x1818_1818, 0).map(|v| v as i8 / 8 - 1), *g);
         }
     }

@@ -45,14 +45,14 @@ pub(crate) fn nmse(ty: GgmlType, n_elem: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::IMPORTED;
     use crate::kv::KV_TYPES;
+    use crate::templates;
 
     #[test]
     fn formats_of_caches_are_in_every_build() {
         for name in written() {
             let path = format!("encode/{name}.wgsl.jinja");
-            let (_, text) = IMPORTED.iter().find(|(n, _)| *n == path).expect("its template");
+            let text = templates::text(&path).expect("its template");
             let cache = text.lines().any(|l| l.starts_with("   layout ") && l.contains(" cache"));
             assert_eq!(cache, KV_TYPES.iter().any(|t| t.name() == name), "{name}: `cache` in its layout");
         }

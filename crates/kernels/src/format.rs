@@ -7,6 +7,8 @@
 
 use ggml_format::GgmlType;
 
+use crate::codebook::Table;
+
 /// A run of bytes of every block that is stored together.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Plane {
@@ -46,8 +48,8 @@ pub struct Format {
     pub block_bytes: usize,
     /// What a block is split into.
     pub planes: &'static [Plane],
-    /// Its codebook, a word for each entry; empty if it has none.
-    pub table: &'static [u32],
+    /// Its codebook, if it has one.
+    table: Option<&'static Table>,
     /// Values that `unit_dot` takes at once.
     pub unit: usize,
     /// Groups of four values that share a scale in a unit; 0 for plain types.
@@ -56,7 +58,7 @@ pub struct Format {
     pub offsets: &'static [u32],
 }
 
-include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+include!(concat!(env!("OUT_DIR"), "/formats.rs"));
 
 /// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its head.
 pub static FORMATS: &[Format] = ROWS;
@@ -72,10 +74,15 @@ impl Format {
         if self.is_plain() { 16 } else { 32 }
     }
 
+    /// Its codebook, a word for each entry; empty if it has none.
+    pub fn table(&self) -> &'static [u32] {
+        self.table.map_or(&[], |table| table)
+    }
+
     /// Entries of its codebook that a product of one column copies to workgroup memory; 0: it is looked up where it lies,
     /// since 8 KiB take longer to copy than they save (IQ1: 2.6 % of a token on an H200).
     pub fn book(&self) -> u32 {
-        if self.table.len() <= 1024 { self.table.len() as u32 } else { 0 }
+        if self.table().len() <= 1024 { self.table().len() as u32 } else { 0 }
     }
 
     /// Values are stored one by one, without a scale.
@@ -136,7 +143,7 @@ impl DeviceLayout {
             units_per_row: blocks_per_row * (format.block / format.unit) as u32,
             plane_start,
             table_start: at,
-            n_byte: (at + size_of_val(format.table) as u64).next_multiple_of(16).max(16),
+            n_byte: (at + size_of_val(format.table()) as u64).next_multiple_of(16).max(16),
         }
     }
 
@@ -188,8 +195,8 @@ impl DeviceLayout {
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
         }
-        if first_row == 0 && !format.table.is_empty() {
-            put(self.table_start, bytemuck::cast_slice(format.table));
+        if first_row == 0 && !format.table().is_empty() {
+            put(self.table_start, bytemuck::cast_slice(format.table()));
         }
     }
 

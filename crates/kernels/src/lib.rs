@@ -10,12 +10,8 @@
 //! `override` constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is
 //! a pure function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
 
-/// A template of an operation, as the build left it: `FOLDER/FILE`.
-macro_rules! template {
-    ($path:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/", $path))
-    };
-}
+#[macro_use]
+mod templates;
 
 mod caps;
 mod case;
@@ -30,6 +26,10 @@ mod kernel;
 mod kv;
 mod op;
 pub mod ops;
+#[cfg(test)]
+mod pack;
+#[cfg(any(packed, test))]
+mod packed;
 mod probe;
 mod reduce;
 mod render;

@@ -6,6 +6,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::kernel::Kernel;
 use crate::ops;
+use crate::templates;
 
 /// The value of one template variable.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +35,7 @@ pub type Variant = Vec<(&'static str, Value)>;
 pub struct Op {
     /// Name of the folder, the template, the kernels and the benchmarks.
     pub name: &'static str,
-    /// The WGSL template.
+    /// The WGSL template: its file under `ops/`.
     pub template: &'static str,
     /// Every variant that is rendered.
     pub variants: fn() -> Vec<Variant>,
@@ -44,9 +45,31 @@ pub struct Op {
     pub ggml: &'static [&'static str],
     /// More cases, written as ggml's test program writes them; an empty grid without the feature.
     pub grid: Option<Grid>,
+    /// Whether models in browsers have it. The head of the template of one that they do not have says `web no`, and the
+    /// package for browsers is delivered without.
+    pub on_web: bool,
 }
 
 impl Op {
+    /// The row of an operation that no model in a browser has: without variants there, unless for tests.
+    const fn off_web(self) -> Op {
+        match cfg!(all(target_arch = "wasm32", not(feature = "cases"))) {
+            true => Op { on_web: false, variants: Vec::new, grid: None, ..self },
+            false => Op { on_web: false, ..self },
+        }
+    }
+
+    /// The operation of a kernel.
+    pub fn of(kernel: &Kernel) -> &'static Op {
+        let name = kernel.name.split('.').next();
+        OPS.iter().find(|op| Some(op.name) == name).expect("kernels are named by their operation")
+    }
+
+    /// The text of its template.
+    pub fn template(&self) -> &'static str {
+        templates::text(self.template).expect("a template is a file")
+    }
+
     /// The feature set that has the operation for itself.
     pub fn set(&self) -> Option<FeatureSet> {
         let all = [(FeatureSet::Coop, "_coop"), (FeatureSet::Alone, "_alone")];
@@ -74,75 +97,75 @@ const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 
 /// All operations.
 pub static OPS: &[Op] = &[
-    ops::acc::OP,
-    ops::add_id::OP,
+    ops::acc::OP.off_web(),
+    ops::add_id::OP.off_web(),
     ops::adjust::OP,
     ops::altup::OP,
-    ops::arange::OP,
+    ops::arange::OP.off_web(),
     ops::argmax::OP,
-    ops::argsort::OP,
+    ops::argsort::OP.off_web(),
     ops::attention::OP,
     ops::attention::KEYS,
     ops::attention::TILES,
-    ops::attention::COOP,
+    ops::attention::COOP.off_web(),
     ops::attention::ALONE,
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::expert_lists::OP,
     ops::binary::ND,
-    ops::concat::OP,
-    ops::conv_2d::OP,
-    ops::count_equal::OP,
+    ops::concat::OP.off_web(),
+    ops::conv_2d::OP.off_web(),
+    ops::count_equal::OP.off_web(),
     ops::cpy::OP,
     ops::cpy::SAME,
-    ops::cumsum::OP,
+    ops::cumsum::OP.off_web(),
     ops::cutoff::OP,
     ops::gated_delta_net::OP,
     ops::gated_delta_net::CHUNKS,
-    ops::gated_linear_attn::OP,
+    ops::gated_linear_attn::OP.off_web(),
     ops::gated_norm::OP,
-    ops::gather::OP,
+    ops::gather::OP.off_web(),
     ops::get_rows::OP,
-    ops::get_rows::ND,
+    ops::get_rows::ND.off_web(),
     ops::glu::OP,
     ops::glu::ND,
-    ops::im2col::OP,
+    ops::im2col::OP.off_web(),
     ops::latent_kv::OP,
-    ops::lightning_indexer::OP,
-    ops::measure::STREAM,
-    ops::measure::RATE,
-    ops::measure::COOP,
+    ops::lightning_indexer::OP.off_web(),
+    ops::measure::STREAM.off_web(),
+    ops::measure::RATE.off_web(),
+    ops::measure::COOP.off_web(),
     ops::moe_reduce::OP,
     ops::mul_mat::OP,
-    ops::mul_mat::COOP,
+    ops::mul_mat::COOP.off_web(),
     ops::mul_mat::Q8,
     ops::mul_mat::ID,
-    ops::mul_mat::ND,
+    ops::mul_mat::ND.off_web(),
     ops::mul_mat_alone::OP,
     ops::mul_mat_join::OP,
     ops::mul_mat_vec::OP,
     ops::norm::OP,
-    ops::pool::OP,
+    ops::pool::OP.off_web(),
     ops::rms_norm::OP,
     ops::rope::OP,
     ops::rope_kv::OP,
-    ops::rwkv_wkv6::OP,
-    ops::rwkv_wkv7::OP,
+    ops::rwkv_wkv6::OP.off_web(),
+    ops::rwkv_wkv7::OP.off_web(),
     ops::sample::OP,
     ops::scale::OP,
-    ops::set::OP,
-    ops::set_rows::OP,
+    ops::set::OP.off_web(),
+    ops::set_rows::OP.off_web(),
     ops::short_conv::OP,
-    ops::soft_max::OP,
-    ops::solve_tri::OP,
-    ops::ssm_conv::OP,
+    ops::soft_max::OP.off_web(),
+    ops::solve_tri::OP.off_web(),
+    ops::ssm_conv::OP.off_web(),
     ops::ssm_scan::OP,
-    ops::sum::OP,
+    ops::sum::OP.off_web(),
     ops::topk_moe::OP,
-    ops::timestep_embedding::OP,
-    ops::top_k::OP,
+    ops::timestep_embedding::OP.off_web(),
+    ops::top_k::OP.off_web(),
     ops::unary::OP,
-    ops::upscale::OP,
+    ops::upscale::OP.off_web(),
 ];
 
 impl Op {
@@ -192,4 +215,18 @@ pub(crate) fn dispatch(
         constants.iter().find(|(c, _)| !kernel.has_override(c)),
     );
     Ok(Dispatch { kernel, constants, grid, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_templates_say_what_browsers_do_not_have() {
+        for op in OPS {
+            let head = op.template().split("#}").next().unwrap_or_default();
+            let says_no = head.lines().any(|l| l.trim_start().starts_with("web       no"));
+            assert_eq!(says_no, !op.on_web, "{}", op.name);
+        }
+    }
 }

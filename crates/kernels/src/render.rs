@@ -7,9 +7,10 @@ use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
 use crate::encode;
-use crate::format::{FORMATS, IMPORTED, Moved, Plane};
+use crate::format::{FORMATS, Moved, Plane};
 use crate::kernel::{Access, Binding, Kernel};
 use crate::op::{OPS, Op, Value, Variant};
+use crate::templates;
 
 /// Every kernel that can be rendered: its operation and the values of its variables.
 pub(crate) static VARIANTS: LazyLock<HashMap<String, (&'static Op, Variant)>> = LazyLock::new(|| {
@@ -30,19 +31,19 @@ static RENDERED: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> = Lazy
 
 static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
     let mut r = Renderer::new();
-    r.set_loader(Templates);
+    r.set_loader(Templates(str::to_owned));
     r
 });
 
-/// The templates of operations by the operation's name, the others by their file's.
-struct Templates;
+/// The templates of operations by the operation's name, the others by their file's; a function has the last word.
+struct Templates(fn(&str) -> String);
 
 impl Loader for Templates {
     fn load(&self, path: &str, _: Option<&str>) -> Result<Source, LoadError> {
-        let ops = OPS.iter().map(|op| (op.name, op.template));
-        let found = IMPORTED.iter().copied().chain(ops).find(|(name, _)| *name == path);
-        let (name, text) = found.ok_or_else(|| LoadError::NotFound { tried: vec![path.to_owned()] })?;
-        Ok(Source { name: name.to_owned(), text: text.to_owned() })
+        let op = OPS.iter().find(|op| op.name == path);
+        let text = templates::text(op.map_or(path, |op| op.template));
+        let text = text.ok_or_else(|| LoadError::NotFound { tried: vec![path.to_owned()] })?;
+        Ok(Source { name: path.to_owned(), text: self.0(text) })
     }
 }
 
@@ -62,7 +63,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Kernel> {
 
 /// The WGSL text of a variant.
 pub(crate) fn text(op: &Op, variant: &Variant) -> Result<String, wgsl_pre::Error> {
-    let body = RENDERER.render(op.name, &context(variant))?;
+    text_by(&RENDERER, op, variant)
+}
+
+fn text_by(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<String, wgsl_pre::Error> {
+    let body = renderer.render(op.name, &context(variant))?;
     let vars: Vec<String> = variant.iter().map(|(n, v)| format!("{n}={v}")).collect();
     Ok(format!("// {}: {}\n{}", op.name, vars.join(" "), body.trim_start()))
 }
@@ -123,14 +128,12 @@ fn reflect(name: &'static str, source: String) -> Kernel {
             let (index, rest) = rest.split_once(')').unwrap_or_default();
             let (access, rest) = rest.split_once('>').unwrap_or_default();
             let rest = rest.trim_start();
-            bindings.push(Binding {
-                name: &rest[..word_end(rest)],
-                index: index.parse().unwrap_or(u32::MAX),
-                access: if access.ends_with("read_write") { Access::ReadWrite } else { Access::Read },
-            });
+            let index = index.parse().unwrap_or(u32::MAX);
+            let access = if access.ends_with("read_write") { Access::ReadWrite } else { Access::Read };
+            let at = bindings.partition_point(|b: &Binding| b.index <= index);
+            bindings.insert(at, Binding { name: &rest[..word_end(rest)], index, access });
         }
     }
-    bindings.sort_unstable_by_key(|b| b.index);
     Kernel {
         name,
         source,
@@ -140,5 +143,32 @@ fn reflect(name: &'static str, source: String) -> Kernel {
         needs_coherent: source.contains("@coherent"),
         bindings,
         overrides,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pack::shorter;
+
+    #[test]
+    fn shorter_templates_are_the_same_kernels() {
+        let mut renderer = Renderer::new();
+        renderer.set_loader(Templates(shorter));
+        // White space and comments aside.
+        let plain = |text: String| -> String {
+            let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+            lines.flat_map(|line| line.chars().filter(|c| !c.is_whitespace())).collect()
+        };
+        for op in OPS {
+            // Some of each: all would take a minute.
+            let variants = (op.variants)();
+            for variant in variants.iter().step_by(1 + variants.len() / 40) {
+                let [long, short] =
+                    [&*RENDERER, &renderer].map(|r| text_by(r, op, variant).expect("a kernel"));
+                assert!(short.len() <= long.len());
+                assert_eq!(plain(short), plain(long), "{}", op.name);
+            }
+        }
     }
 }

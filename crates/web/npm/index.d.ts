@@ -95,7 +95,7 @@ export interface SourceOptions {
    * instructions, and answers may differ. All others are as exact as `f32`.
    */
   inputs?: "auto" | "f32" | "i16" | "i8";
-  /** Bytes of GPU memory that the model may take; more is an error before anything is loaded. */
+  /** Bytes that the model may take of the device's memory, or on the processor of the module's; more is an error before anything is loaded. */
   memoryBudget?: number;
   /** `true` (default) runs in a dedicated worker, `false` on this thread, or in a worker that imports `chaski/worker`. */
   worker?: boolean | Worker;

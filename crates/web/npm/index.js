@@ -16,7 +16,7 @@ export async function inspect(model, options = {}) {
   const reasons = [];
   if (!found.webgpu && options.device === "gpu") reasons.push("there is no WebGPU adapter");
   if (options.memoryBudget && found.memory.total > options.memoryBudget) {
-    reasons.push(`it takes ${found.memory.total} bytes of device memory, the budget is ${options.memoryBudget}`);
+    reasons.push(`it takes ${found.memory.total} bytes of memory, the budget is ${options.memoryBudget}`);
   }
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.()) ?? {};
   if (options.cache !== "none" && quota !== undefined && found.downloadBytes > quota - usage) {

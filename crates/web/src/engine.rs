@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chaski::kernels::Caps;
 use chaski::{
     AddSpecial, AnswerParser, AnswerSyntax, DeviceChoice, EmbedOptions, Engine, Error, Gpu, ModelError,
-    ParseSpecial, Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage, memory_need,
+    ParseSpecial, Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage,
 };
 use js_sys::Function;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::answer::{Interrupted, Outcome, Sink, answer};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, JsReader};
 use crate::inspect::memory_json;
-use crate::request::{Chat, CreateOptions, Request, parse};
+use crate::request::{Chat, CreateOptions, Device, Request, parse};
 
 /// Files of JavaScript as a source.
 pub(crate) fn source(files: Vec<JsFile>) -> Source {
@@ -295,15 +295,18 @@ pub(crate) fn caps_json(caps: &Caps) -> Value {
     })
 }
 
-/// Refuses a model that would take more device memory than it may.
+/// Refuses a model that would take more memory than it may.
 async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> Result<(), JsValue> {
     let model = source.open().await.map_err(to_js)?;
-    let caps = crate::inspect::caps(options.subgroups).await;
+    let caps = match options.device {
+        Device::Cpu => None,
+        _ => Some(crate::inspect::caps(options.subgroups).await),
+    };
     let kv = options.kv_type.as_deref().map(str::parse).transpose();
     let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let chunk = if options.chunk > 0 { options.chunk } else { crate::inspect::CHUNK };
     let config = RunnerConfig { n_ctx: options.context_length, kv, chunk, ..RunnerConfig::default() };
-    let need = memory_need(&model, &config, &caps).await.map_err(to_js)?;
+    let need = crate::inspect::need(&model, &config, caps.as_ref()).await?;
     if need.n_byte() as f64 > budget {
         return Err(crate::error::over_budget(need.n_byte(), budget));
     }

@@ -186,11 +186,11 @@ fn thrown(value: &Value) -> JsValue {
     js_sys::JSON::parse(&value.to_string()).unwrap_or_else(|e| e)
 }
 
-/// A model that would take more device memory than it may.
+/// A model that would take more memory than it may.
 pub(crate) fn over_budget(need: u64, budget: f64) -> JsValue {
     thrown(&json!({
         "code": "out_of_memory",
-        "message": format!("the model takes {need} bytes of device memory, but the budget is {budget} bytes"),
+        "message": format!("the model takes {need} bytes of memory, but the budget is {budget} bytes"),
         "hint": "use a smaller contextLength, kvType \"q8_0\", or a smaller model",
         "detail": { "bytes": need, "budget": budget },
     }))

@@ -2,7 +2,8 @@
 
 use chaski::kernels::Caps;
 use chaski::{
-    AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, RunnerConfig, adapters_with, memory_need,
+    AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, OpenModel, RunnerConfig, adapters_with,
+    memory_need, memory_need_on_processor,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,6 +40,8 @@ struct InspectOptions {
     context_length: u32,
     kv_type: Option<String>,
     subgroups: bool,
+    /// The processor, not a GPU.
+    cpu: bool,
 }
 
 /// What the head of a file tells: the model, and the device memory that it will take, as JSON.
@@ -54,7 +57,7 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
     let adapter = best(options.subgroups).await;
     let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
     let config = RunnerConfig { n_ctx: options.context_length, kv, chunk: CHUNK, ..RunnerConfig::default() };
-    let need = memory_need(&model, &config, &caps).await.map_err(to_js)?;
+    let need = need(&model, &config, (!options.cpu).then_some(&caps)).await?;
     Ok(json!({
         "description": model.describe(),
         "architecture": model.arch().name,
@@ -67,6 +70,19 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
         "webgpu": adapter.is_some(),
     })
     .to_string())
+}
+
+/// Memory that a model will take on a device of these capabilities, or on the processor.
+pub(crate) async fn need(
+    model: &OpenModel,
+    config: &RunnerConfig,
+    caps: Option<&Caps>,
+) -> Result<Memory, JsValue> {
+    let need = match caps {
+        Some(caps) => memory_need(model, config, caps).await,
+        None => memory_need_on_processor(model, config).await,
+    };
+    need.map_err(to_js)
 }
 
 async fn best(subgroups: bool) -> Option<AdapterSummary> {

@@ -20,7 +20,7 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsValue> {
 }
 
 /// Which device to use; that software adapters are none, the package has seen to.
-#[derive(Deserialize, Default)]
+#[derive(Clone, Copy, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Device {
     /// WebGPU, or the processor if there is none or it computes wrong values.
@@ -57,7 +57,7 @@ pub(crate) struct CreateOptions {
     pub(crate) inputs: Inputs,
     /// Tokens of a prompt that run at once; 0 takes the engine's default.
     pub(crate) chunk: u32,
-    /// Bytes of device memory at most.
+    /// Bytes of memory at most, of the device or on the processor.
     pub(crate) memory_budget: Option<f64>,
     /// The device.
     pub(crate) device: Device,

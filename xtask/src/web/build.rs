@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use wasm_bindgen_cli_support::Bindgen;
 
-use super::size;
+use super::{notices, size};
 
 /// The npm package in the repository.
 pub(crate) fn package() -> PathBuf {
@@ -26,6 +26,7 @@ pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     bind(&crate::root().join("target/wasm32-unknown-unknown/web/chaski_web.wasm"), &out)?;
     modules()?;
     optimise(&out.join("chaski_web_bg.wasm"))?;
+    notices::write(&package())?;
     page()?;
     if constraint { Ok(()) } else { size::check(&package()) }
 }
@@ -62,7 +63,18 @@ fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
     }
     let mut bindgen = Bindgen::new();
     bindgen.input_path(input).web(true)?.typescript(false).omit_default_module_path(false);
-    bindgen.generate(out).context("wasm-bindgen")
+    bindgen.generate(out).context("wasm-bindgen")?;
+    let name = input.file_stem().expect("a file has a name");
+    let js = out.join(name).with_extension("js");
+    let text = fs::read_to_string(&js).with_context(|| format!("could not read {}", js.display()))?;
+    fs::write(&js, shorter(&text)).with_context(|| format!("could not write {}", js.display()))
+}
+
+/// Generated JavaScript without white space at the beginning of lines and without its comments, which repeat those of the
+/// crate.
+fn shorter(text: &str) -> String {
+    let lines = text.lines().map(str::trim_start).filter(|l| !l.starts_with("/*") && !l.starts_with('*'));
+    lines.filter(|l| !l.starts_with("//") && !l.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The tools from npm, in the versions of the lock file.
@@ -120,7 +132,9 @@ fn optimise(wasm: &Path) -> anyhow::Result<()> {
         "--enable-multivalue",
         "--enable-simd",
     ];
-    run(Command::new("node").arg(tool).arg("-Oz").args(features).arg(wasm).arg("-o").arg(wasm))
+    // The first KiB is the stack's end, where only one that overflows would come.
+    let passes = ["-Oz", "--low-memory-unused"];
+    run(Command::new("node").arg(tool).args(passes).args(features).arg(wasm).arg("-o").arg(wasm))
 }
 
 /// Runs a command, which says itself what is wrong.

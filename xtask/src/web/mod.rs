@@ -2,6 +2,7 @@
 
 mod build;
 pub(crate) mod kernels;
+mod notices;
 mod size;
 mod test;
 

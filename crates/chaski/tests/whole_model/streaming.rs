@@ -399,6 +399,20 @@ fn memory_is_told_before_anything_is_loaded() {
 }
 
 #[test]
+fn memory_on_the_processor_is_told_before_anything_is_loaded() {
+    for (name, kv) in [("gpt-oss-moe", KvType::Auto), ("qwen35-dense", "q8_0/q4_0".parse().expect("types"))] {
+        let f = Fixture::load(name);
+        let bytes: &'static [u8] = with_experts(&f, N_EXPERT, N_USED, None).leak();
+        let source = Source::Bytes { name: "fixture.gguf".into(), bytes };
+        let builder = Engine::builder(source).device(DeviceChoice::Cpu).context(64).sequences(2);
+        let e = build(builder.kv(kv));
+        let config = RunnerConfig { n_seq: 2, kv, ..config(None) };
+        let told = block_on(chaski::memory_need_on_processor(e.model(), &config)).expect("a graph");
+        assert_eq!(told, e.memory(), "{name}");
+    }
+}
+
+#[test]
 fn a_device_that_is_lost_while_experts_stream_is_an_error_of_its_own() {
     let f = Fixture::load("olmoe-moe");
     let bytes: &'static [u8] = with_experts(&f, N_EXPERT, N_USED, None).leak();

@@ -3,6 +3,9 @@
 //! Generated from the tables of the `gguf` Python package (0.19), which are those of `ggml-common.h`.
 //! An entry is kept as one number: value `j` of the vector is given by its bits `2j..2j+2` (grids of 8
 //! values) or `3j..3j+3` (grids of 4 values), which index the grid's list of magnitudes.
+//! They are unpacked when they are first used: a page that downloads them wants them small.
+
+use std::sync::LazyLock;
 
 /// Sign patterns that a 7-bit index stands for: bit `j` is the sign of value `j`, and bit 7 is set so
 /// that the number of minus signs is even.
@@ -12,24 +15,27 @@ pub const fn even_signs(index: u8) -> u8 {
 }
 
 /// The 256 vectors of 8 values of iq2_xxs.
-pub static IQ2_XXS_GRID: [[u8; 8]; 256] = unpack8(&IQ2_XXS_PACKED, [8, 25, 43]);
+pub static IQ2_XXS_GRID: LazyLock<[[u8; 8]; 256]> = LazyLock::new(|| unpack8(&IQ2_XXS_PACKED, [8, 25, 43]));
 
 /// The 512 vectors of 8 values of iq2_xs.
-pub static IQ2_XS_GRID: [[u8; 8]; 512] = unpack8(&IQ2_XS_PACKED, [8, 25, 43]);
+pub static IQ2_XS_GRID: LazyLock<[[u8; 8]; 512]> = LazyLock::new(|| unpack8(&IQ2_XS_PACKED, [8, 25, 43]));
 
 /// The 1024 vectors of 8 values of iq2_s.
-pub static IQ2_S_GRID: [[u8; 8]; 1024] = unpack8(&IQ2_S_PACKED, [8, 25, 43]);
+pub static IQ2_S_GRID: LazyLock<[[u8; 8]; 1024]> = LazyLock::new(|| unpack8(&IQ2_S_PACKED, [8, 25, 43]));
 
 /// The 256 vectors of 4 values of iq3_xxs.
-pub static IQ3_XXS_GRID: [[u8; 4]; 256] = unpack4(&IQ3_XXS_PACKED, [4, 12, 20, 28, 36, 44, 52, 62]);
+pub static IQ3_XXS_GRID: LazyLock<[[u8; 4]; 256]> =
+    LazyLock::new(|| unpack4(&IQ3_XXS_PACKED, [4, 12, 20, 28, 36, 44, 52, 62]));
 
 /// The 512 vectors of 4 values of iq3_s.
-pub static IQ3_S_GRID: [[u8; 4]; 512] = unpack4(&IQ3_S_PACKED, [1, 3, 5, 7, 9, 11, 13, 15]);
+pub static IQ3_S_GRID: LazyLock<[[u8; 4]; 512]> =
+    LazyLock::new(|| unpack4(&IQ3_S_PACKED, [1, 3, 5, 7, 9, 11, 13, 15]));
 
 /// The 2048 vectors of 8 values of iq1_s and iq1_m.
-pub static IQ1_S_GRID: [[i8; 8]; 2048] = signed(unpack8(&IQ1_S_PACKED, [0, 1, 2]));
+pub static IQ1_S_GRID: LazyLock<[[i8; 8]; 2048]> =
+    LazyLock::new(|| signed(unpack8(&IQ1_S_PACKED, [0, 1, 2])));
 
-const fn unpack8<const N: usize>(packed: &[u16; N], values: [u8; 3]) -> [[u8; 8]; N] {
+fn unpack8<const N: usize>(packed: &[u16; N], values: [u8; 3]) -> [[u8; 8]; N] {
     let mut grid = [[0; 8]; N];
     let mut i = 0;
     while i < N {
@@ -43,7 +49,7 @@ const fn unpack8<const N: usize>(packed: &[u16; N], values: [u8; 3]) -> [[u8; 8]
     grid
 }
 
-const fn unpack4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [[u8; 4]; N] {
+fn unpack4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [[u8; 4]; N] {
     let mut grid = [[0; 4]; N];
     let mut i = 0;
     while i < N {
@@ -58,7 +64,7 @@ const fn unpack4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [[u8; 4]
 }
 
 /// Takes values stored as 0, 1, 2 for -1, 0, 1.
-const fn signed<const N: usize>(grid: [[u8; 8]; N]) -> [[i8; 8]; N] {
+fn signed<const N: usize>(grid: [[u8; 8]; N]) -> [[i8; 8]; N] {
     let mut out = [[0; 8]; N];
     let mut i = 0;
     while i < N {

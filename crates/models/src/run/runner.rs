@@ -229,6 +229,17 @@ impl RunnerConfig {
         if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
     }
 
+    /// [`Runner::memory`] of a model on the processor ([`Target::Cpu`]), before it is loaded.
+    ///
+    /// # Errors
+    /// [`ModelError`]: tensors that are missing or wrong.
+    pub async fn memory_on_processor<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
+        let n_ctx = self.n_ctx_for(model);
+        let kv = self.kv.types(model, n_ctx, self.n_seq);
+        let graph = model.graph(n_ctx).await?;
+        Ok(on_processor(chaski_runtime::cpu::n_byte(&graph, (n_ctx, self.n_seq.max(1)), kv)))
+    }
+
     /// What a model's plan on a device is made for.
     pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
         let n_ctx = self.n_ctx_for(model);
@@ -247,6 +258,11 @@ impl RunnerConfig {
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
         }
     }
+}
+
+/// Memory of a model that is not on a device.
+fn on_processor(n_byte: u64) -> Memory {
+    Memory { items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte }] }
 }
 
 pub(crate) enum Device {
@@ -363,13 +379,7 @@ impl Runner {
     pub fn memory(&self) -> Memory {
         match &self.device {
             Device::Gpu(g) => g.memory().clone(),
-            Device::Cpu(c) => Memory {
-                items: vec![MemoryItem {
-                    what: "weights and kv cache (processor)",
-                    n_buffer: 0,
-                    n_byte: c.n_byte(),
-                }],
-            },
+            Device::Cpu(c) => on_processor(c.n_byte()),
         }
     }
 

@@ -36,7 +36,7 @@ impl Logprobs {
             ids.select_nth_unstable_by(n_top - 1, order);
         }
         ids.truncate(n_top);
-        ids.sort_by(order);
+        ids.sort_unstable_by(order);
         Logprobs {
             logprob: logits.get(token as usize).map_or(f32::NEG_INFINITY, |&logit| logprob(logit)),
             top: ids.into_iter().map(|id| (id, logprob(logits[id as usize]))).collect(),

@@ -11,7 +11,7 @@ pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Cand
     candidates.softmax();
     let entropy = candidates.entropy();
     let distance = |p: f32| (-f64::from(p).ln() - entropy).abs();
-    candidates.list.sort_by(|a, b| distance(a.p).total_cmp(&distance(b.p)).then(a.id.cmp(&b.id)));
+    candidates.list.sort_unstable_by(|a, b| distance(a.p).total_cmp(&distance(b.p)).then(a.id.cmp(&b.id)));
     candidates.unsorted();
     let mut sum = 0.0;
     let enough = candidates.list.iter().enumerate().position(|(index, candidate)| {

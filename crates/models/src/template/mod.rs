@@ -18,7 +18,6 @@ use std::sync::{Arc, OnceLock};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind};
-use regex::Regex;
 
 pub use error::TemplateError;
 pub use message::{Content, Message, TemplateOptions};
@@ -164,16 +163,36 @@ impl io::Write for Limited {
 
 /// Makes blocks of the `generation` tags, which mark the assistant's words for training and print nothing.
 fn without_generation_tags(source: &str) -> String {
-    static TAGS: OnceLock<Regex> = OnceLock::new();
-    let tags = TAGS.get_or_init(|| {
-        Regex::new(r"\{%([-+]?)\s*(end)?generation\s*([-+]?)%\}")
-            .expect("the expression is tested to compile")
-    });
-    let replace = |found: &regex::Captures<'_>| {
-        let block = if found.get(2).is_some() { "endif" } else { "if true" };
-        format!("{{%{} {block} {}%}}", &found[1], &found[3])
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some((before, tag)) = rest.split_once("{%") {
+        out.push_str(before);
+        match generation_tag(tag) {
+            Some((block, behind)) => {
+                out.push_str(&block);
+                rest = behind;
+            }
+            None => {
+                out.push_str("{%");
+                rest = tag;
+            }
+        }
+    }
+    out + rest
+}
+
+/// What takes the place of a tag `generation` or `endgeneration` whose text behind `{%` this is, and what follows it.
+fn generation_tag(tag: &str) -> Option<(String, &str)> {
+    let sign = |text: &str| text.len() - text.strip_prefix(['-', '+']).unwrap_or(text).len();
+    let (left, rest) = tag.split_at(sign(tag));
+    let rest = rest.trim_start();
+    let (block, rest) = match rest.strip_prefix("end") {
+        Some(rest) => ("endif", rest),
+        None => ("if true", rest),
     };
-    tags.replace_all(source, replace).into_owned()
+    let rest = rest.strip_prefix("generation")?.trim_start();
+    let (right, rest) = rest.split_at(sign(rest));
+    Some((format!("{{%{left} {block} {right}%}}"), rest.strip_prefix("%}")?))
 }
 
 /// Drops the framing of `text` that `tokenizer` will add by itself: one BOS in front, one EOS at the end.

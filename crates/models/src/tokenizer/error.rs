@@ -91,11 +91,4 @@ pub enum TokenizerError {
         /// Its size.
         n_byte: usize,
     },
-    /// The special tokens could not be indexed.
-    #[error("cannot index the special tokens")]
-    Special {
-        /// What the index says.
-        #[source]
-        source: Box<aho_corasick::BuildError>,
-    },
 }

@@ -7,6 +7,7 @@ mod bpe;
 mod bytes;
 mod charsmap;
 mod error;
+mod expression;
 mod pre;
 mod spec;
 mod special;
@@ -188,7 +189,7 @@ impl Tokenizer {
             let name = name.to_lowercase();
             name.contains("phi-3") || name.contains("phi3")
         });
-        let special = SpecialTokens::new(&vocab, is_phi3.then_some(phi3_strips_right))?;
+        let special = SpecialTokens::new(&vocab, is_phi3.then_some(phi3_strips_right));
         let suppress = spec.suppress.iter().filter_map(|&id| u32::try_from(id).ok());
         Ok(Tokenizer {
             special,

@@ -1,9 +1,9 @@
 //! Cuts special tokens out of a text before the rest is tokenized.
 
-use aho_corasick::AhoCorasick;
+use std::ops::Range;
 
 use super::vocab::Vocab;
-use super::{ParseSpecial, TokenKind, TokenizerError};
+use super::{ParseSpecial, TokenKind};
 
 /// A text is a sequence of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,38 +21,71 @@ pub(super) struct SpecialTokens {
     all: Matcher,
 }
 
+/// Texts of tokens in order, so that those with the same beginning are neighbours.
 #[derive(Debug)]
 struct Matcher {
-    automaton: AhoCorasick,
-    /// Id and whether it swallows white space, by pattern.
-    ids: Vec<(u32, bool)>,
+    tokens: Vec<Special>,
+    /// How many tokens begin with a smaller byte, by byte.
+    before: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Special {
+    text: Box<[u8]>,
+    id: u32,
+    /// Whether it swallows white space.
+    strips: bool,
+}
+
+impl Matcher {
+    fn new(mut tokens: Vec<Special>) -> Matcher {
+        tokens.retain(|token| !token.text.is_empty());
+        tokens.sort_unstable_by(|a, b| a.text.cmp(&b.text));
+        let before =
+            (0..=256).map(|byte| tokens.partition_point(|t| usize::from(t.text[0]) < byte)).collect();
+        Matcher { tokens, before }
+    }
+
+    /// Every place where a token stands, those that overlap as well.
+    fn find<'m>(&'m self, text: &[u8], mut found: impl FnMut(Range<usize>, &'m Special)) {
+        for (start, first) in text.iter().map(|b| usize::from(*b)).enumerate() {
+            let mut alike = &self.tokens[self.before[first]..self.before[first + 1]];
+            let mut n_byte = 1;
+            while let Some(shortest) = alike.first() {
+                if shortest.text.len() == n_byte {
+                    found(start..start + n_byte, shortest);
+                    alike = &alike[1..];
+                } else {
+                    let Some(next) = text.get(start + n_byte) else { break };
+                    let from = alike.partition_point(|t| t.text[n_byte] < *next);
+                    let to = alike.partition_point(|t| t.text[n_byte] <= *next);
+                    alike = &alike[from..to];
+                    n_byte += 1;
+                }
+            }
+        }
+    }
 }
 
 impl SpecialTokens {
     /// Indexes the special tokens of `vocab`; `strip_right` says by text which ones swallow white space.
-    pub(super) fn new(
-        vocab: &Vocab,
-        strip_right: Option<fn(&str) -> bool>,
-    ) -> Result<SpecialTokens, TokenizerError> {
+    pub(super) fn new(vocab: &Vocab, strip_right: Option<fn(&str) -> bool>) -> SpecialTokens {
         let special: Vec<(u32, TokenKind)> = (0..vocab.n_text())
             .filter_map(|id| vocab.kind(id).filter(|kind| kind.is_special()).map(|kind| (id, kind)))
             .collect();
         let matcher = |wanted: &dyn Fn(TokenKind) -> bool| {
             let wanted = special.iter().filter(|(_, kind)| wanted(*kind));
-            let (ids, texts): (Vec<_>, Vec<_>) = wanted
-                .map(|&(id, _)| {
-                    let text = vocab.text(id).expect("ids below n_text have a text");
-                    ((id, strip_right.is_some_and(|strips| strips(text))), text)
-                })
-                .unzip();
-            let automaton =
-                AhoCorasick::new(texts).map_err(|e| TokenizerError::Special { source: Box::new(e) })?;
-            Ok(Matcher { automaton, ids })
+            let tokens = wanted.map(|&(id, _)| {
+                let text = vocab.text(id).expect("ids below n_text have a text");
+                let strips = strip_right.is_some_and(|strips| strips(text));
+                Special { text: text.as_bytes().into(), id, strips }
+            });
+            Matcher::new(tokens.collect())
         };
-        Ok(SpecialTokens {
-            user_defined: matcher(&|kind| kind == TokenKind::UserDefined)?,
-            all: matcher(&|_| true)?,
-        })
+        SpecialTokens {
+            user_defined: matcher(&|kind| kind == TokenKind::UserDefined),
+            all: matcher(&|_| true),
+        }
     }
 
     /// Cuts `text` at its special tokens.
@@ -64,16 +97,12 @@ impl SpecialTokens {
             ParseSpecial::No => &self.user_defined,
             ParseSpecial::Yes => &self.all,
         };
-        let mut found: Vec<_> = if matcher.ids.is_empty() {
-            Vec::new()
-        } else {
-            let places = matcher.automaton.find_overlapping_iter(text);
-            places.map(|place| (place.range(), matcher.ids[place.pattern().as_usize()])).collect()
-        };
-        found.sort_by_key(|(range, (id, _))| (std::cmp::Reverse(range.len()), *id, range.start));
+        let mut found = Vec::new();
+        matcher.find(text.as_bytes(), |range, token| found.push((range, token)));
+        found.sort_unstable_by_key(|(range, token)| (std::cmp::Reverse(range.len()), token.id, range.start));
 
         let mut taken: std::collections::BTreeMap<usize, (usize, u32, bool)> = Default::default();
-        for (range, (id, strips)) in found {
+        for (range, &Special { id, strips, .. }) in found {
             let before = taken.range(..range.end).next_back();
             if before.is_none_or(|(_, &(end, ..))| end <= range.start) {
                 taken.insert(range.start, (range.end, id, strips));

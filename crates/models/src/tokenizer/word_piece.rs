@@ -1,28 +1,26 @@
 //! WordPiece: the tokenizer of BERT and of embedding models that descend from it.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
-
+use super::expression::Expression;
 use super::vocab::Vocab;
 
 /// What is taken out of a text: control characters that are not white space, accents, and U+FFFD.
-static DROPPED: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"[\p{C}\p{Mn}\x{FFFD}&&[^\s]]").expect("it is tested to compile"));
+const DROPPED: &str = r"[[\p{C}\p{Mn}\x{FFFD}]&&[^\s]]+";
 
 /// A word: one punctuation mark, one ideograph, or a run of anything else but white space.
-static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+fn word() -> String {
     const ALONE: &str = concat!(
         r"\p{P}$+<=>^`|~",
         r"\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}",
         r"\x{2B740}-\x{2B81F}\x{2B920}-\x{2CEAF}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}"
     );
-    Regex::new(&format!(r"[{ALONE}]|[^\s{ALONE}]+")).expect("it is tested to compile")
-});
+    format!(r"[{ALONE}]|[^\s{ALONE}]+")
+}
 
 /// Cuts words into the longest tokens, from the left; a word that cannot be spelled is one unknown token.
 #[derive(Debug)]
 pub(super) struct WordPiece {
+    dropped: Expression,
+    word: Expression,
     unk: u32,
     /// Length of the longest token, in bytes.
     n_byte_longest: usize,
@@ -32,7 +30,12 @@ impl WordPiece {
     /// In `vocab`, tokens that begin a word begin with `▁`; `unk` is for words that have no spelling.
     pub(super) fn new(vocab: &Vocab, unk: u32) -> WordPiece {
         let lengths = (0..vocab.n_text()).filter_map(|id| vocab.text(id)).map(str::len);
-        WordPiece { unk, n_byte_longest: lengths.max().unwrap_or(0) }
+        WordPiece {
+            dropped: Expression::new(DROPPED),
+            word: Expression::new(&word()),
+            unk,
+            n_byte_longest: lengths.max().unwrap_or(0),
+        }
     }
 
     /// Appends the ids of `text`, without regard to case and accents.
@@ -41,13 +44,12 @@ impl WordPiece {
     ///
     /// Devlin et al. 2018 (BERT), "uncased"; llama.cpp's ids are the same.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
-        let decomposed = nfd(text);
-        let plain = DROPPED.replace_all(&decomposed, "").to_lowercase();
+        let plain = plain(&self.dropped, text);
         let mut spelled = String::new();
-        for word in WORDS.find_iter(&plain) {
+        for word in self.word.matches(&plain) {
             spelled.clear();
             spelled.push('▁');
-            spelled.push_str(word.as_str());
+            spelled.push_str(&plain[word]);
             let n_before = out.len();
             if !self.spell(vocab, &spelled, out) {
                 out.truncate(n_before);
@@ -71,6 +73,18 @@ impl WordPiece {
     }
 }
 
+/// The text without case, and without what is dropped.
+fn plain(dropped: &Expression, text: &str) -> String {
+    let text = nfd(text);
+    let (mut out, mut from) = (String::with_capacity(text.len()), 0);
+    for found in dropped.matches(&text) {
+        out.push_str(&text[from..found.start]);
+        from = found.end;
+    }
+    out.push_str(&text[from..]);
+    out.to_lowercase()
+}
+
 /// The text with characters taken apart, accents behind their letters (Unicode's form D).
 #[cfg(not(target_arch = "wasm32"))]
 fn nfd(text: &str) -> String {
@@ -83,6 +97,12 @@ fn nfd(text: &str) -> String {
     js_sys::JsString::from(text).normalize("NFD").into()
 }
 
+/// All expressions of this file, for tests.
+#[cfg(test)]
+pub(super) fn expressions() -> impl Iterator<Item = String> {
+    [DROPPED.to_owned(), word()].into_iter()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,8 +110,8 @@ mod tests {
     #[test]
     fn marks_and_ideographs_are_words_and_accents_are_dropped() {
         let words = |text: &str| -> Vec<String> {
-            let plain = DROPPED.replace_all(&nfd(text), "").to_lowercase();
-            WORDS.find_iter(&plain).map(|word| word.as_str().to_owned()).collect()
+            let plain = plain(&Expression::new(DROPPED), text);
+            Expression::new(&word()).matches(&plain).map(|word| plain[word].to_owned()).collect()
         };
         assert_eq!(words("Café, Ünï"), ["cafe", ",", "uni"]);
         assert_eq!(words("a\u{0}b\u{200d}c\td"), ["abc", "d"]);

@@ -80,12 +80,16 @@ impl Cache {
     fn new(ty: GgmlType, n_cell: u64, d: u32) -> Result<Self, RuntimeError> {
         let d = d as usize;
         let stored = d.next_multiple_of(ty.block_len());
-        let n_byte = n_cell.saturating_mul((stored / ty.block_len() * ty.block_bytes()) as u64);
+        let n_byte = Cache::n_byte(ty, n_cell, d);
         let out = || RuntimeError::OutOfMemory { what: "kv cache".into(), n_byte };
         let n = usize::try_from(n_byte).map_err(|_| out())?;
         // Zeros that nobody has written take no memory, but a vector of them cannot fail: this can.
         Vec::<u8>::new().try_reserve_exact(n).map_err(|_| out())?;
         Ok(Cache { ty, d, stored, bytes: vec![0; n] })
+    }
+
+    fn n_byte(ty: GgmlType, n_cell: u64, d: usize) -> u64 {
+        n_cell.saturating_mul((d.div_ceil(ty.block_len()) * ty.block_bytes()) as u64)
     }
 
     fn cell_bytes(&self) -> usize {
@@ -112,6 +116,19 @@ impl Cache {
         }
         out.chunks_exact(self.stored).flat_map(|cell| cell[..self.d].to_vec()).collect()
     }
+}
+
+/// Bytes of weights and cache that [`CpuModel::load`] will take: [`CpuModel::n_byte`], before anything is loaded.
+pub fn n_byte(graph: &Graph, (n_ctx, n_seq): (u32, u32), (k, v): (GgmlType, GgmlType)) -> u64 {
+    let layer = |l: &KvLayer| {
+        let n_cell = u64::from(l.n_kv) * u64::from(n_ctx);
+        let values = if l.in_keys { 0 } else { Cache::n_byte(v, n_cell, l.d_v as usize) };
+        Cache::n_byte(k, n_cell, l.d as usize).saturating_add(values)
+    };
+    let states = graph.states.iter().map(|l| 4 * u64::from(l.n) * (1 + STATE_COPIES as u64));
+    let seq = graph.kv.iter().map(layer).chain(states).fold(0, u64::saturating_add);
+    let weights: u64 = graph.weights.iter().map(Weight::n_byte).sum();
+    weights.saturating_add(seq.saturating_mul(n_seq.into()))
 }
 
 /// The matrices of products that are not by experts, with what they are multiplied by.

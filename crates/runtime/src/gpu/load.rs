@@ -199,6 +199,7 @@ pub(crate) async fn rows(
 }
 
 /// Scales and biases of the rows of one expert, as an aux buffer has them.
+#[cfg(not(target_arch = "wasm32"))]
 pub(crate) async fn affine_of(
     graph: &Graph,
     aux: &Aux,
@@ -221,6 +222,7 @@ pub(crate) async fn affine_of(
 }
 
 /// A row of a tensor as f32.
+#[cfg(not(target_arch = "wasm32"))]
 async fn row(w: &Weight, row: u32, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeError> {
     let mut bytes = vec![0; w.row_bytes() as usize];
     read_rows(w, row, &mut bytes, tensors).await?;

@@ -11,11 +11,17 @@ mod measure_formats;
 mod model;
 mod pace;
 mod pipeline;
+#[cfg(not(target_arch = "wasm32"))]
 mod places;
 mod profile;
+mod reads;
 mod ready;
 mod sequences;
 mod snapshot;
+#[cfg(not(target_arch = "wasm32"))]
+mod stream;
+#[cfg(target_arch = "wasm32")]
+#[path = "no_stream.rs"]
 mod stream;
 mod timer;
 mod tune;
@@ -31,6 +37,6 @@ pub use measure::Peaks;
 pub use measure_formats::FormatRate;
 pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
+pub use reads::ExpertReads;
 pub use ready::Ablation;
-pub use stream::ExpertReads;
 pub use tune::TuneStep;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chaski_kernels::{MatVecTune, ProductClass, Tuning, step};
+use chaski_kernels::{MatVecTune, Op, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Memory, make_buffers, memory_of};
 use super::choose::STAGING;
@@ -12,11 +12,12 @@ use super::device::Gpu;
 use super::eval::Column;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
+use super::reads::ExpertReads;
 use super::ready::{
     Ablation, Body, On, Ready, ReadyDecode, ReadyPrompt, ReadySegment, ReadySegments, all_segments,
     make_ready, tile_of,
 };
-use super::stream::{ExpertReads, Streams};
+use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Groups, PlanConfig, Planned, Segment, fuse, plan};
@@ -100,12 +101,19 @@ impl GpuModel {
         mut progress: impl FnMut(Progress),
     ) -> Result<GpuModel, RuntimeError> {
         assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
+        if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
+            return Err(crate::plan::PlanError::NoStreaming.into());
+        }
         let clock = Clock::start();
         let steps = fuse(graph, config.fusions);
         let mut groups = Groups::new(graph, &steps, gpu.caps(), &config.experts)?;
         let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
         let all = all_segments(&segments);
         let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
+        debug_assert!(
+            missing.iter().all(|d| d.kernel.needs_coop || Op::of(d.kernel).on_web),
+            "models have an operation that browsers lack"
+        );
         let n_kernel = missing.len() as u64;
         let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
         progress(compiling(0));

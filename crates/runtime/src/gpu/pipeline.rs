@@ -1,7 +1,7 @@
 //! Pipelines, by kernel and constants: each is compiled once.
 #![allow(unsafe_code, reason = "wgpu marks unchecked shader modules and pipeline cache data as unsafe")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -125,8 +125,8 @@ impl Gpu {
         let go = || !stop.load(Ordering::Relaxed);
         // Texts first: else pipelines of one kernel, made at the same time, would each parse it.
         let mut kernels: Vec<&'static Kernel> = all.iter().map(|d| d.kernel).collect();
-        kernels.sort_unstable_by_key(|k| k.name);
-        kernels.dedup_by_key(|k| k.name);
+        let mut seen = HashSet::new();
+        kernels.retain(|k| seen.insert(k.name));
         let parse = |k: &&'static Kernel| if go() { self.module(k).map(drop) } else { Ok(()) };
         crate::platform::for_each(&kernels, parse).into_iter().collect::<Result<(), _>>()?;
         let compile = |d: &Dispatch| if go() { self.compile(d).map(drop) } else { Ok(()) };

@@ -132,6 +132,7 @@ impl On<'_> {
     }
 
     /// Sends dispatches in one submission, with what `after` puts behind them.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn send(
         &self,
         segment: &[Ready],

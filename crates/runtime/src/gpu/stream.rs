@@ -13,6 +13,7 @@ use chaski_kernels::DeviceLayout;
 
 use super::load::{self, CHUNK, Flight, Tensors};
 use super::places::Places;
+use super::reads::ExpertReads;
 use super::ready::{On, Ready};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, ValueId};
@@ -21,46 +22,6 @@ use crate::platform::for_each;
 
 /// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
 const AT_ONCE: usize = 16;
-
-/// What experts that stay with the processor have cost so far.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct ExpertReads {
-    /// Experts of a layer that were wanted, each once by the columns that ran together.
-    pub wanted: u64,
-    /// Those of them that had no place on the device, and were read.
-    pub read: u64,
-    /// Bytes read for them.
-    pub n_byte: u64,
-    /// Runs of columns through a layer that had more experts than there are places, and took rounds.
-    pub in_rounds: u64,
-}
-
-impl std::ops::Add for ExpertReads {
-    type Output = ExpertReads;
-
-    fn add(self, o: ExpertReads) -> ExpertReads {
-        self.zip(o, |a, b| a + b)
-    }
-}
-
-impl std::ops::Sub for ExpertReads {
-    type Output = ExpertReads;
-
-    fn sub(self, o: ExpertReads) -> ExpertReads {
-        self.zip(o, |a, b| a - b)
-    }
-}
-
-impl ExpertReads {
-    fn zip(self, o: ExpertReads, f: impl Fn(u64, u64) -> u64) -> ExpertReads {
-        ExpertReads {
-            wanted: f(self.wanted, o.wanted),
-            read: f(self.read, o.read),
-            n_byte: f(self.n_byte, o.n_byte),
-            in_rounds: f(self.in_rounds, o.in_rounds),
-        }
-    }
-}
 
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + 'a>>;
 

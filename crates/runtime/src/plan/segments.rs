@@ -51,6 +51,9 @@ pub enum PlanError {
     /// Experts that shall stay with the processor, of a model that has none.
     #[error("the model has no experts that could stay with the processor")]
     NoExperts,
+    /// Experts that shall stay with the processor, in a browser.
+    #[error("experts cannot stay with the processor in a browser")]
+    NoStreaming,
     /// Fewer places for experts than a token uses, or more than there are experts.
     #[error("a layer cannot have {found} slots for experts: a token uses {least}, and there are {most}")]
     ExpertSlots {

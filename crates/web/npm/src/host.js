@@ -258,7 +258,8 @@ export class Host {
     }
     try {
       const subgroups = options.subgroups !== false && (await hasSubgroups());
-      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups };
+      const cpu = (await choose(options.device)).device === "cpu";
+      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups, cpu };
       const text = await guarded(() => inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
       return { ...JSON.parse(text), fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };

@@ -17,16 +17,22 @@ before(async () => {
 after(() => t?.close());
 
 test("greedy text is that of other devices", async () => {
-  const found = await t.page.evaluate(async () => {
+  const found = await t.page.evaluate(async (model) => {
     const request = { prompt: "Once upon a time", temperature: 0, max_tokens: 24 };
     const answer = await engine.completions.create(request);
     const { device, loading, memory } = engine.info();
-    return { text: answer.choices[0].text, device, loading, memory, stats: engine.stats() };
-  });
+    const told = await chaski.inspect(model, { device: "cpu" });
+    const small = await failure(chaski.Engine.create({ model, device: "cpu", memoryBudget: memory.total - 1 }));
+    const enough = await chaski.Engine.create({ model, device: "cpu", memoryBudget: memory.total });
+    await enough.close();
+    return { text: answer.choices[0].text, device, loading, memory, told: told.memory, small: small.code, stats: engine.stats() };
+  }, MODEL);
   assert.ok(GOLDEN.startsWith(found.text) && found.text.length > 60, found.text);
   assert.equal(found.device.kind, "cpu");
   assert.deepEqual([found.device.caps, found.device.fallback, found.device.tested], [null, null, false]);
   assert.ok(found.loading.totalMs > 0 && found.memory.total > 4e6);
+  assert.deepEqual(found.told, found.memory, "known before it is loaded");
+  assert.equal(found.small, "out_of_memory");
   assert.ok(found.stats.tokensPerSecond > 0);
 });
 

@@ -25,6 +25,7 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["ADD_ID"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
+    on_web: true,
 };
 
 /// A call.

@@ -15,6 +15,7 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// A call.

@@ -12,9 +12,10 @@ pub const OP: Op = Op {
     name: "delta_chunks",
     template: template!("gated_delta_net/chunks.wgsl.jinja"),
     variants: || ["prepare", "advance"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases,
+    cases: Op::cases(cases),
     ggml: &["GATED_DELTA_NET"],
     grid: None,
+    on_web: true,
 };
 
 /// Columns of a chunk, and what the first kernel leaves for each of its heads.

@@ -19,6 +19,7 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// What becomes of a gate before it multiplies.

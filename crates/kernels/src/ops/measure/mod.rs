@@ -17,6 +17,7 @@ pub const STREAM: Op = Op {
     cases: Op::cases(cases::stream_cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// Multiply-adds of one kind of number.
@@ -27,6 +28,7 @@ pub const RATE: Op = Op {
     cases: Op::cases(cases::rate_cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// Products of cooperative matrices.
@@ -37,6 +39,7 @@ pub const COOP: Op = Op {
     cases: Op::cases(cases::coop_cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// The part of a device that does a kernel's arithmetic.

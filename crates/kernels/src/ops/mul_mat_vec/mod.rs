@@ -26,6 +26,7 @@ pub const OP: Op = Op {
     }),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
+    on_web: true,
 };
 
 /// Formats of (q and k, v) that differ in a layer of one of llama.cpp's mixes, among them those for rows that are no
@@ -387,8 +388,7 @@ impl MulMatVec {
                 (Columns::AT_ONCE, c.n_col.div_ceil(Columns::AT_ONCE))
             }
         };
-        let book =
-            [Some(self.w), self.w2].into_iter().flatten().map(|w| size_of_val(w.format.table) as u32).sum();
+        let book = [Some(self.w), self.w2].into_iter().flatten().map(|w| 4 * w.format.book()).sum();
         let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs, book };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows * cols);

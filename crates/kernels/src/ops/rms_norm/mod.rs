@@ -24,6 +24,7 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["RMS_NORM"],
     grid: None,
+    on_web: true,
 };
 
 /// A call.

@@ -14,6 +14,7 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["SCALE"],
     grid: None,
+    on_web: true,
 };
 
 /// A call.

@@ -16,6 +16,7 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
+    on_web: true,
 };
 
 /// What router logits become.

@@ -23,7 +23,7 @@ fn soft_max(v: &[f64]) -> Vec<f64> {
 /// Indices by falling score, equal ones in their order.
 fn best(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    order.sort_unstable_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
     order
 }
 

@@ -2,10 +2,9 @@
 
 mod rules;
 
-use regex::Regex;
-
 use self::rules::{RULES, Rule};
 use super::TokenizerError;
+use super::expression::Expression;
 
 /// What is done to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +28,7 @@ enum Cut {
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     rule: &'static Rule,
-    patterns: Vec<(Regex, Cut)>,
+    patterns: Vec<(Expression, Cut)>,
 }
 
 impl PreTokenizer {
@@ -42,10 +41,7 @@ impl PreTokenizer {
     pub(super) fn new(name: Option<&str>) -> Result<PreTokenizer, TokenizerError> {
         let unknown = || TokenizerError::UnknownPre { pre: name.unwrap_or_default().to_owned() };
         let rule = PreTokenizer::rule(name).ok_or_else(unknown)?;
-        let patterns = rule.patterns.iter().map(|pattern| {
-            let regex = Regex::new(pattern.regex).expect("the table's expressions are tested to compile");
-            (regex, pattern.cut)
-        });
+        let patterns = rule.patterns.iter().map(|pattern| (Expression::new(pattern.regex), pattern.cut));
         Ok(PreTokenizer { rule, patterns: patterns.collect() })
     }
 
@@ -65,17 +61,17 @@ impl PreTokenizer {
     /// Cuts `text` into words; together they are `text`, and none is empty.
     pub(super) fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut words = vec![text];
-        for (regex, cut) in &self.patterns {
+        for (expression, cut) in &self.patterns {
             let mut pieces = Vec::with_capacity(words.len());
             for word in words {
-                let mut from = 0;
-                while let Some(found) = regex.find_at(word, from) {
-                    let n_byte = cut.n_byte(found.as_str(), &word[found.end()..]);
-                    let end = found.start() + n_byte;
-                    pieces.push(&word[from..found.start()]);
+                let (mut search, mut from) = (expression.search(word), 0);
+                while let Some(range) = search.next(from) {
+                    let (start, found) = (range.start, &word[range.clone()]);
+                    let end = start + cut.n_byte(found, &word[range.end..]);
+                    pieces.push(&word[from..start]);
                     match cut.groups_digits(&word[end..]) {
-                        true => pieces.extend(thousands(found.as_str())),
-                        false => pieces.push(&word[found.start()..end]),
+                        true => pieces.extend(thousands(found)),
+                        false => pieces.push(&word[start..end]),
                     }
                     from = end;
                 }
@@ -128,6 +124,12 @@ fn thousands(digits: &str) -> impl Iterator<Item = &str> {
     let starts = starts.filter(move |(i, _)| *i == 0 || (n_char - i) % 3 == 0).map(|(_, (at, _))| at);
     let ends = starts.clone().skip(1).chain([digits.len()]);
     starts.zip(ends).map(|(start, end)| &digits[start..end])
+}
+
+/// All expressions of the table, for tests.
+#[cfg(test)]
+pub(super) fn expressions() -> impl Iterator<Item = String> {
+    RULES.iter().flat_map(|rule| rule.patterns).map(|pattern| pattern.regex.to_owned())
 }
 
 #[cfg(test)]

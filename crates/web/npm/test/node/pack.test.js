@@ -21,11 +21,22 @@ function reached(path, found = new Set()) {
   return found;
 }
 
-test("the package has every file that its modules reach, its types and words, and nothing else", () => {
+const LICENCES = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY-NOTICES.txt"];
+
+test("the package has every file that its modules reach, its types, words and licences, and nothing else", () => {
   const [packed] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, stdio: ["ignore", "pipe", "ignore"] }));
-  const expected = [...reached("index.js", reached("worker.js")), "index.d.ts", "worker.d.ts", "package.json", "README.md"];
+  const expected = [...reached("index.js", reached("worker.js")), "index.d.ts", "worker.d.ts", "package.json", "README.md", ...LICENCES];
   assert.deepEqual(packed.files.map((file) => file.path).sort(), expected.sort());
-  assert.ok(packed.size < 1_300_000, `${packed.size} bytes`);
+  assert.ok(packed.size < 1_000_000, `${packed.size} bytes`);
+});
+
+test("the licences are ours, and those of what is compiled into the module", () => {
+  const [mit, apache, others] = LICENCES.map((file) => readFileSync(ROOT + file, "utf8"));
+  assert.match(mit, /Chaski/);
+  assert.match(apache, /Apache License/);
+  for (const name of ["wgpu", "minijinja", "serde_json", "wasm-bindgen"]) assert.match(others, new RegExp(`^${name} \\d`, "m"));
+  assert.ok(!/^(llguidance|naga|tokio) \d/m.test(others), "they are not in it");
+  assert.match(others, /Permission is hereby granted/);
 });
 
 test("every file that the package exports is in it", () => {

@@ -1,0 +1,34 @@
+//! The texts of all templates, by file: `quant/q8_0.wgsl.jinja` those that others import, `acc/acc.wgsl.jinja` those of
+//! operations. In the package for browsers they are packed ([`crate::packed`]).
+
+/// The template of an operation: its file under `ops/`, which must be there.
+macro_rules! template {
+    ($path:literal) => {{
+        const _: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/ops/", $path));
+        $path
+    }};
+}
+
+include!(concat!(env!("OUT_DIR"), "/templates.rs"));
+
+/// The text of a template.
+pub(crate) fn text(path: &str) -> Option<&'static str> {
+    all().iter().find(|(name, _)| *name == path).map(|(_, text)| *text)
+}
+
+#[cfg(not(packed))]
+pub(crate) fn all() -> &'static [(&'static str, &'static str)] {
+    TEMPLATES
+}
+
+#[cfg(packed)]
+fn all() -> &'static [(&'static str, &'static str)] {
+    use std::sync::LazyLock;
+
+    static ALL: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+        let all: &'static [u8] = crate::packed::unpack(PACKED, N_BYTE).leak();
+        let all = std::str::from_utf8(all).expect("what was packed comes back");
+        all.split_terminator('\0').filter_map(|file| file.split_once('\n')).collect()
+    });
+    &ALL
+}

@@ -1,0 +1,208 @@
+//! Regular expressions that cut text into words: by the crate `regex`, in a browser by the browser, which has both the
+//! engine and Unicode's tables.
+
+use std::ops::Range;
+
+/// A regular expression in the syntax that both have: no look-around, and of classes within classes only
+/// `[[A]&&[^B]]`.
+#[derive(Debug)]
+pub(super) struct Expression(engine::Engine);
+
+impl Expression {
+    /// Compiles an expression of ours.
+    pub(super) fn new(text: &str) -> Expression {
+        Expression(engine::Engine::new(text))
+    }
+
+    /// A search through `text`, from its beginning to its end.
+    pub(super) fn search<'r, 't>(&'r self, text: &'t str) -> Search<'r, 't> {
+        Search(engine::Search::new(&self.0, text))
+    }
+
+    /// All matches; none may be empty.
+    pub(super) fn matches<'r, 't>(
+        &'r self,
+        text: &'t str,
+    ) -> impl Iterator<Item = Range<usize>> + use<'r, 't> {
+        let (mut search, mut from) = (self.search(text), 0);
+        std::iter::from_fn(move || {
+            let found = search.next(from)?;
+            from = found.end;
+            Some(found)
+        })
+    }
+}
+
+/// A search; it goes on from where its caller says.
+pub(super) struct Search<'r, 't>(engine::Search<'r, 't>);
+
+impl Search<'_, '_> {
+    /// The first match at `from` or behind it, in bytes; `from` is the beginning of a character and never less than in
+    /// the call before.
+    pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
+        self.0.next(from)
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod engine {
+    use std::ops::Range;
+
+    use regex::Regex;
+
+    #[derive(Debug)]
+    pub(super) struct Engine(Regex);
+
+    impl Engine {
+        pub(super) fn new(text: &str) -> Engine {
+            Engine(Regex::new(text).expect("our expressions are tested to compile"))
+        }
+    }
+
+    pub(super) struct Search<'r, 't>(&'r Regex, &'t str);
+
+    impl<'r, 't> Search<'r, 't> {
+        pub(super) fn new(engine: &'r Engine, text: &'t str) -> Self {
+            Search(&engine.0, text)
+        }
+
+        pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
+            self.0.find_at(self.1, from).map(|found| found.range())
+        }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod engine {
+    use std::ops::Range;
+
+    use js_sys::{JsString, RegExp};
+    use send_wrapper::SendWrapper;
+    use wasm_bindgen::prelude::wasm_bindgen;
+
+    #[wasm_bindgen]
+    extern "C" {
+        type Found;
+        // `js_sys::RegExp::exec` would hand over the whole text at each call.
+        #[wasm_bindgen(method)]
+        fn exec(this: &Expression, text: &JsString) -> Option<Found>;
+        #[wasm_bindgen(extends = RegExp)]
+        type Expression;
+        #[wasm_bindgen(method, getter)]
+        fn index(this: &Found) -> usize;
+    }
+
+    #[derive(Debug)]
+    pub(super) struct Engine(SendWrapper<RegExp>);
+
+    impl Engine {
+        pub(super) fn new(text: &str) -> Engine {
+            Engine(SendWrapper::new(RegExp::new(&super::for_browsers(text), "gu")))
+        }
+    }
+
+    pub(super) struct Search<'r, 't> {
+        engine: &'r RegExp,
+        text: &'t str,
+        handed: JsString,
+        /// A place in the text: in bytes, and in the units in which a browser counts.
+        at: usize,
+        at_unit: usize,
+    }
+
+    impl<'r, 't> Search<'r, 't> {
+        pub(super) fn new(engine: &'r Engine, text: &'t str) -> Self {
+            Search { engine: &engine.0, text, handed: text.into(), at: 0, at_unit: 0 }
+        }
+
+        pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
+            self.go_on(|at, _| at < from);
+            self.engine.set_last_index(self.at_unit as u32);
+            let engine: &Expression = wasm_bindgen::JsCast::unchecked_ref(self.engine);
+            let start_unit = engine.exec(&self.handed)?.index();
+            let end_unit = self.engine.last_index() as usize;
+            self.go_on(|_, unit| unit < start_unit);
+            let (start, start_unit) = (self.at, self.at_unit);
+            self.go_on(|_, unit| unit < end_unit);
+            let found = start..self.at;
+            // The caller may go on from before the match's end.
+            (self.at, self.at_unit) = (start, start_unit);
+            Some(found)
+        }
+
+        /// Goes on by whole characters, while `more` says so of bytes and units.
+        fn go_on(&mut self, more: impl Fn(usize, usize) -> bool) {
+            let mut chars = self.text[self.at..].chars();
+            while more(self.at, self.at_unit) {
+                let Some(c) = chars.next() else { break };
+                self.at += c.len_utf8();
+                self.at_unit += c.len_utf16();
+            }
+        }
+    }
+}
+
+/// The same expression as JavaScript has it, where `\s` and `\d` know less of Unicode, with the flag `u`.
+#[cfg(any(test, target_arch = "wasm32"))]
+fn for_browsers(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    // What is in one class and not in another.
+    while let Some((before, (this, (but, behind)))) = rest.split_once("[[").and_then(|(before, class)| {
+        let (this, class) = class.split_once("]&&[^")?;
+        Some((before, (this, class.split_once("]]")?)))
+    }) {
+        out.extend([before, "(?:(?![", but, "])[", this, "])"]);
+        rest = behind;
+    }
+    out.push_str(rest);
+    let words =
+        [(r"\x{", r"\u{"), (r"\s", r"\p{White_Space}"), (r"\d", r"\p{Nd}"), (r"\p{Han}", r"\p{Script=Han}")];
+    words.into_iter().fold(out, |text, (from, to)| text.replace(from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Every kind of character that expressions tell apart, none of them new in Unicode.
+    const TEXT: &str = concat!(
+        "It's 12345 o'clock, I'LL we'Ve \u{85}x\u{a0}\u{2003}y\u{feff}z\u{200b}\u{1680}w\u{180e}v\u{3000}\r\n\r\n  x = a+b;\t// done  \n",
+        " Ünïcode e\u{301}te\u{301} ǅungla ʰx ªº ßẞ ſ K İi ΑΒΓαβγ АБВабв אבג ابت \u{64b}\u{fb2c} १२३ ١٢٣٤ ௧ ½ Ⅷ ² ① 你好，世界。ㄅㄆ ひらカタｶﾞー 한국어 ㄱ ",
+        "ไทย ລາວ ខ្មែរ မြန်မာ \u{2f00}\u{f900} 𠀀𪜀 😀👍🏽 \u{1f1e9}\u{1f1ea} 𝒜𝓫 𐐀𐐨 𞤀 \u{e0001} \u{fffd} \u{1}\u{7f} $+<=>^`|~ «»‹›“”‘’„…—–-_ ",
+        "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ snake_case camelCase HTTPServer 1,000,000.50 12th a.b.c \u{ac00}\u{d7a3} e\u{308}\u{fe0f}   end   ",
+    );
+
+    #[test]
+    fn browsers_find_the_same() {
+        let expressions = super::super::pre::expressions().chain(super::super::word_piece::expressions());
+        let mut rows: Vec<serde_json::Value> = Vec::new();
+        for text in expressions {
+            let found: Vec<&str> = Expression::new(&text).matches(TEXT).map(|range| &TEXT[range]).collect();
+            let row = json!({ "expression": for_browsers(&text), "found": found });
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        let made = serde_json::to_string_pretty(&json!({ "text": TEXT, "rows": rows })).unwrap() + "\n";
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/expressions.json");
+        if std::env::var_os("UPDATE_EXPRESSIONS").is_some() {
+            std::fs::write(&file, &made).unwrap();
+        }
+        let kept = std::fs::read_to_string(&file).unwrap_or_default();
+        // What a browser finds is compared by crates/web/npm/test/node/expressions.test.js.
+        assert!(kept == made, "expressions have changed: renew {} with UPDATE_EXPRESSIONS=1", file.display());
+    }
+
+    #[test]
+    fn a_class_without_another_becomes_a_look_ahead() {
+        assert_eq!(
+            for_browsers(r"[[\p{Lu}\s]&&[^\p{Han}]]*\x{4E00}"),
+            r"(?:(?![\p{Script=Han}])[\p{Lu}\p{White_Space}])*\u{4E00}"
+        );
+    }
+}
