@@ -69,6 +69,7 @@ for model in "$@"; do
     if [ "$model" = "$first" ]; then
         for set in base sg coop; do
             keep "features-$set.$name" bench -m "$name.gguf" -p "$p" -n "$t" -r "$n" --features $set
+            [ $set = coop ] || keep "bytes-$set.$name" bench -m "$name.gguf" -p "$p" -n "$t" -r "$n" --features $set --inputs i8
         done
         keep "checked.$name" bench -m "$name.gguf" -p "$p" -n "$t" -r "$n" --checked
         keep "ablate-bind-groups.$name" bench -m "$name.gguf" -p 0 -n "$t" -r "$n" --ablate bind-groups

@@ -571,6 +571,8 @@ impl<'a> Page<'a> {
             ("features-coop.", "`--features coop`"),
             ("features-sg.", "`--features sg`"),
             ("features-base.", "`--features base`"),
+            ("bytes-sg.", "`--features sg --inputs i8`"),
+            ("bytes-base.", "`--features base --inputs i8`"),
             ("checked.", "`--checked`"),
         ];
         let what = what.map(|(p, n)| (p, n.to_owned()));
