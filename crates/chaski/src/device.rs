@@ -12,7 +12,8 @@ use crate::error::Error;
 /// Which device to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The fastest GPU; the processor if there is none.
+    /// The fastest GPU; the processor if there is none, or only one that is a program, which takes several times as long. A
+    /// choice of features takes such a GPU.
     #[default]
     Auto,
     /// A GPU, by part of its name or its number; the fastest if `None`.
@@ -81,6 +82,8 @@ async fn open_tested(
     if let DeviceChoice::Gpu(Some(name)) = choice {
         options.adapter = Some(name.clone());
     }
+    // Who asks for an adapter or for features wants it.
+    let chosen = options.adapter.is_some() || options.set.is_some();
     let mut distrust = None;
     loop {
         let gpu = match Gpu::open(options).await {
@@ -90,6 +93,12 @@ async fn open_tested(
             }
             Err(e) => return Err(e.into()),
         };
+        if *choice == DeviceChoice::Auto && gpu.caps().software && !chosen {
+            let name = &gpu.summary().name;
+            return Ok(processor(Some(format!(
+                "{name} is a program, which takes longer than the processor by itself"
+            ))));
+        }
         let Err(e) = test(&gpu).await else {
             let info = describe(&gpu, distrust);
             return Ok(Opened { target: Target::Gpu(Arc::new(gpu)), info });
@@ -149,8 +158,8 @@ mod tests {
         let whole = open_with(&any, Some(FeatureSet::Coop)).expect("a GPU");
         assert!(whole.info.distrust.is_none());
         let base = open_with(&any, Some(FeatureSet::Base)).expect("a GPU");
-        let caps = base.info.caps.expect("those of a GPU");
-        assert!(caps.subgroup.is_none() && !caps.coop);
+        let base_caps = base.info.caps.expect("those of a GPU");
+        assert!(base_caps.subgroup.is_none() && !base_caps.coop);
         let had_more = whole.info.caps.expect("those of a GPU").most() != FeatureSet::Base;
         assert_eq!(base.info.distrust, had_more.then(|| wrong().to_string()));
 
@@ -158,7 +167,24 @@ mod tests {
         assert_eq!(e.to_string(), wrong().to_string());
         let cpu = open_with(&DeviceChoice::Auto, None).expect("the processor");
         assert!(matches!(cpu.target, Target::Cpu));
-        assert_eq!(cpu.info.fallback, Some(wrong().to_string()));
+        // A GPU that is a program is not even tested.
+        let software = base_caps.software;
+        assert_eq!(cpu.info.fallback == Some(wrong().to_string()), !software, "{:?}", cpu.info.fallback);
+    }
+
+    #[test]
+    fn a_gpu_that_is_a_program_is_taken_if_it_is_asked_for() {
+        let open = |choice: &DeviceChoice, set| {
+            let mut options = GpuOptions { set, ..GpuOptions::default() };
+            pollster::block_on(open(choice, &mut options, |_| true)).expect("a device").info
+        };
+        let gpu = open(&DeviceChoice::Gpu(None), None);
+        let software = gpu.caps.as_ref().is_some_and(|caps| caps.software);
+        let auto = open(&DeviceChoice::Auto, None);
+        assert_eq!(auto.caps.is_none(), software);
+        assert_eq!(auto.fallback.is_some_and(|why| why.contains(&gpu.name)), software);
+        let base = open(&DeviceChoice::Auto, Some(FeatureSet::Base));
+        assert_eq!(base.name, gpu.name);
     }
 
     #[test]

@@ -97,7 +97,9 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui
 /// Says which kernel each part of a token runs, and why; parts that are alike on one line.
 fn explain(engine: &mut Engine) {
     let Some(model) = engine.runner().gpu() else {
-        eprintln!("the processor runs the references of all operations");
+        eprintln!(
+            "the processor has no kernels: products multiply whole numbers (f32 with `--inputs f32`), the rest are references"
+        );
         return;
     };
     let mut lines: Vec<(&str, &str, String, usize)> = Vec::new();

@@ -621,7 +621,8 @@ mod tests {
                         (1, 2, 2, 8),
                         (2048, 2, 2, 4),
                     ] {
-                        for book in [0, 4096, 6144] {
+                        // Eight rows are of plain values, which have no codebook.
+                        for book in [0, 4096, 6144].into_iter().filter(|book| rows < 8 || *book == 0) {
                             let job = Job { n_col, hold: 32, n_batch, rows, outs, cols, book };
                             let split = Split::new(&caps, &tune, act, &job);
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
