@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use chaski::kernels::Caps;
 use chaski::{
-    AddSpecial, AnswerParser, AnswerSyntax, DeviceChoice, EmbedOptions, Engine, Error, Gpu, ModelError,
-    ParseSpecial, Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage,
+    AddSpecial, AnswerParser, AnswerSyntax, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial,
+    Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage,
 };
 use js_sys::Function;
 use serde_json::{Value, json};
@@ -43,13 +43,12 @@ impl WebEngine {
         options: String,
         progress: Function,
     ) -> Result<WebEngine, JsValue> {
-        let mut options: CreateOptions = parse(&options)?;
-        let device = DeviceChoice::from(std::mem::take(&mut options.device));
+        let options: CreateOptions = parse(&options)?;
         let source = source(files);
         let mut builder = Engine::builder(source.clone())
             .context(options.context_length)
             .inputs(options.inputs)
-            .device(device)
+            .device(options.device.into())
             .web_subgroups(options.subgroups)
             .self_test(move |_| options.trusted)
             .on_progress(move |p| {
