@@ -19,7 +19,7 @@ use crate::output::write_bytes;
 use crate::ui::Ui;
 
 /// Of what is tuned and how; files of another version are not read.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 pub(crate) const LONG: &str = "\
 Measures candidates for the kernels that a model's shapes need, on this device, and keeps the best for later starts.
@@ -106,11 +106,12 @@ fn print(step: &TuneStep) {
 }
 
 fn words(t: &MatVecTune) -> String {
-    format!("{} threads at once, teams of at most {}, x in {}", t.fill, t.team, t.act.word())
+    let rows = if t.wide { ", twice the rows" } else { "" };
+    format!("{} threads at once, teams of at most {}{rows}, x in {}", t.fill, t.team, t.act.word())
 }
 
 fn tune_json(t: &MatVecTune) -> Value {
-    json!({ "fill": t.fill, "team": t.team, "inputs": t.act.word() })
+    json!({ "fill": t.fill, "team": t.team, "inputs": t.act.word(), "wide": t.wide })
 }
 
 fn step_json(s: &TuneStep) -> Value {
@@ -160,7 +161,8 @@ fn from_json(v: &Value) -> Option<Tuning> {
             n_row: number(&v["n_row"])?,
             n_col: number(&v["n_col"])?,
         };
-        Some(Tuned { class, tune: MatVecTune { fill, team, act } })
+        let wide = t["wide"].as_bool()?;
+        Some(Tuned { class, tune: MatVecTune { fill, team, act, wide } })
     };
     Some(Tuning { products: v["products"].as_array()?.iter().filter_map(row).collect() })
 }
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again_and_nonsense_is_not() {
         let class = ProductClass { format: "q4_K+q6_K".into(), epilogue: "glu".into(), n_row: 7, n_col: 256 };
-        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16 };
+        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16, wide: true };
         let tuning = Tuning { products: vec![Tuned { class, tune }] };
         let mut v = to_json("an adapter", "1.0", &tuning);
         assert_eq!(from_json(&v), Some(tuning));

@@ -12,6 +12,9 @@ pub struct MatVecTune {
     pub team: u32,
     /// How x is multiplied where the caller leaves it open: [`Act::F32`] or [`Act::I16`].
     pub act: Act,
+    /// A team takes twice as many rows at once, where there is a kernel for it: x is read for more of them, but there are
+    /// fewer teams.
+    pub wide: bool,
 }
 
 /// What kind of device a row of [`SHIPPED`] is for.
@@ -81,24 +84,7 @@ impl MatVecTune {
             .find(|s| s.kind == kind && s.vendor.is_none_or(|v| v == caps.vendor))
             .expect("there is a row for every kind");
         let act = if caps.int_dot { Act::I16 } else { Act::F32 };
-        (MatVecTune { fill: row.fill, team: row.team, act }, row.source)
-    }
-
-    /// What a tuner tries beside a choice: half and twice the threads, smaller teams, the other inputs.
-    pub fn neighbours(self, caps: &Caps, scaled: bool) -> Vec<MatVecTune> {
-        let mut out = Vec::new();
-        for fill in [self.fill / 4, self.fill / 2, self.fill * 2, self.fill * 4] {
-            out.push(MatVecTune { fill: fill.clamp(256, 1 << 20), ..self });
-        }
-        for team in [64, 128, 256, 512] {
-            out.push(MatVecTune { team: team.min(caps.max_threads), ..self });
-        }
-        if scaled {
-            let act = if self.act == Act::F32 { Act::I16 } else { Act::F32 };
-            out.push(MatVecTune { act, ..self });
-        }
-        out.retain(|t| *t != self);
-        out
+        (MatVecTune { fill: row.fill, team: row.team, act, wide: false }, row.source)
     }
 }
 
@@ -194,7 +180,6 @@ mod tests {
                 let caps = Caps { software, integrated, vendor, ..Caps::base() };
                 let (tune, source) = MatVecTune::shipped(&caps);
                 assert!(tune.fill >= 256 && tune.team >= 64 && !source.is_empty());
-                assert!(tune.neighbours(&caps, true).iter().all(|n| *n != tune));
             }
         }
     }

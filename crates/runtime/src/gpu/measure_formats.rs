@@ -10,6 +10,7 @@ use chaski_kernels::{Format, MatVecTune, Matrix};
 
 use super::device::Gpu;
 use super::measure::{Bound, ENOUGH, Measure, storage};
+use super::tune::climb;
 use crate::error::RuntimeError;
 
 /// How fast matrices in a format are multiplied.
@@ -40,8 +41,6 @@ const SPREAD: u64 = 512 << 20;
 const SLAB: u32 = 256;
 /// Part of the time that a candidate of the tuner gets.
 const TRY: f64 = 0.3;
-/// A candidate must be better by this much.
-const GAIN: f64 = 0.99;
 /// Largest error of a result: inputs may be rounded to 8 bits.
 const TOLERANCE: f64 = 1e-2;
 
@@ -83,9 +82,29 @@ impl Gpu {
             buffers.push(copy);
         }
         buffers.push(first);
-        let products = Products { m, w, act, x, buffers, expected };
-        let time = products.time(self, None, budget).await?;
-        let tuned = if self.caps().software { time } else { products.tuned(self, time, budget).await? };
+        let shipped = MatVecTune::shipped(self.caps()).0;
+        let call = MulMatVec {
+            w,
+            w2: None,
+            experts: None,
+            columns: None,
+            norm: None,
+            affine: None,
+            epilogue: Epilogue::Store,
+            y0: 0,
+            act: Some(act.unwrap_or(shipped.act)),
+            tune: None,
+        };
+        let products = Products { m, call, x, buffers, expected };
+        let time = products.time(self, shipped, budget).await?;
+        let mut tuned = time;
+        if !self.caps().software {
+            let try_one = async |tune| Ok(Some(products.time(self, tune, budget.mul_f64(TRY)).await?));
+            let (chosen, tried) = climb(&call, self.caps(), time, try_one).await?;
+            let again = products.time(self, chosen, budget).await?;
+            tuned = tried.iter().map(|(_, time)| *time).fold(again, Duration::min);
+        }
+        let (time, tuned) = (time.as_secs_f64(), tuned.as_secs_f64());
         let weights = f64::from(n_row) * f64::from(n_col);
         let n_byte = f64::from(n_row) * row.len() as f64;
         Ok(FormatRate {
@@ -110,68 +129,35 @@ impl Gpu {
 /// Matrices that are multiplied side by side.
 struct Products<'a> {
     m: Measure<'a>,
-    w: Matrix,
-    act: Option<Act>,
+    call: MulMatVec,
     x: wgpu::Buffer,
     buffers: Vec<wgpu::Buffer>,
     expected: f64,
 }
 
 impl Products<'_> {
-    /// Seconds of a product.
-    async fn time(&self, gpu: &Gpu, tune: Option<MatVecTune>, budget: Duration) -> Result<f64, RuntimeError> {
-        let call = MulMatVec {
-            w: self.w,
-            w2: None,
-            experts: None,
-            columns: None,
-            norm: None,
-            affine: None,
-            epilogue: Epilogue::Store,
-            y0: 0,
-            act: self.act,
-            tune,
-        };
-        let dispatch = call.dispatch(gpu.caps())?;
+    /// Time of a product.
+    async fn time(&self, gpu: &Gpu, tune: MatVecTune, budget: Duration) -> Result<Duration, RuntimeError> {
+        let (dispatch, w) = (MulMatVec { tune: Some(tune), ..self.call }.dispatch(gpu.caps())?, self.call.w);
         let (mut results, mut bounds) = (Vec::new(), Vec::new());
-        for w in &self.buffers {
-            let y = gpu.buffer("measure, products", u64::from(self.w.n_row) * 4, storage()).await?;
-            bounds.push(self.m.bind(&dispatch, &[("w", w), ("x", &self.x), ("aux", &self.x), ("y", &y)])?);
+        for buffer in &self.buffers {
+            let y = gpu.buffer("measure, products", u64::from(w.n_row) * 4, storage()).await?;
+            bounds
+                .push(self.m.bind(&dispatch, &[("w", buffer), ("x", &self.x), ("aux", &self.x), ("y", &y)])?);
             results.push(y);
         }
         let time = best(&self.m, &bounds, budget.as_secs_f64()).await?;
         for y in &results {
-            let found = self.m.words(y, self.w.n_row as usize).await?;
+            let found = self.m.words(y, w.n_row as usize).await?;
             let right = |bits: &u32| {
                 let v = f64::from(f32::from_bits(*bits));
                 (v - self.expected).abs() <= TOLERANCE * self.expected.abs()
             };
             if let Some(at) = found.iter().position(|bits| !right(bits)) {
-                return Err(RuntimeError::WrongResult { what: self.w.format.name, at });
+                return Err(RuntimeError::WrongResult { what: w.format.name, at });
             }
         }
-        Ok(time)
-    }
-
-    /// The same with the best of the tuner's candidates: from the best so far onwards, as long as that leads somewhere.
-    async fn tuned(&self, gpu: &Gpu, time: f64, budget: Duration) -> Result<f64, RuntimeError> {
-        let start = MatVecTune::shipped(gpu.caps()).0;
-        let (mut from, mut best, mut seen) = (start, (start, time), vec![start]);
-        loop {
-            for candidate in from.neighbours(gpu.caps(), false) {
-                if !seen.contains(&candidate) {
-                    seen.push(candidate);
-                    let time = self.time(gpu, Some(candidate), budget.mul_f64(TRY)).await?;
-                    if time < best.1 * GAIN {
-                        best = (candidate, time);
-                    }
-                }
-            }
-            if best.0 == from {
-                return Ok(best.1.min(self.time(gpu, Some(from), budget).await?));
-            }
-            from = best.0;
-        }
+        Ok(Duration::from_secs_f64(time))
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chaski_kernels::{MatVecTune, Op, ProductClass, Tuning, step};
+use chaski_kernels::ops::mul_mat_vec::MulMatVec;
+use chaski_kernels::{Op, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, Memory, make_buffers, memory_of};
 use super::choose::STAGING;
@@ -248,24 +249,19 @@ impl GpuModel {
         self.all_cols
     }
 
-    /// Classes of products of a token, those with the most weights first: how they are tuned now, and whether their
-    /// weights have scales.
-    pub(crate) fn products(&self) -> Vec<(ProductClass, MatVecTune, bool)> {
-        let mut all: Vec<(ProductClass, MatVecTune, bool, u64)> = Vec::new();
-        let default = MatVecTune::shipped(self.gpu.caps()).0;
+    /// Classes of products of a token, those with the most weights first, and one of each.
+    pub(crate) fn products(&self) -> Vec<(ProductClass, MulMatVec)> {
+        let mut all: Vec<(ProductClass, MulMatVec, u64)> = Vec::new();
         for r in [&self.ready.decode[0].body, &self.ready.decode[0].head].into_iter().flatten() {
             let Some(call) = &r.planned.product else { continue };
             let class = call.class();
             match all.iter_mut().find(|a| a.0 == class) {
-                Some(a) => a.3 += r.planned.work.weights,
-                None => {
-                    let open = call.act.is_none() && call.w.format.run > 0;
-                    all.push((class, call.tune.unwrap_or(default), open, r.planned.work.weights));
-                }
+                Some(a) => a.2 += r.planned.work.weights,
+                None => all.push((class, *call, r.planned.work.weights)),
             }
         }
-        all.sort_by_key(|a| std::cmp::Reverse(a.3));
-        all.into_iter().map(|(class, tune, open, _)| (class, tune, open)).collect()
+        all.sort_by_key(|a| std::cmp::Reverse(a.2));
+        all.into_iter().map(|(class, call, _)| (class, call)).collect()
     }
 
     /// Makes the products anew with other numbers.

@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use chaski_kernels::{MatVecTune, ProductClass, Tuning};
+use chaski_kernels::ops::mul_mat_vec::MulMatVec;
+use chaski_kernels::{Caps, MatVecTune, ProductClass, Tuning};
 
 use super::choose::Choose;
 use super::model::GpuModel;
@@ -46,34 +47,21 @@ impl GpuModel {
         for _ in 0..REPEAT {
             self.token_time().await?;
         }
-        for (class, start, scaled) in self.products() {
-            let mut best = (start, self.token_time().await?);
-            let mut tried = vec![best];
-            let caps = self.gpu().caps().clone();
-            // From the best so far onwards, as long as that leads somewhere.
-            let mut seen = vec![start];
-            loop {
-                let from = best.0;
-                for candidate in from.neighbours(&caps, scaled) {
-                    if seen.contains(&candidate) || clock.elapsed() > budget {
-                        continue;
-                    }
-                    seen.push(candidate);
-                    tuning.set(class.clone(), candidate);
-                    self.retune(&tuning)?;
-                    let time = self.token_time().await?;
-                    tried.push((candidate, time));
-                    if time.as_secs_f64() < best.1.as_secs_f64() * GAIN {
-                        best = (candidate, time);
-                    }
+        let caps = self.gpu().caps().clone();
+        for (class, call) in self.products() {
+            let start = self.token_time().await?;
+            let (chosen, tried) = climb(&call, &caps, start, async |candidate| {
+                if clock.elapsed() > budget {
+                    return Ok(None);
                 }
-                if best.0 == from {
-                    break;
-                }
-            }
-            tuning.set(class.clone(), best.0);
+                tuning.set(class.clone(), candidate);
+                self.retune(&tuning)?;
+                Ok(Some(self.token_time().await?))
+            })
+            .await?;
+            tuning.set(class.clone(), chosen);
             self.retune(&tuning)?;
-            report(&TuneStep { class, tried, chosen: best.0 });
+            report(&TuneStep { class, tried, chosen });
         }
         Ok(tuning)
     }
@@ -92,5 +80,33 @@ impl GpuModel {
             self.stage_columns(&[0], 0);
         }
         Ok(least / n)
+    }
+}
+
+/// From what a product has to the best of its neighbours, and on from there as long as that leads somewhere: the best, and
+/// all that was tried. `start` is the time with what it has; `time` says it for another choice, `None` if no time is left.
+pub(super) async fn climb(
+    call: &MulMatVec,
+    caps: &Caps,
+    start: Duration,
+    mut time: impl AsyncFnMut(MatVecTune) -> Result<Option<Duration>, RuntimeError>,
+) -> Result<(MatVecTune, Vec<(MatVecTune, Duration)>), RuntimeError> {
+    let mut best = (call.tune.unwrap_or(MatVecTune::shipped(caps).0), start);
+    let mut tried = vec![best];
+    loop {
+        let from = best.0;
+        for candidate in call.neighbours(from, caps) {
+            if tried.iter().any(|t| t.0 == candidate) {
+                continue;
+            }
+            let Some(time) = time(candidate).await? else { return Ok((best.0, tried)) };
+            tried.push((candidate, time));
+            if time.as_secs_f64() < best.1.as_secs_f64() * GAIN {
+                best = (candidate, time);
+            }
+        }
+        if best.0 == from {
+            return Ok((from, tried));
+        }
     }
 }

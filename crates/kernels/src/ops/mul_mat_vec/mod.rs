@@ -87,6 +87,11 @@ fn variants() -> Vec<Variant> {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", glu_rows(f)), ("rope_kv", 4)] {
                     out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
                 }
+                if set == FeatureSet::Sg {
+                    for (epi, rows) in [("store", 8), ("add", 4)] {
+                        out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
+                    }
+                }
                 for epi in ["store", "add"] {
                     out.push(variant(f.name, "none", epi, act, 2, set, "none", Columns::AT_ONCE));
                 }
@@ -374,8 +379,11 @@ impl MulMatVec {
             Some(MatVecExperts { experts, slots: Slots::Each { .. }, .. }) => ("each", experts.route.n_used),
             Some(MatVecExperts { slots: Slots::Sum, .. }) => ("sum", 1),
         };
+        let wide = tune.wide && self.can_be_wide(caps);
         // Rows at once, and rows of y that they make.
         let (rows, outs) = match self.epilogue {
+            Epilogue::Store if wide => (8, 8),
+            Epilogue::Add if wide => (4, 4),
             Epilogue::Store if ids == "sum" || self.columns.is_some() => (2, 2),
             Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
             Epilogue::Add => (2, 2),
@@ -449,6 +457,33 @@ impl MulMatVec {
         let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         dispatch(OP.name, &values, constants, [x, y, n_step], why)
+    }
+
+    /// Whether there are kernels that take twice as many rows at once. Without subgroups their trees of sums would not
+    /// fit beside a codebook.
+    fn can_be_wide(&self, caps: &Caps) -> bool {
+        let plain = self.experts.is_none() && self.columns.is_none() && caps.set() == FeatureSet::Sg;
+        plain && matches!(self.epilogue, Epilogue::Store | Epilogue::Add)
+    }
+
+    /// What a tuner tries beside a choice: half and twice the threads, smaller teams, twice the rows, the other inputs.
+    pub fn neighbours(&self, tune: MatVecTune, caps: &Caps) -> Vec<MatVecTune> {
+        let mut out = Vec::new();
+        for fill in [tune.fill / 4, tune.fill / 2, tune.fill * 2, tune.fill * 4] {
+            out.push(MatVecTune { fill: fill.clamp(256, 1 << 20), ..tune });
+        }
+        for team in [64, 128, 256, 512] {
+            out.push(MatVecTune { team: team.min(caps.max_threads), ..tune });
+        }
+        if self.can_be_wide(caps) {
+            out.push(MatVecTune { wide: !tune.wide, ..tune });
+        }
+        if self.act.is_none() && self.w.format.run > 0 {
+            let act = if tune.act == Act::F32 { Act::I16 } else { Act::F32 };
+            out.push(MatVecTune { act, ..tune });
+        }
+        out.retain(|t| *t != tune);
+        out
     }
 
     /// Rows of the product: all, or those of an expert.
@@ -618,11 +653,14 @@ mod tests {
                         (7168, 4, 2, 1),
                         (3584, 8, 4, 1),
                         (64128, 4, 4, 1),
+                        (512, 8, 8, 1),
+                        (32064, 8, 8, 1),
                         (1, 2, 2, 8),
                         (2048, 2, 2, 4),
                     ] {
-                        // Eight rows are of plain values, which have no codebook.
-                        for book in [0, 4096, 6144].into_iter().filter(|book| rows < 8 || *book == 0) {
+                        // Without subgroups eight rows are of plain values, which have no codebook.
+                        let any = rows < 8 || subgroup.is_some();
+                        for book in [0, 4096, 6144].into_iter().filter(|book| any || *book == 0) {
                             let job = Job { n_col, hold: 32, n_batch, rows, outs, cols, book };
                             let split = Split::new(&caps, &tune, act, &job);
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
