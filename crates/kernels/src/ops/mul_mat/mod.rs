@@ -40,7 +40,6 @@ pub const COOP: Op = Op {
     cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
-    on_web: true,
 };
 
 fn coop_variant(
@@ -83,7 +82,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// The same with x in 8 bits and products of bytes, for formats of integers with scales.
@@ -97,7 +95,6 @@ pub const Q8: Op = Op {
     cases: Op::cases(cases::byte_cases),
     ggml: &["MUL_MAT"],
     grid: None,
-    on_web: true,
 };
 
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
@@ -111,7 +108,6 @@ pub const ID: Op = Op {
     cases: Op::cases(expert_cases::cases),
     ggml: &["MUL_MAT_ID"],
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
-    on_web: true,
 };
 
 fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
