@@ -23,7 +23,8 @@ fn main() {
     let is_web = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "wasm32");
     let mut folders = vec!["encode".to_owned(), "quant".to_owned(), "shared".to_owned()];
     folders.extend(files(&src.join("ops")).iter().filter(|p| p.is_dir()).map(|p| format!("ops/{}", name(p))));
-    let (mut texts, mut formats, mut written) = (Vec::new(), String::new(), String::new());
+    let (mut texts, mut off_web) = (Vec::new(), Vec::new());
+    let (mut formats, mut written) = (String::new(), String::new());
     for folder in folders {
         for file in files(&src.join(&folder)) {
             let Some(stem) = name(&file).strip_suffix(".wgsl.jinja").map(str::to_owned) else { continue };
@@ -44,11 +45,14 @@ fn main() {
                 "quant" => formats.push_str(&format(&stem, &text)),
                 _ => {}
             }
-            if is_web && !whole && is_off_web(&text) {
-                continue;
+            let path = format!("{}/{}", folder.trim_start_matches("ops/"), name(&file));
+            if is_off_web(&text) {
+                off_web.push(format!("b{path:?}"));
+                if is_web && !whole {
+                    continue;
+                }
             }
-            let text = if whole { text } else { without_comments(&text) };
-            texts.push((format!("{}/{}", folder.trim_start_matches("ops/"), name(&file)), text));
+            texts.push((path, if whole { text } else { without_comments(&text) }));
         }
     }
     let formats = format!(
@@ -57,13 +61,18 @@ fn main() {
          pub(crate) static WRITTEN: &[(&str, u32)] = &[\n{written}];\n"
     );
     put("formats.rs", formats.as_bytes());
+    let off_web = format!(
+        "/// Whether the head of a template says that nothing in a browser wants it.\n\
+         pub(crate) const fn is_off_web(path: &str) -> bool {{\n    matches!(path.as_bytes(), {})\n}}\n",
+        off_web.join(" | "),
+    );
     if is_web && !whole {
         println!("cargo::rustc-cfg=packed");
         let all: String =
             texts.iter().map(|(path, text)| format!("{path}\n{}\0", pack::shorter(text))).collect();
         let path = put("templates.packed", &pack::pack(all.as_bytes()));
         let code = format!(
-            "static PACKED: &[u8] = include_bytes!({path:?});\nconst N_BYTE: usize = {};\n",
+            "static PACKED: &[u8] = include_bytes!({path:?});\nconst N_BYTE: usize = {};\n{off_web}",
             all.len()
         );
         put("templates.rs", code.as_bytes());
@@ -72,7 +81,7 @@ fn main() {
         for (path, text) in texts {
             let _ = writeln!(code, "    ({path:?}, include_str!({:?})),", put(&path, text.as_bytes()));
         }
-        put("templates.rs", (code + "];\n").as_bytes());
+        put("templates.rs", (code + "];\n" + &off_web).as_bytes());
     }
 }
 
@@ -100,7 +109,7 @@ fn put(path: &str, bytes: &[u8]) -> PathBuf {
 /// Whether its head says that nothing in a browser wants it.
 fn is_off_web(text: &str) -> bool {
     let head = text.split("#}").next().unwrap_or_default();
-    head.lines().any(|l| l.trim_start().starts_with("web       no"))
+    head.lines().any(|l| l.split_whitespace().take(2).eq(["web", "no:"]))
 }
 
 /// The text without `{# ... #}`, and without the line feeds behind, as the template engine takes them.

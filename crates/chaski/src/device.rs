@@ -82,23 +82,19 @@ async fn open_tested(
     if let DeviceChoice::Gpu(Some(name)) = choice {
         options.adapter = Some(name.clone());
     }
-    // Who asks for an adapter or for features wants it.
-    let chosen = options.adapter.is_some() || options.set.is_some();
+    // Who asks for features wants them of whatever GPU there is.
+    options.no_software |= *choice == DeviceChoice::Auto && options.set.is_none();
     let mut distrust = None;
     loop {
         let gpu = match Gpu::open(options).await {
             Ok(gpu) => gpu,
-            Err(e @ RuntimeError::NoAdapter { .. }) if *choice == DeviceChoice::Auto => {
+            Err(e @ (RuntimeError::NoAdapter { .. } | RuntimeError::Software { .. }))
+                if *choice == DeviceChoice::Auto =>
+            {
                 return Ok(processor(Some(e.to_string())));
             }
             Err(e) => return Err(e.into()),
         };
-        if *choice == DeviceChoice::Auto && gpu.caps().software && !chosen {
-            let name = &gpu.summary().name;
-            return Ok(processor(Some(format!(
-                "{name} is a program, which takes longer than the processor by itself"
-            ))));
-        }
         let Err(e) = test(&gpu).await else {
             let info = describe(&gpu, distrust);
             return Ok(Opened { target: Target::Gpu(Arc::new(gpu)), info });
@@ -167,7 +163,7 @@ mod tests {
         assert_eq!(e.to_string(), wrong().to_string());
         let cpu = open_with(&DeviceChoice::Auto, None).expect("the processor");
         assert!(matches!(cpu.target, Target::Cpu));
-        // A GPU that is a program is not even tested.
+        // A GPU that is a program is not even opened.
         let software = base_caps.software;
         assert_eq!(cpu.info.fallback == Some(wrong().to_string()), !software, "{:?}", cpu.info.fallback);
     }

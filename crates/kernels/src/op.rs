@@ -45,20 +45,9 @@ pub struct Op {
     pub ggml: &'static [&'static str],
     /// More cases, written as ggml's test program writes them; an empty grid without the feature.
     pub grid: Option<Grid>,
-    /// Whether models in browsers have it. The head of the template of one that they do not have says `web no`, and the
-    /// package for browsers is delivered without.
-    pub on_web: bool,
 }
 
 impl Op {
-    /// The row of an operation that no model in a browser has: without variants there, unless for tests.
-    const fn off_web(self) -> Op {
-        match cfg!(all(target_arch = "wasm32", not(feature = "cases"))) {
-            true => Op { on_web: false, variants: Vec::new, grid: None, ..self },
-            false => Op { on_web: false, ..self },
-        }
-    }
-
     /// The operation of a kernel.
     pub fn of(kernel: &Kernel) -> &'static Op {
         let name = kernel.name.split('.').next();
@@ -68,6 +57,12 @@ impl Op {
     /// The text of its template.
     pub fn template(&self) -> &'static str {
         templates::text(self.template).expect("a template is a file")
+    }
+
+    /// Whether models in browsers have it. The head of the template of one that they do not have says `web no`, and the
+    /// package for browsers is delivered without.
+    pub fn on_web(&self) -> bool {
+        !templates::is_off_web(self.template)
     }
 
     /// The feature set that has the operation for itself.
@@ -96,77 +91,90 @@ impl Op {
 const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 
 /// All operations.
-pub static OPS: &[Op] = &[
-    ops::acc::OP.off_web(),
-    ops::add_id::OP.off_web(),
+pub static OPS: &[Op] = &delivered([
+    ops::acc::OP,
+    ops::add_id::OP,
     ops::adjust::OP,
     ops::altup::OP,
-    ops::arange::OP.off_web(),
+    ops::arange::OP,
     ops::argmax::OP,
-    ops::argsort::OP.off_web(),
+    ops::argsort::OP,
     ops::attention::OP,
     ops::attention::KEYS,
     ops::attention::TILES,
-    ops::attention::COOP.off_web(),
+    ops::attention::COOP,
     ops::attention::ALONE,
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::expert_lists::OP,
     ops::binary::ND,
-    ops::concat::OP.off_web(),
-    ops::conv_2d::OP.off_web(),
-    ops::count_equal::OP.off_web(),
+    ops::concat::OP,
+    ops::conv_2d::OP,
+    ops::count_equal::OP,
     ops::cpy::OP,
     ops::cpy::SAME,
-    ops::cumsum::OP.off_web(),
+    ops::cumsum::OP,
     ops::cutoff::OP,
     ops::gated_delta_net::OP,
     ops::gated_delta_net::CHUNKS,
-    ops::gated_linear_attn::OP.off_web(),
+    ops::gated_linear_attn::OP,
     ops::gated_norm::OP,
-    ops::gather::OP.off_web(),
+    ops::gather::OP,
     ops::get_rows::OP,
-    ops::get_rows::ND.off_web(),
+    ops::get_rows::ND,
     ops::glu::OP,
     ops::glu::ND,
-    ops::im2col::OP.off_web(),
+    ops::im2col::OP,
     ops::latent_kv::OP,
-    ops::lightning_indexer::OP.off_web(),
-    ops::measure::STREAM.off_web(),
-    ops::measure::RATE.off_web(),
-    ops::measure::COOP.off_web(),
+    ops::lightning_indexer::OP,
+    ops::measure::STREAM,
+    ops::measure::RATE,
+    ops::measure::COOP,
     ops::moe_reduce::OP,
     ops::mul_mat::OP,
-    ops::mul_mat::COOP.off_web(),
+    ops::mul_mat::COOP,
     ops::mul_mat::Q8,
     ops::mul_mat::ID,
-    ops::mul_mat::ND.off_web(),
+    ops::mul_mat::ND,
     ops::mul_mat_alone::OP,
     ops::mul_mat_join::OP,
     ops::mul_mat_vec::OP,
     ops::norm::OP,
-    ops::pool::OP.off_web(),
+    ops::pool::OP,
     ops::rms_norm::OP,
     ops::rope::OP,
     ops::rope_kv::OP,
-    ops::rwkv_wkv6::OP.off_web(),
-    ops::rwkv_wkv7::OP.off_web(),
+    ops::rwkv_wkv6::OP,
+    ops::rwkv_wkv7::OP,
     ops::sample::OP,
     ops::scale::OP,
-    ops::set::OP.off_web(),
-    ops::set_rows::OP.off_web(),
+    ops::set::OP,
+    ops::set_rows::OP,
     ops::short_conv::OP,
-    ops::soft_max::OP.off_web(),
-    ops::solve_tri::OP.off_web(),
-    ops::ssm_conv::OP.off_web(),
+    ops::soft_max::OP,
+    ops::solve_tri::OP,
+    ops::ssm_conv::OP,
     ops::ssm_scan::OP,
-    ops::sum::OP.off_web(),
+    ops::sum::OP,
     ops::topk_moe::OP,
-    ops::timestep_embedding::OP.off_web(),
-    ops::top_k::OP.off_web(),
+    ops::timestep_embedding::OP,
+    ops::top_k::OP,
     ops::unary::OP,
-    ops::upscale::OP.off_web(),
-];
+    ops::upscale::OP,
+]);
+
+/// The rows as this build has them: in the package for browsers, those that no model there has are without variants.
+const fn delivered<const N: usize>(mut ops: [Op; N]) -> [Op; N] {
+    let mut i = 0;
+    while cfg!(packed) && i < N {
+        if templates::is_off_web(ops[i].template) {
+            ops[i].variants = Vec::new;
+            ops[i].grid = None;
+        }
+        i += 1;
+    }
+    ops
+}
 
 impl Op {
     /// Name of the kernel of a variant.
@@ -222,11 +230,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_of_templates_say_what_browsers_do_not_have() {
+    fn browsers_lack_the_operations_whose_heads_speak_of_the_web() {
         for op in OPS {
             let head = op.template().split("#}").next().unwrap_or_default();
-            let says_no = head.lines().any(|l| l.trim_start().starts_with("web       no"));
-            assert_eq!(says_no, !op.on_web, "{}", op.name);
+            let speaks = head.lines().any(|l| l.trim_start().starts_with("web "));
+            assert_eq!(speaks, !op.on_web(), "{}", op.name);
         }
+        assert!(OPS.iter().any(Op::on_web) && !OPS.iter().all(Op::on_web));
     }
 }

@@ -20,6 +20,12 @@ pub enum RuntimeError {
         /// The adapters that there are.
         found: String,
     },
+    /// The only GPU is a program, and [`GpuOptions::no_software`](crate::gpu::GpuOptions::no_software) takes none such.
+    #[error("{adapter} is a program, which takes longer than the processor by itself")]
+    Software {
+        /// The adapter's name.
+        adapter: String,
+    },
     /// The adapter refused to open a device.
     #[error("the adapter `{adapter}` did not open a device")]
     Open {

@@ -14,6 +14,8 @@ use crate::platform::Promise;
 pub struct GpuOptions {
     /// Part of the adapter's name, or its number in [`adapters`]; else the fastest.
     pub adapter: Option<String>,
+    /// Take no adapter that is a program, unless `adapter` names one.
+    pub no_software: bool,
     /// Use no more than this feature set.
     pub set: Option<FeatureSet>,
     /// Leave `f16` arithmetic out.
@@ -164,6 +166,11 @@ fn wanted(options: &GpuOptions) -> wgpu::Features {
     f
 }
 
+/// Whether an adapter is a program that runs shaders on the processor.
+fn is_software(info: &wgpu::AdapterInfo) -> bool {
+    info.device_type == wgpu::DeviceType::Cpu
+}
+
 /// What kernels can use of a device with these features and limits, or of one that could have them.
 fn caps(
     adapter: &wgpu::Adapter,
@@ -177,7 +184,7 @@ fn caps(
     let web_subgroups =
         cfg!(target_arch = "wasm32") && options.web_subgroups && options.set != Some(FeatureSet::Base);
     let subgroups = features.contains(wgpu::Features::SUBGROUP) || web_subgroups;
-    let software = info.device_type == wgpu::DeviceType::Cpu;
+    let software = is_software(&info);
     let subgroup = (subgroups && min >= 4).then_some((min, max));
     // Browsers have processors that run four threads at once and pay much for barriers; natively they are there for
     // tests of what GPUs run.
@@ -195,8 +202,7 @@ fn caps(
         coherent: features.contains(wgpu::Features::MEMORY_DECORATION_COHERENT | wgpu::Features::SUBGROUP)
             && matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12),
         // Vulkan and Direct3D have an instruction for it, and drivers of hardware without one are few; Metal has none.
-        int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12)
-            && info.device_type != wgpu::DeviceType::Cpu,
+        int_dot: matches!(info.backend, wgpu::Backend::Vulkan | wgpu::Backend::Dx12) && !software,
         vendor: info.vendor,
         integrated: info.device_type == wgpu::DeviceType::IntegratedGpu,
         max_threads: limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x),
@@ -288,7 +294,7 @@ impl Gpu {
     /// Opens a device with every feature that kernels can use and the adapter's own limits.
     ///
     /// # Errors
-    /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Open`].
+    /// [`RuntimeError::NoAdapter`], [`RuntimeError::NoSuchAdapter`], [`RuntimeError::Software`], [`RuntimeError::Open`].
     pub async fn open(options: &GpuOptions) -> Result<Gpu, RuntimeError> {
         let all = list().await;
         let adapter = choose(&all, options)?;
@@ -526,7 +532,14 @@ impl Gpu {
 
 fn choose<'a>(all: &'a [wgpu::Adapter], options: &GpuOptions) -> Result<&'a wgpu::Adapter, RuntimeError> {
     let first = all.first().ok_or_else(|| RuntimeError::NoAdapter { hint: hint().into() })?;
-    let Some(wanted) = &options.adapter else { return Ok(first) };
+    let Some(wanted) = &options.adapter else {
+        let info = first.get_info();
+        // Programs come last, so there is nothing else.
+        return match options.no_software && is_software(&info) {
+            true => Err(RuntimeError::Software { adapter: info.name }),
+            false => Ok(first),
+        };
+    };
     let lower = wanted.to_lowercase();
     let by_number = wanted.parse().ok().and_then(|i: usize| all.get(i));
     by_number.or_else(|| all.iter().find(|a| a.get_info().name.to_lowercase().contains(&lower))).ok_or_else(

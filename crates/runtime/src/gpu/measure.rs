@@ -63,14 +63,16 @@ impl Gpu {
     /// # Errors
     /// [`RuntimeError::WrongResult`] if a measured kernel does not find what it must; device errors.
     pub async fn measure(&self, budget: Duration) -> Result<Peaks, RuntimeError> {
-        let m = Measure::new(self, budget.as_secs_f64() / 8.0).await?;
+        let m = Measure::new(self).await?;
+        // Seconds for each number.
+        let share = budget.as_secs_f64() / 8.0;
         let round_trip = m.round_trip().await?;
-        let (dependent_dispatch, host_dispatch) = m.dispatches(1).await?;
-        let (independent_dispatch, _) = m.dispatches(CHAIN).await?;
-        let (read, copy) = m.stream().await?;
+        let (dependent_dispatch, host_dispatch) = m.dispatches(1, share).await?;
+        let (independent_dispatch, _) = m.dispatches(CHAIN, share).await?;
+        let (read, copy) = m.stream(share).await?;
         let mut rates = Vec::new();
         for unit in [Unit::F32, Unit::F16, Unit::Int8, Unit::Coop] {
-            if let Some(rate) = m.rate(unit).await? {
+            if let Some(rate) = m.rate(unit, share).await? {
                 rates.push((unit, rate));
             }
         }
@@ -96,8 +98,6 @@ impl Bound {
 
 pub(super) struct Measure<'a> {
     pub(super) gpu: &'a Gpu,
-    /// Seconds for each number.
-    pub(super) share: f64,
     pub(super) clock: Clock,
     timer: Timer,
     staging: wgpu::Buffer,
@@ -111,10 +111,10 @@ pub(super) fn storage() -> wgpu::BufferUsages {
 const CHECKED_BYTES: u64 = 1 << 20;
 
 impl<'a> Measure<'a> {
-    pub(super) async fn new(gpu: &'a Gpu, share: f64) -> Result<Self, RuntimeError> {
+    pub(super) async fn new(gpu: &'a Gpu) -> Result<Self, RuntimeError> {
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let staging = gpu.buffer("measured results", CHECKED_BYTES, usage).await?;
-        Ok(Measure { gpu, share, clock: Clock::start(), timer: Timer::new(gpu).await?, staging })
+        Ok(Measure { gpu, clock: Clock::start(), timer: Timer::new(gpu).await?, staging })
     }
 
     pub(super) fn bind(
@@ -144,12 +144,13 @@ impl<'a> Measure<'a> {
     }
 
     /// The best rate of what `make` gives for a number of workgroups: the number doubles until a run takes long
-    /// enough, and then runs repeat while their share of the time lasts. Returns units of work a second.
+    /// enough, and then runs repeat until `share` seconds are over. Returns units of work a second.
     async fn best(
         &self,
         max_group: u32,
         work: impl Fn(u32) -> u64,
         make: impl Fn(u32) -> Result<Bound, RuntimeError>,
+        share: f64,
     ) -> Result<f64, RuntimeError> {
         let (mut n, mut best) = (8u32.min(max_group), 0.0f64);
         let mut bound = make(n)?;
@@ -159,7 +160,7 @@ impl<'a> Measure<'a> {
         loop {
             let (time, _) = self.run(&[&bound]).await?;
             best = best.max(work(n) as f64 / time);
-            if self.clock.seconds() - start > self.share {
+            if self.clock.seconds() - start > share {
                 return Ok(best);
             }
             if time < ENOUGH && n < max_group {
@@ -193,7 +194,7 @@ impl<'a> Measure<'a> {
     }
 
     /// Seconds of a tiny dispatch, on the device and to send it; over so many buffers in turn.
-    async fn dispatches(&self, n_buffer: u32) -> Result<(f64, f64), RuntimeError> {
+    async fn dispatches(&self, n_buffer: u32, share: f64) -> Result<(f64, f64), RuntimeError> {
         let add = Scale { k: 64, ldy: 64, n_col: 1, by: 1.0, bias: 1.0 }.dispatch()?;
         let (mut buffers, mut bounds) = (Vec::new(), Vec::new());
         for _ in 0..n_buffer {
@@ -204,7 +205,7 @@ impl<'a> Measure<'a> {
         let all: Vec<&Bound> = bounds.iter().cycle().take(CHAIN as usize).collect();
         let (mut device, mut host, mut n_run) = (f64::MAX, f64::MAX, 0u32);
         let start = self.clock.seconds();
-        while n_run < 3 || (n_run < 30 && self.clock.seconds() - start < self.share) {
+        while n_run < 3 || (n_run < 30 && self.clock.seconds() - start < share) {
             let (time, sent) = self.run(&all).await?;
             (device, host, n_run) = (device.min(time), host.min(sent), n_run + 1);
         }
@@ -217,7 +218,7 @@ impl<'a> Measure<'a> {
     }
 
     /// Bytes a second of reading, and of copying.
-    async fn stream(&self) -> Result<(f64, f64), RuntimeError> {
+    async fn stream(&self, share: f64) -> Result<(f64, f64), RuntimeError> {
         let gpu = self.gpu;
         let caps = gpu.caps();
         let most = if caps.software { SOFTWARE_BYTES } else { STREAM_BYTES };
@@ -260,7 +261,7 @@ impl<'a> Measure<'a> {
                 let bound = if reads { read(&x, n_group)? } else { copy(n_group)? };
                 let start = self.clock.seconds();
                 let mut n_run = 0;
-                while n_run < 2 || (n_run < 20 && self.clock.seconds() - start < self.share / 4.0) {
+                while n_run < 2 || (n_run < 20 && self.clock.seconds() - start < share / 4.0) {
                     let (time, _) = self.run(&[&bound]).await?;
                     *rate = rate.max(n_byte as f64 / time * if reads { 1.0 } else { 2.0 });
                     n_run += 1;
@@ -280,7 +281,7 @@ impl<'a> Measure<'a> {
     }
 
     /// Operations a second of a unit; `None` if the device lacks it.
-    async fn rate(&self, unit: Unit) -> Result<Option<f64>, RuntimeError> {
+    async fn rate(&self, unit: Unit, share: f64) -> Result<Option<f64>, RuntimeError> {
         let gpu = self.gpu;
         let coop = unit == Unit::Coop;
         let loops = if gpu.caps().software { 21 } else { 801 };
@@ -308,7 +309,8 @@ impl<'a> Measure<'a> {
         let work = |n_group| {
             if coop { Coop { loops, n_group }.n_flop() } else { Rate { unit, loops, n_group }.n_flop() }
         };
-        let rate = self.best(max_group, work, |n| self.bind(&plan(n)?, &[("x", &x), ("y", &y)])).await?;
+        let bind = |n_group| self.bind(&plan(n_group)?, &[("x", &x), ("y", &y)]);
+        let rate = self.best(max_group, work, bind, share).await?;
         // The first workgroup's results.
         let found = self.words(&y, per_group as usize / 4).await?;
         let expected: Vec<f32> = if coop {

@@ -64,7 +64,7 @@ impl Gpu {
             true => 2,
             false => SPREAD.div_ceil(layout.n_byte).clamp(2, 64),
         };
-        let m = Measure::new(self, budget.as_secs_f64()).await?;
+        let m = Measure::new(self).await?;
         let x = self.gpu_vector(n_col).await?;
         let first = self.buffer("measure, weights", layout.n_byte, storage()).await?;
         let slab = row.repeat(SLAB as usize);

@@ -14,7 +14,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// Last tokens that penalties can look back on; the ring has as many slots at least.

@@ -16,7 +16,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["ARANGE"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -18,7 +18,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["ARGMAX"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// The largest value of every row, the first of equals.

@@ -35,7 +35,6 @@ pub const OP: Op = Op {
             .random(grid_cases::random)
             .beyond(grid_cases::beyond),
     ),
-    on_web: true,
 };
 
 /// The same where subgroups can share out the keys.
@@ -49,7 +48,6 @@ pub const KEYS: Op = Op {
     cases: Op::cases(cases::key_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
-    on_web: true,
 };
 
 /// The same for many columns, by register tiles.
@@ -63,7 +61,6 @@ pub const TILES: Op = Op {
     cases: Op::cases(cases::tile_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
-    on_web: true,
 };
 
 /// The same for many columns, by cooperative matrices.
@@ -74,7 +71,6 @@ pub const COOP: Op = Op {
     cases: Op::cases(cases::coop_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
-    on_web: true,
 };
 
 /// The same where a thread has a whole head of a column.
@@ -85,7 +81,6 @@ pub const ALONE: Op = Op {
     cases: Op::cases(cases::alone_cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: None,
-    on_web: true,
 };
 
 /// Every pair of types that a cache can have, with each of the other variables.

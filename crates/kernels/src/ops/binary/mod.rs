@@ -18,7 +18,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["ADD", "MUL"],
     grid: None,
-    on_web: true,
 };
 
 /// Which function of two values.

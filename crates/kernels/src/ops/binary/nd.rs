@@ -55,7 +55,6 @@ pub const ND: Op = Op {
     cases: Vec::new,
     ggml: &["ADD", "SUB", "MUL", "DIV"],
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -31,7 +31,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["CONV_2D", "CONV_2D_DW"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// How a window goes over a picture; two numbers are for axes 0 and 1.

@@ -32,7 +32,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["CPY", "DUP", "CONT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// Copies within a type.
@@ -43,7 +42,6 @@ pub const SAME: Op = Op {
     cases: Vec::new,
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// A call.

@@ -19,7 +19,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["CUMSUM"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -15,7 +15,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT_ID"],
     grid: None,
-    on_web: true,
 };
 
 /// A call; the step buffer says how many columns there are.

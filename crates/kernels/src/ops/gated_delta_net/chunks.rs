@@ -15,7 +15,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases),
     ggml: &["GATED_DELTA_NET"],
     grid: None,
-    on_web: true,
 };
 
 /// Columns of a chunk, and what the first kernel leaves for each of its heads.

@@ -37,7 +37,6 @@ pub const OP: Op = Op {
     cases: Op::cases(|| cases::by_hand().into_iter().chain(columns::cases()).collect()),
     ggml: &["GATED_DELTA_NET"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 const Q: Names = names!("q");

@@ -20,7 +20,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["GATED_LINEAR_ATTN"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 const K: Names = names!("k");

@@ -19,7 +19,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// What becomes of a gate before it multiplies.

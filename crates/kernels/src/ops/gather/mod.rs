@@ -27,7 +27,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["REPEAT", "PAD", "ROLL", "PAD_REFLECT_1D", "DIAG", "TRI", "DIAG_MASK_INF"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -20,7 +20,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["GET_ROWS"],
     grid: None,
-    on_web: true,
 };
 
 /// A call.

@@ -22,7 +22,6 @@ pub const ND: Op = Op {
     cases: Vec::new,
     ggml: &["GET_ROWS"],
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-    on_web: true,
 };
 
 /// A call.

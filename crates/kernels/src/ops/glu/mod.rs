@@ -20,7 +20,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["SWIGLU", "GEGLU", "REGLU"],
     grid: None,
-    on_web: true,
 };
 
 /// The gate's activation.

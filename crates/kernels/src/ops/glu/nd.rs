@@ -24,7 +24,6 @@ pub const ND: Op = Op {
     cases: Op::cases(nd_cases::by_hand),
     ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-    on_web: true,
 };
 
 /// A call.

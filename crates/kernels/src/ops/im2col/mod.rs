@@ -23,7 +23,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["IM2COL"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -20,7 +20,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["LIGHTNING_INDEXER"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 const Q: Names = names!("q");

@@ -17,7 +17,6 @@ pub const STREAM: Op = Op {
     cases: Op::cases(cases::stream_cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// Multiply-adds of one kind of number.
@@ -28,7 +27,6 @@ pub const RATE: Op = Op {
     cases: Op::cases(cases::rate_cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// Products of cooperative matrices.
@@ -39,7 +37,6 @@ pub const COOP: Op = Op {
     cases: Op::cases(cases::coop_cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// The part of a device that does a kernel's arithmetic.

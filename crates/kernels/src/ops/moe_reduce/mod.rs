@@ -15,7 +15,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// A call.

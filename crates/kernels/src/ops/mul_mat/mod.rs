@@ -40,7 +40,6 @@ pub const COOP: Op = Op {
     cases: Op::cases(|| cases::coop_cases().into_iter().chain(expert_cases::coop_cases()).collect()),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
-    on_web: true,
 };
 
 fn coop_variant(
@@ -83,7 +82,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// The same with x in 8 bits and products of bytes, for formats of integers with scales.
@@ -97,7 +95,6 @@ pub const Q8: Op = Op {
     cases: Op::cases(cases::byte_cases),
     ggml: &["MUL_MAT"],
     grid: None,
-    on_web: true,
 };
 
 /// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
@@ -111,7 +108,6 @@ pub const ID: Op = Op {
     cases: Op::cases(expert_cases::cases),
     ggml: &["MUL_MAT_ID"],
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
-    on_web: true,
 };
 
 fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
@@ -410,54 +406,24 @@ impl MulMat {
 
     /// The cooperative kernel.
     fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
-        let layout = self.w.layout();
         let by_expert = |e: &MatExperts| {
             EXPERT_TILES.into_iter().find(|t| t.1 == e.experts.route.tile).expect("a tile that was checked")
         };
         let tile = self.experts.as_ref().map(by_expert).or(self.tile);
         let (bm, bn) = tile.unwrap_or_else(|| self.coop_tile(caps));
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
-        constants.extend([
-            ("K", self.w.n_col.into()),
-            ("M", self.n_row().into()),
-            ("LDX", self.ldx.into()),
-            ("LDY", self.ldy.into()),
-            ("Y0", self.y0.into()),
-            ("BLOCKS", layout.blocks_per_row.into()),
-        ]);
-        constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
-        constants.extend(self.range_constants());
-        let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), self.splits];
-        let why = format!("cooperative matrices in tiles of {bm} x {bn}");
         let (x, epi) = (if self.x_f16 { "f16" } else { "f32" }, if self.add { "add" } else { "store" });
         let values = coop_variant(self.w.format, x, epi, (bm, bn), self.ids());
         let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
-        Ok((dispatch(COOP.name, &values, constants, grid, why)?, bn))
+        let more = [("BLOCKS", self.w.layout().blocks_per_row.into())];
+        let why = format!("cooperative matrices in tiles of {bm} x {bn}");
+        self.tiled(COOP.name, &values, (bm, bn), &more, why)
     }
 
     /// Register tiles of bytes.
     fn bytes(&self) -> Result<(Dispatch, u32), DispatchError> {
-        let layout = self.w.layout();
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
-        constants.extend([
-            ("K", self.w.n_col.into()),
-            ("M", self.w.n_row.into()),
-            ("UNITS", layout.units_per_row.into()),
-            ("LDX", self.ldx.into()),
-            ("LDY", self.ldy.into()),
-            ("Y0", self.y0.into()),
-            ("ADD", f64::from(u8::from(self.add))),
-        ]);
-        if let Some(at) = self.affine {
-            constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
-        }
-        constants.extend(self.range_constants());
-        let grid = [self.n_col.div_ceil(SIDE), self.w.n_row.div_ceil(SIDE), self.splits];
+        let more = [("UNITS", self.w.layout().units_per_row.into()), ("ADD", f64::from(u8::from(self.add)))];
         let why = format!("tiles of {SIDE} x {SIDE} in bytes");
-        Ok((dispatch(Q8.name, &[Value::Word(self.w.format.name)], constants, grid, why)?, SIDE))
+        self.tiled(Q8.name, &[Value::Word(self.w.format.name)], (SIDE, SIDE), &more, why)
     }
 
     /// Register tiles.
@@ -472,28 +438,43 @@ impl MulMat {
             });
         }
         let f16 = self.f16_tiles && caps.f16;
-        let layout = self.w.layout();
-        let mut constants = layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
+        let more = [
+            ("BLOCKS", self.w.layout().blocks_per_row.into()),
+            ("ADD", f64::from(u8::from(self.add))),
+            ("RAGGED", f64::from(u8::from(self.w.n_col % if f16 { 32 } else { 16 } != 0))),
+        ];
+        let tile = if f16 { "f16" } else { "f32" };
+        let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
+        let op = if self.experts.is_some() { ID.name } else { OP.name };
+        let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
+        self.tiled(op, &values, (SIDE, SIDE), &more, why)
+    }
+
+    /// A kernel whose workgroups make tiles of `bm` rows and `bn` columns, with its own constants and those of all such
+    /// kernels. Also the columns of a tile.
+    fn tiled(
+        &self,
+        op: &str,
+        values: &[Value],
+        (bm, bn): (u32, u32),
+        more: &[(&'static str, f64)],
+        why: String,
+    ) -> Result<(Dispatch, u32), DispatchError> {
+        let mut constants = self.w.layout().plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]);
         constants.extend([
             ("K", self.w.n_col.into()),
             ("M", self.n_row().into()),
             ("LDX", self.ldx.into()),
             ("LDY", self.ldy.into()),
             ("Y0", self.y0.into()),
-            ("BLOCKS", layout.blocks_per_row.into()),
-            ("ADD", f64::from(u8::from(self.add))),
-            ("RAGGED", f64::from(u8::from(self.w.n_col % if f16 { 32 } else { 16 } != 0))),
         ]);
+        constants.extend(more);
+        constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
         if let Some(at) = self.affine {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
-        constants.extend(self.experts.iter().flat_map(|e| e.constants(self.w.n_row)));
-        let tile = if f16 { "f16" } else { "f32" };
         constants.extend(self.range_constants());
-        let grid = [self.n_tile(SIDE), self.n_row().div_ceil(SIDE), self.splits];
-        let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
-        let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
-        let op = if self.experts.is_some() { ID.name } else { OP.name };
-        Ok((dispatch(op, &values, constants, grid, why)?, SIDE))
+        let grid = [self.n_tile(bn), self.n_row().div_ceil(bm), self.splits];
+        Ok((dispatch(op, values, constants, grid, why)?, bn))
     }
 }

@@ -21,7 +21,6 @@ pub const ND: Op = Op {
     cases: Op::cases(nd_cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
-    on_web: true,
 };
 
 /// Types of the second matrices.

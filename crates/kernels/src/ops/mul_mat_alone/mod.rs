@@ -32,7 +32,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT"],
     grid: None,
-    on_web: true,
 };
 
 /// Columns that a thread has at once: with twice as many a kernel takes twice as long to compile and is as fast.

@@ -26,7 +26,6 @@ pub const OP: Op = Op {
     }),
     ggml: &["MUL_MAT", "MUL_MAT_ID"],
     grid: None,
-    on_web: true,
 };
 
 /// Formats of (q and k, v) that differ in a layer of one of llama.cpp's mixes, among them those for rows that are no

@@ -39,7 +39,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["NORM", "RMS_NORM", "L2_NORM", "GROUP_NORM"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// What rows are scaled to.

@@ -26,7 +26,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["POOL_1D", "POOL_2D"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -24,7 +24,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["RMS_NORM"],
     grid: None,
-    on_web: true,
 };
 
 /// A call.

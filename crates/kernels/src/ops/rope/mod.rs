@@ -36,7 +36,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["ROPE"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 const POS: Names = names!("pos");

@@ -23,7 +23,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["ROPE", "SET_ROWS"],
     grid: None,
-    on_web: true,
 };
 
 /// What a norm of q and k goes over, and when.

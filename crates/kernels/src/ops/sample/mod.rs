@@ -16,7 +16,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// Values that one workgroup sorts; fewer where workgroup memory is code that sets it to 0, a word at a time.

@@ -18,7 +18,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["SET"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -29,7 +29,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["SET_ROWS"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call.

@@ -14,7 +14,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["SSM_CONV"],
     grid: None,
-    on_web: true,
 };
 
 /// Columns that a thread makes where there are many.

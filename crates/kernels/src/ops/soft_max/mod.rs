@@ -35,7 +35,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["SOFT_MAX"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 type Word = &'static str;

@@ -19,7 +19,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["SOLVE_TRI"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call; all tensors are f32.

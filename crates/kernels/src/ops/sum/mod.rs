@@ -28,7 +28,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::by_hand),
     ggml: &["SUM", "SUM_ROWS", "MEAN"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// What is added up.

@@ -21,7 +21,6 @@ pub const OP: Op = Op {
     cases: Vec::new,
     ggml: &["TOP_K"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
-    on_web: true,
 };
 
 /// A call; the indices come in the order of the row, so ggml's test compares them as sets.

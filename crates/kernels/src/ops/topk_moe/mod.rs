@@ -16,7 +16,6 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &[],
     grid: None,
-    on_web: true,
 };
 
 /// What router logits become.

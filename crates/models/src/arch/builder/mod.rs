@@ -1,0 +1,92 @@
+//! What all families share: the common metadata, and adding tensors and layers to a graph.
+
+mod config;
+mod keys;
+mod operations;
+mod tensors;
+
+pub use config::Config;
+
+use std::collections::BTreeMap;
+
+use chaski_runtime::RuntimeError;
+use chaski_runtime::graph::{Graph, WeightId};
+use ggml_format::{Metadata, TensorInfo};
+
+use super::Adapters;
+use crate::error::ModelError;
+
+/// A product's tensors.
+#[derive(Copy, Clone, Debug)]
+pub struct Linear {
+    pub(super) weight: WeightId,
+    pub(super) bias: Option<WeightId>,
+    pub(super) scale: Option<WeightId>,
+}
+
+/// Adds tensors and operations to a graph.
+pub struct Builder<'a> {
+    /// The metadata.
+    pub metadata: &'a Metadata,
+    /// The common part of them.
+    pub config: &'a Config,
+    /// Divisors of the rotation's frequencies.
+    pub rope_factors: Option<Vec<f32>>,
+    /// Tensors of one value that are factors of the graph, by name.
+    pub scalars: BTreeMap<String, f32>,
+    /// Tokens that a sequence may have.
+    n_ctx: u32,
+    pub(super) graph: Graph,
+    pub(super) adapters: Adapters<'a>,
+    tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty graph for a model whose tensors `tensor` finds, and a context of `n_ctx` tokens.
+    pub fn new(
+        metadata: &'a Metadata,
+        config: &'a Config,
+        n_ctx: u32,
+        rope_factors: Option<Vec<f32>>,
+        scalars: BTreeMap<String, f32>,
+        tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
+    ) -> Self {
+        Builder {
+            metadata,
+            config,
+            rope_factors,
+            scalars,
+            n_ctx,
+            graph: Graph::default(),
+            adapters: Adapters::default(),
+            tensor,
+        }
+    }
+
+    /// Adapts the products that are added from now on.
+    pub(crate) fn adapt(&mut self, adapters: Adapters<'a>) {
+        self.adapters = adapters;
+    }
+
+    /// Whether a tensor is used, and its adapters are not.
+    pub(crate) fn leaves_unadapted(&self, tensor: &str) -> bool {
+        !self.adapters.has(tensor) && self.graph.weights.iter().any(|w| w.name == tensor)
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        Graph { n_layer: self.config.n_layer as usize, ..self.graph }
+    }
+
+    /// Says that the model has no positions beyond the first `limit`.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] if the context is longer.
+    pub fn limit_context(&self, limit: u32) -> Result<(), ModelError> {
+        let (what, found) = ("tokens of the context", u64::from(self.n_ctx));
+        if self.n_ctx > limit {
+            return Err(RuntimeError::Limit { what, found, limit: limit.into() }.into());
+        }
+        Ok(())
+    }
+}

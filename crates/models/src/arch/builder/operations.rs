@@ -1,0 +1,152 @@
+//! Operations on values, and what they keep beside the graph: rotations, caches, states.
+
+use chaski_kernels::ops::norm::Kind;
+use chaski_kernels::ops::topk_moe::Routing;
+use chaski_kernels::rope::Rope;
+use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
+use chaski_runtime::graph::{KvLayer, Op, Product, RowNorm, ValueId, WeightId};
+
+use super::{Builder, Linear};
+use crate::error::ModelError;
+
+impl Builder<'_> {
+    /// Embeddings of the batch's tokens.
+    pub fn embed(&mut self, table: WeightId) -> ValueId {
+        let x = self.graph.push(Op::Embed { table }, self.config.n_embd);
+        self.adapted_rows(table, x)
+    }
+
+    /// RMS norm with weights.
+    pub fn norm(&mut self, x: ValueId, weight: WeightId) -> ValueId {
+        let width = self.graph.width(x);
+        self.graph.push(Op::RmsNorm { x, weight, eps: self.config.eps }, width)
+    }
+
+    /// Norm of this kind by `stem.weight` and, if the file has it, `stem.bias`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: Kind) -> Result<ValueId, ModelError> {
+        let d = self.graph.width(x);
+        // Some families' files leave the end of these names off.
+        let name = format!("{stem}.weight");
+        let bare = !self.has(&name) && self.has(stem);
+        let weight = self.vector(if bare { stem } else { &name }, d)?;
+        let bias = format!("{stem}.bias");
+        let bias = if self.has(&bias) { Some(self.vector(&bias, d)?) } else { None };
+        if kind == Kind::Rms && bias.is_none() {
+            return Ok(self.norm(x, weight));
+        }
+        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        let norm = RowNorm { kind, d, eps, weight: Some(weight), bias };
+        Ok(self.graph.push(Op::Norm { x, norm }, d))
+    }
+
+    /// Norm of this kind without weights.
+    pub fn plain_norm(&mut self, x: ValueId, kind: Kind) -> ValueId {
+        let d = self.graph.width(x);
+        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        self.graph.push(Op::Norm { x, norm: RowNorm { kind, d, eps, weight: None, bias: None } }, d)
+    }
+
+    /// Product.
+    pub fn mul(&mut self, x: ValueId, l: Linear) -> ValueId {
+        let width = self.graph.weights[l.weight.0].n_row;
+        let y = self.graph.push(Op::MulMat { x, weight: l.weight, bias: l.bias, scale: l.scale }, width);
+        self.adapted(x, l, y)
+    }
+
+    /// Products of one input as one value, the rows of each after those of the one before.
+    pub fn mul_all(&mut self, x: ValueId, linears: &[Linear]) -> ValueId {
+        let width = linears.iter().map(|l| self.graph.weights[l.weight.0].n_row).sum();
+        let part = |l: &Linear| Product { weight: l.weight, bias: l.bias, scale: l.scale };
+        let y = self.graph.push(Op::Products { x, parts: linears.iter().map(part).collect() }, width);
+        self.adapted_all(x, linears, y)
+    }
+
+    /// Experts and their weights from router logits; `bias` is added for choosing only.
+    pub fn route(&mut self, x: ValueId, bias: Option<WeightId>, routing: Routing) -> ValueId {
+        // An expert and its weight for each slot.
+        self.graph.push(Op::TopkMoe { x, bias, routing }, 2)
+    }
+
+    /// Products by the experts of a route.
+    pub fn mul_id(&mut self, x: ValueId, route: ValueId, l: Linear) -> ValueId {
+        let width = self.graph.weights[l.weight.0].expert_rows();
+        let Linear { weight, bias, scale } = l;
+        let y = self.graph.push(Op::MulMatId { x, route, weight, bias, scale }, width);
+        self.adapted_id(x, route, l, y)
+    }
+
+    /// x * by.
+    pub fn scaled(&mut self, x: ValueId, by: f32) -> ValueId {
+        let width = self.graph.width(x);
+        if by == 1.0 { x } else { self.graph.push(Op::Scale { x, by }, width) }
+    }
+
+    /// An operation on recurrent state, or one that goes with them; `width` values a column.
+    pub fn recurrent(&mut self, op: Recurrent, width: u32) -> ValueId {
+        self.graph.push(Op::Recurrent(op), width)
+    }
+
+    /// Sum.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        let width = self.graph.width(a);
+        self.graph.push(Op::Add { a, b }, width)
+    }
+
+    /// Any operation; `width` values a column.
+    pub fn push(&mut self, op: Op, width: u32) -> ValueId {
+        self.graph.push(op, width)
+    }
+
+    /// Values a column of a value.
+    pub fn width(&self, x: ValueId) -> u32 {
+        self.graph.width(x)
+    }
+
+    /// Adds a rotation, and returns its number.
+    pub fn add_rope(&mut self, rope: Rope) -> usize {
+        self.graph.ropes.push(rope);
+        self.graph.ropes.len() - 1
+    }
+
+    /// A new layer of the KV cache.
+    pub fn kv_layer(&mut self, layer: KvLayer) -> usize {
+        self.graph.kv.push(layer);
+        self.graph.kv.len() - 1
+    }
+
+    /// A new layer of recurrent state of `n` values.
+    pub fn state(&mut self, n: u32) -> usize {
+        self.graph.states.push(StateLayer { n });
+        self.graph.states.len() - 1
+    }
+
+    /// The result: products with `output.weight`, or the embeddings where the file has none, and what `then` makes of
+    /// them value by value.
+    ///
+    /// # Errors
+    /// [`ModelError::Shape`].
+    pub fn logits(
+        &mut self,
+        x: ValueId,
+        embeddings: WeightId,
+        then: impl FnOnce(&mut Self, ValueId) -> ValueId,
+    ) -> Result<(), ModelError> {
+        let n_vocab = self.config.n_vocab;
+        let is_table = self.graph.weights[embeddings.0].name == "output.weight";
+        let mut head = if self.has("output.weight") && !is_table {
+            self.linear("output", n_vocab, self.config.n_embd)?
+        } else {
+            Linear { weight: embeddings, bias: None, scale: None }
+        };
+        if head.bias.is_none() && self.has("output.bias") {
+            head.bias = Some(self.vector("output.bias", n_vocab)?);
+        }
+        self.graph.hidden = Some(x);
+        let logits = self.mul(x, head);
+        self.graph.logits = Some(then(self, logits));
+        Ok(())
+    }
+}

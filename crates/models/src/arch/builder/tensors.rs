@@ -1,0 +1,279 @@
+//! The tensors of a file, as weights of a graph.
+
+use chaski_runtime::graph::{Weight, WeightId};
+use ggml_format::{GgmlType, TensorInfo};
+
+use super::{Builder, Linear};
+use crate::arch::unread;
+use crate::derived::Transposed;
+use crate::error::ModelError;
+
+impl<'a> Builder<'a> {
+    /// Whether the file has a tensor.
+    pub fn has(&self, name: &str) -> bool {
+        (self.tensor)(name).is_some()
+    }
+
+    /// Rows of a tensor of the file.
+    pub fn n_row(&self, name: &str) -> Option<u64> {
+        (self.tensor)(name).map(|t| t.ne.iter().skip(1).product())
+    }
+
+    fn find(&self, name: &str, shape: &[u64]) -> Result<&'a TensorInfo, ModelError> {
+        let t = (self.tensor)(name).ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })?;
+        if shape.contains(&0) {
+            let what = format!("the tensor `{name}` of no values, {shape:?}");
+            return Err(ModelError::Unsupported { what });
+        }
+        let found: Vec<u64> = t.ne.iter().rev().copied().collect();
+        let mut expected = vec![1; 4 - shape.len()];
+        expected.extend_from_slice(shape);
+        if found != expected {
+            let strip = |v: Vec<u64>| v.into_iter().skip(4 - shape.len()).collect();
+            let found = if found[..4 - shape.len()].iter().all(|n| *n == 1) { strip(found) } else { found };
+            return Err(ModelError::Shape { tensor: name.to_owned(), expected: shape.to_vec(), found });
+        }
+        Ok(t)
+    }
+
+    /// A vector of `n` values.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn vector(&mut self, name: &str, n: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n.into()])?;
+        Ok(self.graph.weight(Weight::new(name.to_owned(), t.ty, 1, n)))
+    }
+
+    /// A matrix of `n_out` rows of `n_in` values.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn matrix(&mut self, name: &str, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n_out.into(), n_in.into()])?;
+        Ok(self.graph.weight(Weight::new(name.to_owned(), t.ty, n_out, n_in)))
+    }
+
+    /// `stem.weight` with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn linear(&mut self, stem: &str, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        let weight = self.matrix(&format!("{stem}.weight"), n_out, n_in)?;
+        let ty = self.graph.weights[weight.0].ty;
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some(self.vector(&bias, n_out)?),
+            None => None,
+        };
+        let scale = self.scale_of(stem, ty, 1)?;
+        if let (Some(bias), true) = (bias, unread::scales_bias(stem, ty)) {
+            self.graph.weights[bias.0].times = scale;
+        }
+        Ok(Linear { weight, bias, scale })
+    }
+
+    /// The name of the bias of products with `stem.weight`, if the family has one and the file, too.
+    fn bias_of(&self, stem: &str) -> Option<String> {
+        let name = format!("{stem}.bias");
+        (self.has(&name) && unread::reads_bias(&self.config.arch, stem)).then_some(name)
+    }
+
+    /// The `n` scales of products with `stem.weight`, which is of this type, likewise.
+    fn scale_of(&mut self, stem: &str, ty: GgmlType, n: u32) -> Result<Option<WeightId>, ModelError> {
+        let name = format!("{stem}.scale");
+        if !self.has(&name) || !unread::reads_scale(&self.config.arch, stem, ty) {
+            return Ok(None);
+        }
+        self.vector(&name, n).map(Some)
+    }
+
+    /// Matrices that the file stacks, as one.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn stacked(&mut self, name: &str, n: u32, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        let t = self.find(name, &[n.into(), n_out.into(), n_in.into()])?;
+        let weight = self.graph.weight(Weight::new(name.to_owned(), t.ty, n * n_out, n_in));
+        Ok(Linear { weight, bias: None, scale: None })
+    }
+
+    /// The matrix alone, whatever else stands under its name.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn bare(&mut self, name: &str, n_out: u32, n_in: u32) -> Result<Linear, ModelError> {
+        Ok(Linear { weight: self.matrix(name, n_out, n_in)?, bias: None, scale: None })
+    }
+
+    /// A matrix of a single row that the file holds as a vector.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn row(&mut self, name: &str, n_in: u32) -> Result<Linear, ModelError> {
+        Ok(Linear { weight: self.vector(name, n_in)?, bias: None, scale: None })
+    }
+
+    /// q, k and v: three tensors, or one that holds their rows one after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn qkv(&mut self, block: &str, rows: [u32; 3], n_in: u32) -> Result<[Linear; 3], ModelError> {
+        let fused = format!("{block}.attn_qkv.weight");
+        if !self.has(&fused) {
+            let [q, k, v] = rows;
+            return Ok([
+                self.linear(&format!("{block}.attn_q"), q, n_in)?,
+                self.linear(&format!("{block}.attn_k"), k, n_in)?,
+                self.linear(&format!("{block}.attn_v"), v, n_in)?,
+            ]);
+        }
+        self.joined(&format!("{block}.attn_qkv"), rows, n_in)
+    }
+
+    /// Products whose rows follow one another in `stem.weight`, with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn joined<const N: usize>(
+        &mut self,
+        stem: &str,
+        rows: [u32; N],
+        n_in: u32,
+    ) -> Result<[Linear; N], ModelError> {
+        self.alternating(stem, 1, rows, n_in)
+    }
+
+    /// Products whose rows alternate in `stem.weight`, with its optional `stem.bias` and `stem.scale`: `n` times those of
+    /// the first, those of the second and so on, so many of each at a time. Each is made of its own rows alone.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn alternating<const N: usize>(
+        &mut self,
+        stem: &str,
+        n: u32,
+        rows: [u32; N],
+        n_in: u32,
+    ) -> Result<[Linear; N], ModelError> {
+        let name = format!("{stem}.weight");
+        let stride: u32 = rows.iter().sum();
+        let all = n * stride;
+        let ty = self.find(&name, &[all.into(), n_in.into()])?.ty;
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some((self.find(&bias, &[all.into()])?.ty, bias)),
+            None => None,
+        };
+        if let Some((ty, bias)) = bias.as_ref().filter(|b| b.0.block_len() > 1) {
+            return Err(ModelError::Unsupported { what: format!("the tensor `{bias}` in {ty}") });
+        }
+        let scale = self.scale_of(stem, ty, 1)?;
+        let times = scale.filter(|_| unread::scales_bias(stem, ty));
+        let mut row0 = 0;
+        Ok(rows.map(|run| {
+            let part = |w: Weight| Weight { row0, run, stride, ..w };
+            let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
+            // A part of the bias is made of single values.
+            let bias = bias.as_ref().map(|(ty, bias)| {
+                let whole = Weight { times, ..Weight::new(bias.clone(), *ty, n * run, 1) };
+                self.graph.weight(part(whole))
+            });
+            row0 += run;
+            Linear { weight, bias, scale }
+        }))
+    }
+
+    /// The matrices of all experts: `stem.weight` with its optional `stem.bias` and `stem.scale`.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn experts(
+        &mut self,
+        stem: &str,
+        n_expert: u32,
+        n_out: u32,
+        n_in: u32,
+    ) -> Result<Linear, ModelError> {
+        let name = format!("{stem}.weight");
+        let t = self.find(&name, &[n_expert.into(), n_out.into(), n_in.into()])?;
+        let whole = Weight::new(name, t.ty, n_expert * n_out, n_in);
+        let weight = self.graph.weight(Weight { n_expert, run: n_out, stride: n_out, ..whole });
+        let bias = match self.bias_of(stem) {
+            Some(bias) => Some(self.matrix(&bias, n_expert, n_out)?),
+            None => None,
+        };
+        let scale = self.scale_of(stem, t.ty, n_expert)?;
+        Ok(Linear { weight, bias, scale })
+    }
+
+    /// A matrix for every head, some rows of each stretch of `stride` rows of a matrix: those from `row0` on.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn heads_of(
+        &mut self,
+        name: &str,
+        n_head: u32,
+        (row0, n_out, stride): (u32, u32, u32),
+        n_in: u32,
+    ) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[u64::from(n_head) * u64::from(stride), n_in.into()])?;
+        let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
+        Ok(self.graph.weight(Weight { row0, n_expert: n_head, run: n_out, stride, ..whole }))
+    }
+
+    /// The matrices of all heads, one after the other.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn heads(&mut self, name: &str, n_head: u32, n_out: u32, n_in: u32) -> Result<WeightId, ModelError> {
+        let t = self.find(name, &[n_head.into(), n_out.into(), n_in.into()])?;
+        let whole = Weight::new(name.to_owned(), t.ty, n_head * n_out, n_in);
+        Ok(self.graph.weight(Weight { n_expert: n_head, run: n_out, stride: n_out, ..whole }))
+    }
+
+    /// The matrices that `derived` makes of a tensor of the file, which must have this shape.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn derived(
+        &mut self,
+        derived: &Transposed,
+        (name, from): (&str, &str),
+    ) -> Result<WeightId, ModelError> {
+        let Transposed { n_matrix, n_row, n_col, stride } = *derived;
+        let t = self.find(from, &[u64::from(n_matrix) * u64::from(stride), n_col.into()])?;
+        let whole = Weight::new(name.to_owned(), Transposed::ty(t.ty), n_matrix * n_col, n_row);
+        Ok(self.graph.weight(Weight { n_expert: n_matrix, run: n_col, stride: n_col, ..whole }))
+    }
+
+    /// Gate and up of all experts: two tensors, or one that holds the rows of both for each expert, gate first.
+    ///
+    /// # Errors
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    pub fn gate_up_experts(
+        &mut self,
+        block: &str,
+        n_expert: u32,
+        n_out: u32,
+        n_in: u32,
+    ) -> Result<[Linear; 2], ModelError> {
+        let fused = format!("{block}.ffn_gate_up_exps.weight");
+        if !self.has(&fused) {
+            return Ok([
+                self.experts(&format!("{block}.ffn_gate_exps"), n_expert, n_out, n_in)?,
+                self.experts(&format!("{block}.ffn_up_exps"), n_expert, n_out, n_in)?,
+            ]);
+        }
+        for other in ["bias", "scale"].map(|end| format!("{block}.ffn_gate_up_exps.{end}")) {
+            if self.has(&other) {
+                return Err(ModelError::Unsupported { what: format!("the tensor `{other}`") });
+            }
+        }
+        let t = self.find(&fused, &[n_expert.into(), 2 * u64::from(n_out), n_in.into()])?;
+        Ok([0, n_out].map(|row0| {
+            let part = Weight::new(fused.clone(), t.ty, n_expert * n_out, n_in);
+            let weight = self.graph.weight(Weight { row0, n_expert, run: n_out, stride: 2 * n_out, ..part });
+            Linear { weight, bias: None, scale: None }
+        }))
+    }
+}
