@@ -49,6 +49,9 @@ pub enum Expected {
         values: Vec<f64>,
         /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal values.
         max_nmse: f64,
+        /// What was to be encoded, where a search chooses the codes. It has ties, which a device that rounds quotients and
+        /// sums otherwise decides otherwise; so codes that are as near to this as the reference's are right, too.
+        source: Option<Vec<f64>>,
     },
 }
 

@@ -169,17 +169,30 @@ pub(crate) fn before(t: &Tensor) -> Vec<u8> {
 pub(crate) fn value_case<S: Into<Vec<Step>>>(
     label: String,
     steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
+    buffers: Vec<CaseBuffer>,
+    y: Output,
+    values: &[f64],
+    max_nmse: f64,
+) -> Case {
+    encoded_case(label, steps, buffers, y, values, max_nmse, None)
+}
+
+/// The same where `values` are what a search made of `source`.
+pub(crate) fn encoded_case<S: Into<Vec<Step>>>(
+    label: String,
+    steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
     mut buffers: Vec<CaseBuffer>,
     y: Output,
     values: &[f64],
     max_nmse: f64,
+    source: Option<Vec<f64>>,
 ) -> Case {
     let (tensor, bytes) = match y {
         Output::New(t) => (t, before(&t)),
         Output::InPlace(d) => (d.tensor, d.bytes),
     };
     let values = round(tensor.ty, values);
-    let expect = Expected::Tensor { tensor, values, max_nmse };
+    let expect = Expected::Tensor { tensor, values, max_nmse, source };
     buffers.push(CaseBuffer::output("y", &to_device(&tensor, &bytes), expect));
     Case::new(label, steps, buffers)
 }

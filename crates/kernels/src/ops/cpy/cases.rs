@@ -4,7 +4,9 @@ use ggml_format::GgmlType;
 
 use super::Cpy;
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, default_nmse, each, move_case, random_ne, random_tensor, value_case};
+use crate::data::{
+    Data, Output, default_nmse, each, encoded_case, move_case, random_ne, random_tensor, value_case,
+};
 use crate::encode;
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
@@ -90,12 +92,14 @@ fn case(label: String, a: Tensor, y: Tensor) -> Case {
     }
     let values: Vec<f64> = each(&a).map(|c| data.at(c)).collect();
     let (values, nmse) = match y.ty {
-        GgmlType::I32 => (values.into_iter().map(f64::trunc).collect(), 0.0),
+        GgmlType::I32 => (values.iter().copied().map(f64::trunc).collect(), 0.0),
         ty if ty.block_len() > 1 => {
             // Through the quantiser of ggml-format, which is the reference.
-            let values: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
-            let q = Data::of(Tensor::new(ty, y.ne), &values, 1);
-            (each(&q.tensor).map(|c| q.at(c)).collect(), encode::nmse(ty, y.n_elem()))
+            let singles: Vec<f32> = values.iter().map(|v| *v as f32).collect();
+            let q = Data::of(Tensor::new(ty, y.ne), &singles, 1);
+            let made: Vec<f64> = each(&q.tensor).map(|c| q.at(c)).collect();
+            let nmse = encode::nmse(ty, y.n_elem());
+            return encoded_case(label, call, input, Output::New(y), &made, nmse, Some(values));
         }
         ty => (values, default_nmse(ty)),
     };

@@ -4,7 +4,7 @@ use ggml_format::GgmlType;
 
 use super::SetRows;
 use crate::case::{Case, Rng};
-use crate::data::{Data, Output, default_nmse, each, random_tensor, value_case};
+use crate::data::{Data, Output, default_nmse, each, encoded_case, random_tensor};
 use crate::encode;
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
@@ -72,9 +72,13 @@ fn case(label: String, call: SetRows) -> Case {
             from[order.index([c[0], to, c[2], c[3]])] = Some(c);
         }
     }
-    let values: Vec<f64> =
-        each(&y).map(|c| from[order.index(c)].map_or_else(|| before.at(c), |f| stored.at(f))).collect();
-    let nmse = if y.ty.block_len() > 1 { encode::nmse(y.ty, y.n_elem()) } else { default_nmse(y.ty) };
+    let at = |c: [u32; 4]| from[order.index(c)];
+    let values: Vec<f64> = each(&y).map(|c| at(c).map_or_else(|| before.at(c), |f| stored.at(f))).collect();
+    let blocks = y.ty.block_len() > 1;
+    let source =
+        blocks.then(|| each(&y).map(|c| at(c).map_or_else(|| before.at(c), |f| data.at(f))).collect());
+    let nmse = if blocks { encode::nmse(y.ty, y.n_elem()) } else { default_nmse(y.ty) };
     let buffers = vec![data.input("a"), numbers.input("ids")];
-    value_case(label, move |caps| call.dispatch(caps), buffers, Output::InPlace(before), &values, nmse)
+    let steps = move |caps: &_| call.dispatch(caps);
+    encoded_case(label, steps, buffers, Output::InPlace(before), &values, nmse, source)
 }
