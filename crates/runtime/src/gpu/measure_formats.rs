@@ -92,7 +92,7 @@ impl Gpu {
             affine: None,
             epilogue: Epilogue::Store,
             y0: 0,
-            act: Some(act.unwrap_or(shipped.act)),
+            act,
             tune: None,
         };
         let products = Products { m, call, x, buffers, expected };
