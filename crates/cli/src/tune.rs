@@ -106,12 +106,12 @@ fn print(step: &TuneStep) {
 }
 
 fn words(t: &MatVecTune) -> String {
-    let rows = if t.wide { ", twice the rows" } else { "" };
+    let rows = if t.doubled { ", twice the rows" } else { "" };
     format!("{} threads at once, teams of at most {}{rows}, x in {}", t.fill, t.team, t.act.word())
 }
 
 fn tune_json(t: &MatVecTune) -> Value {
-    json!({ "fill": t.fill, "team": t.team, "inputs": t.act.word(), "wide": t.wide })
+    json!({ "fill": t.fill, "team": t.team, "inputs": t.act.word(), "doubled": t.doubled })
 }
 
 fn step_json(s: &TuneStep) -> Value {
@@ -161,8 +161,8 @@ fn from_json(v: &Value) -> Option<Tuning> {
             n_row: number(&v["n_row"])?,
             n_col: number(&v["n_col"])?,
         };
-        let wide = t["wide"].as_bool()?;
-        Some(Tuned { class, tune: MatVecTune { fill, team, act, wide } })
+        let doubled = t["doubled"].as_bool()?;
+        Some(Tuned { class, tune: MatVecTune { fill, team, act, doubled } })
     };
     Some(Tuning { products: v["products"].as_array()?.iter().filter_map(row).collect() })
 }
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again_and_nonsense_is_not() {
         let class = ProductClass { format: "q4_K+q6_K".into(), epilogue: "glu".into(), n_row: 7, n_col: 256 };
-        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16, wide: true };
+        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16, doubled: true };
         let tuning = Tuning { products: vec![Tuned { class, tune }] };
         let mut v = to_json("an adapter", "1.0", &tuning);
         assert_eq!(from_json(&v), Some(tuning));

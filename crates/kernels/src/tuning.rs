@@ -14,7 +14,7 @@ pub struct MatVecTune {
     pub act: Act,
     /// A team takes twice as many rows at once, where there is a kernel for it: x is read for more of them, but there are
     /// fewer teams.
-    pub wide: bool,
+    pub doubled: bool,
 }
 
 /// What kind of device a row of [`SHIPPED`] is for.
@@ -84,7 +84,7 @@ impl MatVecTune {
             .find(|s| s.kind == kind && s.vendor.is_none_or(|v| v == caps.vendor))
             .expect("there is a row for every kind");
         let act = if caps.int_dot { Act::I16 } else { Act::F32 };
-        (MatVecTune { fill: row.fill, team: row.team, act, wide: false }, row.source)
+        (MatVecTune { fill: row.fill, team: row.team, act, doubled: false }, row.source)
     }
 }
 

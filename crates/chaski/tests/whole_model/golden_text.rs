@@ -89,7 +89,7 @@ fn spread(act: Act) -> Tuning {
         ("q4_K+q6_K", "rope_kv", 512, 256),
     ] {
         let class = ProductClass { format: format.into(), epilogue: epilogue.into(), n_row, n_col };
-        tuning.set(class, MatVecTune { fill: 1 << 16, team: 512, act, wide: true });
+        tuning.set(class, MatVecTune { fill: 1 << 16, team: 512, act, doubled: true });
     }
     tuning
 }

@@ -35,11 +35,11 @@ pub(super) fn cases() -> Vec<Case> {
             } else {
                 // Several passes, of which the last is not full.
                 let k = 1280 + f.block as u32 % 256;
-                let tune = Some(MatVecTune { fill: 64, team: 32, act, wide: false });
+                let tune = Some(MatVecTune { fill: 64, team: 32, act, doubled: false });
                 out.push(plain_of(f, 37, k, Epilogue::Add, None, true, act, tune));
             }
             if act != Act::I8 {
-                let tune = Some(MatVecTune { fill: 256, team: 64, act, wide: true });
+                let tune = Some(MatVecTune { fill: 256, team: 64, act, doubled: true });
                 out.push(plain_of(f, 37, 2304, Epilogue::Store, None, false, act, tune));
             }
         }
@@ -83,7 +83,7 @@ pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
 /// All shapes and epilogues.
 fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     // Teams that go over many rows, rows that take several passes, more threads than there are values.
-    let tune = |fill, team| Some(MatVecTune { fill, team, act, wide: false });
+    let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
     let swiglu = Epilogue::Glu(glu::Act::Swiglu);
     out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
     out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
@@ -92,8 +92,8 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     if act == Act::I8 {
         return;
     }
-    let wide = Some(MatVecTune { fill: 1, team: 64, act, wide: true });
-    out.push(plain_of(f, 21, 2048, Epilogue::Add, Some(1e-5), true, act, wide));
+    let doubled = Some(MatVecTune { fill: 1, team: 64, act, doubled: true });
+    out.push(plain_of(f, 21, 2048, Epilogue::Add, Some(1e-5), true, act, doubled));
     out.push(plain_of(f, 37, 1024, Epilogue::Add, None, false, act, tune(128, 32)));
     out.push(plain(f, 33, 512, Epilogue::Store, None, false, act));
     out.push(plain(f, 5, 4096, Epilogue::Store, Some(1e-5), true, act));

@@ -12,7 +12,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for act in [Act::F32, Act::I16, Act::I8] {
         for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
-            let tune = |fill, team| Some(MatVecTune { fill, team, act, wide: false });
+            let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
             out.push(case(f, 33, 512, (8, 8), Epilogue::Add, true, act, None));
             if act == Act::I8 {
                 continue;

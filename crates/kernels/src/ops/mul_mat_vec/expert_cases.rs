@@ -51,7 +51,7 @@ pub(super) fn cases() -> Vec<Case> {
                 act,
                 tune: None,
             };
-            let few = Some(MatVecTune { fill: 64, team: 64, act, wide: false });
+            let few = Some(MatVecTune { fill: 64, team: 64, act, doubled: false });
             let wide = |s| Shape { tune: few, ..s };
             out.push(Shape { norm: true, ..shape(8, 2, 13, 512, gated) }.case(f));
             out.push(wide(Shape { sum: true, shared: false, ..shape(6, 3, 9, 512, Epilogue::Add) }).case(f));

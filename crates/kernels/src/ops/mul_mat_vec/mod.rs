@@ -378,11 +378,11 @@ impl MulMatVec {
             Some(MatVecExperts { experts, slots: Slots::Each { .. }, .. }) => ("each", experts.route.n_used),
             Some(MatVecExperts { slots: Slots::Sum, .. }) => ("sum", 1),
         };
-        let wide = tune.wide && self.can_be_wide(caps);
+        let doubled = tune.doubled && self.can_be_doubled(caps);
         // Rows at once, and rows of y that they make.
         let (rows, outs) = match self.epilogue {
-            Epilogue::Store if wide => (8, 8),
-            Epilogue::Add if wide => (4, 4),
+            Epilogue::Store if doubled => (8, 8),
+            Epilogue::Add if doubled => (4, 4),
             Epilogue::Store if ids == "sum" || self.columns.is_some() => (2, 2),
             Epilogue::Store | Epilogue::RopeKv(_) => (4, 4),
             Epilogue::Add => (2, 2),
@@ -460,7 +460,7 @@ impl MulMatVec {
 
     /// Whether there are kernels that take twice as many rows at once. Without subgroups their trees of sums would not
     /// fit beside a codebook.
-    fn can_be_wide(&self, caps: &Caps) -> bool {
+    fn can_be_doubled(&self, caps: &Caps) -> bool {
         let plain = self.experts.is_none() && self.columns.is_none() && caps.set() == FeatureSet::Sg;
         plain && matches!(self.epilogue, Epilogue::Store | Epilogue::Add)
     }
@@ -474,8 +474,8 @@ impl MulMatVec {
         for team in [64, 128, 256, 512] {
             out.push(MatVecTune { team: team.min(caps.max_threads), ..tune });
         }
-        if self.can_be_wide(caps) {
-            out.push(MatVecTune { wide: !tune.wide, ..tune });
+        if self.can_be_doubled(caps) {
+            out.push(MatVecTune { doubled: !tune.doubled, ..tune });
         }
         if self.act.is_none() && self.w.format.run > 0 {
             let act = if tune.act == Act::F32 { Act::I16 } else { Act::F32 };
