@@ -259,5 +259,5 @@ export async function usage() {
 
 /** Asks the browser not to clear the origin's storage when space is short. */
 export async function persist() {
-  return (await navigator.storage.persist?.()) ?? false;
+  return (await navigator.storage?.persist?.()) ?? false;
 }
