@@ -61,6 +61,7 @@ const PATHS = {
   NewWindow: "window/new",
   SwitchToWindow: "window",
   CloseWindow: "-window",
+  GetWindowHandle: "-window",
   SetWindowRect: "window/rect",
   TakeScreenshot: "-screenshot",
   PerformActions: "actions",
@@ -71,7 +72,7 @@ function overHttp(address) {
   let session = null;
   return async (name, parameters) => {
     const path = name === "NewSession" ? "" : PATHS[name];
-    const method = !path.startsWith("-") ? "POST" : name === "TakeScreenshot" ? "GET" : "DELETE";
+    const method = !path.startsWith("-") ? "POST" : /^(Take|Get)/.test(name) ? "GET" : "DELETE";
     const url = [address, "session", session, path.replace("-", "")].filter(Boolean).join("/");
     const body = method === "POST" ? JSON.stringify(parameters) : undefined;
     const { value } = await (await fetch(url, { method, body })).json();
@@ -113,11 +114,17 @@ class Page {
   }
 
   goto(url) {
-    return this.call("Navigate", { url });
+    return this.#load("Navigate", { url });
   }
 
   reload() {
-    return this.call("Refresh", {});
+    return this.#load("Refresh", {});
+  }
+
+  /** WebKitWebDriver does not wait for scripts. */
+  async #load(name, parameters) {
+    await this.call(name, parameters);
+    await this.waitForFunction(() => document.readyState === "complete");
   }
 
   close() {
@@ -210,8 +217,11 @@ function contextOf(call) {
   };
   return {
     async newPage() {
-      const { handle } = await tab(current, () => call("NewWindow", { type: "tab" }));
-      return new Page(tab, handle);
+      // The first one is there, and in view.
+      const name = current === null ? "GetWindowHandle" : "NewWindow";
+      const found = await tab(current, () => call(name, name === "NewWindow" ? { type: "tab" } : {}));
+      current ??= found;
+      return new Page(tab, found.handle ?? found);
     },
   };
 }
