@@ -504,6 +504,6 @@ export const models: {
     model: string | URL,
     options?: Pick<SourceOptions, "hub" | "signal" | "worker" | "workerUrl" | "wasmUrl">,
   ): Promise<boolean>;
-  /** Asks the browser not to clear what is stored when space is short. */
+  /** Asks the browser not to clear what is stored when space is short; Firefox asks the user. */
   persist(): Promise<boolean>;
 };
