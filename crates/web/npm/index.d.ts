@@ -80,7 +80,10 @@ export interface SourceOptions {
   headers?: Record<string, string>;
   /** What the sha256 of files must be, by file name. */
   sha256?: Record<string, string>;
-  /** `opfs` stores files in the browser (default); `none` reads them from the server piece by piece. */
+  /**
+   * `opfs` stores files in the browser; `none` reads them from the server piece by piece. By default they are stored where
+   * the browser lets the page, as it may not in a private window.
+   */
   cache?: "opfs" | "none";
   /** Take stored files only. */
   offline?: boolean;
@@ -501,6 +504,6 @@ export const models: {
     model: string | URL,
     options?: Pick<SourceOptions, "hub" | "signal" | "worker" | "workerUrl" | "wasmUrl">,
   ): Promise<boolean>;
-  /** Asks the browser not to clear what is stored when space is short. */
+  /** Asks the browser not to clear what is stored when space is short; Firefox asks the user. */
   persist(): Promise<boolean>;
 };

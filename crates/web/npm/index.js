@@ -39,7 +39,7 @@ export async function capabilities() {
     subgroups: (adapter?.features.has("subgroups") && gpu.wgslLanguageFeatures?.has("subgroup_id")) ?? false,
     limits: adapter && Object.fromEntries(names.map((name) => [name, adapter.limits[name]])),
     worker: typeof Worker !== "undefined",
-    opfs: typeof globalThis.navigator?.storage?.getDirectory === "function",
+    opfs: (await globalThis.navigator?.storage?.getDirectory?.().then(() => true, () => false)) ?? false,
     locks: globalThis.navigator?.locks !== undefined,
   };
 }

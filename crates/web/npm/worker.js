@@ -2,9 +2,11 @@
 
 import { Host } from "./src/host.js";
 import { canPromise } from "./src/pipelines.js";
+import { lookForReadbacks } from "./src/readbacks.js";
 import { serve } from "./src/serve.js";
 
 canPromise();
+lookForReadbacks();
 
 addEventListener("message", ({ data }) => {
   if (data?.chaski instanceof MessagePort) serve(data.chaski, new Host());

@@ -10,7 +10,7 @@ use super::kernels;
 use crate::mesa;
 
 /// The files that need a browser.
-const IN_BROWSER: [&str; 11] = [
+const IN_BROWSER: [&str; 12] = [
     "kernels",
     "cases",
     "bundle",
@@ -22,6 +22,7 @@ const IN_BROWSER: [&str; 11] = [
     "processor",
     "recover",
     "chat",
+    "firefox",
 ];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once `modules`

@@ -67,8 +67,10 @@ export class Engine {
     const { onProgress = () => {}, signal } = options;
     let args = { model: forWorker(options.model), options: forHost(options) };
     if (options.worker === false && typeof args.model === "string" && options.cache !== "none") {
-      if (!options.offline) await download(options, args);
-      args = { ...args, options: { ...args.options, offline: true } };
+      const stored = options.offline || (await download(options, args).catch((error) => {
+        if (error.code !== "storage_unavailable" || options.cache) throw error;
+      }));
+      args = { ...args, options: { ...args.options, ...(stored ? { offline: true } : { cache: "none" }) } };
     }
     const channel = open(options);
     try {

@@ -135,31 +135,40 @@ export class Host {
     return { ...info, loading, device: { ...info.device, fallback: info.device.fallback ?? fallback, tested } };
   }
 
-  /** The files, ready to be read: stored first where they come from the network. */
+  /** The files, ready to be read: stored first where they come from the network and there is a place for them. */
   async #open(found, options, signal, report) {
+    let { cache } = options;
     const out = [];
     for (const file of found) {
       if (file.blob) {
         out.push(blobFile(file.name, file.blob));
-      } else if (options.cache === "none") {
-        out.push(await remoteFile(file, signal));
-      } else {
-        const known = { ...file, sha256: options.sha256?.[file.name] ?? file.sha256 };
-        const stored = await store(known, {
-          newHash: () => new Sha256(),
-          signal,
-          offline: options.offline,
-          retryMs: options.retryMs,
-          progress: (event) => report({ ...event, file: file.name }),
-        });
-        const waiting = () => report({ stage: "wait", loaded: 0, total: null, file: file.name });
-        this.#releases.push(await hold(file.url, { signal, waiting }));
-        const { manifest } = (await stored.complete()) ?? {};
-        if (!manifest) throw new EngineError("in_use", `${file.name} was removed while it was loaded`, "load it again");
-        out.push(new StoredFile(file.name, manifest, stored));
+        continue;
       }
+      try {
+        if (cache !== "none") out.push(await this.#stored(file, options, signal, report));
+      } catch (error) {
+        if (error.code !== "storage_unavailable" || cache || options.offline) throw error;
+        cache = "none";
+      }
+      if (cache === "none") out.push(await remoteFile(file, signal));
     }
     return out;
+  }
+
+  async #stored(file, options, signal, report) {
+    const known = { ...file, sha256: options.sha256?.[file.name] ?? file.sha256 };
+    const stored = await store(known, {
+      newHash: () => new Sha256(),
+      signal,
+      offline: options.offline,
+      retryMs: options.retryMs,
+      progress: (event) => report({ ...event, file: file.name }),
+    });
+    const waiting = () => report({ stage: "wait", loaded: 0, total: null, file: file.name });
+    this.#releases.push(await hold(file.url, { signal, waiting }));
+    const { manifest } = (await stored.complete()) ?? {};
+    if (!manifest) throw new EngineError("in_use", `${file.name} was removed while it was loaded`, "load it again");
+    return new StoredFile(file.name, manifest, stored);
   }
 
   generate({ request }, { signal, emit }) {
@@ -279,7 +288,7 @@ export class Host {
     if (options.cache === "none") throw badRequest('cache: "none" stores nothing');
     const found = await locate(model, { ...options, signal });
     if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
-    const files = await this.#open(found, options, signal, progress(emit));
+    const files = await this.#open(found, { ...options, cache: "opfs" }, signal, progress(emit));
     this.#free();
     return { files: files.map(({ name, size }) => ({ name, size })), heap: this.#heapOf() };
   }

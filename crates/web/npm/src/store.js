@@ -8,21 +8,19 @@ import { EngineError, FULL, aborted } from "./errors.js";
 
 const ROOT = "chaski-models";
 
-/** The folder of all models. */
-async function root() {
-  const storage = globalThis.navigator?.storage;
-  if (!storage?.getDirectory) {
-    const hint = 'use cache: "none", or a browser and window with the origin private file system';
-    throw new EngineError("storage_unavailable", "this browser offers no private file system", hint);
-  }
+/** Runs what a browser or a window without a private file system refuses. */
+async function available(f) {
   try {
-    const top = await storage.getDirectory();
-    return await top.getDirectoryHandle(ROOT, { create: true });
+    return await f();
   } catch (error) {
+    if (["QuotaExceededError", "NoModificationAllowedError"].includes(error.name)) throw error;
     const hint = 'private windows often have no storage: use cache: "none" there';
-    throw new EngineError("storage_unavailable", `the private file system refused: ${error.message}`, hint);
+    throw new EngineError("storage_unavailable", `this browser offers no private file system here: ${error.message}`, hint);
   }
 }
+
+/** The folder of all models. */
+const root = () => available(async () => (await navigator.storage.getDirectory()).getDirectoryHandle(ROOT, { create: true }));
 
 /** The folder's name for an address. */
 async function keyOf(url) {
@@ -110,8 +108,9 @@ class Entry {
   async writer() {
     const taken = (await this.complete())?.manifest.data ?? null;
     const data = SLOTS.find((slot) => slot !== taken);
-    const handle = await (await this.folder.getFileHandle(data, { create: true })).createSyncAccessHandle();
-    return { data, handle };
+    const file = await this.folder.getFileHandle(data, { create: true });
+    // WebKitGTK has files that nobody can write so.
+    return { data, handle: await available(() => file.createSyncAccessHandle()) };
   }
 
   /** What was written is the file from now on. */
@@ -260,5 +259,5 @@ export async function usage() {
 
 /** Asks the browser not to clear the origin's storage when space is short. */
 export async function persist() {
-  return (await navigator.storage.persist?.()) ?? false;
+  return (await navigator.storage?.persist?.()) ?? false;
 }

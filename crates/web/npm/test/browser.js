@@ -6,6 +6,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, normalize } from "node:path";
 import { chromium } from "playwright-core";
+import { launchOther } from "./webdriver.js";
 
 const TYPES = {
   ".html": "text/html; charset=utf-8",
@@ -28,8 +29,12 @@ const FLAGS = [
   "--use-webgpu-adapter=swiftshader",
 ];
 
-/** Starts the browser; `CHASKI_CHROMIUM` names another program, `CHASKI_CHROMIUM_FLAGS` adds flags. */
+/**
+ * Starts the browser; `CHASKI_CHROMIUM` names another program, `CHASKI_CHROMIUM_FLAGS` adds flags. `CHASKI_BROWSER` is
+ * another browser: firefox or webkit.
+ */
 export async function launch(flags = []) {
+  if (process.env.CHASKI_BROWSER) return launchOther(process.env.CHASKI_BROWSER);
   const profile = await mkdtemp(join(tmpdir(), "chaski-web-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: process.env.CHASKI_CHROMIUM ?? "/usr/bin/chromium-headless-shell",

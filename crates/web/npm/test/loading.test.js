@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { sendFile, serve } from "./browser.js";
-import { MODEL, REPOSITORY, open } from "./page.js";
+import { MODEL, OTHER_BROWSER, REPOSITORY, open } from "./page.js";
 import { split } from "./split.js";
 
 const FILE = REPOSITORY + MODEL.slice(1);
@@ -162,7 +162,7 @@ test("a server that allows simple requests alone is resumed, and read anew where
   await cdn.close();
 });
 
-test("a full disk is an error with the bytes that are missing", async () => {
+test("a full disk is an error with the bytes that are missing", { skip: OTHER_BROWSER }, async () => {
   const devtools = await t.browser.context.newCDPSession(t.page);
   const { usage } = await t.page.evaluate(() => chaski.models.usage());
   const quotaSize = usage + 1_000_000;

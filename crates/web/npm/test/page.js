@@ -5,6 +5,7 @@ import { launch, serve } from "./browser.js";
 
 export const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 export const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
+export const OTHER_BROWSER = process.env.CHASKI_BROWSER && "only Chromium can be told to";
 export const MODEL = "/fixtures/storyteller-Q4_K_M.gguf";
 
 /** A browser with an empty page, and what the tests of one file share. */

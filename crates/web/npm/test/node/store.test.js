@@ -256,3 +256,24 @@ test("whatever servers do, a file that counts as whole is one of theirs", async 
   }
   assert.ok(done > 100, `${done} were stored`);
 });
+
+test("a browser whose files cannot be written says so, whatever it is that fails", async () => {
+  const refusals = [
+    () => void (navigator.storage.getDirectory = undefined),
+    () => void (navigator.storage.getDirectory = () => Promise.reject(new DOMException("no", "SecurityError"))),
+    async () => {
+      const top = await navigator.storage.getDirectory();
+      const handle = Object.getPrototypeOf(await top.getFileHandle("x", { create: true }));
+      const { createSyncAccessHandle } = handle;
+      handle.createSyncAccessHandle = undefined;
+      return () => (handle.createSyncAccessHandle = createSyncAccessHandle);
+    },
+  ];
+  for (const refuse of refusals) {
+    browser();
+    const undo = await refuse();
+    const tools = { newHash: () => new Hash(), progress: () => {} };
+    await assert.rejects(store({ url: `${origin}/m.gguf`, name: "m.gguf" }, tools), { code: "storage_unavailable" });
+    undo?.();
+  }
+});
