@@ -1,6 +1,6 @@
 //! Conversion of whole tensors, with the lengths checked.
 
-use crate::types::GgmlType;
+use crate::types::{GgmlType, QuantizeFn, iq4_nl};
 
 /// Lengths that do not fit each other, or a conversion that we do not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,30 @@ pub fn quantize(
     importance: Option<&[f32]>,
     out: &mut [u8],
 ) -> Result<(), ConvertError> {
-    let convert = ty.info().quantize.ok_or(ConvertError::NoQuantizer { ty })?;
+    rows_of(ty, ty.info().quantize, x, n_per_row, importance, out)
+}
+
+/// The same for a cache of keys or values, as devices write it: without the search for a scale where a format has one.
+///
+/// # Errors
+/// As [`quantize`].
+pub fn quantize_cells(ty: GgmlType, x: &[f32], n_per_row: usize, out: &mut [u8]) -> Result<(), ConvertError> {
+    let convert = match ty {
+        GgmlType::IQ4_NL => Some((|x, _, out| iq4_nl::quantize_soon(x, out)) as QuantizeFn),
+        _ => ty.info().quantize,
+    };
+    rows_of(ty, convert, x, n_per_row, None, out)
+}
+
+fn rows_of(
+    ty: GgmlType,
+    convert: Option<QuantizeFn>,
+    x: &[f32],
+    n_per_row: usize,
+    importance: Option<&[f32]>,
+    out: &mut [u8],
+) -> Result<(), ConvertError> {
+    let convert = convert.ok_or(ConvertError::NoQuantizer { ty })?;
     if n_per_row == 0 || !n_per_row.is_multiple_of(ty.block_len()) {
         return Err(ConvertError::RowLength { ty, found: n_per_row });
     }

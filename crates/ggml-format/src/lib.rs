@@ -31,7 +31,7 @@ mod split;
 pub mod types;
 
 pub use blocks::codes::{Codes, CodesFn};
-pub use convert::{ConvertError, dequantize, quantize};
+pub use convert::{ConvertError, dequantize, quantize, quantize_cells};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{
     ArrayBuf, ArrayIter, ArrayView, DEFAULT_ALIGNMENT, DataWriter, FromValue, Gguf, GgufError, GgufWriter,

@@ -225,7 +225,7 @@ fn encode(m: &Matrix, d: u32, rows: &[f32]) -> Vec<u8> {
     }
     let ty = m.format.ty;
     let mut blocks = vec![0; padded.len() / ty.block_len() * ty.block_bytes()];
-    ggml_format::quantize(ty, &padded, wide, None, &mut blocks).expect("whole rows of a type of cache");
+    ggml_format::quantize_cells(ty, &padded, wide, &mut blocks).expect("whole rows of a type of cache");
     m.layout().pack_all(m.format, m.n_col, &blocks)
 }
 

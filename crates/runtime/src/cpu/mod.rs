@@ -103,7 +103,7 @@ impl Cache {
         for (i, cell) in cells.chunks_exact(self.d).enumerate() {
             row[..self.d].copy_from_slice(cell);
             let out = &mut self.bytes[(at + i) * n_byte..][..n_byte];
-            ggml_format::quantize(self.ty, &row, self.stored, None, out)
+            ggml_format::quantize_cells(self.ty, &row, self.stored, out)
                 .expect("a type of cache takes whole blocks");
         }
     }

@@ -110,13 +110,6 @@ impl World {
     /// What the cache must hold: these values, as its types round them.
     pub(crate) fn expected_cache(&self, values: &[f32]) -> Expected {
         let rounded = self.kv.decode(&self.kv.encode(values));
-        if [self.kv.k, self.kv.v].contains(&GgmlType::IQ4_NL) {
-            // The processor searches for the scale; the device takes the first, which is not much worse.
-            let error: f64 = rounded.iter().zip(values).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-            let size: f64 = values.iter().map(|v| f64::from(*v).powi(2)).sum();
-            let max_nmse = 1.5 * error / size.max(1e-30) + 1e-6;
-            return Expected::Cells { kv: self.kv, values: values.to_vec(), max_nmse };
-        }
         // A sum may be rounded the other way.
         let quantised = [self.kv.k, self.kv.v].iter().any(|ty| ty.block_len() > 1);
         let max_nmse = if quantised { 1e-5 } else { 1e-6 };
