@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use ggml_format::{GgmlType, TYPES};
+use ggml_format::{GgmlType, TYPES, TypeInfo};
 use regex::Regex;
 
 /// A type for the tensors that a pattern fits, anywhere in their names.
@@ -24,10 +24,16 @@ pub(super) fn parse_override(text: &str) -> Result<Override, String> {
     Ok(Override { pattern, ty: parse_type(ty)? })
 }
 
+/// Whether tensors of a file can be quantised to a type: the inputs of products, too, are rounded to blocks, of types that
+/// no kernel reads as weights.
+fn is_target(t: &TypeInfo) -> bool {
+    t.quantize.is_some() && !matches!(t.ty, GgmlType::Q8_1 | GgmlType::Q8_K)
+}
+
 /// A type that can be quantised to.
 pub(super) fn parse_type(name: &str) -> Result<GgmlType, String> {
-    GgmlType::from_name(name).filter(|ty| ty.info().quantize.is_some()).ok_or_else(|| {
-        let known = TYPES.iter().filter(|t| t.quantize.is_some()).map(|t| t.name);
+    GgmlType::from_name(name).filter(|ty| is_target(ty.info())).ok_or_else(|| {
+        let known = TYPES.iter().filter(|t| is_target(t)).map(|t| t.name);
         format!("`{name}` is no type to quantise to (known: {})", known.collect::<Vec<_>>().join(", "))
     })
 }
@@ -51,11 +57,11 @@ mod tests {
         assert!(
             parse_override("attn_(v=q8_0").unwrap_err().starts_with("`attn_(v` is no regular expression")
         );
-        assert!(
-            parse_override("attn_v=i8")
-                .unwrap_err()
-                .starts_with("`i8` is no type to quantise to (known: f32")
-        );
+        for ty in ["i8", "q8_1", "q8_K"] {
+            let error = parse_override(&format!("attn_v={ty}")).unwrap_err();
+            assert!(error.starts_with(&format!("`{ty}` is no type to quantise to (known: f32")), "{error}");
+            assert!(!error.contains(&format!(" {ty},")), "{error}");
+        }
     }
 
     #[test]
