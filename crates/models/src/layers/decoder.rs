@@ -120,7 +120,8 @@ type Answer<'a, A> = &'a dyn Fn(&Builder<'_>, usize) -> Result<Layer<A>, ModelEr
 fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> Result<(), ModelError> {
     let c = b.config;
     // A file may have the table once, under either name.
-    let table = ["token_embd.weight", "output.weight"][usize::from(!b.has("token_embd.weight"))];
+    let is_output = !b.has("token_embd.weight") && b.has("output.weight");
+    let table = ["token_embd.weight", "output.weight"][usize::from(is_output)];
     let embeddings = b.matrix(table, c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
     x = b.scaled(x, d.embed_scale);

@@ -135,8 +135,8 @@ impl Config {
             n_ff,
             d_head,
             d_head_v,
-            eps: m.opt_f32(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5),
-            eps_layer: m.opt_f32(&key("attention.layer_norm_epsilon"))?.unwrap_or(1e-5),
+            eps: finite(m, &key("attention.layer_norm_rms_epsilon"), 1e-5, 0.0)?,
+            eps_layer: finite(m, &key("attention.layer_norm_epsilon"), 1e-5, 0.0)?,
             n_rot,
             n_expert,
             n_expert_used,
@@ -157,7 +157,7 @@ impl Config {
         factors: Option<Vec<f32>>,
     ) -> Result<Rope, ModelError> {
         let key = |k: &str| format!("{}.rope.{k}", self.arch);
-        let base = m.opt_f32(&key("freq_base"))?.unwrap_or(10_000.0);
+        let base = finite(m, &key("freq_base"), 10_000.0, f32::MIN_POSITIVE)?;
         let kind = m.opt_str(&key("scaling.type"))?.unwrap_or("linear");
         let factor = match m.opt_f32(&key("scaling.factor"))? {
             Some(f) => f,
@@ -186,4 +186,15 @@ impl Config {
             other => return Err(ModelError::Unsupported { what: format!("rope scaling `{other}`") }),
         })
     }
+}
+
+/// A number that is at least `least`, or `default` where the file does not say it.
+fn finite(m: &Metadata, key: &str, default: f32, least: f32) -> Result<f32, ModelError> {
+    let v = m.opt_f32(key)?.unwrap_or(default);
+    if v.is_finite() && v >= least {
+        return Ok(v);
+    }
+    let expected =
+        if least > 0.0 { "must be finite and more than 0" } else { "must be finite and at least 0" };
+    Err(ModelError::Config { key: key.into(), found: v.to_string(), expected: expected.into() })
 }
