@@ -41,7 +41,7 @@ fn codes_are_the_values() {
         let blocks = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         check(info, codes, &blocks).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert_eq!(coded().count(), 18);
+    assert!(coded().count() >= 18, "formats of whole numbers and scales");
 }
 
 proptest! {

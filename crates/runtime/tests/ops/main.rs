@@ -37,7 +37,7 @@ const SLOW: &[(&str, usize)] = &[
 struct Wish {
     /// Some operations alone while working on them.
     only: Option<String>,
-    /// A word in the labels of cases, and in the text of grids.
+    /// A word in the labels of cases, and in the lines of grids: the name of one of ggml's operations, too.
     word: String,
     /// No sampling.
     full: bool,
@@ -182,7 +182,7 @@ fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Ve
             *left_out.entry(format!("{}: {why}", op.name)).or_default() += 1;
             false
         }
-        None => p.text.contains(&wish.word),
+        None => p.to_string().contains(&wish.word),
     });
     seen.left_out.extend(left_out);
     let mut chosen = if wish.full { all } else { sample(all) };
