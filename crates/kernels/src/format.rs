@@ -34,6 +34,16 @@ pub enum Moved {
     Spread2,
 }
 
+/// Units of a format that one column of integers is multiplied by: whole vec4 with all that is in them, which a thread takes
+/// apart at once. The template has `wide_at`, `wide_vars`, `wide_load` and `wide_dot8` for them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Wide {
+    /// Units of a block.
+    pub per_block: usize,
+    /// Runs of 16 values of a unit, of which some units may lack the last.
+    pub runs: usize,
+}
+
 /// One row of [`FORMATS`].
 #[derive(Debug)]
 pub struct Format {
@@ -56,6 +66,8 @@ pub struct Format {
     pub run: usize,
     /// Where each group of four values of a unit stands, relative to the unit's first value.
     pub offsets: &'static [u32],
+    /// Its larger units, if it has them.
+    pub wide: Option<Wide>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/formats.rs"));
