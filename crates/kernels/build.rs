@@ -136,7 +136,7 @@ fn number(name: &str, text: &str) -> usize {
 
 /// The row of a format, from the `layout` lines in the head of its template:
 /// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, `table=NAME` for one with a codebook, and
-/// `exchanged=0`, `spread1=0` or `spread2=0` where bits of plane 0 are moved, `wide=3x6` for larger units, three of a block
+/// `exchanged=0`, `spread1=0`, `nines=0` ... where bits of plane 0 are moved, `wide=3x6` for larger units, three of a block
 /// and six runs each.
 fn format(name: &str, template: &str) -> String {
     let layout = layout(template);
@@ -149,7 +149,14 @@ fn format(name: &str, template: &str) -> String {
         .collect();
     let bytes: usize = planes.iter().map(|p| p.0).sum();
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
-    let moves = [("exchanged", "Exchanged"), ("spread1", "Spread1"), ("spread2", "Spread2")];
+    let moves = [
+        ("exchanged", "Exchanged"),
+        ("spread1", "Spread1"),
+        ("spread2", "Spread2"),
+        ("sevens", "Sevens"),
+        ("sevens2", "Sevens2"),
+        ("nines", "Nines"),
+    ];
     let moved = |plane: usize| {
         moves
             .iter()

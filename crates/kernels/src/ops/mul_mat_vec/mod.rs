@@ -643,7 +643,9 @@ mod tests {
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
                             assert!(split.team >= outs * cols * split.batch.min(1));
                             assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
-                            assert!(split.wg <= caps.max_threads && split.team * split.passes * hold >= n_col);
+                            assert!(
+                                split.wg <= caps.max_threads && split.team * split.passes * hold >= n_col
+                            );
                         }
                     }
                 }
