@@ -145,7 +145,8 @@ fn number(name: &str, text: &str) -> usize {
 
 /// The row of a format, from the `layout` lines in the head of its template:
 /// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, `table=NAME` for one with a codebook, and
-/// `exchanged=0`, `spread1=0` or `spread2=0` where bits of plane 0 are moved.
+/// `exchanged=0`, `spread1=0`, `nines=0` ... where bits of plane 0 are moved, `wide=3x6` for larger units, three of a block
+/// and six runs each.
 fn format(name: &str, template: &str) -> String {
     let layout = layout(template);
     let fact = |key: &str| fact(name, &layout, key);
@@ -157,7 +158,14 @@ fn format(name: &str, template: &str) -> String {
         .collect();
     let bytes: usize = planes.iter().map(|p| p.0).sum();
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
-    let moves = [("exchanged", "Exchanged"), ("spread1", "Spread1"), ("spread2", "Spread2")];
+    let moves = [
+        ("exchanged", "Exchanged"),
+        ("spread1", "Spread1"),
+        ("spread2", "Spread2"),
+        ("sevens", "Sevens"),
+        ("sevens2", "Sevens2"),
+        ("nines", "Nines"),
+    ];
     let moved = |plane: usize| {
         moves
             .iter()
@@ -171,9 +179,14 @@ fn format(name: &str, template: &str) -> String {
         .collect();
     let table = find(&layout, "table")
         .map_or("None".to_owned(), |t| format!("Some(&crate::codebook::{})", t.to_uppercase()));
+    let wide = find(&layout, "wide").map_or("None".to_owned(), |w| {
+        let (units, runs) = w.split_once('x').unwrap_or_else(|| panic!("{name}: `{w}` is not UNITSxRUNS"));
+        format!("Some(Wide {{ per_block: {}, runs: {} }})", number(units), number(runs))
+    });
     format!(
         "    Format {{ ty: GgmlType::{}, name: {name:?}, block: {}, block_bytes: {bytes}, planes: &[{planes}], \
-         table: {table}, unit: {}, run: {}, offsets: &{offsets:?} }},\n",
+         table: {table}, unit: {}, run: {}, offsets: &{offsets:?}, \
+         wide: {wide} }},\n",
         name.to_uppercase(),
         number(fact("block")),
         number(fact("unit")),

@@ -46,7 +46,7 @@ override k_p1: u32 = 0u;
 override k_p2: u32 = 0u;
 override k_p3: u32 = 0u;
 fn k_d(b: u32) -> f32 {
-    return unpack2x16float(k[k_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+    return unpack2x16float(k[k_p1 + (b >> 3u)][(b >> 1u) & 3u] >> ((b & 1u) << 4u)).x;
 }
 
 fn k_load4(b: u32, e: u32) -> vec4<f32> {

@@ -67,7 +67,7 @@ override v_p1: u32 = 0u;
 override v_p2: u32 = 0u;
 override v_p3: u32 = 0u;
 fn v_d(b: u32) -> f32 {
-    return unpack2x16float(v[v_p1 + (b >> 3u)][(b >> 1u) & 3u])[b & 1u];
+    return unpack2x16float(v[v_p1 + (b >> 3u)][(b >> 1u) & 3u] >> ((b & 1u) << 4u)).x;
 }
 
 fn v_load4(b: u32, e: u32) -> vec4<f32> {

@@ -20,7 +20,7 @@ pub struct Plane {
     pub moved: Moved,
 }
 
-/// How the bits of a plane are moved: exactly, and the same once more moves them back.
+/// How the bits of a plane are moved: exactly, with a way back.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Moved {
     /// Not at all.
@@ -32,6 +32,24 @@ pub enum Moved {
     Spread1,
     /// Of each word, the pair of bits `4 i + b` is pair `i` of byte `b`.
     Spread2,
+    /// Of each word, bit `4 h + j` of the seven from `7 l` on stands at `8 j + 4 h + l`; the last four bits stay. So the eighth
+    /// bits that seven may imply have places together, where those four are.
+    Sevens,
+    /// The same of every second word.
+    Sevens2,
+    /// Of each two words, four times 9 bits and above them 7: the first word and four bits more, the last of the second
+    /// word, are the nines, and the sevens stand in the second word as above.
+    Nines,
+}
+
+/// Units of a format that one column of integers is multiplied by: whole vec4 with all that is in them, which a thread takes
+/// apart at once. The template has `wide_at`, `wide_vars`, `wide_load` and `wide_dot8` for them.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Wide {
+    /// Units of a block.
+    pub per_block: usize,
+    /// Runs of 16 values of a unit, of which some units may lack the last.
+    pub runs: usize,
 }
 
 /// One row of [`FORMATS`].
@@ -56,6 +74,8 @@ pub struct Format {
     pub run: usize,
     /// Where each group of four values of a unit stands, relative to the unit's first value.
     pub offsets: &'static [u32],
+    /// Its larger units, if it has them.
+    pub wide: Option<Wide>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/formats.rs"));
@@ -190,7 +210,7 @@ impl DeviceLayout {
                 run.reserve(n_row * bpr * p.n_byte + 4);
                 run.resize(n_row * bpr * p.n_byte, 0);
                 gather(rows, format.block_bytes, p, &mut run);
-                move_bits(p.moved, &mut run);
+                move_bits(p.moved, &mut run, false);
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
@@ -215,7 +235,7 @@ impl DeviceLayout {
         for (p, start) in format.planes.iter().zip(&self.plane_start) {
             let n_byte = out.len() / format.block_bytes * p.n_byte;
             let mut run = packed[*start as usize..][..n_byte].to_vec();
-            move_bits(p.moved, &mut run);
+            move_bits(p.moved, &mut run, true);
             for (block, part) in out.chunks_exact_mut(format.block_bytes).zip(run.chunks_exact(p.n_byte)) {
                 block[p.offset..p.offset + p.n_byte].copy_from_slice(part);
             }
@@ -237,14 +257,50 @@ impl DeviceLayout {
     }
 }
 
-/// Moves bits as [`Plane::moved`] says, and back.
-fn move_bits(moved: Moved, run: &mut [u8]) {
+/// Moves bits as [`Plane::moved`] says, or back.
+fn move_bits(moved: Moved, run: &mut [u8], back: bool) {
     match moved {
         Moved::Kept => (),
         Moved::Exchanged => exchange(run),
         Moved::Spread1 => words(run, |w| swap(swap(w, 14, 0xcccc), 7, 0x00aa_00aa)),
         Moved::Spread2 => words(run, |w| swap(swap(w, 12, 0xf0f0), 6, 0x00cc_00cc)),
+        Moved::Sevens if back => words(run, from_sevens),
+        Moved::Sevens => words(run, sevens),
+        Moved::Sevens2 if back => pairs(run, |[a, b]| [a, from_sevens(b)]),
+        Moved::Sevens2 => pairs(run, |[a, b]| [a, sevens(b)]),
+        Moved::Nines if back => pairs(run, from_nines),
+        Moved::Nines => pairs(run, nines),
     }
+}
+
+/// [`Moved::Sevens`]. A factor copies seven bits to where each bit of them is in the lowest place of its four, once.
+fn sevens(w: u32) -> u32 {
+    (0..4).fold(w & 0xf000_0000, |out, l| {
+        out | (((w >> (7 * l)) & 127).wrapping_mul(0x0020_4081) & 0x0111_1111) << l
+    })
+}
+
+fn from_sevens(w: u32) -> u32 {
+    let bit = |l: u32, i: u32| ((w >> (8 * (i % 4) + 4 * (i / 4) + l)) & 1) << (7 * l + i);
+    (0..4).flat_map(|l| (0..7).map(move |i| (l, i))).fold(w & 0xf000_0000, |out, (l, i)| out | bit(l, i))
+}
+
+/// [`Moved::Nines`].
+fn nines([a, b]: [u32; 2]) -> [u32; 2] {
+    let halves = [a, a >> 16, b, b >> 16].map(|h| h & 0xffff);
+    let (mut nine, mut seven) = (0, 0);
+    for (l, h) in halves.into_iter().enumerate() {
+        nine |= u64::from(h & 511) << (9 * l);
+        seven |= (h >> 9) << (7 * l);
+    }
+    [nine as u32, sevens(seven | ((nine >> 32) as u32) << 28)]
+}
+
+fn from_nines([a, b]: [u32; 2]) -> [u32; 2] {
+    let seven = from_sevens(b);
+    let nine = u64::from(a) | u64::from(seven >> 28) << 32;
+    let half = |l: u32| ((nine >> (9 * l)) & 511) as u32 | ((seven >> (7 * l)) & 127) << 9;
+    [half(0) | half(1) << 16, half(2) | half(3) << 16]
 }
 
 /// Bits of `mask` trade places with those `by` above them.
@@ -256,6 +312,13 @@ const fn swap(w: u32, by: u32, mask: u32) -> u32 {
 fn words(run: &mut [u8], f: impl Fn(u32) -> u32) {
     for bytes in run.as_chunks_mut::<4>().0 {
         *bytes = f(u32::from_le_bytes(*bytes)).to_le_bytes();
+    }
+}
+
+fn pairs(run: &mut [u8], f: impl Fn([u32; 2]) -> [u32; 2]) {
+    for bytes in run.as_chunks_mut::<8>().0 {
+        let w: [u32; 2] = bytemuck::cast(*bytes);
+        *bytes = bytemuck::cast(f(w.map(u32::from_le)).map(u32::to_le));
     }
 }
 
@@ -325,7 +388,7 @@ mod tests {
             let mut words = [0u32; 4];
             words[i] = 1 << (4 * j + k);
             let mut bytes: [u8; 16] = bytemuck::cast(words.map(u32::to_le));
-            move_bits(Moved::Exchanged, &mut bytes);
+            move_bits(Moved::Exchanged, &mut bytes, false);
             let mut expected = [0u32; 4];
             expected[k] = 1 << (4 * j + i);
             assert_eq!(bytemuck::cast::<_, [u32; 4]>(bytes).map(u32::from_le), expected, "{i} {j} {k}");
@@ -333,18 +396,33 @@ mod tests {
         for v in 0..32 {
             let (i, b) = (v / 4, v % 4);
             let mut bytes = (1u32 << v).to_le_bytes();
-            move_bits(Moved::Spread1, &mut bytes);
+            move_bits(Moved::Spread1, &mut bytes, false);
             assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 4 * (i % 2) + i / 2), "bit {v}");
             let (pair, i, b) = (v / 2, v / 8, v / 2 % 4);
             let mut bytes = (1u32 << v).to_le_bytes();
-            move_bits(Moved::Spread2, &mut bytes);
+            move_bits(Moved::Spread2, &mut bytes, false);
             assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 2 * i + v % 2), "pair {pair}");
+            let (l, i) = (v / 7, v % 7);
+            let to = if v < 28 { 8 * (i % 4) + 4 * (i / 4) + l } else { v };
+            assert_eq!(sevens(1 << v), 1 << to, "bit {v}");
+            // Of the half in which bit v is, a bit of its nine or of its seven.
+            for (at, pair) in [(v, [1 << v, 0]), (v + 32, [0, 1 << v])] {
+                let (l, i) = (at / 16, at % 16);
+                let to = match i {
+                    0..9 if 9 * l + i < 32 => 9 * l + i,
+                    0..9 => 32 + 28 + 9 * l + i - 32,
+                    _ => 32 + 8 * ((i - 9) % 4) + 4 * ((i - 9) / 4) + l,
+                };
+                let [a, b] = nines(pair);
+                assert_eq!(u64::from(a) | u64::from(b) << 32, 1 << to, "bit {at}");
+            }
         }
         for p in FORMATS.iter().flat_map(|f| f.planes) {
             let whole = match p.moved {
                 Moved::Kept => 1,
                 Moved::Exchanged => 16,
-                Moved::Spread1 | Moved::Spread2 => 4,
+                Moved::Spread1 | Moved::Spread2 | Moved::Sevens => 4,
+                Moved::Sevens2 | Moved::Nines => 8,
             };
             assert_eq!(p.n_byte % whole, 0);
         }

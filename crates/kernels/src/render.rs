@@ -92,6 +92,7 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
+                        ("wide", Json::from(f.wide.map_or(0, |w| w.runs))),
                         ("book", Json::from(f.book())),
                         ("group", Json::from(encode::group(f.name))),
                         ("parts", f.planes.iter().map(part).collect()),

@@ -274,6 +274,8 @@ struct Split {
     passes: u32,
     subs: u32,
     batch: u32,
+    /// As the job says.
+    hold: u32,
     staged: bool,
 }
 
@@ -312,7 +314,9 @@ impl Split {
         };
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
         let mut split =
-            Split { wg, team, passes, subs, batch, staged: act != Act::F32 && wg > team && cols == 1 };
+            Split { wg, team, passes, subs, batch, hold, staged: act != Act::F32 && wg > team && cols == 1 };
+        // A pass begins with a run.
+        split.staged &= passes == 1 || hold % 16 == 0;
         // Where memory is short, every team rounds x for itself.
         split.staged &= split.n_byte(caps, act, rows, cols) + book <= caps.max_workgroup_bytes;
         split
@@ -320,7 +324,6 @@ impl Split {
 
     /// Bytes of workgroup memory.
     fn n_byte(&self, caps: &Caps, act: Act, rows: u32, cols: u32) -> u32 {
-        let runs = if self.staged { 2 * self.team } else { 1 };
         let run = match act {
             Act::F32 => 0,
             Act::I16 => 40,
@@ -328,7 +331,12 @@ impl Split {
         };
         let part = self.batch * rows * cols * self.subs * (self.wg / self.team);
         let tree = if caps.subgroup.is_some() { 0 } else { rows * self.wg };
-        runs * run + 4 * (part + self.wg + 16 + tree)
+        self.runs() * run + 4 * (part + self.wg + 16 + tree)
+    }
+
+    /// Runs of 16 values that the workgroup rounds for a pass; not staged, the arrays are not used.
+    fn runs(&self) -> u32 {
+        if self.staged { (self.team * self.hold).div_ceil(16) } else { 1 }
     }
 
     /// Workgroups for `n_batch` batches.
@@ -403,20 +411,26 @@ impl MulMatVec {
             }
         };
         let book = [Some(self.w), self.w2].into_iter().flatten().map(|w| 4 * w.format.book()).sum();
-        let job = Job { cols, n_col: self.n_col(), hold: self.w.format.hold(), n_batch, rows, outs, book };
+        // Values of x that a thread keeps, and units of a row.
+        let wide = self.w.format.wide.filter(|_| act != Act::F32 && cols == 1 && self.w2.is_none());
+        let (hold, n_unit) = match wide {
+            Some(w) => {
+                ((self.w.format.block / w.per_block) as u32, layout.blocks_per_row * w.per_block as u32)
+            }
+            None => (self.w.format.hold(), layout.units_per_row),
+        };
+        let job = Job { cols, n_col: self.n_col(), hold, n_batch, rows, outs, book };
         let split = Split::new(caps, &tune, act, &job);
         let mut constants = split.constants(caps, rows * cols);
         if act != Act::F32 {
-            // Not staged, the arrays are not used.
-            let runs = if split.staged { 2 * split.team } else { 1 };
-            constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", runs.into())]);
+            constants.extend([("STAGED", f64::from(u8::from(split.staged))), ("RUNS", split.runs().into())]);
         }
         constants.extend(layout.plane_constants(["w_p1", "w_p2", "w_p3", "w_table"]));
         constants.extend([
             ("K", self.n_col().into()),
             ("M", m.into()),
             ("Y0", self.y0.into()),
-            ("w_units", layout.units_per_row.into()),
+            ("w_units", n_unit.into()),
         ]);
         let ragged = match &self.experts {
             Some(e) if ids == "sum" => e.ldx != self.w.n_col,
@@ -659,13 +673,16 @@ mod tests {
                     ] {
                         // Without subgroups eight rows are of plain values, which have no codebook.
                         let any = rows < 8 || subgroup.is_some();
-                        for book in [0, 4096, 6144].into_iter().filter(|book| any || *book == 0) {
-                            let job = Job { n_col, hold: 32, n_batch, rows, outs, cols, book };
+                        let books = [0, 4096, 6144].into_iter().filter(|book| any || *book == 0);
+                        for (book, hold) in books.flat_map(|b| [32, 85, 128].map(|hold| (b, hold))) {
+                            let job = Job { n_col, hold, n_batch, rows, outs, cols, book };
                             let split = Split::new(&caps, &tune, act, &job);
                             let n_byte = split.n_byte(&caps, act, rows, cols) + book;
                             assert!(split.team >= outs * cols * split.batch.min(1));
                             assert!(n_byte <= 16384, "{subgroup:?} {act:?} {n_col}: {n_byte} bytes");
-                            assert!(split.wg <= caps.max_threads && split.team * split.passes * 32 >= n_col);
+                            assert!(
+                                split.wg <= caps.max_threads && split.team * split.passes * hold >= n_col
+                            );
                         }
                     }
                 }
