@@ -24,11 +24,9 @@ pub(crate) fn limit(f: &Format) -> f64 {
 /// the others is seen in one shape.
 const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
 
-const ACTS: [Act; 3] = [Act::F32, Act::I16, Act::I8];
-
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
-    for act in ACTS {
+    for act in Act::ALL {
         for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
             if TELLING.contains(&f.name) {
                 telling(f, act, &mut out);
@@ -46,7 +44,7 @@ pub(super) fn cases() -> Vec<Case> {
     }
     for (i, [a, b]) in pairs().enumerate() {
         let telling = [a, b].iter().all(|f| TELLING.contains(&f.name));
-        for act in if telling { &ACTS[..] } else { &ACTS[i % 3..][..1] } {
+        for act in if telling { &Act::ALL[..] } else { &Act::ALL[i % 3..][..1] } {
             out.push(rope_kv(a, Some(b), RopePairing::Norm, 32, true, true, *act));
             if telling {
                 out.push(rope_kv(a, Some(b), RopePairing::Norm, 20, false, false, *act));

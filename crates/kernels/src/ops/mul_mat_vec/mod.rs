@@ -81,7 +81,7 @@ pub(crate) fn pairs() -> impl Iterator<Item = [&'static Format; 2]> {
 fn variants() -> Vec<Variant> {
     let mut out = Vec::new();
     for set in [FeatureSet::Base, FeatureSet::Sg] {
-        for act in [Act::F32, Act::I16, Act::I8] {
+        for act in Act::ALL {
             for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
                 for (epi, rows) in [("store", 4), ("add", 2), ("glu", glu_rows(f)), ("rope_kv", 4)] {
                     out.push(variant(f.name, "none", epi, act, rows, set, "none", 1));
@@ -149,6 +149,9 @@ pub enum Act {
 }
 
 impl Act {
+    /// All of them.
+    pub const ALL: [Act; 3] = [Act::F32, Act::I16, Act::I8];
+
     /// Its word in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
@@ -412,7 +415,7 @@ impl MulMatVec {
         };
         let book = [Some(self.w), self.w2].into_iter().flatten().map(|w| 4 * w.format.book()).sum();
         // Values of x that a thread keeps, and units of a row.
-        let wide = self.w.format.wide.filter(|_| act != Act::F32 && cols == 1 && self.w2.is_none());
+        let wide = self.w.format.wide_for(act).filter(|_| cols == 1 && self.w2.is_none());
         let (hold, n_unit) = match wide {
             Some(w) => {
                 ((self.w.format.block / w.per_block) as u32, layout.blocks_per_row * w.per_block as u32)
