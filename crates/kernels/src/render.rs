@@ -7,7 +7,7 @@ use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
 use crate::encode;
-use crate::format::{FORMATS, Format, Moved, Plane};
+use crate::format::{FORMATS, Moved, Plane};
 use crate::kernel::{Access, Binding, Kernel};
 use crate::op::{OPS, Op, Value, Variant};
 use crate::ops::mul_mat_vec::Act;
@@ -85,6 +85,7 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
             }
             Value::Word(w) => {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
+                    let wide = |act| Json::from(f.wide_for(act).map_or(0, |w| w.runs));
                     let facts: BTreeMap<&str, Json> = BTreeMap::from([
                         ("name", Json::from(f.name)),
                         ("block", Json::from(f.block)),
@@ -93,7 +94,8 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                         ("run", Json::from(f.run)),
                         ("offsets", Json::from(f.offsets.to_vec())),
                         ("bytes", Json::from(f.block_bytes)),
-                        ("wide", wide(f)),
+                        ("wide16", wide(Act::I16)),
+                        ("wide8", wide(Act::I8)),
                         ("book", Json::from(f.book())),
                         ("group", Json::from(encode::group(f.name))),
                         ("parts", f.planes.iter().map(part).collect()),
@@ -106,12 +108,6 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
         };
     }
     map
-}
-
-/// Runs of a format's larger units by how x is multiplied, 0 where it has none.
-fn wide(f: &Format) -> Json {
-    let runs = |act| f.wide_for(act).map_or(0, |w| w.runs);
-    Json::from(Act::ALL.map(|act| (act.word(), runs(act))).into_iter().collect::<BTreeMap<_, _>>())
 }
 
 /// A plane's offset and bytes, and whether its bits are exchanged.
