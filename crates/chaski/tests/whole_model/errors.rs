@@ -208,6 +208,16 @@ const DAMAGES: &[Damage] = &[
         &|m, _| set(m, "llama.block_count", 3u32),
         &["`blk.2.attn_norm.weight` is missing"],
     ),
+    (
+        "fewer layers than tensors",
+        &|m, _| set(m, "llama.block_count", 1u32),
+        &["`llama.block_count` is 1, but", "up to layer 1", "`blk.1."],
+    ),
+    (
+        "no layers at all",
+        &|m, _| set(m, "llama.block_count", 0u32),
+        &["`llama.block_count` is 0, but", "up to layer 1", "`blk.1."],
+    ),
     ("layers beyond all reason", &|m, _| set(m, "llama.block_count", u32::MAX), &["llama.block_count"]),
 ];
 
