@@ -142,7 +142,12 @@ fn page() -> anyhow::Result<String> {
         let peer = PEERS.iter().find(|p| p.0 == *name);
         let (web, vulkan) = peer.map_or(("", ""), |p| (p.1, p.2));
         let types: Vec<&str> = row.types.iter().map(String::as_str).collect();
-        let types = if types.len() > 12 { format!("{} types", types.len()) } else { types.join(" ") };
+        let types = match types.len() {
+            // Where ggml's test program has no type to choose, values are f32.
+            0 => "f32".to_owned(),
+            n if n > 12 => format!("{n} types"),
+            _ => types.join(" "),
+        };
         let sets: Vec<&str> = row.sets.iter().copied().collect();
         let n_case = match (row.n_case, row.n_run) {
             (all, run) if all == run => all.to_string(),
@@ -158,12 +163,53 @@ fn page() -> anyhow::Result<String> {
     }
     let all: usize = rows.values().map(|r| r.n_case).sum();
     let _ = writeln!(out, "\n{} operations, {all} cases in grids.", rows.len());
+    out.push_str(&kernels()?);
     out.push_str("\n## Left out\n\nCases of ggml's that the device does not do, and why.\n\n| operation | cases | why |\n| --- | --- | --- |\n");
     for ((name, why), n) in &left_out {
         let _ = writeln!(out, "| {name} | {n} | {why} |");
     }
     let _ = writeln!(out, "\nNot done: {}.", NOT_DONE.join(", "));
     Ok(out)
+}
+
+/// The table of all rows of the table of operations, those too that come to none of ggml's by itself.
+fn kernels() -> anyhow::Result<String> {
+    let mut out = String::from(
+        "\n## Kernels\n\nAll rows of the table of operations. Those without an operation of ggml's do what ggml has as a fusion \
+         of several (`topk_moe` is TOPK_MOE, `moe_reduce` is MOE_REDUCE), a part of another row's work, or what llama.cpp \
+         does elsewhere. *By hand* counts cases that are written one by one, *grid* those in ggml's notation that can run; \
+         *random* says whether cases of random shapes come on top. `cpy_same` runs in the cases of `cpy`.\n\n\
+         | kernel | what it does | operations of ggml's | feature sets | by hand | grid | random |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for op in OPS {
+        let n_grid = match op.grid {
+            Some(grid) => expand(grid.text)?.iter().filter(|p| grid.left_out(p).is_none()).count(),
+            None => 0,
+        };
+        let ggml = if op.ggml.len() > 6 { format!("{} of them", op.ggml.len()) } else { op.ggml.join(" ") };
+        let sets: Vec<&str> = BTreeSet::from_iter(sets(op)).into_iter().collect();
+        let random = if op.grid.is_some_and(|grid| grid.random.is_some()) { "yes" } else { "" };
+        let _ = writeln!(
+            out,
+            "| {} | {} | {ggml} | {} | {} | {n_grid} | {random} |",
+            op.name,
+            summary(op).with_context(|| format!("the head of {}", op.template))?,
+            sets.join(" "),
+            (op.cases)().len(),
+        );
+    }
+    Ok(out)
+}
+
+/// The first sentence of a template, or what comes before its formulas.
+fn summary(op: &Op) -> Option<String> {
+    let (_, text) = op.template().strip_prefix("{#")?.split_once(": ")?;
+    // Dots after spaces and dots are parts of formulas.
+    let is_end = |(at, _): &(usize, &str)| !text[..*at].ends_with(['.', ' ']);
+    let ends = [".\n", ". ", ":\n"].into_iter().flat_map(|end| text.match_indices(end).filter(is_end));
+    let end = ends.map(|(at, _)| at).min()?;
+    Some(text[..end].split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|"))
 }
 
 /// The feature sets that kernels of an operation are rendered for; those without reductions are the same in all.
@@ -207,9 +253,13 @@ mod tests {
             "| SWIGLU | glu, glu_nd |",
             "| ROPE | rope, rope_kv |",
             "| COUNT_EQUAL | count_equal | base | i32 |",
+            "| ROLL | gather | base | f32 |",
             "| MUL_MAT | mul_mat, mul_mat_coop, mul_mat_q8, mul_mat_nd, mul_mat_alone, mul_mat_vec |",
         ] {
             assert!(text.contains(line), "no {line}");
+        }
+        for op in OPS {
+            assert!(text.contains(&format!("\n| {} | ", op.name)), "no row of {}", op.name);
         }
         for name in NOT_DONE {
             assert!(!text.contains(&format!("| {name} |")), "{name} is done");

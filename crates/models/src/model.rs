@@ -50,7 +50,7 @@ impl<S: ByteSource> Model<S> {
     ) -> Result<Self, ModelError> {
         let file = ModelFile::open(first, open_sibling).await?;
         let arch = Arch::of(file.metadata())?;
-        let config = Config::new(file.metadata())?;
+        let config = Config::new(file.metadata(), file.tensors())?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let templates = ChatTemplates::from_metadata(file.metadata());
         let files = Files { file: Arc::new(file), config: Arc::new(config), adapters: Vec::new() };

@@ -7,6 +7,7 @@ pub mod altup;
 pub mod latent;
 pub mod recurrent;
 
+use chaski_kernels::Format;
 use chaski_kernels::ops::attention::Score;
 use chaski_kernels::ops::glu::Act;
 use chaski_kernels::ops::norm::Kind as NormKind;
@@ -15,6 +16,7 @@ use chaski_kernels::ops::unary::Function;
 use chaski_kernels::rope::Rope;
 use ggml_format::GgmlType;
 
+use crate::plan::PlanError;
 use altup::AltUp;
 use latent::Latent;
 use recurrent::{Recurrent, StateLayer};
@@ -397,6 +399,17 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Refuses tensors in types that are no weight formats, whatever device they are for.
+    ///
+    /// # Errors
+    /// [`PlanError::Format`].
+    pub(crate) fn check_formats(&self) -> Result<(), PlanError> {
+        match self.weights.iter().find(|w| Format::of(w.ty).is_none()) {
+            Some(w) => Err(PlanError::Format { tensor: w.name.clone(), ty: w.ty }),
+            None => Ok(()),
+        }
+    }
+
     /// Adds a tensor.
     pub fn weight(&mut self, weight: Weight) -> WeightId {
         self.weights.push(weight);

@@ -1,11 +1,12 @@
 //! What goes wrong, says what it is, and leaves an engine that works.
 
-use chaski::gguf::{MemorySource, OwnedValue};
-use chaski::{DeviceChoice, Engine, Error, ModelError, RuntimeError, Source};
+use chaski::gguf::{GgmlType, MemorySource, OwnedValue};
+use chaski::kernels::FeatureSet;
+use chaski::{DeviceChoice, Engine, Error, ModelError, PlanError, RuntimeError, Source};
 use chaski_models::{Model, Runner, RunnerConfig, Target};
 
 use crate::archs::{Edit, Fixture, open};
-use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, text};
+use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, shared_gpu, text};
 use crate::golden_text::{ANSWER, PROMPT};
 
 /// The error of a result that must be one.
@@ -208,6 +209,16 @@ const DAMAGES: &[Damage] = &[
         &|m, _| set(m, "llama.block_count", 3u32),
         &["`blk.2.attn_norm.weight` is missing"],
     ),
+    (
+        "fewer layers than tensors",
+        &|m, _| set(m, "llama.block_count", 1u32),
+        &["`llama.block_count` is 1, but", "up to layer 1", "`blk.1."],
+    ),
+    (
+        "no layers at all",
+        &|m, _| set(m, "llama.block_count", 0u32),
+        &["`llama.block_count` is 0, but", "up to layer 1", "`blk.1."],
+    ),
     ("layers beyond all reason", &|m, _| set(m, "llama.block_count", u32::MAX), &["llama.block_count"]),
 ];
 
@@ -224,6 +235,36 @@ fn errors_of_a_file_name_what_is_wrong() {
         }
     }
     failures.conclude();
+}
+
+/// Says that a tensor's values of four bytes are whole numbers.
+fn call_integer(file: &mut [u8], tensor: &str) {
+    let name = file.windows(tensor.len()).position(|w| w == tensor.as_bytes()).expect("the tensor");
+    let at = name + tensor.len();
+    let n_dims = u32::from_le_bytes(file[at..at + 4].try_into().expect("four bytes"));
+    let ty = &mut file[at + 4 + 8 * n_dims as usize..][..4];
+    assert_eq!(ty, GgmlType::F32.id().to_le_bytes());
+    ty.copy_from_slice(&GgmlType::I32.id().to_le_bytes());
+}
+
+#[test]
+fn tensors_in_types_that_are_no_formats_are_refused_on_every_device() {
+    let fixture = Fixture::load("llama-plain");
+    let config = RunnerConfig { n_ctx: 64, ..RunnerConfig::default() };
+    for wrong in ["token_embd.weight", "blk.1.ffn_up.weight", "blk.0.attn_norm.weight"] {
+        let mut file = fixture.gguf(false, &|_, _| {});
+        call_integer(&mut file, wrong);
+        let model = open(file).expect("whole numbers have a place in a file");
+        for target in [Target::Cpu, Target::Gpu(shared_gpu(FeatureSet::Base, false))] {
+            let e = error(block_on(Runner::load(&model, &target, &config, |_| {})).map(drop), wrong);
+            let named = matches!(
+                &e,
+                Error::Model(ModelError::Runtime(RuntimeError::Plan(PlanError::Format { tensor, ty })))
+                    if tensor == wrong && *ty == GgmlType::I32
+            );
+            assert!(named, "{wrong}: {e:?}");
+        }
+    }
 }
 
 #[test]

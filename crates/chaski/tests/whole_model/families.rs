@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::{Caps, Tuning};
-use chaski_models::ARCHS;
+use chaski_models::{ARCHS, ModelError};
 use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Streaming, fuse, plan};
 
 use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
@@ -178,6 +178,34 @@ fn every_family_has_a_fixture() {
     }
     let without: Vec<&str> = ARCHS.iter().map(|a| a.name).filter(|a| !fixtures.contains_key(*a)).collect();
     assert!(without.is_empty(), "families without a fixture: {without:?}");
+}
+
+#[test]
+fn families_that_need_a_feed_forward_length_say_so() {
+    let mut failures = Failures::default();
+    let with_state = recurrent::FIXTURES.iter().copied();
+    let mut n_refused = 0;
+    for name in FIXTURES.iter().copied().chain(FAMILIES.iter().map(|f| f.0)).chain(with_state) {
+        let names = |remove: bool| -> Result<Vec<String>, ModelError> {
+            let file = Fixture::load(name).gguf(false, &|keys, _| {
+                keys.retain(|(key, _)| !remove || !key.ends_with(".feed_forward_length"));
+            });
+            let graph = block_on(open(file)?.graph(64))?;
+            Ok(graph.weights.into_iter().map(|w| w.name).collect())
+        };
+        let whole = names(false).expect("a fixture has a graph");
+        match names(true) {
+            Ok(found) => failures.check(found == whole, || format!("{name}: another graph")),
+            Err(e) => {
+                n_refused += 1;
+                let message = chain(&e);
+                let says = message.contains(".feed_forward_length`") && message.contains("no such key");
+                failures.check(says, || format!("{name}: {message:?}"));
+            }
+        }
+    }
+    failures.check(n_refused > 80, || format!("{n_refused} fixtures need the length"));
+    failures.conclude();
 }
 
 /// What of the fixtures nothing reads, by a word of its names: scales and biases that

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use ggml_format::{ByteSource, GgmlType, GgufWriter, Imatrix};
+use ggml_format::{ByteSource, FILE_TYPES, GgmlType, GgufWriter, Imatrix};
 
 use crate::options;
 use crate::output::{publish, refuse_to_overwrite, write_part};
@@ -34,7 +34,8 @@ pub(crate) const LONG: &str = "\
 Converts a model to other tensor types.
 
 TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each of which is a mix of tensor types, or its \
-number; `copy` leaves the types as they are, to split a model or to join it again. Types of two bits and less need \
+number. Where no file type has the name, it may be that of a tensor type, such as mxfp4: all matrices get that, as with \
+--pure. `copy` leaves the types as they are, to split a model or to join it again. Types of two bits and less need \
 to know which columns matter: measure that with `chaski imatrix`, and pass it with --imatrix. Most other types gain \
 from it, too.
 
@@ -47,7 +48,7 @@ pub(crate) struct Args {
     input: PathBuf,
     /// The file to write; of a split set, what its names begin with
     output: PathBuf,
-    /// The file type, such as q4_k_m, or copy
+    /// The file type, such as q4_k_m; a tensor type for all matrices, such as mxfp4; or copy
     #[arg(value_name = "TYPE", value_parser = parse_target)]
     target: Target,
     /// How much each column counts: a file of `chaski imatrix` or llama-imatrix, GGUF or the older .dat
@@ -125,7 +126,7 @@ impl Args {
         Ok(Wishes {
             target: self.target,
             overrides,
-            pure: self.pure,
+            pure: self.pure || matches!(self.target, Target::Pure(_)),
             leave_output: self.leave_output_tensor,
             output: self.output_tensor_type,
             embedding: self.token_embedding_type,
@@ -155,7 +156,12 @@ fn parse_target(name: &str) -> Result<Target, String> {
     if name.eq_ignore_ascii_case("copy") {
         return Ok(Target::Copy);
     }
-    options::file_type(name).map(Target::Mix).map_err(|e| format!("{e}, and it is not `copy`"))
+    options::file_type(name).map(Target::Mix).or_else(|e| {
+        // What a file says of itself when all its matrices are in this type.
+        let of = |ty: GgmlType| FILE_TYPES.iter().find(|t| t.base == ty).map(|t| t.file_type);
+        let pure = parse_type(name).ok().and_then(of).map(Target::Pure);
+        pure.ok_or_else(|| format!("{e}, no type for all matrices, and it is not `copy`"))
+    })
 }
 
 /// Writes the model, or prints what would be written.
@@ -205,6 +211,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     bar.finish_and_clear();
     let what = match wishes.target {
         Target::Mix(file_type) => file_type.name(),
+        Target::Pure(file_type) => file_type.base().name(),
         Target::Copy => "types as they were",
     };
     let n_file = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
@@ -241,7 +248,7 @@ fn head(
             let is_old = stated_anew.contains(&key) || key.starts_with("quantize.imatrix.");
             !(key.starts_with("split.") || is_old && wishes.target != Target::Copy)
         })?;
-        if let Target::Mix(file_type) = wishes.target {
+        if let Some(file_type) = wishes.target.file_type() {
             head.set("general.quantization_version", 2u32)?.set("general.file_type", file_type.id())?;
         }
         if let (Some(imatrix), Some(path)) = (&wishes.imatrix, imatrix_path) {

@@ -14,8 +14,20 @@ use super::overrides::Override;
 pub(super) enum Target {
     /// A mix of types.
     Mix(FileType),
+    /// All matrices in the base type of a mix.
+    Pure(FileType),
     /// What they are.
     Copy,
+}
+
+impl Target {
+    /// The file type, if the types change.
+    pub(super) fn file_type(self) -> Option<FileType> {
+        match self {
+            Target::Mix(file_type) | Target::Pure(file_type) => Some(file_type),
+            Target::Copy => None,
+        }
+    }
 }
 
 /// What decides about types, beside the model.
@@ -69,9 +81,9 @@ impl Step<'_> {
 pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>>> {
     let mut tensors: Vec<&TensorInfo> = model.tensors().iter().collect();
     tensors.sort_by_key(|t| mix_order(&t.name));
-    let types = match wishes.target {
-        Target::Copy => tensors.iter().map(|t| t.ty).collect(),
-        Target::Mix(file_type) => types(model, &tensors, file_type, wishes)?,
+    let types = match wishes.target.file_type() {
+        None => tensors.iter().map(|t| t.ty).collect(),
+        Some(file_type) => types(model, &tensors, file_type, wishes)?,
     };
     let mut steps = Vec::with_capacity(tensors.len());
     for (tensor, ty) in tensors.into_iter().zip(types) {
@@ -81,7 +93,7 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
             "tensor `{name}`: expected rows of a multiple of {n_block} values for {ty}, found {n_per_row}"
         );
         let mut step = Step { tensor, ty, needs_importance: false, has_importance: false };
-        if let Target::Mix(file_type) = wishes.target {
+        if let Some(file_type) = wishes.target.file_type() {
             step.needs_importance = step.changes() && needs_importance(file_type, name, ty);
         }
         if let (Some(imatrix), true) = (&wishes.imatrix, step.changes()) {

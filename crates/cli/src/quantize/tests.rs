@@ -1,7 +1,7 @@
 //! Whole runs of the command on small models.
 
 use ggml_format::{
-    FILE_TYPES, FileType, ImatrixEntry, SplitName, TensorInfo, dequantize, mix_order, quantize,
+    FILE_TYPES, FileType, ImatrixEntry, SplitName, TYPES, TensorInfo, dequantize, mix_order, quantize,
 };
 
 use super::*;
@@ -592,4 +592,23 @@ fn targets_have_names_and_numbers() {
     assert_eq!(parse_target("15"), Ok(Target::Mix(FileType::Q4_K_M)));
     assert_eq!(parse_target("COPY"), Ok(Target::Copy));
     assert!(parse_target("q9").unwrap_err().starts_with("no such file type (known: f32, "));
+    // Where a type of tensors is no file type, it stands for all matrices in it.
+    assert_eq!(parse_target("mxfp4"), Ok(Target::Pure(FileType::MXFP4_MOE)));
+    assert_eq!(parse_target("nvfp4"), Ok(Target::Mix(FileType::NVFP4)));
+    for t in TYPES {
+        assert_eq!(parse_target(t.name).is_ok(), parse_type(t.name).is_ok(), "{}", t.name);
+    }
+}
+
+#[test]
+fn a_type_of_tensors_is_that_of_all_matrices() {
+    let dir = tempfile::tempdir().unwrap();
+    write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
+    run(Args { target: parse_target("MXFP4").unwrap(), ..args(dir.path(), FileType::F16) }).unwrap();
+    let model = open(&dir.path().join("out.gguf")).unwrap();
+    for t in model.tensors() {
+        let expected = if t.ne[1] == 1 { GgmlType::F32 } else { GgmlType::MXFP4 };
+        assert_eq!(t.ty, expected, "{}", t.name);
+    }
+    assert_eq!(model.metadata().u32("general.file_type").unwrap(), FileType::MXFP4_MOE.id());
 }

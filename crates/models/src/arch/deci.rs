@@ -13,6 +13,7 @@ use crate::layers::{Attend, Attention, FeedForward};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
+    b.needs("feed_forward_length")?;
     let rope = b.rope(RopePairing::Norm)?;
     let rope = b.add_rope(rope);
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;

@@ -16,6 +16,7 @@ use crate::recurrent;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let c = b.config;
+    b.needs("feed_forward_length")?;
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {

@@ -159,7 +159,7 @@ impl CpuModel {
     /// Reads all tensors into memory.
     ///
     /// # Errors
-    /// [`RuntimeError::Tensor`], or [`RuntimeError::NoDequantizer`] for a type that cannot be computed with.
+    /// [`RuntimeError::Tensor`], or [`RuntimeError::Plan`] for a type that is no weight format.
     pub async fn load(
         graph: Graph,
         (n_ctx, n_seq): (u32, u32),
@@ -167,12 +167,10 @@ impl CpuModel {
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
+        graph.check_formats()?;
         let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
         for w in &graph.weights {
-            if w.ty.info().dequantize.is_none() {
-                return Err(RuntimeError::NoDequantizer { tensor: w.name.clone(), ty: w.ty });
-            }
             let mut bytes = vec![0; w.n_byte() as usize];
             read_rows(w, 0, &mut bytes, tensors).await?;
             done += bytes.len() as u64;

@@ -133,9 +133,10 @@ impl Groups {
     /// Decides for every matrix of the steps where it lies.
     ///
     /// # Errors
-    /// [`PlanError::Format`] for a weight whose format the device cannot read, [`PlanError::Row`] for rows that do not
+    /// [`PlanError::Format`] for a tensor in a type that is no weight format, [`PlanError::Row`] for rows that do not
     /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot stay with the processor.
     pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
+        graph.check_formats()?;
         let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
         let routes = experts.routes(steps)?;
         let slots = |route: ValueId| routes.iter().find(|r| r.0 == route).map(|r| r.1);

@@ -12,8 +12,8 @@ use crate::graph::{Graph, KvLayer};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A weight format without a kernel.
-    #[error("tensor `{tensor}`: the format {ty} cannot be read on the device yet")]
+    /// A tensor in a type that is no weight format.
+    #[error("tensor `{tensor}`: the type {ty} is no format of weights that a device reads")]
     Format {
         /// The tensor.
         tensor: String,

@@ -2,7 +2,7 @@
 
 use chaski_kernels::Route;
 use chaski_kernels::rope::{Rope, RopePairing};
-use ggml_format::Metadata;
+use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
 
@@ -44,14 +44,15 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the metadata.
+    /// Reads the metadata of a file with these tensors.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
-    pub fn new(m: &Metadata) -> Result<Config, ModelError> {
+    pub fn new(m: &Metadata, tensors: &[TensorInfo]) -> Result<Config, ModelError> {
         let arch = m.str("general.architecture")?.to_owned();
         let key = |k: &str| format!("{arch}.{k}");
         let n_block = m.u32(&key("block_count"))?;
+        all_within(n_block, tensors, &key("block_count"))?;
         let n_next = m.opt_u32(&key("nextn_predict_layers"))?.unwrap_or(0);
         let wrong = |k: &str, found: u64, expected: &str| ModelError::Config {
             key: key(k),
@@ -185,6 +186,20 @@ impl Config {
             },
             other => return Err(ModelError::Unsupported { what: format!("rope scaling `{other}`") }),
         })
+    }
+}
+
+/// Refuses tensors of layers beyond those that the key counts, which would be left out. It counts those for drafts, too.
+fn all_within(n_block: u32, tensors: &[TensorInfo], key: &str) -> Result<(), ModelError> {
+    let layer = |t: &TensorInfo| t.name.strip_prefix("blk.")?.split('.').next()?.parse::<u32>().ok();
+    let last = tensors.iter().filter_map(|t| Some((layer(t)?, &t.name))).max_by_key(|(layer, _)| *layer);
+    match last {
+        Some((layer, name)) if layer >= n_block => Err(ModelError::Config {
+            key: key.into(),
+            found: n_block.to_string(),
+            expected: format!("the file has tensors up to layer {layer}, counted from 0: `{name}`"),
+        }),
+        _ => Ok(()),
     }
 }
 

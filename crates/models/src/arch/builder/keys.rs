@@ -92,6 +92,18 @@ impl Builder<'_> {
         Ok(Some(m.per_layer::<u32>(&key, n)?.into_iter().map(|v| v != 0).collect()))
     }
 
+    /// Refuses a file that lacks a key of the family's own, a number or one for each layer.
+    ///
+    /// # Errors
+    /// [`ModelError::Metadata`].
+    pub fn needs(&self, key: &str) -> Result<(), ModelError> {
+        let key = format!("{}.{key}", self.config.arch);
+        if !self.metadata.contains(&key) {
+            self.metadata.u32(&key)?;
+        }
+        Ok(())
+    }
+
     /// An error about a key of the family's own, by its name without the family's.
     pub fn wrong(&self, key: &str, found: impl ToString, expected: impl Into<String>) -> ModelError {
         let key = format!("{}.{key}", self.config.arch);

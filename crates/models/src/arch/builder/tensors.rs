@@ -22,6 +22,9 @@ impl<'a> Builder<'a> {
     fn find(&self, name: &str, shape: &[u64]) -> Result<&'a TensorInfo, ModelError> {
         let t = (self.tensor)(name).ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })?;
         if shape.contains(&0) {
+            if name.contains(".ffn_") && self.config.n_ff.iter().all(|n| *n == 0) {
+                self.needs("feed_forward_length")?;
+            }
             let what = format!("the tensor `{name}` of no values, {shape:?}");
             return Err(ModelError::Unsupported { what });
         }
