@@ -24,7 +24,6 @@ const PEERS: &[(&str, &str, &str)] = &[
     ("L2_NORM", "20 of 30", "30"),
     ("MEAN", "0 of 7", ""),
     ("MUL_MAT", "984 of 1535", "1182 of 1544"),
-    ("MUL_MAT_HADAMARD", "6 of 6", ""),
     ("MUL_MAT_ID", "787 of 863", "865 of 865"),
     ("NORM", "20 of 30", "30"),
     ("ROPE", "448 of 448", "448"),
