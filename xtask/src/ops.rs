@@ -48,7 +48,6 @@ const NOT_DONE: &[&str] = &[
     "DSV4_HC_PRE",
     "GET_ROWS_BACK",
     "IM2COL_3D",
-    "MUL_MAT_HADAMARD",
     "MUL_MAT_ID_W4A4",
     "MUL_MAT_ID_W4A8",
     "MUL_MAT_W4A4",

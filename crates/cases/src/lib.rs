@@ -166,7 +166,7 @@ impl OpCases {
         let case = match self.sources.get(i).ok_or_else(|| format!("no case {i}"))? {
             Source::Table(i) => self.table[*i].clone(),
             Source::Grid(p) => {
-                if p.n_value() as f64 * 4.0 > max_binding_bytes {
+                if p.n_byte() as f64 > max_binding_bytes {
                     return Ok(None);
                 }
                 let grid = self.op.grid.ok_or("an operation without a grid")?;

@@ -4,6 +4,7 @@
 
 use ggml_format::GgmlType;
 
+use crate::case::Rng;
 use crate::format::{FORMATS, WRITTEN};
 
 /// Names of the formats that operations both read and write.
@@ -28,18 +29,28 @@ pub(crate) const UNWRITTEN: &str =
 /// How far codes may be from the reference's: as ggml's own test has it, the error that one code off by one makes in
 /// `n_elem` uniform values, but never so much that wrong codes would pass.
 pub(crate) fn nmse(ty: GgmlType, n_elem: u32) -> f64 {
-    let step: f64 = match ty {
-        GgmlType::Q8_0 => 2.0 / 256.0,
-        GgmlType::Q6_K => 2.0 / 64.0,
-        GgmlType::Q5_0 | GgmlType::Q5_1 | GgmlType::Q5_K => 2.0 / 32.0,
-        GgmlType::IQ4_NL | GgmlType::IQ4_XS | GgmlType::Q3_K => 2.0 / 8.0,
-        GgmlType::Q2_K | GgmlType::MXFP4 | GgmlType::NVFP4 => 2.0 / 4.0,
-        GgmlType::Q1_0 => 2.0,
-        GgmlType::Q2_0 | GgmlType::TQ1_0 | GgmlType::TQ2_0 => 1.0,
-        _ => 2.0 / 16.0,
-    };
+    let step = step(ty);
     // Outliers make steps larger, and there is room for two.
     (2.0 * 9.0 * step * step / (0.25 * f64::from(n_elem.max(1)))).min(0.02)
+}
+
+/// The longest way from one code of a format to the next, where the values go from -1 to 1.
+fn step(ty: GgmlType) -> f64 {
+    /// Enough that every code is among them.
+    const BLOCKS: usize = 64;
+    let info = ty.info();
+    let codes = info.codes.expect("formats that are written have codes");
+    let (n, mut rng) = (BLOCKS * info.block_len, Rng::new(1));
+    let bytes: Vec<u8> = (0..BLOCKS * info.block_bytes).map(|_| rng.bits() as u8).collect();
+    let (mut code, mut scale) = (vec![0; n], vec![0.0; n / codes.group]);
+    let mut min = vec![0.0; if codes.has_min { scale.len() } else { 0 }];
+    (codes.unpack)(&bytes, &mut code, &mut scale, &mut min);
+    code.sort_unstable();
+    let [low, high] = [code[0], code[n - 1]].map(f64::from);
+    let widest = code.windows(2).map(|c| c[1] - c[0]).max().expect("more than one code");
+    // With a minimum all codes serve, else as many on both sides.
+    let half = if codes.has_min { (high - low) / 2.0 } else { high.min(-low) };
+    f64::from(widest) / half
 }
 
 #[cfg(test)]
@@ -55,6 +66,26 @@ mod tests {
             let text = templates::text(&path).expect("its template");
             let cache = text.lines().any(|l| l.starts_with("   layout ") && l.contains(" cache"));
             assert_eq!(cache, KV_TYPES.iter().any(|t| t.name() == name), "{name}: `cache` in its layout");
+        }
+    }
+
+    #[test]
+    fn steps_follow_from_the_codes() {
+        for (ty, want) in [
+            (GgmlType::Q1_0, 2.0),
+            (GgmlType::Q2_0, 1.0),
+            (GgmlType::TQ1_0, 1.0),
+            (GgmlType::Q2_K, 2.0 / 3.0),
+            (GgmlType::Q3_K, 1.0 / 3.0),
+            (GgmlType::MXFP4, 4.0 / 12.0),
+            (GgmlType::NVFP4, 4.0 / 12.0),
+            (GgmlType::IQ4_NL, 24.0 / 113.0),
+            (GgmlType::Q4_0, 1.0 / 7.0),
+            (GgmlType::Q5_1, 2.0 / 31.0),
+            (GgmlType::Q6_K, 1.0 / 31.0),
+            (GgmlType::Q8_0, 1.0 / 127.0),
+        ] {
+            assert!((step(ty) - want).abs() < 1e-9, "{ty}: {} for {want}", step(ty));
         }
     }
 

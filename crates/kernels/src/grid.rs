@@ -267,15 +267,26 @@ impl Params {
         lists * numbers
     }
 
-    /// About how many values its largest operand has. Attention makes no scores that it would keep.
-    pub fn n_value(&self) -> u64 {
+    /// About how many bytes its largest operand has. Attention makes no scores that it would keep, and products have
+    /// more values in their matrices than come of them.
+    pub fn n_byte(&self) -> u64 {
         let of = |key| self.num::<u64>(key).ok();
+        let pair = |key| self.list::<2>(key).map_or(1, |n| n.map(u64::from).iter().product::<u64>());
         let attention = || {
             let (d, keys, cols) = (of("hsk")?.max(of("hsv")?), of("kv")?, of("nb")?);
             let [per_kv, n_seq] = self.list::<2>("nr23").ok()?.map(u64::from);
-            Some(d * of("nh")? * keys.max(cols * per_kv * n_seq))
+            Some(4 * d * of("nh")? * keys.max(cols * per_kv * n_seq))
         };
-        attention().unwrap_or_else(|| self.size())
+        let product = || {
+            let (m, n, ty) = (of("m")?, of("n")?, self.ty("type_a").ok()?);
+            // Views are parts of longer rows, or of more.
+            let (k, rows) = (of("k")?.max(of("k_v").unwrap_or(0)), m.max(of("m_v").unwrap_or(0)));
+            let (n_a, n_b) =
+                (of("n_mats").unwrap_or(1) * pair("bs"), of("n_used").unwrap_or(1) * pair("bs") * pair("nr"));
+            let a = k * rows * n_a * ty.block_bytes() as u64 / ty.block_len() as u64;
+            Some(a.max(4 * n * n_b * k.max(m)))
+        };
+        attention().or_else(product).unwrap_or_else(|| 4 * self.size())
     }
 
     /// What is wrong with the types of the case, if the device does not read all of them, and write its destination's.
@@ -418,6 +429,21 @@ mod tests {
             ("\n\nlonely", "line 3: expected names of operations and parameters, found `lonely`"),
         ] {
             assert_eq!(expand(grid).expect_err("a broken grid").to_string(), want);
+        }
+    }
+
+    #[test]
+    fn the_largest_operand_decides_about_bytes() {
+        for (text, n_byte) in [
+            ("ne=[8,4,1,1],type=f32", 128),
+            ("hsk=64,hsv=32,nh=4,nr23=[2,1],kv=100,nb=3", 4 * 64 * 4 * 100),
+            ("type_a=f32,type_b=f32,m=64,n=1,k=32,bs=[2,1],nr=[1,1],k_v=0,m_v=0", 4 * 64 * 32 * 2),
+            ("type_a=q8_0,type_b=f32,m=64,n=1,k=32,bs=[1,1],nr=[1,1],k_v=64,m_v=0", 64 * 68),
+            ("type_a=f16,type_b=f32,m=8,n=100,k=32,bs=[1,1],nr=[3,1],k_v=0,m_v=0", 4 * 100 * 32 * 3),
+            ("type_a=f16,type_b=f32,n_mats=8,n_used=2,m=64,n=1,k=32,m_v=0", 2 * 64 * 32 * 8),
+        ] {
+            let p = Params { op: "X".into(), text: text.into() };
+            assert_eq!(p.n_byte(), n_byte, "{text}");
         }
     }
 

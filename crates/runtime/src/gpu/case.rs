@@ -79,7 +79,12 @@ impl<'a> ReadyCase<'a> {
             let compiled = gpu.compile(&step.dispatch)?;
             let bound: Vec<_> =
                 places.iter().map(|(b, i)| (b.name, buffers[*i].as_entire_binding())).collect();
+            // A refusal is this case's: the device keeps what it reports outside a scope, and fails from then on.
+            let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
             let group = gpu.bind_group(kernel.name, &compiled.layout, kernel, &bound);
+            if let Some(e) = scope.pop().await {
+                return Err(RuntimeError::Refused { what: kernel.name.into(), reason: e.to_string() });
+            }
             steps.push((step, compiled, group));
         }
         Ok(ReadyCase { gpu, case, steps, buffers, timer: Timer::new(gpu).await? })

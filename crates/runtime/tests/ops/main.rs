@@ -188,7 +188,7 @@ fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Ve
     let mut chosen = if wish.full { all } else { sample(all) };
     seen.grids.insert(op.name, (chosen.len(), n_all));
     let n = chosen.len();
-    chosen.retain(|p| p.n_value() * 4 <= caps.max_binding_bytes);
+    chosen.retain(|p| p.n_byte() <= caps.max_binding_bytes);
     if chosen.len() < n {
         let why = format!("{}: more bytes than a binding has on this adapter", op.name);
         *seen.left_out.entry(why).or_default() += n - chosen.len();
@@ -245,4 +245,30 @@ impl Place<'_> {
             Err(e) => Err(format!("{} [{}] {}: {e:?}", op.name, set.word(), case.label)),
         }
     }
+}
+
+/// A case with more bytes than a binding may have, if there is memory for it.
+fn beyond(caps: &Caps) -> Option<Case> {
+    const MOST: u64 = 1 << 28;
+    let (op, n) = (OPS.iter().find(|op| op.name == "arange")?, caps.max_binding_bytes / 4 + 64);
+    let params = Params { op: "ARANGE".into(), text: format!("type=f32,start=0,stop={n},step=1") };
+    (caps.max_binding_bytes <= MOST).then(|| (op.grid.expect("its cases").case)(&params).expect("a range"))
+}
+
+#[test]
+fn a_case_that_is_refused_leaves_the_device_to_others() {
+    let gpu =
+        pollster::block_on(Gpu::open(&GpuOptions::default())).expect("a GPU or a software Vulkan driver");
+    let Some(case) = beyond(gpu.caps()) else {
+        say("LEFT OUT: a binding beyond the limit, which is large on this adapter");
+        return;
+    };
+    let refused = pollster::block_on(run_case(&gpu, &case)).expect_err("more bytes than a binding has");
+    assert!(matches!(refused, RuntimeError::Refused { .. }), "{refused:?}");
+    let op = OPS.iter().find(|op| op.name == "arange").expect("a row of the table");
+    let grid = op.grid.expect("its cases");
+    let params = expand(grid.text).expect("a grid").swap_remove(0);
+    let report =
+        pollster::block_on(run_case(&gpu, &(grid.case)(&params).expect("a case"))).expect("a result");
+    assert_eq!(report.failure, None);
 }

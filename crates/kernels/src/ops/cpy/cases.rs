@@ -12,6 +12,23 @@ use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// From every format, and to those that are written.
+pub(super) fn cases() -> Vec<Case> {
+    let of = |from: GgmlType, to: GgmlType| {
+        let ne = [2 * from.block_len().max(to.block_len()) as u32, 3, 2, 1];
+        let [a, y] = [from, to].map(|ty| Tensor::new(ty, ne));
+        case(format!("{} to {}", from.name(), to.name()), a, y.permute([0, 2, 1, 3]))
+    };
+    let mut out = Vec::new();
+    for f in FORMATS {
+        out.extend([GgmlType::F16, GgmlType::I32].map(|to| of(f.ty, to)));
+        if encode::can_write(f.ty) {
+            out.push(of(GgmlType::F32, f.ty));
+        }
+    }
+    out
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let permuted = |t: Tensor, axes: [u32; 4]| {
         if axes == [0; 4] { t } else { t.permute(axes.map(|a| a as usize)) }

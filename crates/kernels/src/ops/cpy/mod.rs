@@ -29,7 +29,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: Op::cases(cases::cases),
     ggml: &["CPY", "DUP", "CONT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };

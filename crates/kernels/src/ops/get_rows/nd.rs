@@ -19,7 +19,7 @@ pub const ND: Op = Op {
         let same = Unit::ALL.iter().map(|u| ("same", u.word()));
         to_f32.chain(same).map(|(a, u)| vec![("a", Value::Word(a)), ("unit", Value::Word(u))]).collect()
     },
-    cases: Vec::new,
+    cases: Op::cases(nd_cases::cases),
     ggml: &["GET_ROWS"],
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };

@@ -9,6 +9,20 @@ use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// Of every format.
+pub(super) fn cases() -> Vec<Case> {
+    let of = |ty: GgmlType| {
+        let n = 2 * ty.block_len() as u32;
+        let call = GetRowsNd {
+            a: Tensor::new(ty, [n, 5, 2, 1]),
+            ids: Tensor::new(GgmlType::I32, [3, 2, 1, 1]),
+            y: Tensor::new(GgmlType::F32, [n, 3, 2, 1]),
+        };
+        case(format!("{} in rows of {n}", ty.name()), call)
+    };
+    FORMATS.iter().map(|f| of(f.ty)).collect()
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ty = p.ty("type")?;
     let [n, m, r, be1, be2]: [u32; 5] = [p.num("n")?, p.num("m")?, p.num("r")?, p.num("be1")?, p.num("be2")?];

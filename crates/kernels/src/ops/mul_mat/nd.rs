@@ -19,7 +19,7 @@ pub const ND: Op = Op {
         pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()
     },
     cases: Op::cases(nd_cases::cases),
-    ggml: &["MUL_MAT"],
+    ggml: &["MUL_MAT", "MUL_MAT_HADAMARD"],
     grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 

@@ -10,6 +10,20 @@ use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
 use crate::tensor::Tensor;
 
+/// To every format that is written.
+pub(super) fn cases() -> Vec<Case> {
+    let of = |ty: GgmlType| {
+        let n = 3 * ty.block_len() as u32;
+        let call = SetRows {
+            a: Tensor::new(GgmlType::F32, [n, 4, 2, 1]),
+            ids: Tensor::new(GgmlType::I32, [4, 1, 1, 1]),
+            y: Tensor::new(ty, [n, 5, 2, 1]),
+        };
+        case(format!("{} in rows of {n}", ty.name()), call)
+    };
+    FORMATS.iter().map(|f| f.ty).filter(|ty| encode::can_write(*ty)).map(of).collect()
+}
+
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ty, from, idx) = (p.ty("type_dst")?, p.ty("type_src")?, p.ty("type_idx")?);
     let (ne, nr): ([u32; 4], [u32; 2]) = (p.list("ne")?, p.list("nr23")?);

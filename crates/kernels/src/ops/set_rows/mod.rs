@@ -26,7 +26,7 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Vec::new,
+    cases: Op::cases(cases::cases),
     ggml: &["SET_ROWS"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
