@@ -88,8 +88,9 @@ fn tensor_values(
     (nmse, wrong.filter(|_| !as_good))
 }
 
-/// How much larger the squared error of what a device encodes may be: 1 % of its root.
-const AS_GOOD: f64 = 1.01 * 1.01;
+/// How much larger the squared error of what a device encodes may be. Searches weigh large values more than this sum does,
+/// so one block of a small tensor can be worse by it and as good by what was searched for; wrong codes are far off.
+const AS_GOOD: f64 = 1.1;
 
 /// The sum of squared differences; not a number if one of them is none.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
@@ -172,7 +173,7 @@ mod tests {
         };
         let found = to_device(&tensor, bytemuck::cast_slice(&[1.0f32, 3.0, 3.0, 4.0]));
         assert_eq!(expected([1.0, 2.5, 3.0, 4.0]).compare(&found, &found).1, None);
-        assert!(expected([1.0, 2.4, 3.0, 4.0]).compare(&found, &found).1.is_some());
+        assert!(expected([1.0, 2.45, 3.0, 4.0]).compare(&found, &found).1.is_some());
         assert!(expected([f64::NAN; 4]).compare(&found, &found).1.is_some());
     }
 
