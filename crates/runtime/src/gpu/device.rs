@@ -95,20 +95,7 @@ enum Trouble {
     Refused(String),
 }
 
-/// One for the whole process, which never goes: NVIDIA's driver has crashed where one thread let an instance go while
-/// another had one made.
-#[cfg(not(target_arch = "wasm32"))]
 fn instance() -> wgpu::Instance {
-    static INSTANCE: std::sync::LazyLock<wgpu::Instance> = std::sync::LazyLock::new(new_instance);
-    INSTANCE.clone()
-}
-
-#[cfg(target_arch = "wasm32")]
-fn instance() -> wgpu::Instance {
-    new_instance()
-}
-
-fn new_instance() -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends();
     descriptor.flags = wgpu::InstanceFlags::empty();
