@@ -10,6 +10,7 @@ mod random;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use chaski_kernels::grid::{Grid, Params, expand, sample};
@@ -106,6 +107,34 @@ fn every_operation_matches_its_reference() {
     assert!(n > 0, "no case has this name");
 }
 
+/// A device that no other is opened or closed beside: with several threads that do so, NVIDIA's driver ends the program now
+/// and then.
+struct Opened(Option<Gpu>);
+
+static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+
+impl Opened {
+    fn new(options: &GpuOptions) -> Opened {
+        let _alone = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        Opened(Some(pollster::block_on(Gpu::open(options)).expect("a GPU or a software Vulkan driver")))
+    }
+}
+
+impl std::ops::Deref for Opened {
+    type Target = Gpu;
+
+    fn deref(&self) -> &Gpu {
+        self.0.as_ref().expect("it is taken where it is dropped")
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let _alone = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.take();
+    }
+}
+
 /// Everything on devices with or without bounds checks.
 fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
@@ -113,7 +142,7 @@ fn run(wish: &Wish, checked: bool) -> Seen {
         let options =
             GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
         // A device keeps every pipeline that it made, so each operation has a device of its own.
-        let open = || pollster::block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver");
+        let open = || Opened::new(&options);
         let first = open();
         let caps = first.caps().clone();
         say(&format!("{}: {caps:?}, checks {checked}", first.summary().name));
@@ -259,8 +288,7 @@ fn beyond(caps: &Caps) -> Option<Case> {
 
 #[test]
 fn a_case_that_is_refused_leaves_the_device_to_others() {
-    let gpu =
-        pollster::block_on(Gpu::open(&GpuOptions::default())).expect("a GPU or a software Vulkan driver");
+    let gpu = Opened::new(&GpuOptions::default());
     let Some(case) = beyond(gpu.caps()) else {
         say("LEFT OUT: a binding beyond the limit, which is large on this adapter");
         return;
