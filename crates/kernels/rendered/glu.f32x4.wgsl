@@ -30,7 +30,8 @@ fn erf(v: vec4<f32>) -> vec4<f32> {
 fn rounded(v: vec4<f32>) -> vec4<f32> {
     let bits = bitcast<vec4<u32>>(v);
     let even = bits + 0xfffu + ((bits >> vec4<u32>(13u)) & vec4<u32>(1u));
-    let near = bitcast<vec4<f32>>(even & vec4<u32>(0xffffe000u));
+    // A sum may carry a NaN of all bits over to 0.
+    let near = select(bitcast<vec4<f32>>(even & vec4<u32>(0xffffe000u)), v, (bits << vec4<u32>(1u)) > vec4<u32>(0xff000000u));
     return select(near, round(v * 16777216.0) * 5.9604644775390625e-8, abs(v) < vec4<f32>(6.103515625e-5));
 }
 // x logistic(z), where z is z1 x near 0. There by the series: where f16 has no half of x, what the logistic function is

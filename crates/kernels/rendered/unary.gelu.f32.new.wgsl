@@ -108,7 +108,8 @@ fn turn(v: f32) -> f32 {
 fn rounded(v: f32) -> f32 {
     let bits = bitcast<u32>(v);
     let even = bits + 0xfffu + ((bits >> u32(13u)) & u32(1u));
-    let near = bitcast<f32>(even & u32(0xffffe000u));
+    // A sum may carry a NaN of all bits over to 0.
+    let near = select(bitcast<f32>(even & u32(0xffffe000u)), v, (bits << u32(1u)) > u32(0xff000000u));
     return select(near, round(v * 16777216.0) * 5.9604644775390625e-8, abs(v) < f32(6.103515625e-5));
 }
 // x logistic(z), where z is z1 x near 0. There by the series: where f16 has no half of x, what the logistic function is

@@ -43,7 +43,12 @@ pub(super) fn by_hand() -> Vec<Case> {
     }
     for name in ["tanh", "sigmoid", "gelu", "gelu_quick", "gelu_erf", "silu", "softplus", "softcap"] {
         let (f, x) = (row(name), some(GgmlType::F32));
-        let values = (0..x.n_alloc).map(|i| if i % 7 == 3 { f32::NAN } else { i as f32 * 0.05 - 8.0 });
+        // As most processors make it, and as NVIDIA's GPUs do.
+        let nan = [f32::NAN, f32::from_bits(0x7fff_ffff)];
+        let values = (0..x.n_alloc).map(|i| match i % 7 {
+            k @ (3 | 5) => nan[k as usize / 4],
+            _ => i as f32 * 0.05 - 8.0,
+        });
         let data = Data::of(x, &values.collect::<Vec<_>>(), 1);
         out.push(of_data(format!("{name} of NaN"), f, params(f), data, Some(x)));
     }
