@@ -104,6 +104,7 @@ pub static OPS: &[Op] = &delivered([
     ops::attention::TILES,
     ops::attention::COOP,
     ops::attention::ALONE,
+    ops::attention::ND,
     ops::attention_merge::OP,
     ops::binary::OP,
     ops::expert_lists::OP,

@@ -3,7 +3,8 @@
 //! There, columns see keys through any mask; here through positions. Without a mask (`mask=0`) every column sees all keys:
 //! it is at the last one's position. With one, columns are the last of the keys, as in a prompt, and ALiBi takes off
 //! distances. Sequences over the same keys share their pages. What ggml lays out in another way (`permute`, `kv_view`) has
-//! larger pages; where it computes in what precision it likes (`prec=def`), tiles are in f16.
+//! larger pages; where it computes in what precision it likes (`prec=def`), tiles are in f16. Masks that leave each column
+//! keys of its own, and what no cache of pages can be, are cases of `attention_nd`.
 
 use super::cases::{Setting, joined};
 use super::{Score, Warmth};
@@ -16,21 +17,6 @@ use ggml_format::GgmlType;
 const EXACT: f64 = 1e-7;
 /// Exponentials are rounded.
 const ROUNDED: f64 = 1e-6;
-
-/// What a cache of pages cannot be, or no kernel reads.
-pub(super) fn beyond(p: &Params) -> Option<&'static str> {
-    let type_of = |key| p.ty(key).ok();
-    let cached = |key| type_of(key).is_some_and(|ty| KV_TYPES.contains(&ty));
-    if p.num("n_kv_max") != Ok(0u32) {
-        return Some("a mask that leaves each column keys of its own (n_kv_max)");
-    }
-    if !cached("type_K") || !cached("type_V") {
-        return Some("types that no cache has, as in llama.cpp's own options (q1_0, q2_0)");
-    }
-    let odd = |d, ty| channels(p, d, ty).is_ok_and(|d| d % 8 != 0);
-    (odd("hsk", "type_K") || odd("hsv", "type_V"))
-        .then_some("channels of a head that are no multiple of 8, which no model has")
-}
 
 /// Channels of a key or value: in blocks, they are filled up.
 fn channels(p: &Params, d: &'static str, ty: &'static str) -> Result<u32, GridError> {

@@ -4,11 +4,17 @@
 //! `attention`). What they found is joined by the last of them where the device lets it see the others' memory, else by
 //! `attention_merge`. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
 //! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`). On devices that are a processor a thread
-//! has a head of a column by itself (`attention_alone`).
+//! has a head of a column by itself (`attention_alone`). Tensors of any stride, under any mask, which no model has, are for
+//! `attention_nd`.
 
 pub(crate) mod cases;
 mod grid_cases;
+mod nd;
+mod nd_cases;
+mod nd_reference;
 pub mod reference;
+
+pub use nd::{AttentionNd, ND};
 
 use ggml_format::GgmlType;
 
@@ -30,11 +36,7 @@ pub const OP: Op = Op {
     },
     cases: Op::cases(cases::cases),
     ggml: &["FLASH_ATTN_EXT"],
-    grid: Some(
-        Grid::new(include_str!("grid.txt"), grid_cases::of)
-            .random(grid_cases::random)
-            .beyond(grid_cases::beyond),
-    ),
+    grid: Some(Grid::new(include_str!("grid.txt"), grid_cases::of).random(grid_cases::random)),
 };
 
 /// The same where subgroups can share out the keys.
