@@ -1,4 +1,5 @@
-// Speeds in llama-bench's words, and the floor under them: what empty dispatches and readbacks cost in this browser.
+// Speeds in llama-bench's words and, on a GPU, the floor under them: what empty dispatches and readbacks cost in this
+// browser.
 
 import { Engine, capabilities } from "./chaski/index.js";
 
@@ -35,11 +36,29 @@ export async function floor(nDispatch, runs = 20) {
   return times.sort((a, b) => a - b)[runs >> 1];
 }
 
+/** What the rows say of the device: a GPU has a floor, and the processor, which has neither it nor kernels, says null. */
+async function measured({ device, memory, loading, dispatchesPerToken }) {
+  if (device.kind === "cpu") {
+    return { backends: "CPU", gpu_info: "", n_threads: 1, n_gpu_layers: 0, compile_ms: null, peak_gpu_bytes: null, dispatches_per_token: null, floor_ms: null };
+  }
+  const { adapter } = await capabilities();
+  return {
+    backends: "WebGPU",
+    gpu_info: [adapter.vendor, adapter.architecture, adapter.description].filter(Boolean).join(" "),
+    n_threads: navigator.hardwareConcurrency,
+    n_gpu_layers: 99,
+    compile_ms: loading.compileMs,
+    peak_gpu_bytes: memory.total,
+    dispatches_per_token: dispatchesPerToken,
+    floor_ms: { empty: await floor(1), token: await floor(dispatchesPerToken) },
+  };
+}
+
 /** Runs the tests; the result has llama-bench's keys and some more. Further options are the engine's. */
-export async function bench({ model, prompt, answer, runs, chunk, kvType, onState = () => {}, ...options }) {
+export async function bench({ model, prompt, answer, runs, chunk, kvType, device = "auto", onState = () => {}, ...options }) {
   onState("Loading ...");
   const start = performance.now();
-  const engine = await Engine.create({ model, device: "gpu", chunk, kvType, contextLength: 0, ...options });
+  const engine = await Engine.create({ model, device, chunk, kvType, contextLength: 0, ...options });
   const [type_k, type_v = type_k] = (kvType ?? "auto").split("/");
   const load_ms = performance.now() - start;
   const info = engine.info();
@@ -56,24 +75,23 @@ export async function bench({ model, prompt, answer, runs, chunk, kvType, onStat
       tests.push({ nPrompt, nGen, samples });
     }
     onState("Measuring the floor ...");
-    const floor_ms = { empty: await floor(1), token: await floor(info.dispatchesPerToken) };
-    const { adapter } = await capabilities();
+    const { backends, gpu_info, n_threads, n_gpu_layers, ...more } = await measured(info);
     return tests.map(({ nPrompt, nGen, samples }) => {
       const rates = samples.map((ns) => ((nPrompt || nGen) * 1e9) / ns);
       return {
-        backends: "WebGPU",
+        backends,
         cpu_info: navigator.userAgent,
-        gpu_info: [adapter.vendor, adapter.architecture, adapter.description].filter(Boolean).join(" "),
+        gpu_info,
         model_filename: info.model.file,
         model_type: info.model.description,
         model_size: info.model.bytes,
         model_n_params: info.model.parameters,
         n_batch: chunk ?? 512,
         n_ubatch: chunk ?? 512,
-        n_threads: navigator.hardwareConcurrency,
+        n_threads,
         type_k,
         type_v,
-        n_gpu_layers: 99,
+        n_gpu_layers,
         flash_attn: true,
         n_prompt: nPrompt,
         n_gen: nGen,
@@ -86,10 +104,7 @@ export async function bench({ model, prompt, answer, runs, chunk, kvType, onStat
         samples_ns: samples.map(Math.round),
         samples_ts: rates,
         load_ms,
-        compile_ms: info.loading.compileMs,
-        peak_gpu_bytes: info.memory.total,
-        dispatches_per_token: info.dispatchesPerToken,
-        floor_ms,
+        ...more,
       };
     });
   } finally {
@@ -115,9 +130,12 @@ $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const number = (id) => Number($(id).value) || undefined;
   try {
-    const options = { model: $("source").value, prompt: number("prompt"), answer: number("answer"), runs: number("runs"), chunk: number("chunk"), kvType: $("kv").value.trim() || undefined };
+    const options = { model: $("source").value, prompt: number("prompt"), answer: number("answer"), runs: number("runs"), chunk: number("chunk"), kvType: $("kv").value.trim() || undefined, device: $("device").value };
     const rows = await bench({ ...options, onState: (text) => ($("state").textContent = text) });
-    $("state").textContent = `A readback costs ${rows[0].floor_ms.empty.toFixed(2)} ms, one behind a token's ${rows[0].dispatches_per_token} empty dispatches ${rows[0].floor_ms.token.toFixed(2)} ms.`;
+    const [{ floor_ms, dispatches_per_token }] = rows;
+    $("state").textContent = floor_ms
+      ? `A readback costs ${floor_ms.empty.toFixed(2)} ms, one behind a token's ${dispatches_per_token} empty dispatches ${floor_ms.token.toFixed(2)} ms.`
+      : "On the processor, on one thread.";
     $("table").hidden = false;
     const cells = (r) => [r.n_prompt ? `pp${r.n_prompt}` : `tg${r.n_gen}`, r.avg_ts.toFixed(2), r.stddev_ts.toFixed(2)];
     for (const r of rows) {

@@ -91,7 +91,7 @@ test("the bench page knows what empty dispatches and readbacks cost", async () =
 test("the bench page measures a model, in llama-bench's words", async () => {
   const rows = await page.evaluate(async () => {
     const { bench } = await import("./bench.js");
-    const small = { chunk: 8, subgroups: false, selfTest: false, kvType: "f16" };
+    const small = { device: "gpu", chunk: 8, subgroups: false, selfTest: false, kvType: "f16" };
     return bench({ model: "models/storyteller-Q4_K_M.gguf", prompt: 8, answer: 4, runs: 2, ...small });
   });
   assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.samples_ts.length]), [[8, 0, 2], [0, 4, 2]]);
@@ -102,4 +102,17 @@ test("the bench page measures a model, in llama-bench's words", async () => {
     assert.ok(row.avg_ts > rate * 0.5 && row.avg_ts < rate * 2, `${row.avg_ts} and ${rate}`);
     assert.ok(row.load_ms > row.compile_ms && row.floor_ms.token > 0 && row.n_threads > 0);
   }
+});
+
+test("the bench page measures the processor where that is the device", async () => {
+  await page.goto(`${server.origin}/site/bench.html`);
+  for (const [id, value] of [["prompt", "8"], ["answer", "4"], ["runs", "1"]]) await page.fill(`#${id}`, value);
+  await page.evaluate(() => (document.getElementById("device").value = "cpu"));
+  await page.click("#form button");
+  await page.waitForFunction(() => document.getElementById("json").textContent);
+  const [state, json] = await page.evaluate(() => ["state", "json"].map((id) => document.getElementById(id).textContent));
+  assert.equal(state, "On the processor, on one thread.");
+  const rows = JSON.parse(json);
+  assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.backends, r.n_gpu_layers, r.floor_ms]), [[8, 0, "CPU", 0, null], [0, 4, "CPU", 0, null]]);
+  assert.ok(rows.every((r) => r.avg_ts > 0 && r.load_ms > 0), json);
 });
