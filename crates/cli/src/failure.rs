@@ -133,6 +133,7 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
         | ModelError::Architecture { .. }
         | ModelError::NoTensor { .. }
         | ModelError::Shape { .. }
+        | ModelError::Values { .. }
         | ModelError::Config { .. } => {
             Some((NO_MODEL, Some("`chaski show FILE` prints what the file says of itself")))
         }

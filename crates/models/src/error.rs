@@ -54,6 +54,16 @@ pub enum ModelError {
         /// What the file has.
         found: Vec<u64>,
     },
+    /// A tensor that holds numbers of the graph, with others than such.
+    #[error("tensor `{tensor}` has {found}, but must have {expected}")]
+    Values {
+        /// Its name.
+        tensor: String,
+        /// What it must have.
+        expected: &'static str,
+        /// What it has.
+        found: String,
+    },
     /// A number in the metadata that makes no sense.
     #[error("`{key}` is {found}, but {expected}")]
     Config {

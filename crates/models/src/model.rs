@@ -165,17 +165,20 @@ impl<S: ByteSource> Model<S> {
     /// The graph for a context of `n_ctx` tokens.
     ///
     /// # Errors
-    /// [`ModelError`] for tensors that are missing or have another shape than the metadata say.
+    /// [`ModelError`] for tensors that are missing or have another shape than the metadata say, and for factors that make no
+    /// sense.
     pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
         let Files { file, config, adapters } = &self.files;
         let find = |name: &str| file.tensor(name);
         let factors = match rope_factor_tensor(find, config, n_ctx) {
-            Some(t) => Some(self.floats(t, u64::from(config.n_rot / 2)).await?),
+            // They divide.
+            Some(t) => Some(self.floats(t, config.n_rot / 2, |v| v > 0.0, "positive values").await?),
             None => None,
         };
         let mut scalars = BTreeMap::new();
         for t in self.tensors().iter().filter(|t| SCALARS.iter().any(|stem| t.name.ends_with(stem))) {
-            scalars.insert(t.name.clone(), self.floats(t, 1).await?[0]);
+            let value = self.floats(t, 1, f32::is_finite, "a finite value").await?[0];
+            scalars.insert(t.name.clone(), value);
         }
         let mut builder = Builder::new(self.metadata(), config, n_ctx, factors, scalars, &find);
         builder.adapt(Adapters::new(adapters.iter().map(|a| a.beside()).collect()));
@@ -211,15 +214,29 @@ impl<S: ByteSource> Model<S> {
         Ok(self.tensors().iter().filter(|t| !is_read(t)).collect())
     }
 
-    /// The values of a tensor of `expected` f32.
-    async fn floats(&self, t: &TensorInfo, expected: u64) -> Result<Vec<f32>, ModelError> {
-        if t.ty != GgmlType::F32 || t.n_elem() != expected {
-            let (tensor, found) = (t.name.clone(), t.shape());
-            return Err(ModelError::Shape { tensor, expected: vec![expected], found });
+    /// The `n` values of a tensor of f32 that are numbers of the graph; each must be `right`, which `expected` says in words.
+    async fn floats(
+        &self,
+        t: &TensorInfo,
+        n: u32,
+        right: fn(f32) -> bool,
+        expected: &'static str,
+    ) -> Result<Vec<f32>, ModelError> {
+        let tensor = t.name.clone();
+        if t.n_elem() != u64::from(n) {
+            return Err(ModelError::Shape { tensor, expected: vec![n.into()], found: t.shape() });
+        }
+        if t.ty != GgmlType::F32 {
+            let found = format!("values of type {}", t.ty.name());
+            return Err(ModelError::Values { tensor, expected: "values of type f32", found });
         }
         let mut bytes = vec![0; t.n_byte as usize];
         self.files.file.read_tensor(t, 0, &mut bytes).await?;
-        Ok(bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect())
+        let values = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        if let Some(wrong) = values.clone().find(|v| !right(*v)) {
+            return Err(ModelError::Values { tensor, expected, found: format!("the value {wrong}") });
+        }
+        Ok(values.collect())
     }
 }
 

@@ -137,6 +137,7 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         | ModelError::Metadata(_)
         | ModelError::NoTensor { .. }
         | ModelError::Shape { .. }
+        | ModelError::Values { .. }
         | ModelError::Config { .. }
         | ModelError::Tokenizer(_) => {
             Some(("bad_file", "the file is damaged, or no GGUF model; load it again", Value::Null))

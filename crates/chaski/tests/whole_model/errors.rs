@@ -268,6 +268,27 @@ fn tensors_in_types_that_are_no_formats_are_refused_on_every_device() {
 }
 
 #[test]
+fn factors_that_make_no_sense_are_errors_that_name_their_tensor() {
+    let fixture = Fixture::load("llama-gqa-rope_freqs");
+    let wrong_factor = |value: f32| {
+        let mut factors = vec![1.0; 32];
+        factors[5] = value;
+        let own = |name: &str| (name == "rope_freqs.weight").then(|| factors.clone());
+        let model = open(fixture.gguf_of(false, &|_, _| {}, &own)).expect("values are read later");
+        chain(&error(load(&model).map(drop), "a wrong factor"))
+    };
+    for (value, found) in [(0.0, "0"), (-1.0, "-1"), (f32::NAN, "NaN")] {
+        let want = format!("tensor `rope_freqs.weight` has the value {found}, but must have positive values");
+        assert_eq!(wrong_factor(value), want);
+    }
+    let mut file = fixture.gguf(false, &|_, _| {});
+    call_integer(&mut file, "rope_freqs.weight");
+    let e = error(load(&open(file).expect("a place in a file")).map(drop), "whole numbers");
+    let want = "tensor `rope_freqs.weight` has values of type i32, but must have values of type f32";
+    assert_eq!(chain(&e), want);
+}
+
+#[test]
 fn a_file_without_text_takes_ids_and_refuses_text() {
     let fixture = Fixture::load("llama-plain");
     let bytes: &'static [u8] = fixture.gguf(true, &|_, _| {}).leak();
