@@ -16,6 +16,7 @@ pub mod count_equal;
 pub mod cpy;
 pub mod cumsum;
 pub mod cutoff;
+pub mod dsv4_hc;
 pub mod expert_lists;
 pub mod gated_delta_net;
 pub mod gated_linear_attn;

@@ -1,0 +1,89 @@
+//! `dsv4_hc`: hyper-connections, where several streams take the place of the one that layers add to.
+//!
+//! A layer reads what [`HcPre`] sums up of the streams; [`HcPost`] gives each stream its share of what the layer made, and
+//! mixes the streams by a matrix, which [`HcComb`] makes for every token.
+
+mod cases;
+mod comb;
+mod post;
+mod pre;
+pub mod reference;
+
+pub use comb::{COMB, HcComb};
+pub use post::{HcPost, POST};
+pub use pre::{HcPre, PRE};
+
+#[cfg(test)]
+mod tests {
+    use ggml_format::GgmlType;
+
+    use super::*;
+    use crate::caps::Caps;
+    use crate::tensor::Tensor;
+
+    fn f32s(ne: [u32; 4]) -> Tensor {
+        Tensor::new(GgmlType::F32, ne)
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let caps = Caps::base();
+        let comb = HcComb {
+            mixes: f32s([24, 5, 1, 1]),
+            scale: f32s([3, 1, 1, 1]),
+            base: f32s([24, 1, 1, 1]),
+            eps: 1e-6,
+            n_iter: 2,
+            y: f32s([4, 4, 5, 1]),
+        };
+        let (n_embd, hc, n_tok) = (7, 3, 5);
+        let pre = HcPre {
+            x: f32s([n_embd, hc, n_tok, 1]),
+            w: f32s([hc, n_tok, 1, 1]),
+            gated: false,
+            scale: 1.0,
+            y: f32s([n_embd, n_tok, 1, 1]),
+        };
+        let post =
+            HcPost { x: pre.y, residual: pre.x, post: pre.w, comb: Some(f32s([hc, hc, n_tok, 1])), y: pre.x };
+        assert!(comb.dispatch(&caps).is_ok() && pre.dispatch(&caps).is_ok() && post.dispatch(&caps).is_ok());
+        let half = |t: Tensor| Tensor { ty: GgmlType::F16, ..t };
+        for (refused, want) in [
+            (
+                HcComb { mixes: f32s([35, 5, 1, 1]), ..comb }.dispatch(&caps),
+                "dsv4_hc_comb: mixes is 35, but must be 24 along axis 0",
+            ),
+            (
+                HcComb { scale: f32s([2, 1, 1, 1]), ..comb }.dispatch(&caps),
+                "dsv4_hc_comb: scale is 2, but must be 3 along axis 0",
+            ),
+            (
+                HcComb { n_iter: 0, ..comb }.dispatch(&caps),
+                "dsv4_hc_comb: n_iter is 0, but must be at least 1",
+            ),
+            (
+                HcComb { base: half(comb.base), ..comb }.dispatch(&caps),
+                "dsv4_hc_comb: base is f16, but must be f32",
+            ),
+            (HcPre { gated: true, ..pre }.dispatch(&caps), "dsv4_hc_pre: w is 3, but must be 7 along axis 0"),
+            (
+                HcPre { x: f32s([n_embd, hc, n_tok, 2]), ..pre }.dispatch(&caps),
+                "dsv4_hc_pre: x is 2, but must be 1 along axis 3",
+            ),
+            (
+                HcPre { x: f32s([n_embd, 0, n_tok, 1]), w: f32s([0, n_tok, 1, 1]), ..pre }.dispatch(&caps),
+                "dsv4_hc_pre: a source is 0, but must be at least one value",
+            ),
+            (
+                HcPost { comb: Some(f32s([hc, 4, n_tok, 1])), ..post }.dispatch(&caps),
+                "dsv4_hc_post: comb is 4, but must be 3 along axis 1",
+            ),
+            (
+                HcPost { residual: half(post.residual), ..post }.dispatch(&caps),
+                "dsv4_hc_post: residual is f16, but must be f32",
+            ),
+        ] {
+            assert_eq!(refused.expect_err(want).to_string(), want);
+        }
+    }
+}

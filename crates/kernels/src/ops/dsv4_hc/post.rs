@@ -1,0 +1,80 @@
+//! `dsv4_hc_post`: the streams after a layer.
+
+use ggml_format::GgmlType;
+
+use super::cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::{Grid, Params};
+use crate::op::{Op, Value};
+use crate::tensor::{Call, Names, Tensor, names};
+
+/// The row of this operation.
+pub const POST: Op = Op {
+    name: "dsv4_hc_post",
+    template: template!("dsv4_hc/post.wgsl.jinja"),
+    variants: || ["none", "matrix"].iter().map(|c| vec![("comb", Value::Word(c))]).collect(),
+    cases: Op::cases(cases::post_by_hand),
+    ggml: &["DSV4_HC_POST"],
+    grid: Some(
+        Grid::new(include_str!("post_grid.txt"), cases::post_of).random(cases::random_post).beyond(beyond),
+    ),
+};
+
+/// What ggml's test calls gated is a graph of several operations: `post` is 2 * logistic(post / 4) before.
+fn beyond(p: &Params) -> Option<&'static str> {
+    (p.flag("gated") == Ok(true)).then_some("the gate before it, which is three operations more")
+}
+
+const X: Names = names!("x");
+const RESIDUAL: Names = names!("residual");
+const GIVEN: Names = names!("post");
+const COMB: Names = names!("comb");
+
+/// A call; all tensors are f32.
+#[derive(Clone, Copy, Debug)]
+pub struct HcPost {
+    /// What the layer made: values of a stream, tokens.
+    pub x: Tensor,
+    /// Streams before it: values of a stream, streams, tokens.
+    pub residual: Tensor,
+    /// How much of x each stream gets: streams, tokens.
+    pub post: Tensor,
+    /// How much of each stream goes to each: streams that it goes to, streams that it comes from, tokens. `None` leaves every
+    /// stream to itself.
+    pub comb: Option<Tensor>,
+    /// The sizes of `residual`.
+    pub y: Tensor,
+}
+
+impl HcPost {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let HcPost { x, residual, post, comb, y } = self;
+        let (op, [n_embd, hc, n_tok, _]) = (POST.name, y.ne);
+        let mut sources = vec![(X, x), (RESIDUAL, residual), (GIVEN, post)];
+        y.check_ne(op, "y", [n_embd, hc, n_tok, 1])?;
+        x.check_ne(op, "x", [n_embd, n_tok, 1, 1])?;
+        residual.check_ne(op, "residual", y.ne)?;
+        post.check_ne(op, "post", [hc, n_tok, 1, 1])?;
+        if let Some(comb) = comb {
+            comb.check_ne(op, "comb", [hc, hc, n_tok, 1])?;
+            sources.push((COMB, comb));
+        }
+        let what = ["x", "residual", "post", "comb"];
+        for (what, t) in what.into_iter().zip(sources.iter().map(|(_, t)| *t)).chain([("y", y)]) {
+            t.check_type(op, what, GgmlType::F32)?;
+        }
+        Call {
+            op,
+            variant: &[Value::Word(if comb.is_some() { "matrix" } else { "none" })],
+            sources: &sources,
+            y,
+            constants: vec![],
+        }
+        .values(caps)
+    }
+}

@@ -1,0 +1,64 @@
+//! `dsv4_hc_pre`: what a layer reads of the streams.
+
+use ggml_format::GgmlType;
+
+use super::cases;
+use crate::caps::Caps;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+use crate::tensor::{Call, Names, Tensor, names};
+
+/// The row of this operation.
+pub const PRE: Op = Op {
+    name: "dsv4_hc_pre",
+    template: template!("dsv4_hc/pre.wgsl.jinja"),
+    variants: || ["stream", "gate"].iter().map(|w| vec![("w", Value::Word(w))]).collect(),
+    cases: Op::cases(cases::pre_by_hand),
+    ggml: &["DSV4_HC_PRE"],
+    grid: Some(Grid::new(include_str!("pre_grid.txt"), cases::pre_of).random(cases::random_pre)),
+};
+
+const X: Names = names!("x");
+const W: Names = names!("w");
+
+/// A call; all tensors are f32.
+#[derive(Clone, Copy, Debug)]
+pub struct HcPre {
+    /// Streams: values of a stream, streams, tokens.
+    pub x: Tensor,
+    /// A weight for each stream (streams, tokens), or a gate for each value (the sizes of x).
+    pub w: Tensor,
+    /// w are gates, which go through the logistic function.
+    pub gated: bool,
+    /// Multiplies the sum: 1, or one over the streams for a mean.
+    pub scale: f32,
+    /// Values of a stream, tokens.
+    pub y: Tensor,
+}
+
+impl HcPre {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::Shape`] if sizes do not fit, values overlap or there is no stream, [`DispatchError::Type`] if they
+    /// are not f32.
+    pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
+        let HcPre { x, w, y, .. } = self;
+        let (op, [n_embd, hc, n_tok, _]) = (PRE.name, x.ne);
+        for (what, t) in [("x", x), ("w", w), ("y", y)] {
+            t.check_type(op, what, GgmlType::F32)?;
+        }
+        x.check_ne(op, "x", [n_embd, hc, n_tok, 1])?;
+        w.check_ne(op, "w", if self.gated { x.ne } else { [hc, n_tok, 1, 1] })?;
+        y.check_ne(op, "y", [n_embd, n_tok, 1, 1])?;
+        Call {
+            op,
+            variant: &[Value::Word(if self.gated { "gate" } else { "stream" })],
+            sources: &[(X, x), (W, w)],
+            y,
+            constants: vec![("SCALE", self.scale.into())],
+        }
+        .values(caps)
+    }
+}
