@@ -1,4 +1,4 @@
-//! Checks every kernel with naga and, where browsers can have it, by the grammar of WGSL.
+//! Checks every kernel with naga.
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -23,14 +23,6 @@ pub enum CheckError {
         /// The kernel.
         kernel: String,
         /// naga's report with the lines in question.
-        report: String,
-    },
-    /// It is not WGSL, though naga takes it: browsers refuse it.
-    #[error("{kernel}: browsers refuse the rendered text: {report}")]
-    Grammar {
-        /// The kernel.
-        kernel: String,
-        /// What the parser says, with the line in question.
         report: String,
     },
     /// Something that our own rules ask for is missing.
@@ -65,22 +57,7 @@ pub fn check_all() -> Result<usize, CheckError> {
 fn check_named(name: &str) -> Result<(), CheckError> {
     let (op, variant) = &VARIANTS[name];
     text(op, variant).map_err(|e| CheckError::Template { kernel: name.to_owned(), source: Box::new(e) })?;
-    let kernel = Kernel::find(name).expect("a name of the list");
-    check(kernel)?;
-    if kernel.is_for_web() {
-        parse(&kernel.text(Dialect::Web))
-            .map_err(|report| CheckError::Grammar { kernel: name.to_owned(), report })?;
-    }
-    Ok(())
-}
-
-/// Parses by the grammar that the language's specification has. naga's parser takes more: `a / b << c`, for one, where the
-/// grammar asks for parentheses.
-fn parse(text: &str) -> Result<(), String> {
-    wgsl_parse::parse_str(text).map(|_| ()).map_err(|e| {
-        let start = text[..e.span.start].rfind('\n').map_or(0, |i| i + 1);
-        format!("{e}\n{}", text[start..].lines().next().unwrap_or_default().trim())
-    })
+    check(Kernel::find(name).expect("a name of the list"))
 }
 
 /// Parses and validates under exactly the capabilities that the kernel declares, and compares its interface.
@@ -141,20 +118,4 @@ fn check(kernel: &Kernel) -> Result<(), CheckError> {
         )));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse;
-
-    #[test]
-    fn mixed_operators_want_parentheses() {
-        for wrong in ["a / b << c", "a + b >> c", "a % b & c", "a & b == c", "a & b | c", "a && b || c"] {
-            let report = parse(&format!("fn f() {{\n    let e = {wrong};\n}}")).unwrap_err();
-            assert!(report.ends_with(&format!("\nlet e = {wrong};")), "{report}");
-        }
-        for right in ["(a / b) << c", "a + (b >> c)", "(a & b) == c", "a + b < c && d"] {
-            parse(&format!("fn f() {{ let e = {right}; }}")).unwrap();
-        }
-    }
 }

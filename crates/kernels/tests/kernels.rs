@@ -1,10 +1,53 @@
-//! Every kernel renders, and naga takes it.
+//! Every kernel renders, naga takes it, and so does the grammar of WGSL where browsers can have it.
 #![cfg(feature = "check")]
 
-use chaski_kernels::{Kernel, check};
+use std::num::NonZero;
+use std::thread;
+
+use chaski_kernels::{Dialect, Kernel, check};
 
 #[test]
 fn every_kernel_is_valid() {
     let n = check::check_all().unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(n, Kernel::names().len());
+}
+
+/// Parses by the grammar that the language's specification has, as browsers do. naga's parser takes more: `a / b << c`, for
+/// one, where the grammar asks for parentheses.
+fn parse(text: &str) -> Result<(), String> {
+    wgsl_parse::parse_str(text).map(drop).map_err(|e| {
+        let start = text[..e.span.start].rfind('\n').map_or(0, |i| i + 1);
+        format!("{e}\n{}", text[start..].lines().next().unwrap_or_default().trim())
+    })
+}
+
+#[test]
+fn mixed_operators_want_parentheses() {
+    for wrong in ["a / b << c", "a + b >> c", "a % b & c", "a & b == c", "a & b | c", "a && b || c"] {
+        let report = parse(&format!("fn f() {{\n    let e = {wrong};\n}}")).expect_err(wrong);
+        assert!(report.ends_with(&format!("\nlet e = {wrong};")), "{report}");
+    }
+    for right in ["(a / b) << c", "a + (b >> c)", "(a & b) == c", "a + b < c && d"] {
+        parse(&format!("fn f() {{ let e = {right}; }}")).expect(right);
+    }
+}
+
+#[test]
+fn browsers_can_parse_what_they_can_have() {
+    let kernels = Kernel::names().into_iter().map(|name| Kernel::find(name).expect("a name of the list"));
+    let kernels: Vec<&Kernel> = kernels.filter(|k| k.is_for_web()).collect();
+    let n_thread = thread::available_parallelism().map_or(1, NonZero::get);
+    let wrong: Vec<String> = thread::scope(|s| {
+        let work = |i: usize| {
+            let some = kernels.iter().skip(i).step_by(n_thread);
+            let wrong = |k: &&Kernel| {
+                let report = parse(&k.text(Dialect::Web)).err()?;
+                Some(format!("{}: {report}", k.name))
+            };
+            s.spawn(move || some.filter_map(wrong).collect::<Vec<_>>())
+        };
+        let threads: Vec<_> = (0..n_thread).map(work).collect();
+        threads.into_iter().flat_map(|t| t.join().expect("parsing a kernel does not panic")).collect()
+    });
+    assert!(wrong.is_empty(), "{} of {} kernels:\n{}", wrong.len(), kernels.len(), wrong.join("\n"));
 }
