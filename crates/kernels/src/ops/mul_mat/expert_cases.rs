@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use half::f16;
 
-use super::cases::f16_limit;
+use super::cases::F16_LIMIT;
 use super::{MatExperts, MulMat, Place};
 use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::format::{FORMATS, Format, Matrix};
@@ -229,7 +229,7 @@ impl Shape {
         } else {
             CaseBuffer::input("x", &x)
         };
-        let max_nmse = if self.f16_tiles { f16_limit(m * n * n_used) } else { limit(f) };
+        let max_nmse = if self.f16_tiles { F16_LIMIT } else { limit(f) };
         let n_tile = if self.by_slot { route.tiles_by_slot(n) } else { route.tiles_of(n * n_used) };
         let one = MulMatVec {
             w,
