@@ -129,6 +129,11 @@ async function decode(engine, n) {
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const number = (id) => Number($(id).value) || undefined;
+  const pressed = document.activeElement === $("run");
+  const rowsShown = $("table").tBodies[0];
+  $("run").disabled = $("table").hidden = true;
+  rowsShown.replaceChildren();
+  $("json").textContent = "";
   try {
     const options = { model: $("source").value, prompt: number("prompt"), answer: number("answer"), runs: number("runs"), chunk: number("chunk"), kvType: $("kv").value.trim() || undefined, device: $("device").value };
     const rows = await bench({ ...options, onState: (text) => ($("state").textContent = text) });
@@ -139,11 +144,15 @@ $("form").addEventListener("submit", async (event) => {
     $("table").hidden = false;
     const cells = (r) => [r.n_prompt ? `pp${r.n_prompt}` : `tg${r.n_gen}`, r.avg_ts.toFixed(2), r.stddev_ts.toFixed(2)];
     for (const r of rows) {
-      const row = $("table").tBodies[0].insertRow();
+      const row = rowsShown.insertRow();
       cells(r).forEach((text) => row.insertCell().append(text));
     }
     $("json").textContent = JSON.stringify(rows, null, 2);
   } catch (error) {
     $("state").textContent = `${error.message} ${error.hint ?? ""}`;
+  } finally {
+    $("run").disabled = false;
+    // A disabled button loses the focus; who went elsewhere meanwhile stays there.
+    if (pressed && document.activeElement === document.body) $("run").focus();
   }
 });

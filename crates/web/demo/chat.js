@@ -27,6 +27,7 @@ function explain(error) {
 }
 
 $("inspect").addEventListener("click", async () => {
+  if (!$("model").reportValidity()) return;
   report("Reading the head of the file ...");
   try {
     const found = await inspect(source(), options());
@@ -38,6 +39,7 @@ $("inspect").addEventListener("click", async () => {
 
 $("model").addEventListener("submit", async (event) => {
   event.preventDefault();
+  const pressed = document.activeElement === $("load");
   loading?.abort();
   loading = new AbortController();
   await engine?.close();
@@ -60,9 +62,13 @@ $("model").addEventListener("submit", async (event) => {
     report(explain(error), true);
   } finally {
     loading = null;
+    // A button that is disabled or hidden loses the focus; who went elsewhere meanwhile stays there.
+    const { activeElement } = document;
+    const lost = activeElement === $("cancel") || (pressed && [document.body, $("load")].includes(activeElement));
     $("cancel").hidden = $("progress").hidden = true;
     $("load").disabled = false;
     ready();
+    if (lost) $(engine ? "text" : "load").focus();
   }
 });
 
@@ -75,18 +81,27 @@ function show(progress) {
 
 $("cancel").addEventListener("click", () => loading?.abort());
 $("file").addEventListener("change", () => take([...$("file").files]));
-$("source").addEventListener("input", () => take([]));
+$("source").addEventListener("input", () => {
+  $("file").value = "";
+  take([]);
+});
 
 function take(chosen) {
+  if (files.length > 0 || chosen.length > 0) report(chosen.map((f) => `${f.name}, ${bytes(f.size)}`).join("\n"));
   files = chosen;
-  if (files.length > 0) report(files.map((f) => `${f.name}, ${bytes(f.size)}`).join("\n"));
+  // A file needs no address.
+  $("source").required = files.length === 0;
 }
 
 for (const type of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(type, (event) => {
+    // Text may be dragged, too: into a field.
+    if (!event.dataTransfer?.types.includes("Files")) return;
     event.preventDefault();
     $("model").classList.toggle("over", type === "dragover");
-    if (type === "drop" && event.dataTransfer.files.length > 0) take([...event.dataTransfer.files]);
+    if (type !== "drop") return;
+    $("file").files = event.dataTransfer.files;
+    take([...event.dataTransfer.files]);
   });
 }
 
@@ -127,19 +142,40 @@ function draw() {
 }
 
 function drawList() {
-  $("conversations").replaceChildren(
+  const list = $("conversations");
+  const before = [...list.children];
+  const at = before.findIndex((li) => li.contains(document.activeElement));
+  const button = at < 0 ? -1 : [...before[at].children].indexOf(document.activeElement);
+  list.replaceChildren(
     ...conversations.all.map((c) => {
       const li = document.createElement("li");
-      const open = Object.assign(document.createElement("button"), { type: "button", textContent: conversations.title(c) });
+      li.dataset.id = c.id;
+      const title = conversations.title(c);
+      const open = Object.assign(document.createElement("button"), { type: "button", textContent: title });
       if (c === conversations.current) open.setAttribute("aria-current", "true");
       open.addEventListener("click", () => (conversations.choose(c.id), draw()));
-      const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "×", ariaLabel: "Delete this conversation" });
+      const remove = Object.assign(document.createElement("button"), { type: "button", textContent: "×", ariaLabel: `Delete “${title}”` });
       remove.addEventListener("click", () => (conversations.remove(c.id), draw()));
       li.append(open, remove);
       return li;
     }),
   );
+  if (at >= 0) {
+    // The focus stays with its conversation; where that was deleted, with the place in the list.
+    const now = [...list.children];
+    const same = now.find((li) => li.dataset.id === before[at].dataset.id);
+    (same?.children[button] ?? now[Math.min(at, now.length - 1)].firstChild).focus();
+  }
   ready();
+}
+
+/** Whether the settings are what the engine takes; if not, the browser says which is not. */
+function valid() {
+  const wrong = [...$("settings").querySelectorAll("input")].find((input) => !input.checkValidity());
+  if (!wrong) return true;
+  // The browser points at nothing that is folded away.
+  $("settings").open = true;
+  return wrong.reportValidity();
 }
 
 const number = (id) => ($(id).value === "" ? undefined : Number($(id).value));
@@ -165,7 +201,7 @@ async function answer(before = null) {
     max_tokens: number("max-tokens"),
     seed: number("seed"),
   };
-  let result;
+  let [result, failed] = [];
   try {
     for await (const chunk of engine.chat.completions.create(request, { signal: stop.signal })) {
       const delta = chunk.choices[0]?.delta ?? {};
@@ -180,13 +216,16 @@ async function answer(before = null) {
       `Prompt: ${s.promptTokens} tokens (${s.cachedTokens} in the cache), ${s.promptTokensPerSecond.toFixed(1)}/s. ` +
       `Answer: ${s.tokens} tokens, ${s.tokensPerSecond.toFixed(1)}/s. First after ${Math.round(s.timeToFirstTokenMs)} ms.`;
   } catch (error) {
-    result = error.code === "aborted" ? "Stopped." : explain(error);
+    failed = error.code !== "aborted";
+    result = failed ? explain(error) : "Stopped.";
   } finally {
     answering = null;
     const final = message.content !== "" || message.reasoning ? message : before;
     if (final) current.messages.push(final);
     if (final) shown.show(final);
     else shown.element.remove();
+    // A question that cannot be answered would make those after it fail, too: it may be changed and sent again.
+    if (failed && !final && current === conversations.current && $("text").value === "") $("text").value = takeBack();
     $("log").ariaBusy = "false";
     drawList();
     $("stats").textContent = result;
@@ -196,12 +235,21 @@ async function answer(before = null) {
   }
 }
 
+/** Removes the question at the end of the conversation, and returns its text. */
+function takeBack() {
+  $("log").lastChild.remove();
+  return conversations.current.messages.pop().content;
+}
+
 $("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const content = $("text").value.trim();
-  if (content === "" || $("send").disabled) return;
+  if (content === "" || $("send").disabled || !valid()) return;
   const message = { role: "user", content };
-  conversations.current.messages.push(message);
+  const { messages } = conversations.current;
+  // Many chat templates refuse two questions in a row: this one replaces one that has no answer.
+  if (messages.at(-1)?.role === "user") takeBack();
+  messages.push(message);
   $("text").value = "";
   item(message);
   drawList();
@@ -220,6 +268,7 @@ document.addEventListener("keydown", (event) => {
 });
 $("stop").addEventListener("click", () => answering?.stop.abort());
 $("again").addEventListener("click", () => {
+  if (!valid()) return;
   const { messages } = conversations.current;
   const before = messages.at(-1).role === "assistant" ? messages.pop() : null;
   if (before) $("log").lastChild.remove();

@@ -11,12 +11,18 @@ function local() {
   }
 }
 
-/** What is stored may come from another version, or from anybody who writes to this origin. */
-function read(text) {
+/**
+ * What is stored may come from another version, or from anybody who writes to this origin. The key says which conversation
+ * it is, whatever the text says: by its key it is deleted.
+ */
+function read(key, text) {
   try {
-    const { id, begun, messages } = JSON.parse(text);
+    const { begun, messages } = JSON.parse(text);
     const fits = (m) => typeof m?.content === "string" && (m.role === "user" || m.role === "assistant");
-    return typeof id === "string" && Array.isArray(messages) ? { id, begun: Number(begun) || 0, messages: messages.filter(fits) } : null;
+    // Many chat templates refuse two questions in a row: one that has no answer is left out.
+    const last = (m, i, all) => m.role !== all[i + 1]?.role;
+    const plain = ({ role, content, reasoning }) => ({ role, content, reasoning: typeof reasoning === "string" ? reasoning : undefined });
+    return { id: key.slice(PREFIX.length), begun: Number(begun) || 0, messages: messages.filter(fits).filter(last).map(plain) };
   } catch {
     return null;
   }
@@ -26,14 +32,19 @@ export class Conversations {
   constructor(storage = local()) {
     this.storage = storage;
     const keys = storage ? Array.from({ length: storage.length }, (_, i) => storage.key(i)) : [];
-    this.all = keys.filter((key) => key.startsWith(PREFIX)).map((key) => read(storage.getItem(key))).filter(Boolean);
+    this.all = keys.filter((key) => key.startsWith(PREFIX)).map((key) => read(key, storage.getItem(key))).filter(Boolean);
     this.all.sort((a, b) => b.begun - a.begun);
     if (this.all.length === 0) this.add();
     this.current = this.all[0];
   }
 
-  /** Begins another one; it is kept from its first message on. */
+  /** Begins another one, unless one is empty still; it is kept from its first message on. */
   add() {
+    const empty = this.all.find((c) => c.messages.length === 0);
+    if (empty) {
+      this.current = empty;
+      return;
+    }
     const begun = Date.now();
     this.current = { id: `${begun.toString(36)}-${Math.random().toString(36).slice(2)}`, begun, messages: [] };
     this.all.unshift(this.current);
@@ -79,7 +90,7 @@ export class Conversations {
     const text = this.storage.getItem(key);
     const id = key.slice(PREFIX.length);
     if (id === busy?.id) return false;
-    const found = read(text);
+    const found = read(key, text);
     const at = this.all.findIndex((c) => c.id === id);
     if (!found) this.#forget(id);
     else if (at < 0) this.all = [...this.all, found].sort((a, b) => b.begun - a.begun);

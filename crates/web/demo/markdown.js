@@ -9,28 +9,30 @@ const make = (tag, ...children) => {
 /** Elements for a text that may still grow. */
 export function markdown(text) {
   const out = document.createDocumentFragment();
-  const lines = text.split("\n");
+  const lines = text.split(/\r\n?|\n/);
   for (let i = 0; i < lines.length; ) {
     const line = lines[i];
-    if (line.startsWith("```")) {
-      const end = lines.findIndex((other, j) => j > i && other.trimEnd() === "```");
-      const code = lines.slice(i + 1, end < 0 ? undefined : end).join("\n");
-      out.append(make("pre", make("code", code)));
-      i = end < 0 ? lines.length : end + 1;
-    } else if (/^#{1,6} /.test(line)) {
+    const fence = FENCE.exec(line);
+    if (fence) {
+      const [, { length: indent }, { length: ticks }] = fence;
+      let end = i + 1;
+      while (end < lines.length && !closes(lines[end], indent, ticks)) end++;
+      const code = lines.slice(i + 1, end).map((other) => other.slice(Math.min(indent, blanks(other))));
+      const pre = make("pre", make("code", code.join("\n")));
+      out.append(ITEM.test(line) ? listOf(line, make("li", pre)) : pre);
+      i = end + 1;
+    } else if (HEADING.test(line)) {
       out.append(make(`h${Math.min(6, line.indexOf(" ") + 2)}`, ...inline(line.replace(/^#+ /, ""))));
       i++;
     } else if (ITEM.test(line)) {
-      const number = /^\s*(\d+)/.exec(line)?.[1];
-      const list = make(number ? "ol" : "ul");
-      if (number) list.start = Number(number);
-      for (; i < lines.length && ITEM.test(lines[i]); i++) list.append(make("li", ...inline(lines[i].replace(ITEM, ""))));
+      const list = listOf(line);
+      for (; i < lines.length && ITEM.test(lines[i]) && !FENCE.test(lines[i]); i++) list.append(make("li", ...inline(lines[i].replace(ITEM, ""))));
       out.append(list);
     } else if (line.trim() === "") {
       i++;
     } else {
       let end = i + 1;
-      while (end < lines.length && lines[end].trim() !== "" && !/^(```|#{1,6} )/.test(lines[end]) && !ITEM.test(lines[end])) end++;
+      while (end < lines.length && lines[end].trim() !== "" && ![FENCE, HEADING, ITEM].some((other) => other.test(lines[end]))) end++;
       out.append(make("p", ...inline(lines.slice(i, end).join("\n"))));
       i = end;
     }
@@ -38,13 +40,33 @@ export function markdown(text) {
   return out;
 }
 
-const ITEM = /^\s*(?:[-*]|\d+[.)]) /;
-const MARKS = /(`[^`]+`|\*\*[^*]+\*\*|\*[^*\s][^*]*\*|\[[^\]]+\]\(https?:\/\/[^\s)]+\))/;
+// What begins a line. Code may begin in a list's item; what follows its backticks has none. Longer numbers do not fit in a list.
+const FENCE = /^((?:\s*(?:[-*]|\d{1,9}[.)]) )?\s*)(`{3,})[^`]*$/;
+const HEADING = /^#{1,6} /;
+const ITEM = /^\s*(?:[-*]|\d{1,9}[.)]) /;
+const MARKS = /(```[^`]+```|``[^`]+``|`[^`]+`|\*\*[^*]+\*\*|\*[^*\s][^*]*\*|\[[^\]]+\]\(https?:\/\/[^\s)]+\))/;
+
+/** How many blanks a line begins with. */
+const blanks = (line) => line.search(/\S|$/);
+
+/** Whether a line ends code: by as many backticks as began it or more, and not as a line of the code that has them. */
+function closes(line, indent, ticks) {
+  const found = line.trim();
+  return found.length >= ticks && /^`+$/.test(found) && blanks(line) < indent + 4;
+}
+
+/** The list that a line begins. */
+function listOf(line, ...items) {
+  const number = /^\s*(\d+)/.exec(line)?.[1];
+  const list = make(number ? "ol" : "ul", ...items);
+  if (number) list.start = Number(number);
+  return list;
+}
 
 function inline(text) {
   return text.split(MARKS).map((part, i) => {
     if (i % 2 === 0) return part;
-    if (part.startsWith("`")) return make("code", part.slice(1, -1));
+    if (part.startsWith("`")) return make("code", part.replace(/^`+|`+$/g, ""));
     if (part.startsWith("**")) return make("strong", part.slice(2, -2));
     if (part.startsWith("*")) return make("em", part.slice(1, -1));
     const cut = part.lastIndexOf("](");

@@ -79,6 +79,139 @@ test("answers become elements, never HTML", async () => {
   assert.ok(!/href="javascript/.test(found) && /href="https:\/\/h.org"/.test(found));
 });
 
+test("Markdown: code has its own fence, in lists too, and grows in linear time", async () => {
+  const { shown, ms } = await page.evaluate(async () => {
+    const { markdown } = await import("./markdown.js");
+    const shown = (text) => {
+      const div = document.createElement("div");
+      div.append(markdown(text));
+      return div.innerHTML;
+    };
+    const begun = performance.now();
+    markdown("```\n".repeat(100_000));
+    const ms = performance.now() - begun;
+    const texts = {
+      inline: "```js code``` and text",
+      item: "1. A:\n   ```js\n   if (x)\n     y\n   ```\n2. B",
+      first: "2. ```js\n   x\n   ```\nB",
+      four: "````md\n```\nx\n```\n`````\nB",
+      growing: "A\n```js\nx",
+      long: "99999999999999. A",
+      windows: "A\r\n\r\n```\r\nx\r\n```\r\n- B\r\n",
+    };
+    return { shown: Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, shown(text)])), ms };
+  });
+  assert.deepEqual(shown, {
+    inline: "<p><code>js code</code> and text</p>",
+    item: '<ol start="1"><li>A:</li></ol><pre><code>if (x)\n  y</code></pre><ol start="2"><li>B</li></ol>',
+    first: '<ol start="2"><li><pre><code>x</code></pre></li></ol><p>B</p>',
+    four: "<pre><code>```\nx\n```</code></pre><p>B</p>",
+    growing: "<p>A</p><pre><code>x</code></pre>",
+    long: "<p>99999999999999. A</p>",
+    windows: "<p>A</p><pre><code>x</code></pre><ul><li>B</li></ul>",
+  });
+  // A search from the beginning for each of them takes ten seconds.
+  assert.ok(ms < 3000, `${ms} ms`);
+});
+
+test("a File is loaded without an address, and an address forgets it", async () => {
+  await page.reload();
+  await page.evaluate(async () => {
+    const $ = (id) => document.getElementById(id);
+    const blob = await (await fetch("models/storyteller-Q4_K_M.gguf")).blob();
+    const data = new DataTransfer();
+    data.items.add(new File([blob], "mine.gguf"));
+    $("source").value = "";
+    $("file").files = data.files;
+    $("file").dispatchEvent(new Event("change"));
+    $("context").value = "1000";
+    $("load").focus();
+  });
+  await page.click("#load");
+  await page.waitForFunction(() => /Ready after/.test(document.querySelector("#report").textContent));
+  assert.match(await page.textContent("#loaded"), /mine.gguf/);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "text");
+  await page.fill("#source", "models/storyteller-Q4_K_M.gguf");
+  assert.equal(await page.evaluate(() => document.querySelector("#file").files.length), 0);
+});
+
+test("text may be dragged into the message, and a file into the page", async () => {
+  const refused = await page.evaluate(() =>
+    [(data) => data.setData("text/plain", "x"), (data) => data.items.add(new File(["x"], "x.gguf"))].map((fill) => {
+      const dataTransfer = new DataTransfer();
+      fill(dataTransfer);
+      return !document.querySelector("#text").dispatchEvent(new DragEvent("drop", { bubbles: true, cancelable: true, dataTransfer }));
+    }),
+  );
+  assert.deepEqual(refused, [false, true]);
+  assert.match(await page.textContent("#report"), /^x.gguf/);
+});
+
+const set = (id, value) => page.evaluate(([id, value]) => (document.getElementById(id).value = value), [id, value]);
+const texts = () => page.evaluate(() => [...document.querySelectorAll("#log li")].map((li) => [li.dataset.role, li.lastChild.textContent.slice(0, 10)]));
+
+test("a question that cannot be answered goes back, and the next one is answered", async () => {
+  await page.click("#new");
+  const long = "word ".repeat(20_000).trim();
+  await set("max-tokens", "5");
+  await page.fill("#text", long);
+  await page.click("#send");
+  await page.waitForFunction(() => /tokens/.test(document.querySelector("#stats").textContent));
+  assert.match(await page.textContent("#stats"), /shorten the conversation/);
+  assert.equal(await page.evaluate(() => document.querySelector("#text").value), long);
+  assert.deepEqual(await texts(), []);
+  // What the engine does not take is not sent at all.
+  await page.fill("#text", "Hi");
+  await set("seed", "-1");
+  await page.click("#send");
+  assert.deepEqual([await texts(), await page.evaluate(() => document.querySelector("#settings").open)], [[], true]);
+  await set("seed", "");
+  await page.click("#send");
+  await page.waitForFunction(() => /Answer: /.test(document.querySelector("#stats").textContent));
+  assert.deepEqual((await texts()).map(([role]) => role), ["user", "assistant"]);
+});
+
+test("the focus stays in the list of conversations, and what is stored wrongly does no harm", async () => {
+  await page.evaluate(() => {
+    localStorage.clear();
+    const question = (content) => ({ role: "user", content });
+    const put = (key, begun, messages, id = key) => localStorage.setItem(`chaski.conversation.${key}`, JSON.stringify({ id, begun, messages }));
+    put("a", 3, [question("first"), question("second")]);
+    put("b", 2, [question("other"), { role: "assistant", content: "answer", reasoning: {} }], "not b");
+    put("c", 1, [question("third")]);
+  });
+  await page.reload();
+  assert.deepEqual(await texts(), [["user", "second"]]);
+  const press = (at, button) =>
+    page.evaluate(([at, button]) => {
+      const pressed = document.querySelectorAll("#conversations li")[at].children[button];
+      pressed.focus();
+      pressed.click();
+      return [document.activeElement.textContent, document.querySelectorAll("#conversations li").length];
+    }, [at, button]);
+  assert.deepEqual(await press(1, 0), ["other", 3]);
+  assert.deepEqual(await texts(), [["user", "other"], ["assistant", "answer"]]);
+  assert.equal(await page.locator("#log details").count(), 0);
+  assert.deepEqual(await press(1, 1), ["third", 2]);
+  assert.equal(await page.evaluate(() => document.querySelector("#conversations li:last-child button:last-child").ariaLabel), "Delete “third”");
+  await page.reload();
+  assert.equal(await page.locator("#conversations li").count(), 2);
+  for (let i = 0; i < 3; i++) await page.click("#new");
+  assert.equal(await page.locator("#conversations li").count(), 3);
+});
+
+test("a question replaces one that has no answer", async () => {
+  await page.evaluate(() => document.querySelectorAll("#conversations li button:first-child")[1].click());
+  assert.deepEqual(await texts(), [["user", "second"]]);
+  await page.click("#load");
+  await page.waitForFunction(() => /Ready after/.test(document.querySelector("#report").textContent));
+  await set("max-tokens", "5");
+  await page.fill("#text", "Hi");
+  await page.click("#send");
+  await page.waitForFunction(() => /Answer: /.test(document.querySelector("#stats").textContent));
+  assert.deepEqual((await texts()).map(([role, text]) => (role === "user" ? text : role)), ["Hi", "assistant"]);
+});
+
 test("the bench page knows what empty dispatches and readbacks cost", async () => {
   await page.goto(`${server.origin}/site/bench.html`);
   const [one, many] = await page.evaluate(async () => {
@@ -108,7 +241,12 @@ test("the bench page measures the processor where that is the device", async () 
   await page.goto(`${server.origin}/site/bench.html`);
   for (const [id, value] of [["prompt", "8"], ["answer", "4"], ["runs", "1"]]) await page.fill(`#${id}`, value);
   await page.evaluate(() => (document.getElementById("device").value = "cpu"));
+  await page.fill("#prompt", "");
   await page.click("#form button");
+  assert.equal(await page.textContent("#state"), "", "it runs without a prompt");
+  await page.fill("#prompt", "8");
+  await page.click("#form button");
+  assert.ok(await page.evaluate(() => document.getElementById("run").disabled));
   await page.waitForFunction(() => document.getElementById("json").textContent);
   const [state, json] = await page.evaluate(() => ["state", "json"].map((id) => document.getElementById(id).textContent));
   assert.equal(state, "On the processor, on one thread.");
