@@ -243,7 +243,7 @@ export interface SamplingOptions {
   max_tokens?: number | null;
   stop?: string | string[] | null;
   logit_bias?: Record<string, number> | null;
-  ignore_eos?: boolean;
+  ignore_eos?: boolean | null;
   /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
   context_shift?: boolean;
   n_keep?: number | null;

@@ -1,19 +1,17 @@
 // Embeddings in OpenAI's shape.
 
 import { badRequest } from "./errors.js";
+import { allow } from "./kinds.js";
 
 const KNOWN = ["input", "model", "encoding_format", "pooling", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their vectors. */
 export function embeddingRequest(request) {
-  if (request === null || typeof request !== "object") throw badRequest("expected a request object");
-  const strange = Object.keys(request).find((key) => request[key] !== undefined && !KNOWN.includes(key));
-  if (strange) throw badRequest(`${strange} is not supported; known are ${KNOWN.join(", ")}`);
-  const { input, pooling, encoding_format: format = "float" } = request;
+  allow(request, KNOWN);
+  const { input, pooling, encoding_format: format } = request;
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((t) => typeof t === "string")) throw badRequest("input: expected a text or texts");
-  if (format !== "float" && format !== "base64") throw badRequest(`encoding_format: expected float or base64, found ${format}`);
-  const encode = format === "float" ? (vector) => [...vector] : base64;
+  const encode = format === "base64" ? base64 : (vector) => [...vector];
   return { texts, pooling, whole: (found, model) => whole(found, model, encode) };
 }
 
