@@ -117,6 +117,7 @@ export interface SourceOptions {
 
 export interface CreateOptions extends SourceOptions {
   model: ModelSource;
+  /** What it throws is reported as with listeners of events; loading goes on. */
   onProgress?: (progress: Progress) => void;
   /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */
   chunk?: number;

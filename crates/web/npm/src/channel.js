@@ -2,6 +2,18 @@
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
 
+/** What the page's listener throws is reported as with those of events, and the call goes on. */
+export const listener = ({ signal, onProgress }) => ({
+  signal,
+  emit(event) {
+    try {
+      onProgress?.(event);
+    } catch (error) {
+      reportError(error);
+    }
+  },
+});
+
 /** Calls that wait for their answers. */
 class Channel {
   #calls = new Map();
@@ -148,7 +160,7 @@ export function open({ worker, workerUrl } = {}) {
 export async function once(options, method, args) {
   const channel = open(options);
   try {
-    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress ?? undefined });
+    return await channel.call(method, args, listener(options));
   } finally {
     channel.close();
   }

@@ -1,6 +1,6 @@
 // The engine as a page sees it.
 
-import { download, open } from "./channel.js";
+import { download, listener, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
 import { embeddingRequest } from "./embeddings.js";
 import { address, allow, isU32 } from "./kinds.js";
@@ -70,7 +70,7 @@ export class Engine {
     }
     const channel = open(options);
     try {
-      const info = await channel.call("create", args, { signal: options.signal, emit: options.onProgress ?? undefined });
+      const info = await channel.call("create", args, listener(options));
       return new Engine(channel, info);
     } catch (error) {
       channel.close();

@@ -171,6 +171,29 @@ test("half a pair of surrogates is read as a replacement, and null as nothing", 
   assert.ok(found.prompt.includes("a\ufffd") && found.text.includes("\ufffd"));
 });
 
+test("a listener that throws is reported, and the model loads, with a worker and without", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    const out = [];
+    for (const worker of [true, false]) {
+      const errors = [];
+      const onerror = (event) => {
+        errors.push(event.message);
+        event.preventDefault();
+      };
+      addEventListener("error", onerror);
+      const onProgress = () => {
+        throw new Error("mine");
+      };
+      const own = await chaski.Engine.create({ model, device: "cpu", worker, onProgress });
+      removeEventListener("error", onerror);
+      await own.close();
+      out.push(errors.length > 1 && errors.every((message) => message.includes("mine")));
+    }
+    return out;
+  }, MODEL);
+  assert.deepEqual(found, [true, true]);
+});
+
 test("a browser that knows no WebGPU runs it, and refuses what insists on a GPU", async () => {
   const found = await t.page.evaluate(async (model) => {
     await engine.close();
