@@ -392,7 +392,7 @@ export interface EmbeddingRequest {
   input: string | string[];
   /** Floats, or their bytes as base64. */
   encoding_format?: "float" | "base64";
-  /** How tokens are pooled, if the file does not say; `none` gives a vector for each token. */
+  /** How tokens are pooled, if the file does not say; `none` gives a vector for each token, in a list if there is but one. */
   pooling?: "none" | "mean" | "cls" | "last";
   signal?: AbortSignal;
   /** These change nothing, and may be sent. */

@@ -12,15 +12,16 @@ export function embeddingRequest(request) {
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((t) => typeof t === "string")) throw badRequest("input: expected a text or texts");
   const encode = format === "base64" ? base64 : (vector) => [...vector];
-  return { texts, pooling, whole: (found, model) => whole(found, model, encode) };
+  return { texts, pooling, whole: (found, model) => whole(found, model, encode, pooling) };
 }
 
-function whole(found, model, encode) {
+function whole(found, model, encode, pooling) {
+  // Without pooling there is a vector for each token, of which a text may have but one; a file may say so, too.
+  const lists = pooling === "none" || found.some(({ vectors }) => vectors.length > 1);
   const data = found.map(({ vectors }, index) => ({
     object: "embedding",
     index,
-    // Without pooling there is a vector for each token.
-    embedding: vectors.length === 1 ? encode(vectors[0]) : vectors.map(encode),
+    embedding: lists ? vectors.map(encode) : encode(vectors[0]),
   }));
   const tokens = found.reduce((sum, { tokens }) => sum + tokens, 0);
   return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };

@@ -194,6 +194,22 @@ test("a listener that throws is reported, and the model loads, with a worker and
   assert.deepEqual(found, [true, true]);
 });
 
+test("without pooling there is a list of vectors, also for a text of one token alone", async () => {
+  const found = await t.page.evaluate(async () => {
+    const input = "";
+    const [each] = (await engine.embeddings.create({ input, pooling: "none" })).data;
+    const [coded] = (await engine.embeddings.create({ input, pooling: "none", encoding_format: "base64" })).data;
+    const [mean] = (await engine.embeddings.create({ input: "a", pooling: "mean", encoding_format: null })).data;
+    const all = (await engine.embeddings.create({ input: [input, "The dog ran."], pooling: "none" })).data;
+    return { each: each.embedding, coded: coded.embedding, mean: mean.embedding, all: all.map((d) => d.embedding.map((v) => v.length)) };
+  });
+  const width = found.mean.length;
+  assert.ok(width > 1);
+  assert.deepEqual(found.each.map((vector) => vector.length), [width]);
+  assert.deepEqual(found.coded.map((text) => typeof text), ["string"]);
+  assert.ok(found.all[1].length > found.all[0].length && found.all.flat().every((n) => n === width));
+});
+
 test("a browser that knows no WebGPU runs it, and refuses what insists on a GPU", async () => {
   const found = await t.page.evaluate(async (model) => {
     await engine.close();
