@@ -218,6 +218,7 @@ export interface ToolCall {
 
 export interface ChatMessage {
   role: "system" | "developer" | "user" | "assistant" | "tool" | (string & {});
+  /** Parts of other types than `text`, such as images, are refused (`unsupported`). */
   content?: string | Array<{ type: string; text?: string }> | null;
   name?: string;
   tool_calls?: Array<ToolCall | { id: string; type: string }>;

@@ -1,6 +1,6 @@
 // OpenAI's shapes: requests to the engine's own, events to chunks and completions.
 
-import { badRequest } from "./errors.js";
+import { EngineError, badRequest } from "./errors.js";
 import { allow, isU32, verify } from "./kinds.js";
 
 /** Fields that change nothing here, and are accepted because clients send them. */
@@ -43,6 +43,11 @@ export function chatOf(request) {
   if (!Array.isArray(request.messages)) throw badRequest("messages: expected a list");
   const { enable_thinking: thinking, ...variables } = request.chat_template_kwargs ?? {};
   verify({ enable_thinking: thinking, ...request });
+  request.messages.forEach((message, i) => {
+    // The usual template would write an image's address as if it were said.
+    const other = message?.content?.find?.((part) => part && part.type !== "text");
+    if (other) throw new EngineError("unsupported", `messages[${i}]: parts of type ${other.type} are not supported`);
+  });
   const now = new Date();
   return {
     messages: request.messages,

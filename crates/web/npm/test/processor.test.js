@@ -137,6 +137,7 @@ const WRONG = [
   ...bad(load, ['worker: "x"', "worker: {}", 'workerUrl: "http://["', 'wasmUrl: "http://["', "onProgress: 5", 'headers: { "bad header": "x" }']),
   ["chaski.Engine.create()", "bad_request", "object"],
   ["chaski.inspect(model, null)", "bad_request", "object"],
+  ['engine.applyTemplate([{ role: "user", content: [{ type: "image_url" }] }])', "unsupported", "^messages\\[0\\].*image_url"],
 ];
 
 test("what makes no sense is refused by name, and the engine goes on", async () => {
