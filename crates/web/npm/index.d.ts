@@ -249,7 +249,10 @@ export interface SamplingOptions {
   /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
   context_shift?: boolean;
   n_keep?: number | null;
-  /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
+  /**
+   * A grammar that the answer must follow, in llama.cpp's notation or Lark's. The published module is built without
+   * grammars and refuses it (`unsupported`).
+   */
   grammar?: string;
   /** As in {@link CallOptions}. */
   signal?: AbortSignal;
@@ -280,6 +283,7 @@ export interface ChatRequest extends SamplingOptions, TemplateRequest {
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
+  /** The published module is built without grammars and refuses all but `text` (`unsupported`). */
   response_format?:
     | { type: "text" }
     | { type: "json_object" }
