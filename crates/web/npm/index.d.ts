@@ -117,6 +117,7 @@ export interface SourceOptions {
 
 export interface CreateOptions extends SourceOptions {
   model: ModelSource;
+  /** What it throws is reported as with listeners of events; loading goes on. */
   onProgress?: (progress: Progress) => void;
   /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */
   chunk?: number;
@@ -217,6 +218,7 @@ export interface ToolCall {
 
 export interface ChatMessage {
   role: "system" | "developer" | "user" | "assistant" | "tool" | (string & {});
+  /** Parts of other types than `text`, such as images, are refused (`unsupported`). */
   content?: string | Array<{ type: string; text?: string }> | null;
   name?: string;
   tool_calls?: Array<ToolCall | { id: string; type: string }>;
@@ -243,11 +245,14 @@ export interface SamplingOptions {
   max_tokens?: number | null;
   stop?: string | string[] | null;
   logit_bias?: Record<string, number> | null;
-  ignore_eos?: boolean;
+  ignore_eos?: boolean | null;
   /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
   context_shift?: boolean;
   n_keep?: number | null;
-  /** A grammar that the answer must follow, in llama.cpp's notation or Lark's. */
+  /**
+   * A grammar that the answer must follow, in llama.cpp's notation or Lark's. The published module is built without
+   * grammars and refuses it (`unsupported`).
+   */
   grammar?: string;
   /** As in {@link CallOptions}. */
   signal?: AbortSignal;
@@ -278,6 +283,7 @@ export interface ChatRequest extends SamplingOptions, TemplateRequest {
   max_completion_tokens?: number | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
+  /** The published module is built without grammars and refuses all but `text` (`unsupported`). */
   response_format?:
     | { type: "text" }
     | { type: "json_object" }
@@ -391,7 +397,7 @@ export interface EmbeddingRequest {
   input: string | string[];
   /** Floats, or their bytes as base64. */
   encoding_format?: "float" | "base64";
-  /** How tokens are pooled, if the file does not say; `none` gives a vector for each token. */
+  /** How tokens are pooled, if the file does not say; `none` gives a vector for each token, in a list if there is but one. */
   pooling?: "none" | "mean" | "cls" | "last";
   signal?: AbortSignal;
   /** These change nothing, and may be sent. */

@@ -2,6 +2,18 @@
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
 
+/** What the page's listener throws is reported as with those of events, and the call goes on. */
+export const listener = ({ signal, onProgress }) => ({
+  signal,
+  emit(event) {
+    try {
+      onProgress?.(event);
+    } catch (error) {
+      reportError(error);
+    }
+  },
+});
+
 /** Calls that wait for their answers. */
 class Channel {
   #calls = new Map();
@@ -135,9 +147,9 @@ export class DirectChannel extends Channel {
 }
 
 /** The channel that the options ask for. */
-export function open({ worker = true, workerUrl } = {}) {
+export function open({ worker, workerUrl } = {}) {
   if (worker === false) return new DirectChannel();
-  if (typeof worker === "object") return new WorkerChannel(worker, false);
+  if (worker?.postMessage) return new WorkerChannel(worker, false);
   if (typeof Worker === "undefined") {
     throw new EngineError("webgpu_unavailable", "there are no workers here", "chaski runs in browsers");
   }
@@ -148,7 +160,7 @@ export function open({ worker = true, workerUrl } = {}) {
 export async function once(options, method, args) {
   const channel = open(options);
   try {
-    return await channel.call(method, args, { signal: options.signal, emit: options.onProgress });
+    return await channel.call(method, args, listener(options));
   } finally {
     channel.close();
   }

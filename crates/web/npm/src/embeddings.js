@@ -1,28 +1,27 @@
 // Embeddings in OpenAI's shape.
 
 import { badRequest } from "./errors.js";
+import { allow } from "./kinds.js";
 
 const KNOWN = ["input", "model", "encoding_format", "pooling", "user", "signal"];
 
 /** The texts of a request, and what makes the answer of their vectors. */
 export function embeddingRequest(request) {
-  if (request === null || typeof request !== "object") throw badRequest("expected a request object");
-  const strange = Object.keys(request).find((key) => request[key] !== undefined && !KNOWN.includes(key));
-  if (strange) throw badRequest(`${strange} is not supported; known are ${KNOWN.join(", ")}`);
-  const { input, pooling, encoding_format: format = "float" } = request;
+  allow(request, KNOWN);
+  const { input, pooling, encoding_format: format } = request;
   const texts = typeof input === "string" ? [input] : input;
   if (!Array.isArray(texts) || texts.length === 0 || !texts.every((t) => typeof t === "string")) throw badRequest("input: expected a text or texts");
-  if (format !== "float" && format !== "base64") throw badRequest(`encoding_format: expected float or base64, found ${format}`);
-  const encode = format === "float" ? (vector) => [...vector] : base64;
-  return { texts, pooling, whole: (found, model) => whole(found, model, encode) };
+  const encode = format === "base64" ? base64 : (vector) => [...vector];
+  return { texts, pooling, whole: (found, model) => whole(found, model, encode, pooling) };
 }
 
-function whole(found, model, encode) {
+function whole(found, model, encode, pooling) {
+  // Without pooling there is a vector for each token, of which a text may have but one; a file may say so, too.
+  const lists = pooling === "none" || found.some(({ vectors }) => vectors.length > 1);
   const data = found.map(({ vectors }, index) => ({
     object: "embedding",
     index,
-    // Without pooling there is a vector for each token.
-    embedding: vectors.length === 1 ? encode(vectors[0]) : vectors.map(encode),
+    embedding: lists ? vectors.map(encode) : encode(vectors[0]),
   }));
   const tokens = found.reduce((sum, { tokens }) => sum + tokens, 0);
   return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };

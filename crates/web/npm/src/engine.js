@@ -1,8 +1,9 @@
 // The engine as a page sees it.
 
-import { download, open } from "./channel.js";
+import { download, listener, open } from "./channel.js";
 import { EngineError, badRequest } from "./errors.js";
 import { embeddingRequest } from "./embeddings.js";
+import { address, allow, isU32 } from "./kinds.js";
 import { ChatAnswer, ChatChunks, TextAnswer, TextChunks, chatOf, chatRequest, textRequest } from "./openai.js";
 import { refused, stream } from "./stream.js";
 
@@ -10,34 +11,31 @@ import { refused, stream } from "./stream.js";
 const OWN = ["model", "worker", "workerUrl", "onProgress", "signal"];
 const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "cache", "offline", "hfToken", "hub", "headers", "sha256", "wasmUrl", "subgroups", "selfTest", "chunk", "retryMs"];
 
-/** Options without those of the page; a misspelt one is an error. */
+/** Options without those of the page. */
 export function forHost(options) {
-  const strange = Object.keys(options).find((key) => ![...OWN, ...KNOWN].includes(key));
-  if (strange) throw badRequest(`there is no option ${strange}; known are ${["model", ...OWN.slice(1), ...KNOWN].join(", ")}`);
-  const out = Object.fromEntries(KNOWN.filter((key) => options[key] !== undefined).map((key) => [key, options[key]]));
-  if (!["opfs", "none", undefined].includes(out.cache)) throw badRequest(`cache: expected "opfs" or "none", found ${out.cache}`);
-  if (!["auto", "gpu", "cpu", undefined].includes(out.device)) throw badRequest(`device: expected "auto", "gpu" or "cpu", found ${out.device}`);
-  if (out.headers instanceof Headers) out.headers = Object.fromEntries(out.headers);
-  if (out.wasmUrl) out.wasmUrl = new URL(out.wasmUrl, globalThis.location?.href).href;
+  allow(options, [...OWN, ...KNOWN]);
+  const out = Object.fromEntries(KNOWN.map((key) => [key, options[key] ?? undefined]));
+  if (out.headers) out.headers = Object.fromEntries(new Headers(out.headers));
+  if (out.wasmUrl) out.wasmUrl = address(out.wasmUrl);
   return JSON.parse(json(out));
 }
 
-/** Addresses are meant from the page's place, wherever the engine runs. */
+/** What a model is named by, as the engine's place can have it. */
 export function forWorker(model) {
   if (model === undefined) throw badRequest("model is missing: an address, hf:owner/repo:quant, or a File");
   if (model instanceof URL) return model.href;
   if (typeof model !== "string" || model.startsWith("hf:")) return model;
   try {
-    return new URL(model, globalThis.location?.href).href;
+    return address(model);
   } catch {
     throw badRequest(`model: not an address: ${model}`);
   }
 }
 
-/** A request as text: what frameworks wrap in proxies goes to a worker in no other way. */
+/** A request as text: what frameworks wrap in proxies goes to a worker in no other way. Half of a pair of surrogates is no text. */
 function json(value) {
   try {
-    return JSON.stringify(value);
+    return JSON.stringify(value, (_, v) => v?.toWellFormed?.() ?? v);
   } catch (error) {
     throw badRequest(`the request is no JSON: ${error.message}`);
   }
@@ -63,9 +61,7 @@ export class Engine {
 
   /** Loads a model. */
   static async create(options) {
-    if (options === null || typeof options !== "object") throw badRequest("expected options");
-    const { onProgress = () => {}, signal } = options;
-    let args = { model: forWorker(options.model), options: forHost(options) };
+    let args = { options: forHost(options), model: forWorker(options.model) };
     if (options.worker === false && typeof args.model === "string" && options.cache !== "none") {
       const stored = options.offline || (await download(options, args).catch((error) => {
         if (error.code !== "storage_unavailable" || options.cache) throw error;
@@ -74,7 +70,7 @@ export class Engine {
     }
     const channel = open(options);
     try {
-      const info = await channel.call("create", args, { signal, emit: onProgress });
+      const info = await channel.call("create", args, listener(options));
       return new Engine(channel, info);
     } catch (error) {
       channel.close();
@@ -148,12 +144,17 @@ export class Engine {
   }
 
   /** Tokens of a text. */
-  tokenize(text, { addSpecial = true, parseSpecial = true } = {}) {
+  async tokenize(text, options) {
+    if (typeof text !== "string") throw badRequest("text: expected a string");
+    const { addSpecial = true, parseSpecial = true } = options ?? {};
     return this.#channel.call("tokenize", { text, addSpecial, parseSpecial });
   }
 
   /** Text of tokens. */
-  detokenize(tokens, { special = true } = {}) {
+  async detokenize(tokens, options) {
+    const { special = true } = options ?? {};
+    const { vocabulary } = this.#info.model;
+    if (!tokens?.every?.((t) => isU32(t) && !(t >= vocabulary))) throw badRequest(`tokens: expected a list of integers below ${vocabulary}`);
     return this.#channel.call("detokenize", { tokens, special });
   }
 

@@ -37,7 +37,8 @@ export const aborted = () => new EngineError("aborted", "the request was aborted
 /** @param {string} message @param {unknown} [detail] */
 export const badRequest = (message, detail) => new EngineError("bad_request", message, "", detail);
 
-/** Throws if the signal says so. @param {AbortSignal | undefined} signal */
+/** Throws if the signal says so, or is none. @param {AbortSignal | undefined} signal */
 export function check(signal) {
+  if (signal && !signal.addEventListener) throw badRequest("signal: expected an AbortSignal");
   if (signal?.aborted) throw aborted();
 }

@@ -1,66 +1,35 @@
 // OpenAI's shapes: requests to the engine's own, events to chunks and completions.
 
-import { badRequest } from "./errors.js";
+import { EngineError, badRequest } from "./errors.js";
+import { allow, isU32, verify } from "./kinds.js";
 
 /** Fields that change nothing here, and are accepted because clients send them. */
 const IGNORED = ["model", "user", "metadata", "store", "service_tier", "parallel_tool_calls", "reasoning_effort", "stream", "stream_options", "signal", "n"];
 
-/** Fields that go to the engine under another name. */
-const SAMPLING = {
-  temperature: "temperature",
-  top_p: "topP",
-  top_k: "topK",
-  min_p: "minP",
-  typical_p: "typicalP",
-  repeat_penalty: "repeatPenalty",
-  repeat_last_n: "repeatLastN",
-  frequency_penalty: "frequencyPenalty",
-  presence_penalty: "presencePenalty",
-  seed: "seed",
-  ignore_eos: "ignoreEos",
-};
+/** Fields that go to the engine, which writes their names as one word. */
+const SAMPLING = ["temperature", "top_p", "top_k", "min_p", "typical_p", "repeat_penalty", "repeat_last_n", "frequency_penalty", "presence_penalty", "seed", "ignore_eos"];
 
 const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_completion_tokens", "logprobs", "top_logprobs", "enable_thinking", "chat_template_kwargs"];
 const TEXT = ["prompt", "echo", "logprobs"];
-const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep"];
-
-function expect(request, known) {
-  if (request === null || typeof request !== "object") throw badRequest("expected a request object");
-  const all = [...IGNORED, ...Object.keys(SAMPLING), ...BOTH, ...known];
-  const strange = Object.keys(request).find((key) => request[key] !== undefined && !all.includes(key));
-  if (strange) throw badRequest(`${strange} is not supported; known are ${[...known, ...BOTH, ...Object.keys(SAMPLING)].join(", ")}`);
-  if ((request.n ?? 1) !== 1) throw badRequest("n: only 1 is supported");
-}
-
-function number(request, key) {
-  const value = request[key];
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== "number" || !Number.isFinite(value)) throw badRequest(`${key}: expected a number, found ${JSON.stringify(value)}`);
-  return value;
-}
+const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
 /** What chat and text have in common. */
-function common(request) {
+function common(request, known) {
+  allow(request, [...known, ...BOTH]);
   const out = {};
-  for (const [key, name] of Object.entries(SAMPLING)) {
-    const value = key === "ignore_eos" ? request[key] : number(request, key);
-    if (value !== undefined) out[name] = value;
-  }
-  const max = number(request, "max_completion_tokens") ?? number(request, "max_tokens");
-  if (max !== undefined) out.maxTokens = max;
-  const stop = request.stop ?? [];
-  out.stop = Array.isArray(stop) ? stop : [stop];
+  for (const key of SAMPLING) out[key.replace(/_(.)/g, (_, c) => c.toUpperCase())] = request[key] ?? undefined;
+  out.maxTokens = request.max_completion_tokens ?? request.max_tokens;
+  out.stop = [request.stop ?? []].flat();
   if (!out.stop.every((s) => typeof s === "string" && s !== "")) throw badRequest("stop: expected texts");
   out.logitBias = Object.entries(request.logit_bias ?? {}).map(([id, bias]) => [Number(id), Number(bias)]);
-  if (request.context_shift) out.contextShift = number(request, "n_keep") ?? 0;
+  if (request.context_shift) out.contextShift = request.n_keep ?? 0;
   if (request.grammar) out.rule = { grammar: request.grammar };
   return out;
 }
 
 /** The engine's request for a chat completion. */
 export function chatRequest(request) {
-  expect(request, CHAT);
-  const out = { ...common(request), chat: chatOf(request) };
+  const out = { ...common(request, CHAT), chat: chatOf(request) };
   const format = request.response_format ?? { type: "text" };
   if (format.type === "json_object") out.rule = { jsonSchema: { type: "object" } };
   else if (format.type === "json_schema") out.rule = { jsonSchema: format.json_schema?.schema ?? {} };
@@ -72,13 +41,17 @@ export function chatRequest(request) {
 /** The part of a chat request that the template sees. */
 export function chatOf(request) {
   if (!Array.isArray(request.messages)) throw badRequest("messages: expected a list");
-  const choice = request.tool_choice ?? "auto";
-  if (choice !== "auto" && choice !== "none") throw badRequest("tool_choice: only auto and none are supported");
   const { enable_thinking: thinking, ...variables } = request.chat_template_kwargs ?? {};
+  verify({ enable_thinking: thinking, ...request });
+  request.messages.forEach((message, i) => {
+    // The usual template would write an image's address as if it were said.
+    const other = message?.content?.find?.((part) => part && part.type !== "text");
+    if (other) throw new EngineError("unsupported", `messages[${i}]: parts of type ${other.type} are not supported`);
+  });
   const now = new Date();
   return {
     messages: request.messages,
-    tools: choice === "none" ? [] : (request.tools ?? []),
+    tools: request.tool_choice === "none" ? [] : (request.tools ?? []),
     enableThinking: request.enable_thinking ?? thinking ?? null,
     variables,
     now: [now.getFullYear(), now.getMonth() + 1, now.getDate(), now.getHours(), now.getMinutes(), now.getSeconds()],
@@ -87,11 +60,10 @@ export function chatOf(request) {
 
 /** The engine's request for a text completion. */
 export function textRequest(request) {
-  expect(request, TEXT);
-  const out = common(request);
+  const out = common(request, TEXT);
   const { prompt } = request;
   if (typeof prompt === "string") out.prompt = prompt;
-  else if (Array.isArray(prompt) && prompt.every((t) => Number.isInteger(t))) out.tokens = prompt;
+  else if (Array.isArray(prompt) && prompt.every(isU32)) out.tokens = prompt;
   else throw badRequest("prompt: expected a text or a list of tokens");
   if (typeof request.logprobs === "number") out.logprobs = request.logprobs;
   return out;

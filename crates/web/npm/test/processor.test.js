@@ -114,6 +114,103 @@ test("a conversation can be saved and goes on, and texts are embedded", async ()
   assert.ok(found.vectors[0] > 0 && found.vectors[0] === found.vectors[1]);
 });
 
+/** Calls that are refused: each with its code, and words of the message. */
+const bad = (make, values, words = (value) => `^${/\w+/.exec(value)}: expected`) => values.map((value) => [make(value), "bad_request", words(value)]);
+const text = (field) => `engine.completions.create({ prompt: "x", ${field} })`;
+const chat = (field) => `engine.chat.completions.create({ messages: [{ role: "user", content: "Hi" }], ${field} })`;
+const embed = (field) => `engine.embeddings.create({ input: "hi", ${field} })`;
+const load = (option) => `chaski.Engine.create({ model, ${option} })`;
+const WRONG = [
+  ...bad((value) => `engine.tokenize(${value})`, ["5", "{}", "", "null"], () => "text"),
+  ...bad((value) => `engine.detokenize(${value})`, ["5", '"abc"', "[1e6, -1]", "[300.7]", "[1e6]", "[5n]", ""], () => "tokens"),
+  ...bad(text, ["seed: -1", "seed: 5e9", "seed: 5n", "max_tokens: -1", "max_tokens: 1e15", "top_k: 1.5", "logprobs: -1", "n_keep: -1"]),
+  ...bad(text, ['ignore_eos: "yes"', 'temperature: "hot"', "temperature: NaN", "grammar: 5", "n: 2", 'logit_bias: { "-1": 5 }', 'stop: [""]']),
+  ...bad(text, ["prompt: [5n]", "prompt: [-1]"]),
+  ...bad(chat, ['top_logprobs: "3"', 'tools: "x"', 'tool_choice: "required"', 'response_format: "json"', "enable_thinking: 5"]),
+  ...bad(chat, ["chat_template_kwargs: { enable_thinking: 5 }"], () => "^enable_thinking: expected"),
+  ...bad((field) => `engine.applyTemplate([], { ${field} })`, ["enable_thinking: 5", "tools: 5"]),
+  ...bad(embed, ["pooling: 5", 'pooling: "rank"', "encoding_format: Symbol()"]),
+  ...bad((signal) => `engine.completions.create({ prompt: "x" }, { ${signal} })`, ['signal: "x"', "signal: {}"]),
+  ...bad((signal) => `engine.completions.create({ prompt: "x", stream: true, ${signal} })[Symbol.asyncIterator]().next()`, ['signal: "x"', "signal: {}"]),
+  ...bad((signal) => `chaski.inspect(model, { ${signal} })`, ['signal: "x"', "signal: {}"]),
+  ...bad(load, ['contextLength: "2048"', "contextLength: -1", "chunk: 1.5", 'memoryBudget: "1GB"', "kvType: 5", 'cache: "x"', 'signal: "x"']),
+  ...bad(load, ['worker: "x"', "worker: {}", 'workerUrl: "http://["', 'wasmUrl: "http://["', "onProgress: 5", 'headers: { "bad header": "x" }']),
+  ["chaski.Engine.create()", "bad_request", "object"],
+  ["chaski.inspect(model, null)", "bad_request", "object"],
+  ['engine.applyTemplate([{ role: "user", content: [{ type: "image_url" }] }])', "unsupported", "^messages\\[0\\].*image_url"],
+];
+
+test("what makes no sense is refused by name, and the engine goes on", async () => {
+  const found = await t.page.evaluate(
+    async ([wrong, model]) => {
+      const errors = [];
+      for (const [call] of wrong) errors.push(await failure(new Function("model", `return ${call}`)(model)));
+      const { choices } = await engine.completions.create({ prompt: "Once upon a time", temperature: 0, max_tokens: 8, ignore_eos: null, seed: null });
+      return { errors, text: choices[0].text };
+    },
+    [WRONG, MODEL],
+  );
+  WRONG.forEach(([call, code, words], i) => {
+    const error = found.errors[i];
+    assert.deepEqual([error?.engine, error?.code], [true, code], `${call}: ${error?.message}`);
+    assert.match(error.message, new RegExp(words), call);
+  });
+  assert.ok(GOLDEN.startsWith(found.text) && found.text.length > 5, found.text);
+});
+
+test("half a pair of surrogates is read as a replacement, and null as nothing", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    const { usage } = await engine.completions.create({ prompt: "\ud83d", max_tokens: 1 });
+    const [half, whole] = [await engine.tokenize("\ud83d", null), await engine.tokenize("\ufffd", null)];
+    const prompt = await engine.applyTemplate([{ role: "user", content: "a\ud83d" }], null);
+    const own = await chaski.Engine.create({ model, device: "cpu", worker: null, onProgress: null, signal: null, cache: null, kvType: null });
+    await own.close();
+    return { n: usage.prompt_tokens, half, whole, prompt, text: await engine.detokenize(whole, null) };
+  }, MODEL);
+  assert.deepEqual(found.half, found.whole);
+  assert.equal(found.n, found.whole.length);
+  assert.ok(found.prompt.includes("a\ufffd") && found.text.includes("\ufffd"));
+});
+
+test("a listener that throws is reported, and the model loads, with a worker and without", async () => {
+  const found = await t.page.evaluate(async (model) => {
+    const out = [];
+    for (const worker of [true, false]) {
+      const errors = [];
+      const onerror = (event) => {
+        errors.push(event.message);
+        event.preventDefault();
+      };
+      addEventListener("error", onerror);
+      const onProgress = () => {
+        throw new Error("mine");
+      };
+      const own = await chaski.Engine.create({ model, device: "cpu", worker, onProgress });
+      removeEventListener("error", onerror);
+      await own.close();
+      out.push(errors.length > 1 && errors.every((message) => message.includes("mine")));
+    }
+    return out;
+  }, MODEL);
+  assert.deepEqual(found, [true, true]);
+});
+
+test("without pooling there is a list of vectors, also for a text of one token alone", async () => {
+  const found = await t.page.evaluate(async () => {
+    const input = "";
+    const [each] = (await engine.embeddings.create({ input, pooling: "none" })).data;
+    const [coded] = (await engine.embeddings.create({ input, pooling: "none", encoding_format: "base64" })).data;
+    const [mean] = (await engine.embeddings.create({ input: "a", pooling: "mean", encoding_format: null })).data;
+    const all = (await engine.embeddings.create({ input: [input, "The dog ran."], pooling: "none" })).data;
+    return { each: each.embedding, coded: coded.embedding, mean: mean.embedding, all: all.map((d) => d.embedding.map((v) => v.length)) };
+  });
+  const width = found.mean.length;
+  assert.ok(width > 1);
+  assert.deepEqual(found.each.map((vector) => vector.length), [width]);
+  assert.deepEqual(found.coded.map((text) => typeof text), ["string"]);
+  assert.ok(found.all[1].length > found.all[0].length && found.all.flat().every((n) => n === width));
+});
+
 test("a browser that knows no WebGPU runs it, and refuses what insists on a GPU", async () => {
   const found = await t.page.evaluate(async (model) => {
     await engine.close();
