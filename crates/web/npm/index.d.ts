@@ -200,6 +200,8 @@ export interface Stats {
 export interface Inspection extends ModelFacts {
   memory: Memory;
   webgpu: boolean;
+  /** What it was counted for. */
+  device: "gpu" | "cpu";
   /** Bytes of all files. */
   fileBytes: number;
   /** Bytes that are not stored yet. */

@@ -271,7 +271,7 @@ export class Host {
       const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups, cpu };
       const text = await guarded(() => inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
-      return { ...JSON.parse(text), fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
+      return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
     } finally {
       files.forEach((file) => file.close());
     }

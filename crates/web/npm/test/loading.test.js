@@ -300,6 +300,13 @@ test("a repository's file is found by its quantisation, and its hash is known", 
   assert.deepEqual(found, { offline: null, unreachable: null, verified: true, removed: [true, false], unknown: false });
 });
 
+test("what is beyond the memory of a module or the budget does not fit", async () => {
+  const why = (options) => t.page.evaluate(async ([url, options]) => (await chaski.inspect(url, options)).reasons.join(), [MODEL, options]);
+  assert.equal(await why({ device: "cpu" }), "");
+  assert.match(await why({ device: "cpu", contextLength: 2_000_000 }), /^it takes \d+ bytes of memory, WebAssembly has 4294967296$/);
+  assert.match(await why({ memoryBudget: 0 }), /the budget is 0$/);
+});
+
 test("a split set is one model: from its first address, as Files in a list, and without being stored", async () => {
   const parts = split(await readFile(FILE), 3);
   const name = (i) => `split-0000${i + 1}-of-00003.gguf`;
