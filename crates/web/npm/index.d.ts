@@ -78,7 +78,7 @@ export interface SourceOptions {
   hub?: string;
   /** Headers for requests to the model's address. */
   headers?: Record<string, string>;
-  /** What the sha256 of files must be, by file name. */
+  /** What the sha256 of files must be, by file name. They are checked when a file is stored; others are refused. */
   sha256?: Record<string, string>;
   /**
    * `opfs` stores files in the browser; `none` reads them from the server piece by piece. By default they are stored where

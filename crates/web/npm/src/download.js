@@ -21,7 +21,7 @@ const MAGIC = new TextEncoder().encode("GGUF");
  *   retryMs?: number }} tools
  */
 export async function store(source, tools) {
-  const file = { ...source, sha256: source.sha256?.toLowerCase() };
+  const file = { ...source, sha256: source.sha256 && String(source.sha256).toLowerCase() };
   if (file.sha256 !== undefined && !/^[0-9a-f]{64}$/.test(file.sha256)) {
     throw badRequest(`${file.name}: expected a sha256 of 64 hexadecimal digits, found ${source.sha256}`);
   }

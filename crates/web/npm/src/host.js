@@ -140,24 +140,26 @@ export class Host {
     let { cache } = options;
     const out = [];
     for (const file of found) {
-      if (file.blob) {
-        out.push(blobFile(file.name, file.blob));
-        continue;
-      }
       try {
-        if (cache !== "none") out.push(await this.#stored(file, options, signal, report));
+        if (!file.blob && cache !== "none") {
+          out.push(await this.#stored(file, options, signal, report));
+          continue;
+        }
       } catch (error) {
         if (error.code !== "storage_unavailable" || cache || options.offline) throw error;
         cache = "none";
       }
-      if (cache === "none") out.push(await remoteFile(file, signal));
+      if (file.name in (options.sha256 ?? {})) {
+        const hint = "leave out sha256, or load the model from an address where the page can store it";
+        throw new EngineError("bad_request", `sha256: ${file.name} is not stored, so nothing checks it`, hint);
+      }
+      out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, signal));
     }
     return out;
   }
 
   async #stored(file, options, signal, report) {
-    const known = { ...file, sha256: options.sha256?.[file.name] ?? file.sha256 };
-    const stored = await store(known, {
+    const stored = await store(file, {
       newHash: () => new Sha256(),
       signal,
       offline: options.offline,

@@ -11,9 +11,21 @@ const HUB = "https://huggingface.co";
  * The files of a model: each has `name` and either `blob` or `url`, and what is known of size and sha256.
  * @param {string | URL | Blob | Blob[]} model
  * @param {{ headers?: Record<string, string>, hfToken?: string, hub?: string, signal?: AbortSignal, offline?: boolean,
- *   cache?: string }} options
+ *   cache?: string, sha256?: Record<string, string> }} options
  */
 export async function locate(model, options) {
+  const found = await find(model, options);
+  const hashes = options.sha256 ?? {};
+  if (typeof hashes !== "object") throw badRequest("sha256: expected hashes by file name");
+  for (const [name, sha256] of Object.entries(hashes)) {
+    const file = found.find((f) => f.name === name);
+    if (!file) throw badRequest(`sha256: there is no file ${name}, but ${found.map((f) => f.name).join(", ")}`);
+    file.sha256 = sha256;
+  }
+  return found;
+}
+
+async function find(model, options) {
   if (typeof Blob !== "undefined" && model instanceof Blob) return [fromBlob(model, 0)];
   if (Array.isArray(model)) {
     if (model.length === 0) throw badRequest("model: the list of files is empty");

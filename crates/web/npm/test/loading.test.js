@@ -123,6 +123,23 @@ test("a wrong hash is an error, and nothing of the file is used", async () => {
   assert.equal(await download(`${MODEL}?hash`, { sha256: { "storyteller-Q4_K_M.gguf": sha256 } }), null);
 });
 
+test("a hash that nothing would check is refused", async () => {
+  const name = "storyteller-Q4_K_M.gguf";
+  for (const hashes of [sha256, 5, { other: sha256 }, { [name]: 5 }, { [name]: "" }]) {
+    assert.equal((await download(MODEL, { sha256: hashes })).code, "bad_request", JSON.stringify(hashes));
+  }
+  const found = await t.page.evaluate(
+    async ([url, sha256]) => {
+      const file = new File([await (await fetch(url)).blob()], Object.keys(sha256)[0]);
+      const create = (model, options) => failure(chaski.Engine.create({ model, sha256, ...options }));
+      return [await create(file), await create(url, { cache: "none" })];
+    },
+    [MODEL, { [name]: sha256 }],
+  );
+  assert.deepEqual(found.map((e) => e?.code), ["bad_request", "bad_request"]);
+  assert.match(found[0].hint, /leave out sha256/);
+});
+
 test("refusals, missing files and dead servers are told apart", async () => {
   const refused = await download(`${other.origin}${MODEL}`);
   assert.equal(refused.code, "cors");
