@@ -1,7 +1,8 @@
 // From the network to the store, by pieces: resumed after a cut, checked by size and sha256.
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
-import { isOwn, unreachable } from "./network.js";
+import { refusal, send } from "./locate.js";
+import { isOwn } from "./network.js";
 import { entry, full, locked, writeAll } from "./store.js";
 
 /** Bytes between two flushes: what a crash can cost. */
@@ -197,19 +198,14 @@ function noModel(file, response) {
 const RETRY = "call again: what has been stored is not loaded twice";
 const at = (state) => ({ loaded: state.bytes, total: state.size });
 
-async function request(file, state, signal) {
+function request(file, state, signal) {
   const headers = { ...file.headers };
   if (state.bytes > 0) {
     headers.range = `bytes=${state.bytes}-`;
     // Another origin would have to allow this header beforehand, which few do: there the answer is compared.
     if (state.validator && isOwn(file.url)) headers["if-range"] = state.validator;
   }
-  try {
-    return await fetch(file.url, { headers, signal, referrerPolicy: "no-referrer", cache: "no-store" });
-  } catch (error) {
-    if (signal?.aborted) throw aborted();
-    throw await unreachable(file.url, error);
-  }
+  return send(file.url, headers, { signal, cache: "no-store" });
 }
 
 /** What tells this version of the file from others: a weak tag cannot. */
@@ -219,7 +215,7 @@ function validatorOf({ headers }) {
 }
 
 /** The length of an answer's body; null if it is not said. With a content coding it is that of the coded bytes. */
-function lengthOf({ headers }) {
+export function lengthOf({ headers }) {
   const length = Number(headers.get("content-length"));
   return length > 0 && !headers.get("content-encoding") ? length : null;
 }
@@ -241,13 +237,7 @@ async function begin(response, found, file, handle, state, tools) {
     await restart(found, file, handle, state, tools);
     throw new EngineError("network", `${file.name}: the file has changed`, RETRY);
   }
-  const detail = { status, url: file.url };
-  if (status === 401 || status === 403 || status === 404) {
-    const hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers";
-    throw new EngineError("not_found", `${file.url}: ${status}`, hint, detail);
-  }
-  const passing = status === 408 || status === 429 || status >= 500;
-  throw new EngineError(passing ? "network" : "download_failed", `${file.url}: ${status}`, "try again later", detail);
+  throw refusal(response, file.url);
 }
 
 /** An answer with a range: it must be the one that was asked for, of the same file. */
@@ -300,7 +290,7 @@ function compare(file, state) {
   });
 }
 
-function pause(ms, signal) {
+export function pause(ms, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => {

@@ -14,6 +14,9 @@ import { isTrusted, trust } from "./trust.js";
 /** Downloads report at most so often, in milliseconds. */
 const REPORT = 100;
 
+/** Bytes that `inspect` reads at most where a server sends files only as a whole. */
+const HEAD = 64 << 20;
+
 /** So many devices may be lost in one answer before it ends with an error. */
 const LOSSES = 3;
 
@@ -153,7 +156,7 @@ export class Host {
         const hint = "leave out sha256, or load the model from an address where the page can store it";
         throw new EngineError("bad_request", `sha256: ${file.name} is not stored, so nothing checks it`, hint);
       }
-      out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, signal));
+      out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, { ...options, signal }));
     }
     return out;
   }
@@ -259,15 +262,13 @@ export class Host {
     await load(options.wasmUrl, { gpu: options.device === "gpu" });
     const found = await locate(model, { ...options, signal });
     const files = [];
-    for (const file of found) {
-      if (file.blob) {
-        files.push(blobFile(file.name, file.blob));
-        continue;
-      }
-      const stored = await storedFile(file.url);
-      files.push(stored ? new StoredFile(file.name, stored.manifest, stored.entry) : await remoteFile(file, signal));
-    }
     try {
+      for (const file of found) {
+        const stored = file.blob ? null : await storedFile(file.url);
+        if (file.blob) files.push(blobFile(file.name, file.blob));
+        else if (stored) files.push(new StoredFile(file.name, stored.manifest, stored.entry));
+        else files.push(await remoteFile(file, { ...options, signal, head: HEAD }));
+      }
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
       const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups, cpu };

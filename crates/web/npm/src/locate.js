@@ -113,23 +113,30 @@ async function listed(address, headers, { signal, offline, cache }) {
 }
 
 async function list(url, headers, signal) {
-  let response;
-  try {
-    response = await fetch(url, { headers, signal, referrerPolicy: "no-referrer" });
-  } catch (error) {
-    if (signal?.aborted) throw aborted();
-    throw await unreachable(url, error);
-  }
-  if (response.status === 401 || response.status === 403 || response.status === 404) {
-    const hint = "check the name; private and gated repositories need hfToken";
-    throw new EngineError("not_found", `${url}: ${response.status}`, hint, { status: response.status });
-  }
-  if (!response.ok) throw new EngineError("download_failed", `${url}: ${response.status}`, "try again later");
+  const response = await send(url, headers, { signal });
+  if (!response.ok) throw refusal(response, url, "check the name; private and gated repositories need hfToken");
   const tree = await response.json().catch(() => null);
   if (signal?.aborted) throw aborted();
   if (Array.isArray(tree)) return tree;
   // Networks that want a login first answer everything with a page.
   throw new EngineError("network", `${url}: expected a list of files, found something else`, "check the connection");
+}
+
+/** A server's answer, whatever it says. */
+export async function send(url, headers, init) {
+  try {
+    return await fetch(url, { headers, referrerPolicy: "no-referrer", ...init });
+  } catch (error) {
+    if (init.signal?.aborted) throw aborted();
+    throw await unreachable(url, error);
+  }
+}
+
+/** The error that an answer's status is. */
+export function refusal({ status }, url, hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers") {
+  const passing = status === 408 || status === 429 || status >= 500;
+  const [code, what] = [401, 403, 404].includes(status) ? ["not_found", hint] : [passing ? "network" : "download_failed", "try again later"];
+  return new EngineError(code, `${url}: ${status}`, what, { status, url });
 }
 
 /** The file that was asked for: by its path, by its quantisation, or the usual one. */

@@ -152,6 +152,69 @@ test("refusals, missing files and dead servers are told apart", async () => {
   assert.equal((await download("hf:nonsense")).code, "bad_request");
 });
 
+test("reading by ranges has the errors of a download, and goes on after a moment's failure", async () => {
+  const inspect = (url, options) => t.page.evaluate(([url, options]) => failure(chaski.inspect(url, { retryMs: 10, ...options })), [url, options]);
+  for (const [status, code] of [[500, "network"], [503, "network"], [429, "network"], [416, "download_failed"], [204, "download_failed"], [403, "not_found"]]) {
+    odd = (request, response) => response.writeHead(status).end();
+    const error = await inspect("/odd/status.gguf");
+    assert.equal(error?.code, code, `${status}`);
+    if (status === 403) assert.match(error.hint, /hfToken/);
+  }
+  // The head's piece fails twice, and then comes.
+  asked.length = 0;
+  odd = (request, response) => {
+    if (asked.length === 2) return response.writeHead(503).end();
+    if (asked.length !== 3) return sendFile(request, response, FILE, size);
+    response.writeHead(206, { "content-range": `bytes 0-${size - 1}/${size}`, "content-length": size });
+    response.write("GGUF", () => setTimeout(() => response.destroy(), 50));
+  };
+  assert.equal(await inspect("/odd/moment.gguf"), null);
+  odd = (request, response) => {
+    if (/-0$/.test(request.headers.range)) return sendFile(request, response, FILE, size);
+    response.writeHead(206, { "content-length": size });
+    response.write("GGUF", () => setTimeout(() => response.destroy(), 50));
+  };
+  const cut = await inspect("/odd/cuts.gguf");
+  assert.deepEqual([cut.code, cut.hint], ["network", "check the connection"]);
+  // A refusal has a length, too.
+  const cdn = await serve({}, (request, response) => {
+    const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*" };
+    if (request.method === "HEAD") response.writeHead(403, { ...cors, "content-length": 243 }).end();
+    else sendFile(request, response, FILE, size, cors);
+    return true;
+  });
+  assert.match((await inspect(`${cdn.origin}/x.gguf`)).message, /does not say how long/);
+  await cdn.close();
+});
+
+test("a head is read from a server without ranges", async () => {
+  odd = (request, response) => readFile(FILE).then((bytes) => response.writeHead(200, { "content-length": size }).end(bytes));
+  const [found, refused] = await t.page.evaluate(async () => {
+    const url = "/odd/whole.gguf";
+    return [await chaski.inspect(url), await failure(chaski.Engine.create({ model: url, cache: "none" }))];
+  });
+  assert.deepEqual([found.architecture, found.fileBytes, found.downloadBytes], ["llama", size, size]);
+  assert.equal(refused.code, "no_ranges");
+  // Where the head has no end, neither has the patience.
+  odd = (request, response) => {
+    response.writeHead(200, { "content-length": 1e12 });
+    const head = Buffer.alloc(1 << 20);
+    // A file of version 3 with one value: a text of a gigabyte.
+    head.write("GGUF\u0003");
+    head.writeUInt32LE(1, 16);
+    head.writeUInt32LE(1, 24);
+    head.write("a\u0008", 32);
+    head.writeUInt32LE(1e9, 37);
+    const more = () => {
+      while (response.write(head));
+      response.once("drain", more);
+    };
+    more();
+  };
+  const endless = await t.page.evaluate(() => failure(chaski.inspect("/odd/endless.gguf")));
+  assert.match(endless.hint, /models.download/, JSON.stringify(endless));
+});
+
 test("a server that allows simple requests alone is resumed, and read anew where it refuses ranges", async () => {
   const [seen, bytes, cors] = [[], await readFile(FILE), { "access-control-allow-origin": "*" }];
   let ranges = true;
