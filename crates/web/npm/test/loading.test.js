@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { sendFile, serve } from "./browser.js";
+import { launch, sendFile, serve } from "./browser.js";
 import { MODEL, OTHER_BROWSER, REPOSITORY, open } from "./page.js";
 import { split } from "./split.js";
 
@@ -275,6 +275,22 @@ test("a file that ended early is not kept when nobody knew its length", async ()
   const error = await t.page.evaluate(() => failure(chaski.Engine.create({ model: "/odd/short.gguf" })));
   assert.ok(["bad_file", "read_failed"].includes(error.code), error.code);
   assert.equal(await stored("short.gguf"), null);
+});
+
+test("a page on plain http reads from the server, and is told why it stores nothing", { skip: OTHER_BROWSER }, async () => {
+  const browser = await launch(["--host-resolver-rules=MAP plain.test 127.0.0.1"]);
+  const page = await browser.context.newPage();
+  await page.goto(t.server.origin.replace("127.0.0.1", "plain.test"));
+  const found = await page.evaluate(async (model) => {
+    const chaski = await import("/npm/index.js");
+    const of = (promise) => promise.then((e) => e.info?.().model.architecture ?? e, ({ code, hint }) => `${code}: ${hint}`);
+    const { Engine, models } = chaski;
+    const created = [await of(Engine.create({ model })), await of(Engine.create({ model, worker: false }))];
+    return [...created, await of(models.remove(model)), await of(models.list()), await of(models.download(model))];
+  }, MODEL);
+  await browser.close();
+  const refused = "storage_unavailable: serve the page over https";
+  assert.deepEqual(found, ["llama", "llama", refused, refused, refused]);
 });
 
 test("a worker of the caller's serves several engines, and stays", async () => {
