@@ -76,7 +76,7 @@ async function fill(found, file, tools) {
 /** Where an earlier attempt ended. What it wrote is hashed again: a hash's state cannot be kept. */
 async function resume(found, file, data, handle, tools) {
   const part = await found.part();
-  const state = { data, bytes: 0, size: file.size ?? null, sure: true, validator: null, refused: false, hash: tools.newHash() };
+  const state = { data, bytes: 0, size: file.size ?? null, sure: true, validator: null, own: false, refused: false, hash: tools.newHash() };
   const size = part?.size ?? file.size ?? null;
   if (part?.data !== data || !continues(part, file) || (file.size ?? size) !== size) {
     await found.dropPart();
@@ -93,7 +93,7 @@ async function resume(found, file, data, handle, tools) {
     state.bytes += n;
     tools.progress({ stage: "verify", loaded: state.bytes, total: bytes });
   }
-  return Object.assign(state, { size, validator: part.validator });
+  return Object.assign(state, { size, validator: part.validator, own: part.own });
 }
 
 /** Whether a rest can be asked for: it must be of the same file, by its validator or in the end by its hash. */
@@ -137,8 +137,8 @@ async function again(found, file, handle, state, tools) {
 async function note(found, file, handle, state) {
   handle.flush();
   if (state.bytes === 0 || !continues(state, file)) return;
-  const { data, bytes, size, validator } = state;
-  await found.writePart({ url: file.url, name: file.name, data, size, validator, bytes });
+  const { data, bytes, size, validator, own } = state;
+  await found.writePart({ url: file.url, name: file.name, data, size, validator, own, bytes });
 }
 
 async function attempt(found, file, handle, state, tools) {
@@ -203,7 +203,7 @@ function request(file, state, signal) {
   if (state.bytes > 0) {
     headers.range = `bytes=${state.bytes}-`;
     // Another origin would have to allow this header beforehand, which few do: there the answer is compared.
-    if (state.validator && isOwn(file.url)) headers["if-range"] = state.validator;
+    if (state.validator && state.own) headers["if-range"] = state.validator;
   }
   return send(file.url, headers, { signal, cache: "no-store" });
 }
@@ -231,6 +231,8 @@ async function begin(response, found, file, handle, state, tools) {
     if (file.size !== undefined && size !== null && size !== file.size) throw wrongSize(file, size, file.size);
     state.size = file.size ?? size;
     state.validator = validatorOf(response);
+    // The page's own origin may have passed the request on to another one.
+    state.own = isOwn(file.url) && isOwn(response.url);
     return room(state);
   }
   if (status === 416) {
@@ -249,7 +251,7 @@ async function rest(response, found, file, handle, state, tools) {
   const here = !range || Number(range[1]) === state.bytes;
   const seen = response.headers.get(state.validator?.startsWith('"') ? "etag" : "last-modified");
   // The page's own origin has compared the validator itself; where a hash is known, it will tell.
-  const same = !state.validator || seen === state.validator || (seen === null && (isOwn(file.url) || file.sha256 !== undefined));
+  const same = !state.validator || seen === state.validator || (seen === null && (state.own || file.sha256 !== undefined));
   if (!here || !same || (total !== null && total !== (state.size ?? total))) {
     await restart(found, file, handle, state, tools);
     throw new EngineError("network", `${file.name}: the server sent a range of something else`, RETRY);

@@ -83,6 +83,27 @@ test("a cut connection goes on where it ended", async () => {
   assert.equal((await stored("cut.gguf")).sha256, sha256);
 });
 
+test("a cut connection goes on where the page's own origin passes requests on to another one", async () => {
+  const [seen, bytes] = [[], await readFile(FILE)];
+  const cors = { "access-control-allow-origin": "*", "last-modified": "Wed, 21 Oct 2015 07:28:00 GMT" };
+  const cdn = await serve({}, (request, response) => {
+    const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    seen.push([request.method, start > 0]);
+    if (request.method === "OPTIONS") response.writeHead(405, cors).end();
+    else if (start > 0) response.writeHead(206, cors).end(bytes.subarray(start));
+    else {
+      response.writeHead(200, { ...cors, "content-length": size });
+      response.write(bytes.subarray(0, 1_000_000), () => setTimeout(() => response.destroy(), 400));
+    }
+    return true;
+  });
+  odd = (request, response) => response.writeHead(302, { location: `${cdn.origin}/m.gguf`, "access-control-allow-origin": "*" }).end();
+  assert.equal(await download("/odd/passed-on.gguf"), null);
+  await cdn.close();
+  assert.deepEqual(seen, [["GET", false], ["GET", true]]);
+  assert.equal((await stored("passed-on.gguf")).sha256, sha256);
+});
+
 test("a lost network is an error that keeps what came, for the next call", async () => {
   asked.length = 0;
   odd = (request, response) => (asked.length === 1 ? cutAt(request, response, 1_000_000) : response.destroy());
