@@ -50,7 +50,7 @@ export class EngineError extends Error {
 }
 
 /** `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
-export type ModelSource = string | URL | Blob | Blob[];
+export type ModelSource = string | URL | Blob | Blob[] | FileList;
 
 /** How far loading is. */
 export interface Progress {

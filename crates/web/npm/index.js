@@ -9,9 +9,6 @@ import * as store from "./src/store.js";
 
 export { Engine, EngineError };
 
-/** Bytes that a module's memory has at most: a processor's engine is in there. */
-const MODULE = 2 ** 32;
-
 /** What the head of a model file tells: will it fit, and how much is there to load? */
 export async function inspect(model, options = {}) {
   const args = { model: forWorker(model), options: forHost(options) };
@@ -20,7 +17,7 @@ export async function inspect(model, options = {}) {
   if (!found.webgpu && options.device === "gpu") reasons.push("there is no WebGPU adapter");
   const takes = `it takes ${found.memory.total} bytes of memory`;
   if (found.memory.total > (options.memoryBudget ?? Infinity)) reasons.push(`${takes}, the budget is ${options.memoryBudget}`);
-  if (found.device === "cpu" && found.memory.total > MODULE) reasons.push(`${takes}, WebAssembly has ${MODULE}`);
+  if (found.device === "cpu" && found.memory.total > 2 ** 32) reasons.push(`${takes}, WebAssembly has 4 GiB`);
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.()) ?? {};
   if (options.cache !== "none" && quota !== undefined && found.downloadBytes > quota - usage) {
     reasons.push(`storing it takes ${found.downloadBytes} bytes, the browser allows ${quota - usage} more`);

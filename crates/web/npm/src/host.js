@@ -153,7 +153,7 @@ export class Host {
         cache = "none";
       }
       if (file.name in (options.sha256 ?? {})) {
-        const hint = "leave out sha256, or load the model from an address where the page can store it";
+        const hint = "leave out sha256";
         throw new EngineError("bad_request", `sha256: ${file.name} is not stored, so nothing checks it`, hint);
       }
       out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, { ...options, signal }));

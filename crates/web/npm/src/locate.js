@@ -19,13 +19,14 @@ export async function locate(model, options) {
   if (typeof hashes !== "object") throw badRequest("sha256: expected hashes by file name");
   for (const [name, sha256] of Object.entries(hashes)) {
     const file = found.find((f) => f.name === name);
-    if (!file) throw badRequest(`sha256: there is no file ${name}, but ${found.map((f) => f.name).join(", ")}`);
+    if (!file) throw badRequest(`sha256: the model has no file ${name}`);
     file.sha256 = sha256;
   }
   return found;
 }
 
 async function find(model, options) {
+  if (globalThis.FileList && model instanceof FileList) model = Array.from(model);
   if (typeof Blob !== "undefined" && model instanceof Blob) return [fromBlob(model, 0)];
   if (Array.isArray(model)) {
     if (model.length === 0) throw badRequest("model: the list of files is empty");
@@ -44,14 +45,19 @@ function fromBlob(blob, index) {
   return { name: blob.name ?? `file-${index}.gguf`, size: blob.size, blob };
 }
 
-function fromUrl(model, { headers = {} }) {
+function address(what, text, base) {
   let url;
   try {
-    url = new URL(model, globalThis.location?.href);
+    url = new URL(text, base);
   } catch {
-    throw badRequest(`model: not an address: ${model}`);
+    throw badRequest(`${what}: not an address: ${text}`);
   }
-  if (!/^https?:$/.test(url.protocol)) throw badRequest(`model: expected http or https, found ${url.protocol}`);
+  if (!/^https?:$/.test(url.protocol)) throw badRequest(`${what}: expected http or https, found ${url.protocol}`);
+  return url;
+}
+
+function fromUrl(model, { headers = {} }) {
+  const url = address("model", model, globalThis.location?.href);
   return parts(url, (part) => ({ url: part.href, name: fileName(part), headers }));
 }
 
@@ -69,19 +75,27 @@ function parts(url, make) {
   });
 }
 
-const fileName = (url) => decodeURIComponent(url.pathname.split("/").pop()) || "model.gguf";
+function fileName(url) {
+  const name = url.pathname.split("/").pop() || "model.gguf";
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
 
 /** `owner/repo`, `owner/repo:quant` or `owner/repo/path/file.gguf`, each with `@revision` behind the repository. */
 async function fromHub(text, options) {
-  const { hfToken, hub = HUB } = options;
+  const { hfToken } = options;
+  const hub = address("hub", options.hub ?? HUB).href.replace(/\/+$/, "");
   const found = /^([\w.-]+\/[\w.-]+?)(?:@([\w./-]+?))?(?::([\w.-]+)|\/(.+\.gguf))?$/.exec(text);
   if (!found) throw badRequest(`model: expected hf:owner/repo:quant or hf:owner/repo/file.gguf, found hf:${text}`);
   const [, repo, revision = "main", quant, path] = found;
   const headers = hfToken ? { authorization: `Bearer ${hfToken}` } : {};
-  const address = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
-  const ggufs = await listed(address, headers, options);
+  const tree = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
+  const ggufs = await listed(tree, headers, options);
   const first = choose(ggufs, path, quant, repo);
-  const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path}`);
+  const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path.replace(/[#?%]/g, encodeURIComponent)}`);
   return parts(url, (part) => {
     const relative = decodeURIComponent(part.pathname).split(`/resolve/${revision}/`)[1];
     const entry = ggufs.find((f) => f.path === relative);
