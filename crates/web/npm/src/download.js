@@ -171,7 +171,8 @@ async function receive(response, found, file, handle, state, tools) {
       for (let i = 0; i < bytes.length; i += HASHED) state.hash.update(bytes.subarray(i, i + HASHED));
       state.bytes = end;
       tools.progress({ stage: "download", loaded: end, total: state.size });
-      if (end - flushed >= FLUSH) {
+      // An abort leaves no time for it.
+      if (end - flushed >= Math.min(FLUSH, Math.max(HASHED, flushed))) {
         await note(found, file, handle, state);
         flushed = end;
       }

@@ -357,6 +357,17 @@ test("an abort ends a download at once", async () => {
   assert.ok(ms < 3000, `${ms} ms`);
 });
 
+test("an abort keeps most of what came", async () => {
+  odd = (request, response) => cutAt(request, { writeHead: (...head) => response.writeHead(...head), write: (bytes) => response.write(bytes) }, 3 << 20);
+  const code = await t.page.evaluate(async () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 800);
+    return (await failure(chaski.models.download("/odd/kept.gguf", { signal: controller.signal }))).code;
+  });
+  assert.equal(code, "aborted");
+  assert.ok((await stored("kept.gguf"))?.bytes >= 1 << 20);
+});
+
 test("a large file passes through a small heap", async () => {
   const total = 300 << 20;
   odd = (request, response) => {
