@@ -50,7 +50,7 @@ export class EngineError extends Error {
 }
 
 /** `hf:owner/repo:quant`, `hf:owner/repo/path/file.gguf`, an address, or files of the user's own. */
-export type ModelSource = string | URL | Blob | Blob[];
+export type ModelSource = string | URL | Blob | Blob[] | FileList;
 
 /** How far loading is. */
 export interface Progress {
@@ -78,7 +78,7 @@ export interface SourceOptions {
   hub?: string;
   /** Headers for requests to the model's address. */
   headers?: Record<string, string>;
-  /** What the sha256 of files must be, by file name. */
+  /** What the sha256 of files must be, by file name. They are checked when a file is stored; others are refused. */
   sha256?: Record<string, string>;
   /**
    * `opfs` stores files in the browser; `none` reads them from the server piece by piece. By default they are stored where
@@ -201,6 +201,8 @@ export interface Stats {
 export interface Inspection extends ModelFacts {
   memory: Memory;
   webgpu: boolean;
+  /** What it was counted for. */
+  device: "gpu" | "cpu";
   /** Bytes of all files. */
   fileBytes: number;
   /** Bytes that are not stored yet. */

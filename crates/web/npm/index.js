@@ -15,9 +15,9 @@ export async function inspect(model, options = {}) {
   const found = await once(options, "inspect", args);
   const reasons = [];
   if (!found.webgpu && options.device === "gpu") reasons.push("there is no WebGPU adapter");
-  if (options.memoryBudget && found.memory.total > options.memoryBudget) {
-    reasons.push(`it takes ${found.memory.total} bytes of memory, the budget is ${options.memoryBudget}`);
-  }
+  const takes = `it takes ${found.memory.total} bytes of memory`;
+  if (found.memory.total > (options.memoryBudget ?? Infinity)) reasons.push(`${takes}, the budget is ${options.memoryBudget}`);
+  if (found.device === "cpu" && found.memory.total > 2 ** 32) reasons.push(`${takes}, WebAssembly has 4 GiB`);
   const { quota, usage } = (await globalThis.navigator?.storage?.estimate?.()) ?? {};
   if (options.cache !== "none" && quota !== undefined && found.downloadBytes > quota - usage) {
     reasons.push(`storing it takes ${found.downloadBytes} bytes, the browser allows ${quota - usage} more`);

@@ -1,7 +1,8 @@
 // From the network to the store, by pieces: resumed after a cut, checked by size and sha256.
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
-import { isOwn, unreachable } from "./network.js";
+import { refusal, send } from "./locate.js";
+import { isOwn } from "./network.js";
 import { entry, full, locked, writeAll } from "./store.js";
 
 /** Bytes between two flushes: what a crash can cost. */
@@ -21,7 +22,7 @@ const MAGIC = new TextEncoder().encode("GGUF");
  *   retryMs?: number }} tools
  */
 export async function store(source, tools) {
-  const file = { ...source, sha256: source.sha256?.toLowerCase() };
+  const file = { ...source, sha256: source.sha256 && String(source.sha256).toLowerCase() };
   if (file.sha256 !== undefined && !/^[0-9a-f]{64}$/.test(file.sha256)) {
     throw badRequest(`${file.name}: expected a sha256 of 64 hexadecimal digits, found ${source.sha256}`);
   }
@@ -75,7 +76,7 @@ async function fill(found, file, tools) {
 /** Where an earlier attempt ended. What it wrote is hashed again: a hash's state cannot be kept. */
 async function resume(found, file, data, handle, tools) {
   const part = await found.part();
-  const state = { data, bytes: 0, size: file.size ?? null, sure: true, validator: null, refused: false, hash: tools.newHash() };
+  const state = { data, bytes: 0, size: file.size ?? null, sure: true, validator: null, own: false, refused: false, hash: tools.newHash() };
   const size = part?.size ?? file.size ?? null;
   if (part?.data !== data || !continues(part, file) || (file.size ?? size) !== size) {
     await found.dropPart();
@@ -92,7 +93,7 @@ async function resume(found, file, data, handle, tools) {
     state.bytes += n;
     tools.progress({ stage: "verify", loaded: state.bytes, total: bytes });
   }
-  return Object.assign(state, { size, validator: part.validator });
+  return Object.assign(state, { size, validator: part.validator, own: part.own });
 }
 
 /** Whether a rest can be asked for: it must be of the same file, by its validator or in the end by its hash. */
@@ -136,8 +137,8 @@ async function again(found, file, handle, state, tools) {
 async function note(found, file, handle, state) {
   handle.flush();
   if (state.bytes === 0 || !continues(state, file)) return;
-  const { data, bytes, size, validator } = state;
-  await found.writePart({ url: file.url, name: file.name, data, size, validator, bytes });
+  const { data, bytes, size, validator, own } = state;
+  await found.writePart({ url: file.url, name: file.name, data, size, validator, own, bytes });
 }
 
 async function attempt(found, file, handle, state, tools) {
@@ -170,7 +171,8 @@ async function receive(response, found, file, handle, state, tools) {
       for (let i = 0; i < bytes.length; i += HASHED) state.hash.update(bytes.subarray(i, i + HASHED));
       state.bytes = end;
       tools.progress({ stage: "download", loaded: end, total: state.size });
-      if (end - flushed >= FLUSH) {
+      // An abort leaves no time for it.
+      if (end - flushed >= Math.min(FLUSH, Math.max(HASHED, flushed))) {
         await note(found, file, handle, state);
         flushed = end;
       }
@@ -197,19 +199,14 @@ function noModel(file, response) {
 const RETRY = "call again: what has been stored is not loaded twice";
 const at = (state) => ({ loaded: state.bytes, total: state.size });
 
-async function request(file, state, signal) {
+function request(file, state, signal) {
   const headers = { ...file.headers };
   if (state.bytes > 0) {
     headers.range = `bytes=${state.bytes}-`;
     // Another origin would have to allow this header beforehand, which few do: there the answer is compared.
-    if (state.validator && isOwn(file.url)) headers["if-range"] = state.validator;
+    if (state.validator && state.own) headers["if-range"] = state.validator;
   }
-  try {
-    return await fetch(file.url, { headers, signal, referrerPolicy: "no-referrer", cache: "no-store" });
-  } catch (error) {
-    if (signal?.aborted) throw aborted();
-    throw await unreachable(file.url, error);
-  }
+  return send(file.url, headers, { signal, cache: "no-store" });
 }
 
 /** What tells this version of the file from others: a weak tag cannot. */
@@ -219,7 +216,7 @@ function validatorOf({ headers }) {
 }
 
 /** The length of an answer's body; null if it is not said. With a content coding it is that of the coded bytes. */
-function lengthOf({ headers }) {
+export function lengthOf({ headers }) {
   const length = Number(headers.get("content-length"));
   return length > 0 && !headers.get("content-encoding") ? length : null;
 }
@@ -235,19 +232,15 @@ async function begin(response, found, file, handle, state, tools) {
     if (file.size !== undefined && size !== null && size !== file.size) throw wrongSize(file, size, file.size);
     state.size = file.size ?? size;
     state.validator = validatorOf(response);
+    // The page's own origin may have passed the request on to another one.
+    state.own = isOwn(file.url) && isOwn(response.url);
     return room(state);
   }
   if (status === 416) {
     await restart(found, file, handle, state, tools);
     throw new EngineError("network", `${file.name}: the file has changed`, RETRY);
   }
-  const detail = { status, url: file.url };
-  if (status === 401 || status === 403 || status === 404) {
-    const hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers";
-    throw new EngineError("not_found", `${file.url}: ${status}`, hint, detail);
-  }
-  const passing = status === 408 || status === 429 || status >= 500;
-  throw new EngineError(passing ? "network" : "download_failed", `${file.url}: ${status}`, "try again later", detail);
+  throw refusal(response, file.url);
 }
 
 /** An answer with a range: it must be the one that was asked for, of the same file. */
@@ -259,7 +252,7 @@ async function rest(response, found, file, handle, state, tools) {
   const here = !range || Number(range[1]) === state.bytes;
   const seen = response.headers.get(state.validator?.startsWith('"') ? "etag" : "last-modified");
   // The page's own origin has compared the validator itself; where a hash is known, it will tell.
-  const same = !state.validator || seen === state.validator || (seen === null && (isOwn(file.url) || file.sha256 !== undefined));
+  const same = !state.validator || seen === state.validator || (seen === null && (state.own || file.sha256 !== undefined));
   if (!here || !same || (total !== null && total !== (state.size ?? total))) {
     await restart(found, file, handle, state, tools);
     throw new EngineError("network", `${file.name}: the server sent a range of something else`, RETRY);
@@ -300,7 +293,7 @@ function compare(file, state) {
   });
 }
 
-function pause(ms, signal) {
+export function pause(ms, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => {

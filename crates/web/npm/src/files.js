@@ -1,11 +1,14 @@
 // How the engine reads a file piece by piece: `{ name, size, read(offset, length), close() }`.
 
-import { EngineError, aborted, badRequest, check } from "./errors.js";
-import { unreachable } from "./network.js";
+import { lengthOf, pause } from "./download.js";
+import { EngineError, badRequest, check } from "./errors.js";
+import { refusal, send } from "./locate.js";
 
 /** Bytes that are fetched from a Blob or the network at once, and how many such pieces are kept. */
 const BLOCK = 4 << 20;
 const BLOCKS = 4;
+/** How often a piece is asked for that does not come. */
+const TRIES = 3;
 
 /** Pieces of a file, the most recent ones kept: weights that are loaded together alternate between a few places. */
 class Blocks {
@@ -92,32 +95,57 @@ export class StoredFile {
   }
 }
 
-/** A file that stays on its server: every piece is a request. */
-export async function remoteFile(file, signal) {
+/** A file that stays on its server: every piece is a request. Where it has no ranges, so much is read from the beginning. */
+export async function remoteFile(file, { signal, retryMs = 500, head = 0 }) {
+  const { name, url } = file;
   const ranged = async (offset, length) => {
     check(signal);
-    let response;
-    try {
-      const headers = { ...file.headers, range: `bytes=${offset}-${offset + length - 1}` };
-      response = await fetch(file.url, { headers, signal, referrerPolicy: "no-referrer" });
-    } catch (error) {
-      if (signal?.aborted) throw aborted();
-      throw await unreachable(file.url, error);
-    }
-    if (response.status === 206) return response;
-    await response.body?.cancel();
-    if (response.status === 200) {
-      throw new EngineError("no_ranges", `${file.url}: the server sends the file only as a whole`, 'use cache: "opfs"');
-    }
-    throw new EngineError("not_found", `${file.url}: ${response.status}`, "check the address", { status: response.status });
+    const response = await send(url, { ...file.headers, range: `bytes=${offset}-${offset + length - 1}` }, { signal });
+    if (response.status === 206 || (response.status === 200 && offset + length <= head)) return response;
+    response.body?.cancel().catch(() => {});
+    if (response.status !== 200) throw refusal(response, url);
+    throw new EngineError("no_ranges", `${url}: the server sends the file only as a whole`, 'store it: models.download, or cache: "opfs"');
   };
-  let size = file.size;
+  const piece = async (offset, length) => {
+    const { status, body } = await ranged(offset, length);
+    const [out, reader] = [new Uint8Array(length), body.getReader()];
+    try {
+      for (let at = status === 206 ? 0 : -offset; at < length; ) {
+        const { done, value } = await reader.read();
+        if (done) throw new Error("it ended early");
+        out.set(value.subarray(Math.max(0, -at), length - at), Math.max(0, at));
+        at += value.length;
+      }
+      return out;
+    } catch (error) {
+      check(signal);
+      throw new EngineError("network", `${name}: the connection was lost: ${error.message}`, "check the connection");
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  };
+  const patiently = async (f, ...range) => {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await f(...range);
+      } catch (error) {
+        if (error.code !== "network" || tries === TRIES) throw error;
+        await pause(retryMs * tries, signal);
+      }
+    }
+  };
+  let { size } = file;
   if (size === undefined) {
-    const range = (await ranged(0, 1)).headers.get("content-range");
-    size = Number(/\/(\d+)$/.exec(range ?? "")?.[1]);
-    // Other origins must expose the header; the length is then asked for by itself.
-    if (!size) size = Number((await fetch(file.url, { method: "HEAD", headers: file.headers, signal })).headers.get("content-length"));
-    if (!size) throw badRequest(`${file.url}: the server does not say how long the file is`);
+    const { status, headers, body } = await patiently(ranged, 0, 1);
+    body.cancel().catch(() => {});
+    size = status === 206 ? Number(/\/(\d+)$/.exec(headers.get("content-range") ?? "")?.[1]) : lengthOf({ headers });
+    if (!size) {
+      // Other origins must expose the header; the length is then asked for by itself.
+      const answer = await send(url, file.headers, { signal, method: "HEAD" }).catch(() => null);
+      check(signal);
+      size = answer?.ok && lengthOf(answer);
+    }
+    if (!size) throw badRequest(`${url}: the server does not say how long the file is`);
   }
-  return new Blocks(file.name, size, async (offset, length) => new Uint8Array(await (await ranged(offset, length)).arrayBuffer()));
+  return new Blocks(name, size, (offset, length) => patiently(piece, offset, length));
 }

@@ -14,6 +14,9 @@ import { isTrusted, trust } from "./trust.js";
 /** Downloads report at most so often, in milliseconds. */
 const REPORT = 100;
 
+/** Bytes that `inspect` reads at most where a server sends files only as a whole. */
+const HEAD = 64 << 20;
+
 /** So many devices may be lost in one answer before it ends with an error. */
 const LOSSES = 3;
 
@@ -140,24 +143,26 @@ export class Host {
     let { cache } = options;
     const out = [];
     for (const file of found) {
-      if (file.blob) {
-        out.push(blobFile(file.name, file.blob));
-        continue;
-      }
       try {
-        if (cache !== "none") out.push(await this.#stored(file, options, signal, report));
+        if (!file.blob && cache !== "none") {
+          out.push(await this.#stored(file, options, signal, report));
+          continue;
+        }
       } catch (error) {
         if (error.code !== "storage_unavailable" || cache || options.offline) throw error;
         cache = "none";
       }
-      if (cache === "none") out.push(await remoteFile(file, signal));
+      if (file.name in (options.sha256 ?? {})) {
+        const hint = "leave out sha256";
+        throw new EngineError("bad_request", `sha256: ${file.name} is not stored, so nothing checks it`, hint);
+      }
+      out.push(file.blob ? blobFile(file.name, file.blob) : await remoteFile(file, { ...options, signal }));
     }
     return out;
   }
 
   async #stored(file, options, signal, report) {
-    const known = { ...file, sha256: options.sha256?.[file.name] ?? file.sha256 };
-    const stored = await store(known, {
+    const stored = await store(file, {
       newHash: () => new Sha256(),
       signal,
       offline: options.offline,
@@ -257,21 +262,19 @@ export class Host {
     await load(options.wasmUrl, { gpu: options.device === "gpu" });
     const found = await locate(model, { ...options, signal });
     const files = [];
-    for (const file of found) {
-      if (file.blob) {
-        files.push(blobFile(file.name, file.blob));
-        continue;
-      }
-      const stored = await storedFile(file.url);
-      files.push(stored ? new StoredFile(file.name, stored.manifest, stored.entry) : await remoteFile(file, signal));
-    }
     try {
+      for (const file of found) {
+        const stored = file.blob ? null : await storedFile(file.url);
+        if (file.blob) files.push(blobFile(file.name, file.blob));
+        else if (stored) files.push(new StoredFile(file.name, stored.manifest, stored.entry));
+        else files.push(await remoteFile(file, { ...options, signal, head: HEAD }));
+      }
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
       const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups, cpu };
       const text = await guarded(() => inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
-      return { ...JSON.parse(text), fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
+      return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
     } finally {
       files.forEach((file) => file.close());
     }

@@ -11,9 +11,22 @@ const HUB = "https://huggingface.co";
  * The files of a model: each has `name` and either `blob` or `url`, and what is known of size and sha256.
  * @param {string | URL | Blob | Blob[]} model
  * @param {{ headers?: Record<string, string>, hfToken?: string, hub?: string, signal?: AbortSignal, offline?: boolean,
- *   cache?: string }} options
+ *   cache?: string, sha256?: Record<string, string> }} options
  */
 export async function locate(model, options) {
+  const found = await find(model, options);
+  const hashes = options.sha256 ?? {};
+  if (typeof hashes !== "object") throw badRequest("sha256: expected hashes by file name");
+  for (const [name, sha256] of Object.entries(hashes)) {
+    const file = found.find((f) => f.name === name);
+    if (!file) throw badRequest(`sha256: the model has no file ${name}`);
+    file.sha256 = sha256;
+  }
+  return found;
+}
+
+async function find(model, options) {
+  if (globalThis.FileList && model instanceof FileList) model = Array.from(model);
   if (typeof Blob !== "undefined" && model instanceof Blob) return [fromBlob(model, 0)];
   if (Array.isArray(model)) {
     if (model.length === 0) throw badRequest("model: the list of files is empty");
@@ -32,14 +45,19 @@ function fromBlob(blob, index) {
   return { name: blob.name ?? `file-${index}.gguf`, size: blob.size, blob };
 }
 
-function fromUrl(model, { headers = {} }) {
+function address(what, text, base) {
   let url;
   try {
-    url = new URL(model, globalThis.location?.href);
+    url = new URL(text, base);
   } catch {
-    throw badRequest(`model: not an address: ${model}`);
+    throw badRequest(`${what}: not an address: ${text}`);
   }
-  if (!/^https?:$/.test(url.protocol)) throw badRequest(`model: expected http or https, found ${url.protocol}`);
+  if (!/^https?:$/.test(url.protocol)) throw badRequest(`${what}: expected http or https, found ${url.protocol}`);
+  return url;
+}
+
+function fromUrl(model, { headers = {} }) {
+  const url = address("model", model, globalThis.location?.href);
   return parts(url, (part) => ({ url: part.href, name: fileName(part), headers }));
 }
 
@@ -57,19 +75,27 @@ function parts(url, make) {
   });
 }
 
-const fileName = (url) => decodeURIComponent(url.pathname.split("/").pop()) || "model.gguf";
+function fileName(url) {
+  const name = url.pathname.split("/").pop() || "model.gguf";
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
 
 /** `owner/repo`, `owner/repo:quant` or `owner/repo/path/file.gguf`, each with `@revision` behind the repository. */
 async function fromHub(text, options) {
-  const { hfToken, hub = HUB } = options;
+  const { hfToken } = options;
+  const hub = address("hub", options.hub ?? HUB).href.replace(/\/+$/, "");
   const found = /^([\w.-]+\/[\w.-]+?)(?:@([\w./-]+?))?(?::([\w.-]+)|\/(.+\.gguf))?$/.exec(text);
   if (!found) throw badRequest(`model: expected hf:owner/repo:quant or hf:owner/repo/file.gguf, found hf:${text}`);
   const [, repo, revision = "main", quant, path] = found;
   const headers = hfToken ? { authorization: `Bearer ${hfToken}` } : {};
-  const address = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
-  const ggufs = await listed(address, headers, options);
+  const tree = `${hub}/api/models/${repo}/tree/${encodeURIComponent(revision)}?recursive=true`;
+  const ggufs = await listed(tree, headers, options);
   const first = choose(ggufs, path, quant, repo);
-  const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path}`);
+  const url = new URL(`${hub}/${repo}/resolve/${encodeURIComponent(revision)}/${first.path.replace(/[#?%]/g, encodeURIComponent)}`);
   return parts(url, (part) => {
     const relative = decodeURIComponent(part.pathname).split(`/resolve/${revision}/`)[1];
     const entry = ggufs.find((f) => f.path === relative);
@@ -101,23 +127,30 @@ async function listed(address, headers, { signal, offline, cache }) {
 }
 
 async function list(url, headers, signal) {
-  let response;
-  try {
-    response = await fetch(url, { headers, signal, referrerPolicy: "no-referrer" });
-  } catch (error) {
-    if (signal?.aborted) throw aborted();
-    throw await unreachable(url, error);
-  }
-  if (response.status === 401 || response.status === 403 || response.status === 404) {
-    const hint = "check the name; private and gated repositories need hfToken";
-    throw new EngineError("not_found", `${url}: ${response.status}`, hint, { status: response.status });
-  }
-  if (!response.ok) throw new EngineError("download_failed", `${url}: ${response.status}`, "try again later");
+  const response = await send(url, headers, { signal });
+  if (!response.ok) throw refusal(response, url, "check the name; private and gated repositories need hfToken");
   const tree = await response.json().catch(() => null);
   if (signal?.aborted) throw aborted();
   if (Array.isArray(tree)) return tree;
   // Networks that want a login first answer everything with a page.
   throw new EngineError("network", `${url}: expected a list of files, found something else`, "check the connection");
+}
+
+/** A server's answer, whatever it says. */
+export async function send(url, headers, init) {
+  try {
+    return await fetch(url, { headers, referrerPolicy: "no-referrer", ...init });
+  } catch (error) {
+    if (init.signal?.aborted) throw aborted();
+    throw await unreachable(url, error);
+  }
+}
+
+/** The error that an answer's status is. */
+export function refusal({ status }, url, hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers") {
+  const passing = status === 408 || status === 429 || status >= 500;
+  const [code, what] = [401, 403, 404].includes(status) ? ["not_found", hint] : [passing ? "network" : "download_failed", "try again later"];
+  return new EngineError(code, `${url}: ${status}`, what, { status, url });
 }
 
 /** The file that was asked for: by its path, by its quantisation, or the usual one. */

@@ -14,7 +14,7 @@ async function available(f) {
     return await f();
   } catch (error) {
     if (["QuotaExceededError", "NoModificationAllowedError"].includes(error.name)) throw error;
-    const hint = 'private windows often have no storage: use cache: "none" there';
+    const hint = globalThis.isSecureContext === false ? "serve the page over https" : 'private windows often have no storage: use cache: "none" there';
     throw new EngineError("storage_unavailable", `this browser offers no private file system here: ${error.message}`, hint);
   }
 }
@@ -24,7 +24,10 @@ const root = () => available(async () => (await navigator.storage.getDirectory()
 
 /** The folder's name for an address. */
 async function keyOf(url) {
-  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(url));
+  const hash = await available(() => {
+    if (!crypto.subtle || !navigator.locks) throw new Error("there are no hashes or locks");
+    return crypto.subtle.digest("SHA-256", new TextEncoder().encode(url));
+  });
   return [...new Uint8Array(hash).slice(0, 16)].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 

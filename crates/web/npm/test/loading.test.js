@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { sendFile, serve } from "./browser.js";
+import { launch, sendFile, serve } from "./browser.js";
 import { MODEL, OTHER_BROWSER, REPOSITORY, open } from "./page.js";
 import { split } from "./split.js";
 
@@ -83,6 +83,27 @@ test("a cut connection goes on where it ended", async () => {
   assert.equal((await stored("cut.gguf")).sha256, sha256);
 });
 
+test("a cut connection goes on where the page's own origin passes requests on to another one", async () => {
+  const [seen, bytes] = [[], await readFile(FILE)];
+  const cors = { "access-control-allow-origin": "*", "last-modified": "Wed, 21 Oct 2015 07:28:00 GMT" };
+  const cdn = await serve({}, (request, response) => {
+    const start = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    seen.push([request.method, start > 0]);
+    if (request.method === "OPTIONS") response.writeHead(405, cors).end();
+    else if (start > 0) response.writeHead(206, cors).end(bytes.subarray(start));
+    else {
+      response.writeHead(200, { ...cors, "content-length": size });
+      response.write(bytes.subarray(0, 1_000_000), () => setTimeout(() => response.destroy(), 400));
+    }
+    return true;
+  });
+  odd = (request, response) => response.writeHead(302, { location: `${cdn.origin}/m.gguf`, "access-control-allow-origin": "*" }).end();
+  assert.equal(await download("/odd/passed-on.gguf"), null);
+  await cdn.close();
+  assert.deepEqual(seen, [["GET", false], ["GET", true]]);
+  assert.equal((await stored("passed-on.gguf")).sha256, sha256);
+});
+
 test("a lost network is an error that keeps what came, for the next call", async () => {
   asked.length = 0;
   odd = (request, response) => (asked.length === 1 ? cutAt(request, response, 1_000_000) : response.destroy());
@@ -123,6 +144,23 @@ test("a wrong hash is an error, and nothing of the file is used", async () => {
   assert.equal(await download(`${MODEL}?hash`, { sha256: { "storyteller-Q4_K_M.gguf": sha256 } }), null);
 });
 
+test("a hash that nothing would check is refused", async () => {
+  const name = "storyteller-Q4_K_M.gguf";
+  for (const hashes of [sha256, 5, { other: sha256 }, { [name]: 5 }, { [name]: "" }]) {
+    assert.equal((await download(MODEL, { sha256: hashes })).code, "bad_request", JSON.stringify(hashes));
+  }
+  const found = await t.page.evaluate(
+    async ([url, sha256]) => {
+      const file = new File([await (await fetch(url)).blob()], Object.keys(sha256)[0]);
+      const create = (model, options) => failure(chaski.Engine.create({ model, sha256, ...options }));
+      return [await create(file), await create(url, { cache: "none" })];
+    },
+    [MODEL, { [name]: sha256 }],
+  );
+  assert.deepEqual(found.map((e) => e?.code), ["bad_request", "bad_request"]);
+  assert.match(found[0].hint, /leave out sha256/);
+});
+
 test("refusals, missing files and dead servers are told apart", async () => {
   const refused = await download(`${other.origin}${MODEL}`);
   assert.equal(refused.code, "cors");
@@ -133,6 +171,69 @@ test("refusals, missing files and dead servers are told apart", async () => {
   assert.equal((await download("/fixtures/none.gguf")).code, "not_found");
   assert.equal((await download("ftp://example.org/x.gguf")).code, "bad_request");
   assert.equal((await download("hf:nonsense")).code, "bad_request");
+});
+
+test("reading by ranges has the errors of a download, and goes on after a moment's failure", async () => {
+  const inspect = (url, options) => t.page.evaluate(([url, options]) => failure(chaski.inspect(url, { retryMs: 10, ...options })), [url, options]);
+  for (const [status, code] of [[500, "network"], [503, "network"], [429, "network"], [416, "download_failed"], [204, "download_failed"], [403, "not_found"]]) {
+    odd = (request, response) => response.writeHead(status).end();
+    const error = await inspect("/odd/status.gguf");
+    assert.equal(error?.code, code, `${status}`);
+    if (status === 403) assert.match(error.hint, /hfToken/);
+  }
+  // The head's piece fails twice, and then comes.
+  asked.length = 0;
+  odd = (request, response) => {
+    if (asked.length === 2) return response.writeHead(503).end();
+    if (asked.length !== 3) return sendFile(request, response, FILE, size);
+    response.writeHead(206, { "content-range": `bytes 0-${size - 1}/${size}`, "content-length": size });
+    response.write("GGUF", () => setTimeout(() => response.destroy(), 50));
+  };
+  assert.equal(await inspect("/odd/moment.gguf"), null);
+  odd = (request, response) => {
+    if (/-0$/.test(request.headers.range)) return sendFile(request, response, FILE, size);
+    response.writeHead(206, { "content-length": size });
+    response.write("GGUF", () => setTimeout(() => response.destroy(), 50));
+  };
+  const cut = await inspect("/odd/cuts.gguf");
+  assert.deepEqual([cut.code, cut.hint], ["network", "check the connection"]);
+  // A refusal has a length, too.
+  const cdn = await serve({}, (request, response) => {
+    const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*" };
+    if (request.method === "HEAD") response.writeHead(403, { ...cors, "content-length": 243 }).end();
+    else sendFile(request, response, FILE, size, cors);
+    return true;
+  });
+  assert.match((await inspect(`${cdn.origin}/x.gguf`)).message, /does not say how long/);
+  await cdn.close();
+});
+
+test("a head is read from a server without ranges", async () => {
+  odd = (request, response) => readFile(FILE).then((bytes) => response.writeHead(200, { "content-length": size }).end(bytes));
+  const [found, refused] = await t.page.evaluate(async () => {
+    const url = "/odd/whole.gguf";
+    return [await chaski.inspect(url), await failure(chaski.Engine.create({ model: url, cache: "none" }))];
+  });
+  assert.deepEqual([found.architecture, found.fileBytes, found.downloadBytes], ["llama", size, size]);
+  assert.equal(refused.code, "no_ranges");
+  // Where the head has no end, neither has the patience.
+  odd = (request, response) => {
+    response.writeHead(200, { "content-length": 1e12 });
+    const head = Buffer.alloc(1 << 20);
+    // A file of version 3 with one value: a text of a gigabyte.
+    head.write("GGUF\u0003");
+    head.writeUInt32LE(1, 16);
+    head.writeUInt32LE(1, 24);
+    head.write("a\u0008", 32);
+    head.writeUInt32LE(1e9, 37);
+    const more = () => {
+      while (response.write(head));
+      response.once("drain", more);
+    };
+    more();
+  };
+  const endless = await t.page.evaluate(() => failure(chaski.inspect("/odd/endless.gguf")));
+  assert.match(endless.hint, /models.download/, JSON.stringify(endless));
 });
 
 test("a server that allows simple requests alone is resumed, and read anew where it refuses ranges", async () => {
@@ -197,6 +298,22 @@ test("a file that ended early is not kept when nobody knew its length", async ()
   assert.equal(await stored("short.gguf"), null);
 });
 
+test("a page on plain http reads from the server, and is told why it stores nothing", { skip: OTHER_BROWSER }, async () => {
+  const browser = await launch(["--host-resolver-rules=MAP plain.test 127.0.0.1"]);
+  const page = await browser.context.newPage();
+  await page.goto(t.server.origin.replace("127.0.0.1", "plain.test"));
+  const found = await page.evaluate(async (model) => {
+    const chaski = await import("/npm/index.js");
+    const of = (promise) => promise.then((e) => e.info?.().model.architecture ?? e, ({ code, hint }) => `${code}: ${hint}`);
+    const { Engine, models } = chaski;
+    const created = [await of(Engine.create({ model })), await of(Engine.create({ model, worker: false }))];
+    return [...created, await of(models.remove(model)), await of(models.list()), await of(models.download(model))];
+  }, MODEL);
+  await browser.close();
+  const refused = "storage_unavailable: serve the page over https";
+  assert.deepEqual(found, ["llama", "llama", refused, refused, refused]);
+});
+
 test("a worker of the caller's serves several engines, and stays", async () => {
   const found = await t.page.evaluate(async (url) => {
     const worker = new Worker("/npm/worker.js", { type: "module" });
@@ -238,6 +355,17 @@ test("an abort ends a download at once", async () => {
   });
   assert.equal(error.code, "aborted");
   assert.ok(ms < 3000, `${ms} ms`);
+});
+
+test("an abort keeps most of what came", async () => {
+  odd = (request, response) => cutAt(request, { writeHead: (...head) => response.writeHead(...head), write: (bytes) => response.write(bytes) }, 3 << 20);
+  const code = await t.page.evaluate(async () => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 800);
+    return (await failure(chaski.models.download("/odd/kept.gguf", { signal: controller.signal }))).code;
+  });
+  assert.equal(code, "aborted");
+  assert.ok((await stored("kept.gguf"))?.bytes >= 1 << 20);
 });
 
 test("a large file passes through a small heap", async () => {
@@ -298,6 +426,30 @@ test("a repository's file is found by its quantisation, and its hash is known", 
     return { offline, unreachable, verified, removed, unknown: await chaski.models.remove("hf:c/d") };
   }, hub.origin);
   assert.deepEqual(found, { offline: null, unreachable: null, verified: true, removed: [true, false], unknown: false });
+});
+
+test("names with signs of addresses, hubs as they are written, and lists of Files are understood", async () => {
+  const found = await t.page.evaluate(async () => {
+    const { locate } = await import("/npm/src/locate.js");
+    const [fetched, asked] = [globalThis.fetch, []];
+    globalThis.fetch = async (url) => asked.push(url) && new Response(JSON.stringify([{ type: "file", path: "a#b/50%?.gguf", size: 1 }]));
+    const [file] = await locate("hf:a/b", { hub: "https://h.org/" });
+    globalThis.fetch = fetched;
+    const list = new DataTransfer();
+    list.items.add(new File(["x"], "a.gguf"));
+    const names = [...(await locate("/50%.gguf", {})), ...(await locate(list.files, {}))].map((f) => f.name);
+    return [asked[0], file.url, file.name, ...names, (await failure(locate("hf:a/b", { hub: "nonsense" }))).code];
+  });
+  const tree = "https://h.org/api/models/a/b/tree/main?recursive=true";
+  const url = "https://h.org/a/b/resolve/main/a%23b/50%25%3F.gguf";
+  assert.deepEqual(found, [tree, url, "50%?.gguf", "50%.gguf", "a.gguf", "bad_request"]);
+});
+
+test("what is beyond the memory of a module or the budget does not fit", async () => {
+  const why = (options) => t.page.evaluate(async ([url, options]) => (await chaski.inspect(url, options)).reasons.join(), [MODEL, options]);
+  assert.equal(await why({ device: "cpu" }), "");
+  assert.match(await why({ device: "cpu", contextLength: 2_000_000 }), /^it takes \d+ bytes of memory, WebAssembly has 4 GiB$/);
+  assert.match(await why({ memoryBudget: 0 }), /the budget is 0$/);
 });
 
 test("a split set is one model: from its first address, as Files in a list, and without being stored", async () => {
