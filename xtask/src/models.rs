@@ -124,7 +124,7 @@ fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
     plan(graph, &steps, &mut groups, &caps, &config)
 }
 
-/// A file whose head is real and whose weights are zeros that nobody stores.
+/// A file whose head is real and whose weights are one positive value that nobody stores: factors of a rotation must be.
 struct Hollow {
     head: Vec<u8>,
     len: u64,
@@ -141,7 +141,7 @@ impl ByteSource for Hollow {
 
     async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
         SourceError::check_range(self.name(), self.len, offset, buf.len() as u64)?;
-        buf.fill(0);
+        buf.fill(0x3f);
         let rest = self.head.get(offset as usize..).unwrap_or(&[]);
         let n = rest.len().min(buf.len());
         buf[..n].copy_from_slice(&rest[..n]);
