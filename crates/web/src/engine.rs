@@ -47,6 +47,7 @@ impl WebEngine {
         let source = source(files);
         let mut builder = Engine::builder(source.clone())
             .context(options.context_length)
+            .kv(options.kv_type)
             .inputs(options.inputs)
             .device(options.device.into())
             .web_subgroups(options.subgroups)
@@ -60,9 +61,6 @@ impl WebEngine {
                 let (done, total) = (p.done as f64, p.total as f64);
                 let _ = progress.call3(&JsValue::NULL, &stage.into(), &done.into(), &total.into());
             });
-        if let Some(kv) = &options.kv_type {
-            builder = builder.kv(kv.parse().map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?);
-        }
         if options.chunk > 0 {
             builder = builder.chunk(options.chunk);
         }
@@ -71,6 +69,14 @@ impl WebEngine {
         }
         let engine = builder.build().await.map_err(to_js)?;
         Ok(WebEngine { engine, interrupted: None })
+    }
+
+    /// Checks `options` of [`Self::create`], before anything is loaded for them.
+    ///
+    /// # Errors
+    /// Names and values that it does not know.
+    pub fn check(options: &str) -> Result<(), JsValue> {
+        parse::<CreateOptions>(options).map(drop)
     }
 
     /// What the file says of itself, the device and its memory, as JSON.
@@ -301,10 +307,9 @@ async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> 
         Device::Cpu => None,
         _ => Some(crate::inspect::caps(options.subgroups).await),
     };
-    let kv = options.kv_type.as_deref().map(str::parse).transpose();
-    let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let chunk = if options.chunk > 0 { options.chunk } else { crate::inspect::CHUNK };
-    let config = RunnerConfig { n_ctx: options.context_length, kv, chunk, ..RunnerConfig::default() };
+    let (n_ctx, kv) = (options.context_length, options.kv_type);
+    let config = RunnerConfig { n_ctx, kv, chunk, ..RunnerConfig::default() };
     let need = crate::inspect::need(&model, &config, caps.as_ref()).await?;
     if need.n_byte() as f64 > budget {
         return Err(crate::error::over_budget(need.n_byte(), budget));

@@ -127,8 +127,12 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         ModelError::KvType(_)
         | ModelError::Constraint(_)
         | ModelError::Token { .. }
-        | ModelError::Session(_)
         | ModelError::ShortText { .. } => Some(("bad_request", "", Value::Null)),
+        ModelError::Session(_) => Some((
+            "bad_request",
+            "restore it in an engine with the model, device, kvType and inputs that it was saved with",
+            Value::Null,
+        )),
         ModelError::Pooling(_) => {
             Some(("bad_request", "say how tokens are pooled with `pooling`", Value::Null))
         }

@@ -2,8 +2,8 @@
 
 use chaski::kernels::Caps;
 use chaski::{
-    AdapterSummary, Error, GpuOptions, KvType, Memory, ModelError, OpenModel, RunnerConfig, adapters_with,
-    memory_need, memory_need_on_processor,
+    AdapterSummary, GpuOptions, KvType, Memory, OpenModel, RunnerConfig, adapters_with, memory_need,
+    memory_need_on_processor,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use crate::engine::{caps_json, source};
 use crate::error::to_js;
 use crate::file::JsFile;
-use crate::request::parse;
+use crate::request::{parse, word};
 
 /// Prompt tokens that run at once if nothing is said.
 pub(crate) const CHUNK: u32 = 512;
@@ -38,7 +38,8 @@ pub async fn adapter(subgroups: bool) -> String {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct InspectOptions {
     context_length: u32,
-    kv_type: Option<String>,
+    #[serde(deserialize_with = "word")]
+    kv_type: KvType,
     subgroups: bool,
     /// The processor, not a GPU.
     cpu: bool,
@@ -52,11 +53,10 @@ struct InspectOptions {
 pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsValue> {
     let options: InspectOptions = parse(&options)?;
     let model = source(files).open().await.map_err(to_js)?;
-    let kv = options.kv_type.as_deref().map(str::parse::<KvType>).transpose();
-    let kv = kv.map_err(|e| to_js(Error::Model(ModelError::KvType(e))))?.unwrap_or_default();
     let adapter = best(options.subgroups).await;
     let caps = adapter.as_ref().map_or_else(Caps::base, |a| a.caps.clone());
-    let config = RunnerConfig { n_ctx: options.context_length, kv, chunk: CHUNK, ..RunnerConfig::default() };
+    let (n_ctx, kv) = (options.context_length, options.kv_type);
+    let config = RunnerConfig { n_ctx, kv, chunk: CHUNK, ..RunnerConfig::default() };
     let need = need(&model, &config, (!options.cpu).then_some(&caps)).await?;
     Ok(json!({
         "description": model.describe(),

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use chaski::{
-    DeviceChoice, GenerateOptions, Grammar, Inputs, LocalTime, Message, RenderSpecial, SamplerParams,
+    DeviceChoice, GenerateOptions, Grammar, Inputs, KvType, LocalTime, Message, RenderSpecial, SamplerParams,
     TemplateOptions,
 };
 use serde::de::{DeserializeOwned, Error as _};
@@ -41,7 +41,7 @@ impl From<Device> for DeviceChoice {
 }
 
 /// A word that the engine knows how to read.
-fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
@@ -51,7 +51,8 @@ fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<
 pub(crate) struct CreateOptions {
     /// Tokens; 0 takes the model's own, at most 4096.
     pub(crate) context_length: u32,
-    pub(crate) kv_type: Option<String>,
+    #[serde(deserialize_with = "word")]
+    pub(crate) kv_type: KvType,
     /// How products with quantised weights take their inputs.
     #[serde(deserialize_with = "word")]
     pub(crate) inputs: Inputs,

@@ -1,8 +1,7 @@
 // From the network to the store, by pieces: resumed after a cut, checked by size and sha256.
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
-import { refusal, send } from "./locate.js";
-import { isOwn } from "./network.js";
+import { isOwn, refusal, send } from "./network.js";
 import { entry, full, locked, writeAll } from "./store.js";
 
 /** Bytes between two flushes: what a crash can cost. */

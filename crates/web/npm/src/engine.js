@@ -22,7 +22,7 @@ export function forHost(options) {
 
 /** What a model is named by, as the engine's place can have it. */
 export function forWorker(model) {
-  if (model === undefined) throw badRequest("model is missing: an address, hf:owner/repo:quant, or a File");
+  if (model === undefined || model === "") throw badRequest("model is missing: an address, hf:owner/repo:quant, or a File");
   if (model instanceof URL) return model.href;
   if (typeof model !== "string" || model.startsWith("hf:")) return model;
   try {

@@ -2,7 +2,7 @@
 
 import { lengthOf, pause } from "./download.js";
 import { EngineError, badRequest, check } from "./errors.js";
-import { refusal, send } from "./locate.js";
+import { refusal, send } from "./network.js";
 
 /** Bytes that are fetched from a Blob or the network at once, and how many such pieces are kept. */
 const BLOCK = 4 << 20;

@@ -79,6 +79,16 @@ export class Host {
     const wasm = await load(options.wasmUrl, { gpu: device === "gpu" });
     this.#memory = wasm.memory;
     check(signal);
+    const asked = {
+      contextLength: options.contextLength ?? 0,
+      kvType: options.kvType ?? "auto",
+      inputs: options.inputs ?? "auto",
+      chunk: options.chunk ?? 0,
+      memoryBudget: options.memoryBudget ?? null,
+      device,
+    };
+    // A word that is misspelt shall not cost a download.
+    await guarded(() => WebEngine.check(JSON.stringify(asked)));
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
@@ -94,16 +104,7 @@ export class Host {
         return file.read(offset, length);
       },
     }));
-    const settings = {
-      contextLength: options.contextLength ?? 0,
-      kvType: options.kvType ?? null,
-      inputs: options.inputs ?? "auto",
-      chunk: options.chunk ?? 0,
-      memoryBudget: options.memoryBudget ?? null,
-      device,
-      trusted,
-      subgroups,
-    };
+    const settings = { ...asked, trusted, subgroups };
     this.#subgroups = subgroups;
     const make = (opened) => {
       const step = (stage, loaded, total) => {
@@ -271,7 +272,7 @@ export class Host {
       }
       const subgroups = options.subgroups !== false && (await hasSubgroups());
       const cpu = (await choose(options.device)).device === "cpu";
-      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? null, subgroups, cpu };
+      const settings = { contextLength: options.contextLength ?? 0, kvType: options.kvType ?? "auto", subgroups, cpu };
       const text = await guarded(() => inspect(files, JSON.stringify(settings)));
       const downloads = files.map((f, i) => (found[i].blob || f instanceof StoredFile ? 0 : f.size));
       return { ...JSON.parse(text), device: cpu ? "cpu" : "gpu", fileBytes: sum(files.map((f) => f.size)), downloadBytes: sum(downloads) };
@@ -332,7 +333,7 @@ export class Host {
 
 async function unchanged(url, signal) {
   const stored = await storedFile(url);
-  if (!stored) throw new EngineError("not_stored", `${url} is not stored`);
+  if (!stored) throw new EngineError("not_stored", `${url} is not stored`, "download it first");
   const release = await hold(url, { signal });
   try {
     const hash = new Sha256();

@@ -1,7 +1,7 @@
 // From what a caller names (`hf:owner/repo:quant`, an address, files) to a list of files to read.
 
 import { EngineError, aborted, badRequest } from "./errors.js";
-import { unreachable } from "./network.js";
+import { refusal, send } from "./network.js";
 import * as store from "./store.js";
 
 const SPLIT = /-(\d{5})-of-(\d{5})\.gguf$/;
@@ -134,23 +134,6 @@ async function list(url, headers, signal) {
   if (Array.isArray(tree)) return tree;
   // Networks that want a login first answer everything with a page.
   throw new EngineError("network", `${url}: expected a list of files, found something else`, "check the connection");
-}
-
-/** A server's answer, whatever it says. */
-export async function send(url, headers, init) {
-  try {
-    return await fetch(url, { headers, referrerPolicy: "no-referrer", ...init });
-  } catch (error) {
-    if (init.signal?.aborted) throw aborted();
-    throw await unreachable(url, error);
-  }
-}
-
-/** The error that an answer's status is. */
-export function refusal({ status }, url, hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers") {
-  const passing = status === 408 || status === 429 || status >= 500;
-  const [code, what] = [401, 403, 404].includes(status) ? ["not_found", hint] : [passing ? "network" : "download_failed", "try again later"];
-  return new EngineError(code, `${url}: ${status}`, what, { status, url });
 }
 
 /** The file that was asked for: by its path, by its quantisation, or the usual one. */

@@ -1,9 +1,9 @@
-// What can be known of a request that got no answer.
+// Requests, and what can be known of those that got no answer or a refusal.
 
-import { EngineError } from "./errors.js";
+import { EngineError, aborted } from "./errors.js";
 
 /** Browsers do not say why a request got no answer at all, so it is tried without reading the answer. */
-export async function unreachable(url, error) {
+async function unreachable(url, error) {
   const host = new URL(url).host;
   if (navigator.onLine !== false) {
     const answer = await fetch(url, { method: "HEAD", mode: "no-cors" }).catch(() => null);
@@ -18,3 +18,20 @@ export async function unreachable(url, error) {
 
 /** Whether requests to the address are the page's own, which no server has to allow. */
 export const isOwn = (url) => new URL(url).origin === globalThis.location?.origin;
+
+/** A server's answer, whatever it says. */
+export async function send(url, headers, init) {
+  try {
+    return await fetch(url, { headers, referrerPolicy: "no-referrer", ...init });
+  } catch (error) {
+    if (init.signal?.aborted) throw aborted();
+    throw await unreachable(url, error);
+  }
+}
+
+/** The error that an answer's status is. */
+export function refusal({ status }, url, hint = status === 404 ? "check the address" : "the file needs a permission: hfToken or headers") {
+  const passing = status === 408 || status === 429 || status >= 500;
+  const [code, what] = [401, 403, 404].includes(status) ? ["not_found", hint] : [passing ? "network" : "download_failed", "try again later"];
+  return new EngineError(code, `${url}: ${status}`, what, { status, url });
+}

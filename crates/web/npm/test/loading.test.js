@@ -496,3 +496,17 @@ test("a split set is one model: from its first address, as Files in a list, and 
   assert.ok(["bad_file", "bad_request"].includes(found.missing?.code), JSON.stringify(found.missing));
   assert.ok(ranges.length > 0 && ranges.every(([, n]) => n <= 4 << 20), "pieces of at most 4 MiB");
 });
+
+test("options that make no sense cost no download", async () => {
+  asked.length = 0;
+  odd = (request, response) => sendFile(request, response, FILE, size);
+  const errors = await t.page.evaluate(async () => {
+    const of = (options) => failure(chaski.Engine.create({ model: "/odd/options.gguf", device: "cpu", ...options }));
+    return [await of({ kvType: "fp16" }), await of({ inputs: "i4" })];
+  });
+  for (const [i, word] of ["fp16", "i4"].entries()) {
+    assert.equal(errors[i]?.code, "bad_request");
+    assert.match(errors[i].message, new RegExp(word));
+  }
+  assert.deepEqual([asked, await stored("options.gguf")], [[], null]);
+});

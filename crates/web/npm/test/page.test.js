@@ -66,10 +66,11 @@ test("a question that got no answer can be asked again", async () => {
   await page.fill("#text", "Hi");
   await page.keyboard.press("Enter");
   await done();
-  assert.deepEqual(await log(), ["You: Hi"]);
+  assert.deepEqual(await log(), []);
   assert.match(await page.textContent("#stats"), /no luck/);
   await page.evaluate(() => (globalThis.next = [{ content: "Hello" }]));
-  await page.click("#again");
+  // The question is back in its field.
+  await page.click("#send");
   await done();
   assert.deepEqual(await log(), ["You: Hi", "Answer: Hello"]);
 });
