@@ -44,7 +44,7 @@ export async function locked(url, mode, { signal, waiting = () => {} }, f) {
   try {
     return await navigator.locks.request(name, signal ? { mode, signal } : { mode }, f);
   } catch (error) {
-    throw error.name === "AbortError" ? aborted() : error;
+    throw signal?.aborted ? aborted() : error;
   }
 }
 
@@ -237,11 +237,14 @@ export async function list() {
   return found;
 }
 
+/** Milliseconds that a removal waits for whoever is just ending, as aborted downloads are. */
+const ENDING_MS = 1000;
+
 /** Removes the file of an address; false if there was none. Fails while an engine or a download uses it. */
 export async function remove(url) {
   const key = await keyOf(url);
-  return navigator.locks.request(`${ROOT}/${key}`, { ifAvailable: true }, async (lock) => {
-    if (!lock) throw new EngineError("in_use", `${url} is in use`, "close the engines that use it first");
+  const signal = AbortSignal.timeout(ENDING_MS);
+  const alone = async () => {
     try {
       await (await root()).removeEntry(key, { recursive: true });
       return true;
@@ -249,7 +252,12 @@ export async function remove(url) {
       if (error.name === "NotFoundError") return false;
       throw error;
     }
-  });
+  };
+  try {
+    return await navigator.locks.request(`${ROOT}/${key}`, { signal }, alone);
+  } catch (error) {
+    throw /^(Timeout|Abort)Error$/.test(error.name) ? new EngineError("in_use", `${url} is in use`, "close the engines that use it first") : error;
+  }
 }
 
 /** Bytes of all models, and what the browser says of the origin's storage. */

@@ -341,7 +341,7 @@ test("two tabs load a file once", async () => {
   await page.close();
 });
 
-test("an abort ends a download at once", async () => {
+test("an abort ends a download at once, and what came can be removed then", async () => {
   odd = (request, response) => {
     response.writeHead(200, { "content-length": size });
     response.write("GGUF");
@@ -350,8 +350,10 @@ test("an abort ends a download at once", async () => {
     const controller = new AbortController();
     const start = performance.now();
     setTimeout(() => controller.abort(), 300);
-    const error = await failure(chaski.models.download("/odd/slow.gguf", { signal: controller.signal }));
-    return [error, performance.now() - start];
+    const error = await failure(chaski.Engine.create({ model: "/odd/slow.gguf", device: "cpu", signal: controller.signal }));
+    const ms = performance.now() - start;
+    await chaski.models.remove("/odd/slow.gguf");
+    return [error, ms];
   });
   assert.equal(error.code, "aborted");
   assert.ok(ms < 3000, `${ms} ms`);

@@ -94,8 +94,12 @@ class Locks {
     if (!free()) {
       if (ifAvailable) return f(null);
       await new Promise((resolve, reject) => {
-        lock.waiting.push({ free, resolve });
-        signal?.addEventListener("abort", () => reject(named("AbortError")));
+        const waiter = { free, resolve };
+        lock.waiting.push(waiter);
+        signal?.addEventListener("abort", () => {
+          lock.waiting.splice(lock.waiting.indexOf(waiter) >>> 0, 1);
+          reject(signal.reason);
+        });
       });
     }
     lock.held.push(mode);

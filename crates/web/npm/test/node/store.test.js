@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
 import { store } from "../../src/download.js";
-import { entry, hold, list } from "../../src/store.js";
+import { entry, hold, list, remove } from "../../src/store.js";
 import { Hash, browser, disk } from "./opfs.js";
 
 const body = Buffer.alloc(300_000, 7);
@@ -276,4 +276,14 @@ test("a browser whose files cannot be written says so, whatever it is that fails
     await assert.rejects(store({ url: `${origin}/m.gguf`, name: "m.gguf" }, tools), { code: "storage_unavailable" });
     undo?.();
   }
+});
+
+test("a removal waits for whoever is just ending, and no longer", async () => {
+  answer = whole();
+  await load();
+  const url = `${origin}/m.gguf`;
+  const release = await hold(url);
+  await assert.rejects(remove(url), { code: "in_use" });
+  setTimeout(release, 50);
+  assert.deepEqual([await remove(url), await remove(url)], [true, false]);
 });
