@@ -69,9 +69,14 @@ impl Tensor {
         out
     }
 
-    /// Values.
+    /// Values; more than `u32` counts are `u32::MAX`, which fit no buffer.
     pub const fn n_elem(&self) -> u32 {
-        self.ne[0] * self.ne[1] * self.ne[2] * self.ne[3]
+        self.ne[0].saturating_mul(self.n_row())
+    }
+
+    /// Rows, counted likewise.
+    pub const fn n_row(&self) -> u32 {
+        self.ne[1].saturating_mul(self.ne[2]).saturating_mul(self.ne[3])
     }
 
     /// Where the value at these coordinates stands in the buffer.
@@ -132,14 +137,14 @@ impl Tensor {
                 return shape("blocks that are not torn apart".into(), self.stride[0].into());
             }
         }
-        let n: u64 = self.ne.iter().map(|n| u64::from(*n)).product();
-        if n == 0 {
+        if self.ne.contains(&0) {
             return Ok(());
         }
-        let last: u64 = u64::from(self.offset)
-            + (0..4).map(|k| u64::from(self.ne[k] - 1) * u64::from(self.stride[k])).sum::<u64>();
-        if last >= u64::from(self.n_alloc) || n > u64::from(u32::MAX) {
-            return shape(format!("within a buffer of {} values", self.n_alloc), last);
+        let to = |k: usize| u128::from(self.ne[k] - 1) * u128::from(self.stride[k]);
+        let last = u128::from(self.offset) + (0..4).map(to).sum::<u128>();
+        if last >= u128::from(self.n_alloc) || self.n_elem() == u32::MAX {
+            let found = u64::try_from(last).unwrap_or(u64::MAX);
+            return shape(format!("within a buffer of {} values", self.n_alloc), found);
         }
         Ok(())
     }
@@ -260,6 +265,8 @@ impl Tensor {
 
 /// The names of an operand's constants.
 pub(crate) struct Names {
+    /// The operand's own.
+    pub(crate) name: &'static str,
     pub(crate) ne: [&'static str; 4],
     pub(crate) stride: [&'static str; 4],
     pub(crate) div: [&'static str; 4],
@@ -281,6 +288,7 @@ impl Names {
 macro_rules! names {
     ($p:literal) => {
         $crate::tensor::Names {
+            name: $p,
             ne: [concat!($p, "_ne0"), concat!($p, "_ne1"), concat!($p, "_ne2"), concat!($p, "_ne3")],
             stride: [concat!($p, "_s0"), concat!($p, "_s1"), concat!($p, "_s2"), concat!($p, "_s3")],
             div: [concat!($p, "_d0"), concat!($p, "_d1"), concat!($p, "_d2"), concat!($p, "_d3")],
@@ -304,6 +312,16 @@ pub(crate) const C: Names = names!("c");
 pub(crate) const IDS: Names = names!("ids");
 /// Destination.
 pub(crate) const Y: Names = names!("y");
+
+/// Checks that all operands are f32.
+pub(crate) fn check_f32(
+    op: &'static str,
+    sources: &[(Names, &Tensor)],
+    y: &Tensor,
+) -> Result<(), DispatchError> {
+    let all = sources.iter().map(|(names, t)| (names.name, *t)).chain([(Y.name, y)]);
+    all.into_iter().try_for_each(|(what, t)| t.check_type(op, what, GgmlType::F32))
+}
 
 /// What every dispatch over tensors needs; `y` is the destination, named `y` in the kernel.
 pub(crate) struct Call<'a> {
@@ -391,10 +409,10 @@ impl Call<'_> {
         self.groups(n.div_ceil(WG), "one thread a value or word".to_owned(), caps)
     }
 
-    /// Checks that all operands lie within their buffers; sizes may be multiplied only then.
+    /// Checks that all operands lie within their buffers; products of sizes say something only then.
     fn check(&self) -> Result<(), DispatchError> {
-        self.sources.iter().try_for_each(|(_, t)| t.check(self.op, "a source"))?;
-        self.y.check_written(self.op, "y")
+        self.sources.iter().try_for_each(|(names, t)| t.check(self.op, names.name))?;
+        self.y.check_written(self.op, Y.name)
     }
 
     /// `n_group` workgroups over these operands, counted in values or cells.
@@ -408,7 +426,7 @@ impl Call<'_> {
     ) -> Result<Dispatch, DispatchError> {
         if n_group > 0 && y.n_elem() > 0 {
             let mut needed = self.sources.iter().filter(|(names, _)| !names.may_be_empty);
-            needed.try_for_each(|(_, t)| t.check_filled(self.op, "a source"))?;
+            needed.try_for_each(|(names, t)| t.check_filled(self.op, names.name))?;
         }
         let mut all = y.constants(&Y);
         for ((names, _), t) in self.sources.iter().zip(sources) {
@@ -524,9 +542,9 @@ mod tests {
         let window = conv_2d::Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2] };
         let (a, b, y) = (f([2, 2, 0, 3]), f([5, 5, 0, 1]), f([4, 4, 3, 1]));
         let conv = conv_2d::Conv2d { a, b, y, window, depthwise: false }.dispatch(&caps);
-        for (op, found) in [("count_equal", count), ("add_id", add), ("conv_2d", conv)] {
+        for (op, what, found) in [("count_equal", "a", count), ("add_id", "b", add), ("conv_2d", "a", conv)] {
             let found = found.expect_err(op).to_string();
-            assert_eq!(found, format!("{op}: a source is 0, but must be at least one value"));
+            assert_eq!(found, format!("{op}: {what} is 0, but must be at least one value"));
         }
         // No rows leave all others as they are.
         let (a, ids, y) = (f([8, 0, 1, 1]), t(GgmlType::I32, [0, 1, 1, 1]), f([8, 5, 1, 1]));
@@ -542,10 +560,90 @@ mod tests {
         let call = unary::Unary { f, params: [0.0; 4], a: Some(long), y: long };
         let e = call.dispatch(&Caps::base()).expect_err("more values than can be counted");
         assert!(e.to_string().ends_with("but must be within a buffer of 8 values"), "{e}");
+        for ne in [[1 << 16; 4], [1 << 16, 1 << 16, 1 << 16, 1], [u32::MAX; 4]] {
+            let many = Tensor { ne, stride: [u32::MAX; 4], ..long };
+            let e = many.check("cpy", "a").expect_err("more values than can be counted").to_string();
+            assert!(e.ends_with("but must be within a buffer of 8 values"), "{e}");
+        }
         let wide = Tensor::new(GgmlType::I64, [1 << 31, 1, 1, 1]);
         let e = Cpy { a: wide, y: wide }.dispatch(&Caps::base()).expect_err("more words than can be counted");
         let want = "y's buffer is 2147483648, but must be of at most 2147483647 values of 2 words";
         assert_eq!(e.to_string(), format!("cpy_same: {want}"));
+    }
+
+    /// Sizes whose products overflow in small buffers, in every way that an operation multiplies them before it checks.
+    #[test]
+    fn operations_count_no_further_than_they_can() {
+        use crate::ops::attention::AttentionNd;
+        use crate::ops::norm::{Kind, Norm};
+        use crate::ops::rope::{Mode, RopeNd};
+        use crate::ops::{
+            argmax::ArgmaxRows, argsort::Argsort, conv_2d, cumsum::Cumsum, im2col::Im2col, pool::Pool,
+        };
+        use crate::ops::{set_rows::SetRows, soft_max::SoftMax, solve_tri::SolveTri, top_k::TopK};
+        let (small, caps) = (Tensor::new(GgmlType::F32, [8, 1, 1, 1]), Caps::base());
+        let of = |ty, ne| Tensor { ty, ne, ..small };
+        let f = |ne| of(GgmlType::F32, ne);
+        let i = |ne| of(GgmlType::I32, ne);
+        const N: u32 = 1 << 16;
+        const M: u32 = u32::MAX;
+        for ne in [[1, N, N, N], [N, N, N, N], [M, 1, 1, 1], [1, M, M, M], [M, M, M, M], [M, 0, M, M]] {
+            let [ne0, ne1, ne2, ne3] = ne;
+            let (y, one) = (f(ne), f([1; 4]));
+            let (window, k) = (conv_2d::Window { stride: [1; 2], padding: [M; 2], dilation: [M; 2] }, [3, M]);
+            let attention = AttentionNd {
+                q: f([1, ne2, ne1, ne3]),
+                k: one,
+                v: f([ne0, 1, 1, 1]),
+                mask: None,
+                sinks: None,
+                scale: 1.0,
+                softcap: 0.0,
+                max_bias: 0.0,
+                y,
+            };
+            let soft_max = SoftMax { a: Some(y), mask: Some(y), sinks: None, scale: 1.0, max_bias: 0.0, y };
+            let norm = |groups| Norm {
+                kind: Kind::Norm,
+                eps: 0.0,
+                groups,
+                mul: None,
+                add: None,
+                by: 1.0,
+                a: None,
+                y,
+            };
+            let rope = RopeNd {
+                mode: Mode::Mrope,
+                n_dims: M - 1,
+                first: M,
+                sections: [M; 4],
+                a: None,
+                pos: i([ne2.saturating_mul(4), 1, 1, 1]),
+                n_pos: M,
+                y,
+            };
+            let im2col = Im2col { b: y, y, k, window, line: false };
+            let pool = Pool { mean: true, a: y, y: Tensor { ne: [0; 4], ..y }, k, window, inner: true };
+            let refused = [
+                attention.dispatch(&caps).is_err(),
+                soft_max.dispatch(&caps).is_err(),
+                ArgmaxRows { a: y, y: i([ne1, ne2, ne3, 1]) }.dispatch(&caps).is_err(),
+                Cumsum { a: y, y }.dispatch(&caps).is_err(),
+                Argsort { descending: true, a: y, y: i(ne) }.dispatch(&caps).is_err(),
+                TopK { a: y, y: i([ne0.min(2), ne1, ne2, ne3]) }.dispatch(&caps).is_err(),
+                norm(None).dispatch(&caps).is_err(),
+                norm(Some(2)).dispatch(&caps).is_err(),
+                SolveTri { a: f([ne1, ne1, ne2, ne3]), b: y, y }.dispatch(&caps).is_err(),
+                SetRows { a: y, ids: i([ne1, ne2, ne3, 1]), y: f([ne0, 1, ne2, ne3]) }
+                    .dispatch(&caps)
+                    .is_err(),
+            ];
+            assert!(ne.contains(&0) || refused == [true; 10], "{ne:?} {refused:?}");
+            // These have other reasons, too.
+            assert!(rope.dispatch(&caps).is_err() && pool.dispatch(&caps).is_err(), "{ne:?}");
+            assert!(im2col.dispatch(&caps).is_err(), "{ne:?}");
+        }
     }
 
     proptest! {

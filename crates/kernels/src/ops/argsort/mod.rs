@@ -46,10 +46,6 @@ const BLOCK: u32 = 1024;
 const SCRATCH: [&str; 2] = ["pairs", "runs"];
 
 impl Argsort {
-    fn rows(&self) -> u32 {
-        self.a.ne[1] * self.a.ne[2] * self.a.ne[3]
-    }
-
     /// Joins that follow the sorted blocks.
     fn n_merge(&self) -> u32 {
         self.a.ne[0].div_ceil(BLOCK).max(1).next_power_of_two().ilog2()
@@ -70,14 +66,14 @@ impl Argsort {
         self.y.check_type(OP.name, "y", GgmlType::I32)?;
         self.a.check_ne(OP.name, "a", self.y.ne)?;
         let (k, n) = (self.a.ne[0], self.n_merge());
-        let block = k.max(1).next_power_of_two().min(BLOCK);
+        let block = k.clamp(1, BLOCK).next_power_of_two();
         let n_block = k.div_ceil(block).max(1);
         let out = |step: u32| if step == n { "y" } else { "pairs" };
-        let groups = (self.rows() * n_block).div_ceil(BLOCK / block);
+        let groups = self.a.n_row().saturating_mul(n_block).div_ceil(BLOCK / block);
         let constants = vec![("B", block.into()), ("N_BLOCK", n_block.into())];
         let mut steps: Vec<Step> = self.step("block", out(0), constants, groups, caps)?.into();
         for m in 0..n {
-            let groups = (self.rows() * k.div_ceil(8)).div_ceil(64);
+            let groups = self.a.n_row().saturating_mul(k.div_ceil(8)).div_ceil(64);
             let length = f64::from(BLOCK << m);
             let merge = self.step("merge", out(m + 1), vec![("L", length)], groups, caps)?;
             let (from, to) = (SCRATCH[m as usize % 2], SCRATCH[(m as usize + 1) % 2]);
@@ -96,7 +92,7 @@ impl Argsort {
     ) -> Result<Dispatch, DispatchError> {
         constants.extend([
             ("K", self.a.ne[0].into()),
-            ("ROWS", self.rows().into()),
+            ("ROWS", self.a.n_row().into()),
             ("DESC", f64::from(u8::from(self.descending))),
         ]);
         Call {

@@ -47,9 +47,9 @@ pub struct Window {
 impl Window {
     /// How many places a window of `k` values has in `n` values along an axis.
     pub const fn places(&self, axis: usize, n: u32, k: u32) -> u32 {
-        let span = self.dilation[axis] * k.saturating_sub(1) + 1;
-        match (n + 2 * self.padding[axis]).checked_sub(span) {
-            Some(room) => room / self.stride[axis] + 1,
+        let span = self.dilation[axis].saturating_mul(k.saturating_sub(1)).saturating_add(1);
+        match n.saturating_add(self.padding[axis].saturating_mul(2)).checked_sub(span) {
+            Some(room) => (room / self.stride[axis]).saturating_add(1),
             None => 0,
         }
     }

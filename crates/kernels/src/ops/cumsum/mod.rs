@@ -37,11 +37,7 @@ impl Cumsum {
     /// Bytes of the buffer `parts`; 0 if it needs none.
     pub fn scratch_bytes(&self) -> u64 {
         let n = u64::from(self.a.ne[0].div_ceil(CHUNK));
-        if n > 1 { n * u64::from(self.rows()) * 4 } else { 0 }
-    }
-
-    fn rows(&self) -> u32 {
-        self.a.ne[1] * self.a.ne[2] * self.a.ne[3]
+        if n > 1 { n * u64::from(self.a.n_row()) * 4 } else { 0 }
     }
 
     /// The kernels, in order.
@@ -65,8 +61,8 @@ impl Cumsum {
             variant: &[Value::Word(part)],
             sources: &[(A, &self.a)],
             y: &self.y,
-            constants: vec![("N_CHUNK", n_chunk.into()), ("ROWS", self.rows().into())],
+            constants: vec![("N_CHUNK", n_chunk.into()), ("ROWS", self.a.n_row().into())],
         }
-        .groups(n_chunk * self.rows(), format!("{CHUNK} values a workgroup"), caps)
+        .groups(n_chunk.saturating_mul(self.a.n_row()), format!("{CHUNK} values a workgroup"), caps)
     }
 }

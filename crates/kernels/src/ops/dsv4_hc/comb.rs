@@ -1,13 +1,11 @@
 //! `dsv4_hc_comb`: the matrix by which streams mix, for every token.
 
-use ggml_format::GgmlType;
-
 use super::cases;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::Op;
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const COMB: Op = Op {
@@ -54,9 +52,8 @@ impl HcComb {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let HcComb { mixes, scale, base, y, .. } = self;
         let (op, n_tok) = (COMB.name, y.ne[2]);
-        for (what, t) in [("mixes", mixes), ("scale", scale), ("base", base), ("y", y)] {
-            t.check_type(op, what, GgmlType::F32)?;
-        }
+        let sources = [(MIXES, mixes), (SCALE, scale), (BASE, base)];
+        check_f32(op, &sources, y)?;
         y.check_ne(op, "y", [Self::STREAMS, Self::STREAMS, n_tok, 1])?;
         mixes.check_ne(op, "mixes", [Self::N_MIX, n_tok, 1, 1])?;
         scale.check_ne(op, "scale", [scale.ne[0].max(3), 1, 1, 1])?;
@@ -68,7 +65,7 @@ impl HcComb {
         Call {
             op,
             variant: &[],
-            sources: &[(MIXES, mixes), (SCALE, scale), (BASE, base)],
+            sources: &sources,
             y,
             constants: vec![("EPS", self.eps.into()), ("N_ITER", self.n_iter.into())],
         }

@@ -72,7 +72,7 @@ mod tests {
             ),
             (
                 HcPre { x: f32s([n_embd, 0, n_tok, 1]), w: f32s([0, n_tok, 1, 1]), ..pre }.dispatch(&caps),
-                "dsv4_hc_pre: a source is 0, but must be at least one value",
+                "dsv4_hc_pre: x is 0, but must be at least one value",
             ),
             (
                 HcPost { comb: Some(f32s([hc, 4, n_tok, 1])), ..post }.dispatch(&caps),

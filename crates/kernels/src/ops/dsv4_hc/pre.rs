@@ -1,13 +1,11 @@
 //! `dsv4_hc_pre`: what a layer reads of the streams.
 
-use ggml_format::GgmlType;
-
 use super::cases;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const PRE: Op = Op {
@@ -46,16 +44,15 @@ impl HcPre {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let HcPre { x, w, y, .. } = self;
         let (op, [n_embd, hc, n_tok, _]) = (PRE.name, x.ne);
-        for (what, t) in [("x", x), ("w", w), ("y", y)] {
-            t.check_type(op, what, GgmlType::F32)?;
-        }
+        let sources = [(X, x), (W, w)];
+        check_f32(op, &sources, y)?;
         x.check_ne(op, "x", [n_embd, hc, n_tok, 1])?;
         w.check_ne(op, "w", if self.gated { x.ne } else { [hc, n_tok, 1, 1] })?;
         y.check_ne(op, "y", [n_embd, n_tok, 1, 1])?;
         Call {
             op,
             variant: &[Value::Word(if self.gated { "gate" } else { "stream" })],
-            sources: &[(X, x), (W, w)],
+            sources: &sources,
             y,
             constants: vec![("SCALE", self.scale.into())],
         }

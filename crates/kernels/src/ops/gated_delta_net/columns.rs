@@ -11,7 +11,7 @@ use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::op::Value;
 use crate::runs::{Runs, batches};
 use crate::state::{State, here};
-use crate::tensor::{Call, Tensor};
+use crate::tensor::{Call, Tensor, Y, check_f32};
 
 /// A call. The states are `[n_seq, heads, S, S]` f32 and stay where they are; a column at position 0 begins with zeros.
 /// How many columns there are, at most those of `q`, and of which sequences, says the step buffer. `a` has the rates of all heads, then their biases.
@@ -72,10 +72,10 @@ impl DeltaColumns {
     pub(super) fn check(&self) -> Result<(), DispatchError> {
         let op = OP.name;
         let [s, heads, n_tok, _] = self.v.ne;
-        let parts = [&self.q, &self.k, &self.v];
-        for t in parts.into_iter().chain([&self.alpha, &self.beta, &self.y]) {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-            t.check(op, "an operand")?;
+        let sources = [(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.alpha), (BETA, &self.beta)];
+        check_f32(op, &sources, &self.y)?;
+        for (names, t) in sources.iter().chain([&(Y, &self.y)]) {
+            t.check(op, names.name)?;
         }
         let k_heads = self.q.ne[1].max(1);
         for (what, t) in [("q", &self.q), ("k", &self.k)] {

@@ -8,14 +8,12 @@ pub mod reference;
 pub use chunks::{DeltaChunks, OP as CHUNKS};
 pub use columns::DeltaColumns;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -87,9 +85,7 @@ impl GatedDeltaNet {
         let State { s, heads, n_tok, n_seq, n_snap, .. } = self.state();
         let sources =
             [(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.g), (BETA, &self.beta), (S, &self.s)];
-        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-        }
+        check_f32(op, &sources, &self.y)?;
         for (what, t) in [("q", &self.q), ("k", &self.k)] {
             t.check_ne(op, what, [s, t.ne[1], n_tok, n_seq])?;
             t.check_repeats(op, what, self.v.ne)?;

@@ -3,14 +3,12 @@
 mod cases;
 mod reference;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -71,9 +69,7 @@ impl GatedLinearAttn {
         self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
         State::check_y(op, &self.y, self.n_out())?;
         let sources = [(K, &self.k), (V, &self.v), (Q, &self.q), (G, &self.g), (S, &self.s)];
-        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-        }
+        check_f32(op, &sources, &self.y)?;
         let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
         let (mut constants, groups, why) = state.plan(op, caps)?;
         constants.push(("SCALE", self.scale.into()));

@@ -46,9 +46,9 @@ impl Im2col {
         let Im2col { b, k, window, .. } = self;
         let x = window.places(0, b.ne[0], k[0]);
         if self.line {
-            return [b.ne[1] * k[0], x, b.ne[2], 1];
+            return [b.ne[1].saturating_mul(k[0]), x, b.ne[2], 1];
         }
-        [b.ne[2] * k[0] * k[1], x, window.places(1, b.ne[1], k[1]), b.ne[3]]
+        [b.ne[2].saturating_mul(k[0]).saturating_mul(k[1]), x, window.places(1, b.ne[1], k[1]), b.ne[3]]
     }
 
     /// The kernel and its grid.

@@ -5,14 +5,12 @@
 mod cases;
 pub mod reference;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::reduce::Teams;
-use crate::tensor::{A, B, C, Call, Tensor};
+use crate::tensor::{A, B, C, Call, Tensor, check_f32};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -101,7 +99,8 @@ impl Norm {
                 // The last group has what is left, and a group may have nothing.
                 let channels = ne2.div_ceil(n.max(1));
                 let per = ne2.div_ceil(channels.max(1)).max(1);
-                Rows { len: ne0 * ne1 * channels, outer: ne0 * ne1 * ne2, per }
+                let plane = ne0.saturating_mul(ne1);
+                Rows { len: plane.saturating_mul(channels), outer: plane.saturating_mul(ne2), per }
             }
         }
     }
@@ -123,9 +122,7 @@ impl Norm {
                 sources.push((name, t));
             }
         }
-        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
-            t.check_type(OP.name, "an operand", GgmlType::F32)?;
-        }
+        check_f32(OP.name, &sources, &self.y)?;
         let fuse = match (&self.mul, &self.add) {
             (None, None) => "none",
             (Some(_), None) => "mul",
@@ -170,6 +167,7 @@ impl Norm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ggml_format::GgmlType;
 
     #[test]
     fn a_sum_without_a_product_is_refused() {

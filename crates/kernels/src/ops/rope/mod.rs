@@ -157,12 +157,12 @@ impl RopeNd {
         }
         let streams = if self.mode.has_sections() { 4 } else { 1 };
         self.pos.check_type(op, "pos", GgmlType::I32)?;
-        self.pos.check_ne(op, "pos", [ne2 * streams, 1, 1, 1])?;
+        self.pos.check_ne(op, "pos", [ne2.saturating_mul(streams), 1, 1, 1])?;
         let pairs = self.mode.n_pair(self.n_dims);
-        if self.n_dims % 2 != 0 || self.first + 2 * pairs > ne0 {
+        if self.n_dims % 2 != 0 || self.first.saturating_add(pairs.saturating_mul(2)) > ne0 {
             return shape("n_dims", format!("even, and within {ne0} channels"), self.n_dims);
         }
-        if self.mode.has_sections() && self.sections.iter().sum::<u32>() == 0 {
+        if self.mode.has_sections() && self.sections == [0; 4] {
             return shape("sections", "at least one pair".into(), 0);
         }
         if self.y.ty == GgmlType::F16 {
@@ -179,10 +179,10 @@ impl RopeNd {
             team *= 2;
         }
         let held = ne0.max(1) * (64 / team);
-        if held * 4 > caps.max_workgroup_bytes {
+        if held > caps.max_workgroup_bytes / 4 {
             return shape("channels", format!("at most {}", caps.max_workgroup_bytes / 4), ne0);
         }
-        let rows = if ne0 == 0 { 0 } else { ne1 * ne2 * ne3 };
+        let rows = if ne0 == 0 { 0 } else { self.y.n_row() };
         let sections = ["SECT0", "SECT1", "SECT2", "SECT3"].into_iter().zip(self.sections);
         let mut constants = vec![
             ("T", team.into()),

@@ -3,14 +3,12 @@
 mod cases;
 mod reference;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -85,9 +83,7 @@ impl RwkvWkv7 {
             (B, &self.b),
             (S, &self.s),
         ];
-        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-        }
+        check_f32(op, &sources, &self.y)?;
         let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
         let (constants, groups, why) = state.plan(op, caps)?;
         Call { op, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }

@@ -62,7 +62,7 @@ impl SetRows {
             ids.check_type(OP.name, "ids", GgmlType::I32)?;
         }
         let per = encode::group(y.ty.name()).unwrap_or(4 / y.ty.block_bytes() as u32);
-        let n = a.ne[0].div_ceil(per) * a.ne[1] * a.ne[2] * a.ne[3];
+        let n = a.ne[0].div_ceil(per).saturating_mul(a.n_row());
         Call {
             op: OP.name,
             variant: &[Value::Word(a.ty.name()), Value::Word(y.ty.name()), Value::Word(ids.ty.name())],

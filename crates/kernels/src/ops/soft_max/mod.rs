@@ -78,7 +78,7 @@ impl SoftMax {
 
     fn rows(&self) -> u32 {
         // Rows without values are none.
-        self.y.n_elem().checked_div(self.y.ne[0]).unwrap_or(0)
+        if self.y.ne[0] == 0 { 0 } else { self.y.n_row() }
     }
 
     /// Bytes of the buffer `parts`; 0 if it needs none.
@@ -124,7 +124,7 @@ impl SoftMax {
 
     fn part(&self, part: Word, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let n_chunk = self.n_chunk();
-        let rows = self.rows() * n_chunk;
+        let rows = self.rows().saturating_mul(n_chunk);
         let teams = Teams::new(caps, (self.y.ne[0] / 4).clamp(1, 256), 256);
         let n_log2 = self.y.ne[2].checked_ilog2().map_or(1, |n| 1u32 << n);
         let mut constants = teams.rows(caps, rows);

@@ -3,13 +3,11 @@
 mod cases;
 pub mod reference;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::Op;
-use crate::tensor::{A, B, Call, Tensor};
+use crate::tensor::{A, B, Call, Tensor, check_f32};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -41,16 +39,9 @@ impl SolveTri {
         let [m, n, ne2, ne3] = self.y.ne;
         self.a.check_ne(OP.name, "a", [n, n, ne2, ne3])?;
         self.b.check_ne(OP.name, "b", self.y.ne)?;
-        for t in [&self.a, &self.b, &self.y] {
-            t.check_type(OP.name, "an operand", GgmlType::F32)?;
-        }
-        Call {
-            op: OP.name,
-            variant: &[],
-            sources: &[(A, &self.a), (B, &self.b)],
-            y: &self.y,
-            constants: vec![],
-        }
-        .threads(m * ne2 * ne3, caps)
+        let sources = [(A, &self.a), (B, &self.b)];
+        check_f32(OP.name, &sources, &self.y)?;
+        Call { op: OP.name, variant: &[], sources: &sources, y: &self.y, constants: vec![] }
+            .threads(m.saturating_mul(ne2).saturating_mul(ne3), caps)
     }
 }

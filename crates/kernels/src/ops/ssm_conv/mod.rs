@@ -3,13 +3,11 @@
 mod cases;
 pub mod reference;
 
-use ggml_format::GgmlType;
-
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, B, C, Call, Tensor};
+use crate::tensor::{A, B, C, Call, Tensor, check_f32};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -54,15 +52,13 @@ impl SsmConv {
         let taps = self.weight.ne[0];
         self.y.check_ne(OP.name, "y", [channels, tokens, seqs, 1])?;
         self.weight.check_ne(OP.name, "weight", [taps.max(1), channels, 1, 1])?;
-        self.a.check_ne(OP.name, "a", [tokens + taps - 1, channels, seqs, 1])?;
+        self.a.check_ne(OP.name, "a", [tokens.saturating_add(taps - 1), channels, seqs, 1])?;
         let mut sources = vec![(A, &self.a), (B, &self.weight)];
         if let Some(c) = &self.bias {
             c.check_ne(OP.name, "bias", [channels, 1, 1, 1])?;
             sources.push((C, c));
         }
-        for t in sources.iter().map(|(_, t)| *t).chain([&self.y]) {
-            t.check_type(OP.name, "an operand", GgmlType::F32)?;
-        }
+        check_f32(OP.name, &sources, &self.y)?;
         let bias = if self.bias.is_some() { "add" } else { "none" };
         let act = if self.silu { "silu" } else { "none" };
         Call {

@@ -9,7 +9,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Value;
 use crate::runs::{Runs, batches};
 use crate::state::{State, here};
-use crate::tensor::{A, B, C, Call, Tensor};
+use crate::tensor::{A, B, C, Call, Tensor, check_f32};
 
 /// A call. The states are `[n_seq, heads, channels, values]` f32 and stay where they are; a column at position 0 begins
 /// with zeros. How many columns there are, at most those of `x`, and of which sequences, says the step buffer.
@@ -59,9 +59,7 @@ impl ScanColumns {
         let op = OP.name;
         let [rows, heads, n_tok, _] = self.x.ne;
         let (s, groups) = (self.b.ne[0], self.b.ne[1].max(1));
-        for t in [&self.x, &self.dt, &self.b, &self.c, &self.y] {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-        }
+        check_f32(op, &[(X, &self.x), (DT, &self.dt), (B, &self.b), (C, &self.c)], &self.y)?;
         self.y.check_ne(op, "y", [rows, heads, n_tok, 1])?;
         self.dt.check_ne(op, "dt", [heads, n_tok, 1, 1])?;
         self.b.check_ne(op, "b", [s, groups, n_tok, 1])?;

@@ -13,7 +13,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{A, B, C, Call, IDS, Names, Tensor, names};
+use crate::tensor::{A, B, C, Call, IDS, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -74,10 +74,8 @@ impl SsmScan {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = OP.name;
         let State { s, rows, heads, n_tok, n_seq, n_snap } = self.state();
-        let floats = [&self.s, &self.x, &self.dt, &self.a, &self.b, &self.c, &self.y];
-        for t in floats {
-            t.check_type(op, "an operand", GgmlType::F32)?;
-        }
+        let floats = [(S, &self.s), (X, &self.x), (DT, &self.dt), (A, &self.a), (B, &self.b), (C, &self.c)];
+        check_f32(op, &floats, &self.y)?;
         self.ids.check_type(op, "ids", GgmlType::I32)?;
         let groups = self.b.ne[1].max(1);
         self.s.check_ne(op, "s", [s, rows, heads, self.s.ne[3]])?;

@@ -38,10 +38,6 @@ const LONG: u32 = 16384;
 const CHUNK: u32 = 8192;
 
 impl TopK {
-    fn rows(&self) -> u32 {
-        self.a.ne[1] * self.a.ne[2] * self.a.ne[3]
-    }
-
     fn n_chunk(&self) -> u32 {
         if self.a.ne[0] > LONG { self.a.ne[0].div_ceil(CHUNK) } else { 1 }
     }
@@ -50,7 +46,7 @@ impl TopK {
     pub fn scratch_bytes(&self) -> [u64; 2] {
         match self.n_chunk() {
             1 => [0, 0],
-            n => [u64::from(self.rows()) * 4096, u64::from(self.rows()) * u64::from(n) * 8],
+            n => [u64::from(self.a.n_row()) * 4096, u64::from(self.a.n_row()) * u64::from(n) * 8],
         }
     }
 
@@ -69,10 +65,10 @@ impl TopK {
             return Err(DispatchError::Shape { op: OP.name, what: "k", expected, found: k.into() });
         }
         if self.n_chunk() == 1 {
-            return Ok(self.part("row", 0, self.rows(), caps)?.into());
+            return Ok(self.part("row", 0, self.a.n_row(), caps)?.into());
         }
-        let groups = self.rows() * self.n_chunk();
-        let mut steps: Vec<Step> = self.part("clear", 0, self.rows() * 4, caps)?.into();
+        let groups = self.a.n_row().saturating_mul(self.n_chunk());
+        let mut steps: Vec<Step> = self.part("clear", 0, self.a.n_row().saturating_mul(4), caps)?.into();
         for round in 0..4 {
             steps.push(self.part("hist", round, groups, caps)?.into());
         }
@@ -100,7 +96,7 @@ impl TopK {
                 ("CHUNK", (if n_chunk == 1 { self.a.ne[0] } else { CHUNK }).into()),
                 ("N_CHUNK", n_chunk.into()),
                 ("ROUND", round.into()),
-                ("ROWS", self.rows().into()),
+                ("ROWS", self.a.n_row().into()),
             ],
         }
         .groups(groups, format!("{n_chunk} workgroups a row"), caps)
