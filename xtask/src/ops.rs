@@ -1,6 +1,6 @@
 //! `ops-doc`: writes docs/ops.md, which lists ggml's operations and what of them the device does, from the table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::fs;
 
@@ -80,9 +80,9 @@ struct Row {
     sets: BTreeSet<&'static str>,
     types: BTreeSet<String>,
     fused: Vec<String>,
-    /// Cases of the grid, and those whose formats the device knows.
-    n_case: usize,
-    n_run: usize,
+    /// Cases of all grids, those left out among them.
+    cases: HashSet<String>,
+    n_left_out: usize,
 }
 
 /// Writes the page, or with `check` fails if it would change.
@@ -114,12 +114,13 @@ fn page() -> anyhow::Result<String> {
         for p in expand(grid.text).with_context(|| format!("the grid of {}", op.name))? {
             let row =
                 rows.get_mut(p.op.as_str()).with_context(|| format!("{} does not name {}", op.name, p.op))?;
-            row.n_case += 1;
-            if let Some(why) = grid.left_out(&p) {
-                *left_out.entry((p.op, why)).or_default() += 1;
+            // Two kernels may have a case in common.
+            let is_new = row.cases.insert(p.text.clone());
+            if let Some(why) = p.left_out() {
+                row.n_left_out += usize::from(is_new);
+                *left_out.entry((p.op, why)).or_default() += usize::from(is_new);
                 continue;
             }
-            row.n_run += 1;
             row.types.extend(p.pairs().into_iter().filter_map(|(key, v)| type_of_values(&p.op, key, v?)));
         }
     }
@@ -145,9 +146,9 @@ fn page() -> anyhow::Result<String> {
             _ => types.join(" "),
         };
         let sets: Vec<&str> = row.sets.iter().copied().collect();
-        let n_case = match (row.n_case, row.n_run) {
-            (all, run) if all == run => all.to_string(),
-            (all, run) => format!("{run} of {all}"),
+        let n_case = match (row.cases.len(), row.n_left_out) {
+            (all, 0) => all.to_string(),
+            (all, n) => format!("{} of {all}", all - n),
         };
         let _ = writeln!(
             out,
@@ -157,7 +158,7 @@ fn page() -> anyhow::Result<String> {
             row.fused.join("; "),
         );
     }
-    let all: usize = rows.values().map(|r| r.n_case).sum();
+    let all: usize = rows.values().map(|r| r.cases.len()).sum();
     let _ = writeln!(out, "\n{} operations, {all} cases in grids.", rows.len());
     out.push_str(&kernels()?);
     out.push_str("\n## Left out\n\nCases of ggml's that the device does not do, and why.\n\n| operation | cases | why |\n| --- | --- | --- |\n");
@@ -180,7 +181,7 @@ fn kernels() -> anyhow::Result<String> {
     );
     for op in OPS {
         let n_grid = match op.grid {
-            Some(grid) => expand(grid.text)?.iter().filter(|p| grid.left_out(p).is_none()).count(),
+            Some(grid) => expand(grid.text)?.iter().filter(|p| p.left_out().is_none()).count(),
             None => 0,
         };
         let ggml = if op.ggml.len() > 6 { format!("{} of them", op.ggml.len()) } else { op.ggml.join(" ") };

@@ -121,7 +121,7 @@ impl OpCases {
             None => Vec::new(),
         };
         grid.retain(|p| {
-            let why = op.grid.as_ref().and_then(|grid| grid.left_out(p));
+            let why = p.left_out();
             why.into_iter().for_each(|why| *left_out.entry(why).or_default() += 1);
             why.is_none()
         });

@@ -34,15 +34,13 @@ pub struct Grid {
     pub case: MakeCase,
     /// Makes a case with shapes, strides and types that depend on the generator alone.
     pub random: Option<fn(&mut Rng) -> Case>,
-    /// Why the operation cannot do a case, whatever the types; `None` says that it can.
-    beyond: fn(&Params) -> Option<&'static str>,
 }
 
 impl Grid {
     /// A grid of cases that can all be done.
     pub const fn new(text: &'static str, case: MakeCase) -> Self {
         let (text, case) = if cfg!(feature = "cases") { (text, case) } else { ("", NO_CASE) };
-        Grid { text, case, random: None, beyond: |_| None }
+        Grid { text, case, random: None }
     }
 
     /// With cases at random.
@@ -50,20 +48,6 @@ impl Grid {
     pub const fn random(mut self, random: fn(&mut Rng) -> Case) -> Self {
         self.random = if cfg!(feature = "cases") { Some(random) } else { None };
         self
-    }
-
-    /// With cases that cannot be done, each for a reason that people can read.
-    #[must_use]
-    pub const fn beyond(mut self, beyond: fn(&Params) -> Option<&'static str>) -> Self {
-        if cfg!(feature = "cases") {
-            self.beyond = beyond;
-        }
-        self
-    }
-
-    /// Why a case is left out: what the operation cannot do, or types that the device does not know.
-    pub fn left_out(&self, p: &Params) -> Option<&'static str> {
-        (self.beyond)(p).or_else(|| p.unknown_types())
     }
 }
 
@@ -289,8 +273,8 @@ impl Params {
         attention().or_else(product).unwrap_or_else(|| 4 * self.size())
     }
 
-    /// What is wrong with the types of the case, if the device does not read all of them, and write its destination's.
-    fn unknown_types(&self) -> Option<&'static str> {
+    /// Why the case is left out, if the device does not read all of its types, or write its destination's.
+    pub fn left_out(&self) -> Option<&'static str> {
         let types = self.pairs().into_iter().filter(|(key, _)| key.starts_with("type"));
         let known = types.filter_map(|(key, v)| Some((key, GgmlType::from_name(v?)?)));
         let known: Vec<(&str, GgmlType)> = known.collect();
@@ -471,7 +455,7 @@ mod tests {
             let all = expand(grid.text).unwrap_or_else(|e| panic!("{}: {e}", op.name));
             for p in &all {
                 assert!(op.ggml.contains(&p.op.as_str()), "{}: `ggml` does not name {}", op.name, p.op);
-                if grid.left_out(p).is_none() && p.size() <= SMALL {
+                if p.left_out().is_none() && p.size() <= SMALL {
                     let case = (grid.case)(p).unwrap_or_else(|e| panic!("{p}: {e}"));
                     (case.steps)(&Caps::base()).unwrap_or_else(|e| panic!("{p}: {e}"));
                 }

@@ -206,7 +206,7 @@ fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Ve
     let n_all = all.len();
     // The same in each feature set.
     let mut left_out = BTreeMap::new();
-    all.retain(|p| match grid.left_out(p) {
+    all.retain(|p| match p.left_out() {
         Some(why) => {
             *left_out.entry(format!("{}: {why}", op.name)).or_default() += 1;
             false

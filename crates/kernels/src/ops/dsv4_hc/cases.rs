@@ -113,6 +113,11 @@ pub(super) fn post_by_hand() -> Vec<Case> {
 }
 
 pub(super) fn post_of(p: &Params) -> Result<Case, GridError> {
+    // With a gate before it, 2 * logistic(post / 4), it would be a graph of several operations; ggml lists none such.
+    if p.flag("gated")? {
+        let (op, expected, found) = (p.op.clone(), "0", "1".to_owned());
+        return Err(GridError::Value { op, key: "gated", expected, found });
+    }
     let call = post(p.num("n_embd")?, 4, p.num("n_tokens")?, p.flag("identity")?);
     Ok(post_case(p.to_string(), call))
 }

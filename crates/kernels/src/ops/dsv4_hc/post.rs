@@ -1,13 +1,11 @@
 //! `dsv4_hc_post`: the streams after a layer.
 
-use ggml_format::GgmlType;
-
 use super::cases;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::{Grid, Params};
+use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::{Call, Names, Tensor, check_f32, names};
 
 /// The row of this operation.
 pub const POST: Op = Op {
@@ -16,15 +14,8 @@ pub const POST: Op = Op {
     variants: || ["none", "matrix"].iter().map(|c| vec![("comb", Value::Word(c))]).collect(),
     cases: Op::cases(cases::post_by_hand),
     ggml: &["DSV4_HC_POST"],
-    grid: Some(
-        Grid::new(include_str!("post_grid.txt"), cases::post_of).random(cases::random_post).beyond(beyond),
-    ),
+    grid: Some(Grid::new(include_str!("post_grid.txt"), cases::post_of).random(cases::random_post)),
 };
-
-/// What ggml's test calls gated is a graph of several operations: `post` is 2 * logistic(post / 4) before.
-fn beyond(p: &Params) -> Option<&'static str> {
-    (p.flag("gated") == Ok(true)).then_some("the gate before it, which is three operations more")
-}
 
 const X: Names = names!("x");
 const RESIDUAL: Names = names!("residual");
@@ -64,10 +55,7 @@ impl HcPost {
             comb.check_ne(op, "comb", [hc, hc, n_tok, 1])?;
             sources.push((COMB, comb));
         }
-        let what = ["x", "residual", "post", "comb"];
-        for (what, t) in what.into_iter().zip(sources.iter().map(|(_, t)| *t)).chain([("y", y)]) {
-            t.check_type(op, what, GgmlType::F32)?;
-        }
+        check_f32(op, &sources, y)?;
         Call {
             op,
             variant: &[Value::Word(if comb.is_some() { "matrix" } else { "none" })],
