@@ -35,6 +35,9 @@ const V: Names = names!("v");
 const MASK: Names = names!("mask");
 const SINKS: Names = names!("sinks");
 
+/// Turns after which Mesa's software driver ends a kernel's loops, all of them together.
+const SOFTWARE_TURNS: u64 = 65_535;
+
 /// A call. Heads of k and v serve as many of q as follow one another, and so do their sequences.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionNd {
@@ -60,11 +63,20 @@ pub struct AttentionNd {
 }
 
 impl AttentionNd {
-    /// The kernel and its grid. It binds `mask` and `sinks` in any case; where there are none, any buffer does.
+    /// Turns of a workgroup's loops, the ones that find their end among them: of 64 keys at a time the scores, two sums over
+    /// threads, and the values.
+    fn n_turn(&self) -> u64 {
+        let [d, d_v] = [self.q.ne[0].div_ceil(4), self.v.ne[0].div_ceil(64)].map(u64::from);
+        u64::from(self.k.ne[1].div_ceil(64)) * (d + 18 * d_v + 19) + 2 * (d_v + 1)
+    }
+
+    /// The kernel and its grid. It binds `mask` and `sinks` in any case; where there are none, any buffer does that is only
+    /// read, such as q's.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] for other types than said
-    /// above, [`DispatchError::NoKernel`] for keys and values of types that it does not know.
+    /// above, [`DispatchError::Format`] or [`DispatchError::NoKernel`] for keys and values of types that it does not know,
+    /// [`DispatchError::Lacks`] for so many keys that a device in software would not come to the last ones.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = ND.name;
         let AttentionNd { q, k, v, y, .. } = self;
@@ -77,6 +89,10 @@ impl AttentionNd {
         v.check_ne(op, "v", [v.ne[0], n_key, v.ne[2], v.ne[3]])?;
         v.check_repeats(op, "v", [v.ne[0], n_key, n_head, n_seq])?;
         y.check_ne(op, "y", [v.ne[0], n_head, n_token, n_seq])?;
+        if caps.software && self.n_turn() > SOFTWARE_TURNS {
+            let what = "loops of more than 65,535 turns for so many keys";
+            return Err(DispatchError::Lacks { op, what });
+        }
         let mut sources = vec![(Q, q), (K, k), (V, v)];
         if let Some(mask) = &self.mask {
             mask.check_type(op, "mask", GgmlType::F16)?;
@@ -105,7 +121,7 @@ impl AttentionNd {
             ("V3", repeats(v, 3)),
         ];
         let variant = [k.ty.name(), v.ty.name()].map(Value::Word);
-        let rows = y.n_elem().checked_div(y.ne[0]).unwrap_or(0);
+        let rows = if y.ne[0] == 0 { 0 } else { y.n_row() };
         let why = "64 threads a row".to_owned();
         Call { op, variant: &variant, sources: &sources, y, constants }.groups(rows, why, caps)
     }
@@ -132,6 +148,10 @@ mod tests {
         };
         let caps = Caps::base();
         assert_eq!(good.dispatch(&caps).expect("sizes that fit").grid, [12, 1, 1]);
+        let long = |n| AttentionNd { k: f32([65, n, 2, 1]), v: f32([67, n, 1, 1]), mask: None, ..good };
+        let software = Caps { software: true, ..caps.clone() };
+        assert!(long(1 << 20).dispatch(&caps).is_ok() && long(50_000).dispatch(&software).is_ok());
+        assert!(matches!(long(60_000).dispatch(&software), Err(DispatchError::Lacks { .. })));
         let none = AttentionNd { y: f32([67, 4, 0, 1]), q: f32([65, 0, 4, 1]), ..good };
         assert_eq!(none.dispatch(&caps).expect("nothing to do").grid, [0, 1, 1]);
         for (call, expected) in [
