@@ -281,6 +281,12 @@ fn factors_that_make_no_sense_are_errors_that_name_their_tensor() {
         let want = format!("tensor `rope_freqs.weight` has the value {found}, but must have positive values");
         assert_eq!(wrong_factor(value), want);
     }
+    let gemma = Fixture::load("gemma4-dense");
+    let scale = "blk.0.layer_output_scale.weight";
+    let own = |name: &str| (name == scale).then(|| vec![f32::NAN]);
+    let model = open(gemma.gguf_of(false, &|_, _| {}, &own)).expect("values are read later");
+    let want = format!("tensor `{scale}` has the value NaN, but must have a finite value");
+    assert_eq!(chain(&error(load(&model).map(drop), "a wrong scale")), want);
     let mut file = fixture.gguf(false, &|_, _| {});
     call_integer(&mut file, "rope_freqs.weight");
     let e = error(load(&open(file).expect("a place in a file")).map(drop), "whole numbers");
