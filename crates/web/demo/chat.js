@@ -280,7 +280,10 @@ $("new").addEventListener("click", () => {
 });
 
 addEventListener("storage", ({ key }) => {
-  if (conversations.changed(key, answering?.conversation) && !answering) draw();
+  const before = conversations.current;
+  if (!conversations.changed(key, answering?.conversation)) return;
+  if (conversations.current === before) drawList();
+  else draw();
 });
 
 draw();

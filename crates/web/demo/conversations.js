@@ -73,11 +73,13 @@ export class Conversations {
     return conversation.messages.find((m) => m.role === "user")?.content.slice(0, 60) ?? "(empty)";
   }
 
-  /** Keeps a conversation, unless it was removed meanwhile; false if the browser does not let us. */
+  /** Keeps a conversation, unless it is empty or was removed meanwhile; false if the browser does not let us. */
   save(conversation = this.current) {
     if (!this.all.includes(conversation)) return true;
     try {
-      this.storage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
+      // Another tab would take an empty one for its own.
+      if (conversation.messages.length === 0) this.storage.removeItem(PREFIX + conversation.id);
+      else this.storage.setItem(PREFIX + conversation.id, JSON.stringify(conversation));
       return true;
     } catch {
       return false;

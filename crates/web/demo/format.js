@@ -8,7 +8,7 @@ export function bytes(n) {
   return `${n.toFixed(2)} GB`;
 }
 
-const STAGES = { resolve: "Finding the files", wait: "Waiting for another tab that uses the file", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading onto the GPU" };
+const STAGES = { resolve: "Finding the files", wait: "Waiting for another tab that uses the file", download: "Downloading", verify: "Checking what is there", compile: "Compiling kernels", upload: "Loading the weights" };
 
 export function progressText({ stage, file, loaded, total, bytesPerSecond, etaSeconds, fromCache }) {
   if (["resolve", "wait", "compile"].includes(stage)) return `${STAGES[stage]} ...`;
@@ -22,7 +22,7 @@ export function progressText({ stage, file, loaded, total, bytesPerSecond, etaSe
 export function describe(found) {
   const lines = [
     `${found.description}, ${bytes(found.fileBytes)}${found.downloadBytes ? `, of which ${bytes(found.downloadBytes)} are to be downloaded` : ", stored already"}`,
-    `GPU memory: ${bytes(found.memory.total)} (${Object.entries(found.memory.items).map(([k, v]) => `${k} ${bytes(v)}`).join(", ")})`,
+    `${found.device === "cpu" ? "Memory" : "GPU memory"}: ${bytes(found.memory.total)} (${Object.entries(found.memory.items).map(([k, v]) => `${k} ${bytes(v)}`).join(", ")})`,
     `Trained for ${found.trainedContext} tokens; ${found.chatTemplate ? "it has" : "it has no"} chat template.`,
   ];
   return lines.join("\n");

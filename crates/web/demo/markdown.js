@@ -44,7 +44,7 @@ export function markdown(text) {
 const FENCE = /^((?:\s*(?:[-*]|\d{1,9}[.)]) )?\s*)(`{3,})[^`]*$/;
 const HEADING = /^#{1,6} /;
 const ITEM = /^\s*(?:[-*]|\d{1,9}[.)]) /;
-const MARKS = /(```[^`]+```|``[^`]+``|`[^`]+`|\*\*[^*]+\*\*|\*[^*\s][^*]*\*|\[[^\]]+\]\(https?:\/\/[^\s)]+\))/;
+const MARKS = /(```[^`]+```|``(?:[^`]|`(?!`))+``|`[^`]+`|\*\*[^*]+\*\*|\*[^*\s][^*]*\*|\[[^\]]+\]\(https?:\/\/[^\s)]+\))/;
 
 /** How many blanks a line begins with. */
 const blanks = (line) => line.search(/\S|$/);
@@ -66,7 +66,8 @@ function listOf(line, ...items) {
 function inline(text) {
   return text.split(MARKS).map((part, i) => {
     if (i % 2 === 0) return part;
-    if (part.startsWith("`")) return make("code", part.replace(/^`+|`+$/g, ""));
+    // Two backticks may hold one; a blank on either side then parts them.
+    if (part.startsWith("`")) return make("code", part.replace(/^(`+)( ?)([^]+)\2\1$/, "$3"));
     if (part.startsWith("**")) return make("strong", part.slice(2, -2));
     if (part.startsWith("*")) return make("em", part.slice(1, -1));
     const cut = part.lastIndexOf("](");

@@ -137,6 +137,26 @@ test("another tab's conversation appears, and neither loses its own", async () =
   await other.close();
 });
 
+test("a conversation that another tab deletes is not shown on, also while another one is answered", async () => {
+  await ask("First", { content: "A" });
+  await page.click("#new");
+  await page.evaluate(() => (globalThis.next = [{ content: "B" }, () => new Promise((r) => (globalThis.go = r)), { content: "C" }]));
+  await page.fill("#text", "Second");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => globalThis.go);
+  await page.click("#conversations li:last-child button:first-child");
+  assert.deepEqual(await log(), ["You: First", "Answer: A"]);
+  const other = await t.browser.context.newPage();
+  await other.goto(`${t.server.origin}/demo/index.html`);
+  await other.click("#conversations li:last-child button:last-child");
+  await page.waitForFunction(() => document.querySelectorAll("#conversations li").length === 1);
+  await other.close();
+  assert.deepEqual(await log(), ["You: Second", "Answer: B"]);
+  await page.evaluate(() => globalThis.go());
+  await done();
+  assert.deepEqual(await log(), ["You: Second", "Answer: BC"]);
+});
+
 test("a storage that is full or blocked is said, and hinders nothing", async () => {
   await page.evaluate(() => {
     Storage.prototype.setItem = () => {

@@ -57,6 +57,18 @@ test("a tab sees what another one removes and adds, but not while it writes ther
   assert.equal(a.changed("something else"), false);
 });
 
+test("a conversation that is empty again is another tab's no more", () => {
+  const storage = new Storage();
+  const a = new Conversations(storage);
+  say(a, "one");
+  a.current.messages.pop();
+  a.save();
+  const b = new Conversations(storage);
+  b.add();
+  assert.notEqual(b.current.id, a.current.id);
+  assert.equal(storage.size, 0);
+});
+
 test("anything may be stored", () => {
   const strange = ["{}", "[null]", "null", '"x"', "{", '{"id":"a","messages":[null,{"role":"user"},{"role":"x","content":""}]}', '{"id":1,"messages":[]}'];
   for (const text of strange) {

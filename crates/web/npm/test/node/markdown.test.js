@@ -41,6 +41,11 @@ test("a link's label may go over two lines", () => {
   assert.deepEqual([link.tag, link.children, link.href], ["a", ["the Inca\nroad"], "https://h.org"]);
 });
 
+test("two backticks hold one", () => {
+  const codes = (text) => first(text).children.filter((c) => c.tag === "code").map((c) => c.children.join(""));
+  assert.deepEqual(codes("`` a`b `` and `` `x` ``, ``y``, ` z`"), ["a`b", "`x`", "y", " z"]);
+});
+
 test("a fence may end with blanks, and a list begin with any number", () => {
   assert.deepEqual(markdown("```js\nx\n``` \nafter").children.map((e) => e.tag), ["pre", "p"]);
   assert.equal(first("2. a\n3. b").start, 2);
