@@ -249,13 +249,13 @@ export interface SamplingOptions {
   logit_bias?: Record<string, number> | null;
   ignore_eos?: boolean | null;
   /** When the context is full, forget its older half but for `n_keep` tokens at the beginning, and go on. */
-  context_shift?: boolean;
+  context_shift?: boolean | null;
   n_keep?: number | null;
   /**
    * A grammar that the answer must follow, in llama.cpp's notation or Lark's. The published module is built without
    * grammars and refuses it (`unsupported`).
    */
-  grammar?: string;
+  grammar?: string | null;
   /** As in {@link CallOptions}. */
   signal?: AbortSignal;
   /** These change nothing, and may be sent. */
@@ -264,19 +264,19 @@ export interface SamplingOptions {
   metadata?: unknown;
   store?: boolean | null;
   service_tier?: string | null;
-  parallel_tool_calls?: boolean;
+  parallel_tool_calls?: boolean | null;
   reasoning_effort?: string | null;
   n?: 1 | null;
   stream_options?: { include_usage?: boolean } | null;
 }
 
 export interface TemplateRequest {
-  tools?: Tool[];
-  tool_choice?: "auto" | "none";
+  tools?: Tool[] | null;
+  tool_choice?: "auto" | "none" | null;
   /** Whether the model shall think first, where its template asks. */
-  enable_thinking?: boolean;
+  enable_thinking?: boolean | null;
   /** Further variables of the chat template. */
-  chat_template_kwargs?: Record<string, unknown>;
+  chat_template_kwargs?: Record<string, unknown> | null;
 }
 
 export interface ChatRequest extends SamplingOptions, TemplateRequest {
@@ -289,7 +289,8 @@ export interface ChatRequest extends SamplingOptions, TemplateRequest {
   response_format?:
     | { type: "text" }
     | { type: "json_object" }
-    | { type: "json_schema"; json_schema: { name?: string; schema?: Record<string, unknown>; strict?: boolean | null } };
+    | { type: "json_schema"; json_schema: { name?: string; schema?: Record<string, unknown>; strict?: boolean | null } }
+    | null;
 }
 
 export interface TextRequest extends SamplingOptions {
@@ -297,7 +298,7 @@ export interface TextRequest extends SamplingOptions {
   prompt: string | number[];
   stream?: boolean | null;
   /** The answer begins with the prompt. */
-  echo?: boolean;
+  echo?: boolean | null;
   logprobs?: number | null;
 }
 
@@ -398,9 +399,9 @@ export type TextChunk = TextAnswer<"stop" | "length" | null>;
 export interface EmbeddingRequest {
   input: string | string[];
   /** Floats, or their bytes as base64. */
-  encoding_format?: "float" | "base64";
+  encoding_format?: "float" | "base64" | null;
   /** How tokens are pooled, if the file does not say; `none` gives a vector for each token, in a list if there is but one. */
-  pooling?: "none" | "mean" | "cls" | "last";
+  pooling?: "none" | "mean" | "cls" | "last" | null;
   signal?: AbortSignal;
   /** These change nothing, and may be sent. */
   model?: string;

@@ -15,7 +15,7 @@ const KNOWN = ["device", "contextLength", "kvType", "inputs", "memoryBudget", "c
 export function forHost(options) {
   allow(options, [...OWN, ...KNOWN]);
   const out = Object.fromEntries(KNOWN.map((key) => [key, options[key] ?? undefined]));
-  if (out.headers) out.headers = Object.fromEntries(new Headers(out.headers));
+  if (out.headers?.[Symbol.iterator]) out.headers = Object.fromEntries(out.headers);
   if (out.wasmUrl) out.wasmUrl = address(out.wasmUrl);
   return JSON.parse(json(out));
 }

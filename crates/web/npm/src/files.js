@@ -1,7 +1,7 @@
 // How the engine reads a file piece by piece: `{ name, size, read(offset, length), close() }`.
 
 import { lengthOf, pause } from "./download.js";
-import { EngineError, badRequest, check } from "./errors.js";
+import { EngineError, check } from "./errors.js";
 import { refusal, send } from "./network.js";
 
 /** Bytes that are fetched from a Blob or the network at once, and how many such pieces are kept. */
@@ -98,13 +98,14 @@ export class StoredFile {
 /** A file that stays on its server: every piece is a request. Where it has no ranges, so much is read from the beginning. */
 export async function remoteFile(file, { signal, retryMs = 500, head = 0 }) {
   const { name, url } = file;
+  const unfit = (what) => new EngineError("no_ranges", `${url}: the server ${what}`, 'store it: models.download, or cache: "opfs"');
   const ranged = async (offset, length) => {
     check(signal);
     const response = await send(url, { ...file.headers, range: `bytes=${offset}-${offset + length - 1}` }, { signal });
     if (response.status === 206 || (response.status === 200 && offset + length <= head)) return response;
     response.body?.cancel().catch(() => {});
     if (response.status !== 200) throw refusal(response, url);
-    throw new EngineError("no_ranges", `${url}: the server sends the file only as a whole`, 'store it: models.download, or cache: "opfs"');
+    throw unfit("sends the file only as a whole");
   };
   const piece = async (offset, length) => {
     const { status, body } = await ranged(offset, length);
@@ -145,7 +146,7 @@ export async function remoteFile(file, { signal, retryMs = 500, head = 0 }) {
       check(signal);
       size = answer?.ok && lengthOf(answer);
     }
-    if (!size) throw badRequest(`${url}: the server does not say how long the file is`);
+    if (!size) throw unfit("does not say how long the file is");
   }
   return new Blocks(name, size, (offset, length) => patiently(piece, offset, length));
 }

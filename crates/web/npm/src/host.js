@@ -79,16 +79,7 @@ export class Host {
     const wasm = await load(options.wasmUrl, { gpu: device === "gpu" });
     this.#memory = wasm.memory;
     check(signal);
-    const asked = {
-      contextLength: options.contextLength ?? 0,
-      kvType: options.kvType ?? "auto",
-      inputs: options.inputs ?? "auto",
-      chunk: options.chunk ?? 0,
-      memoryBudget: options.memoryBudget ?? null,
-      device,
-    };
-    // A word that is misspelt shall not cost a download.
-    await guarded(() => WebEngine.check(JSON.stringify(asked)));
+    const asked = await settingsOf(options, device);
     const report = progress(emit);
     report({ stage: "resolve", loaded: 0, total: null, file: null });
     const files = await this.#open(await locate(model, { ...options, signal }), options, signal, report);
@@ -153,7 +144,7 @@ export class Host {
         if (error.code !== "storage_unavailable" || cache || options.offline) throw error;
         cache = "none";
       }
-      if (file.name in (options.sha256 ?? {})) {
+      if (options.sha256?.[file.name] != null) {
         const hint = "leave out sha256";
         throw new EngineError("bad_request", `sha256: ${file.name} is not stored, so nothing checks it`, hint);
       }
@@ -289,6 +280,7 @@ export class Host {
   /** Stores a model's files without loading them. */
   async download({ model, options }, { signal, emit }) {
     this.#memory = (await load(options.wasmUrl, { gpu: false })).memory;
+    await settingsOf(options);
     if (options.cache === "none") throw badRequest('cache: "none" stores nothing');
     const found = await locate(model, { ...options, signal });
     if (found.some((file) => file.blob)) throw badRequest("model: a File is there already");
@@ -329,6 +321,20 @@ export class Host {
   close() {
     return this.#alone(() => this.#free());
   }
+}
+
+/** What the engine is made by, checked before anything is loaded: a word that is misspelt shall not cost a download. */
+async function settingsOf(options, device = "cpu") {
+  const found = {
+    contextLength: options.contextLength ?? 0,
+    kvType: options.kvType ?? "auto",
+    inputs: options.inputs ?? "auto",
+    chunk: options.chunk ?? 0,
+    memoryBudget: options.memoryBudget ?? null,
+    device,
+  };
+  await guarded(() => WebEngine.check(JSON.stringify(found)));
+  return found;
 }
 
 async function unchanged(url, signal) {

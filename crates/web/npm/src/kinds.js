@@ -36,7 +36,7 @@ export function address(text) {
 /** Refuses what has other names, which may be misspelt, or values that they may not have. */
 export function allow(values, known) {
   if (values === null || typeof values !== "object") throw badRequest(`expected an object, found ${shown(values)}`);
-  const strange = Object.keys(values).find((name) => values[name] !== undefined && !known.includes(name));
+  const strange = Object.keys(values).find((name) => values[name] != null && !known.includes(name));
   if (strange) throw badRequest(`${strange} is not supported; known are ${known.join(", ")}`);
   verify(values);
 }

@@ -15,12 +15,10 @@ const HUB = "https://huggingface.co";
  */
 export async function locate(model, options) {
   const found = await find(model, options);
-  const hashes = options.sha256 ?? {};
-  if (typeof hashes !== "object") throw badRequest("sha256: expected hashes by file name");
-  for (const [name, sha256] of Object.entries(hashes)) {
+  for (const [name, sha256] of Object.entries(options.sha256 ?? {})) {
     const file = found.find((f) => f.name === name);
     if (!file) throw badRequest(`sha256: the model has no file ${name}`);
-    file.sha256 = sha256;
+    file.sha256 = sha256 ?? file.sha256;
   }
   return found;
 }

@@ -204,7 +204,9 @@ test("reading by ranges has the errors of a download, and goes on after a moment
     else sendFile(request, response, FILE, size, cors);
     return true;
   });
-  assert.match((await inspect(`${cdn.origin}/x.gguf`)).message, /does not say how long/);
+  const unknown = await inspect(`${cdn.origin}/x.gguf`);
+  assert.match(unknown.message, /does not say how long/);
+  assert.deepEqual([unknown.code, unknown.hint], ["no_ranges", 'store it: models.download, or cache: "opfs"']);
   await cdn.close();
 });
 
@@ -504,9 +506,9 @@ test("options that make no sense cost no download", async () => {
   odd = (request, response) => sendFile(request, response, FILE, size);
   const errors = await t.page.evaluate(async () => {
     const of = (options) => failure(chaski.Engine.create({ model: "/odd/options.gguf", device: "cpu", ...options }));
-    return [await of({ kvType: "fp16" }), await of({ inputs: "i4" })];
+    return [await of({ kvType: "fp16" }), await of({ inputs: "i4" }), await of({ kvType: "q9_9", worker: false })];
   });
-  for (const [i, word] of ["fp16", "i4"].entries()) {
+  for (const [i, word] of ["fp16", "i4", "q9_9"].entries()) {
     assert.equal(errors[i]?.code, "bad_request");
     assert.match(errors[i].message, new RegExp(word));
   }

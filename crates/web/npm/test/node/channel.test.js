@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { DirectChannel, WorkerChannel } from "../../src/channel.js";
-import { Engine } from "../../src/engine.js";
+import { Engine, forHost } from "../../src/engine.js";
 import { EngineError } from "../../src/errors.js";
 import { serve } from "../../src/serve.js";
 
@@ -142,6 +142,16 @@ test("requests may be proxies; what is no JSON is refused", async () => {
   round.self = round;
   await assert.rejects(e.chat.completions.create({ messages: [round] }), code("bad_request"));
   await assert.rejects(e.tokenize(() => {}), code("bad_request"));
+});
+
+test("what is null or undefined is not there", async () => {
+  const { engine: e, host } = await engine([]);
+  await e.chat.completions.create({ messages, audio: null, grammar: null, tools: null });
+  assert.deepEqual(host.requests[0].rule, undefined);
+  const of = (headers) => forHost({ headers }).headers;
+  assert.deepEqual(of({ authorization: undefined, a: "b" }), { a: "b" });
+  assert.deepEqual(of(new Headers([["a", "b"]])), { a: "b" });
+  assert.deepEqual(of([["a", "b"]]), { a: "b" });
 });
 
 test("a bad request fails where a promise or a stream fails", async () => {

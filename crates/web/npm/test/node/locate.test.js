@@ -48,6 +48,14 @@ test("a repository that was listed once has its files without the hub", async ()
   await assert.rejects(names("hf:c/d"), code("network"));
 });
 
+test("a hash that is null is none", async () => {
+  hub("m-Q8_0.gguf");
+  const sha256 = async (hash) => (await locate("hf:a/b", { sha256: { "m-Q8_0.gguf": hash } }))[0].sha256;
+  assert.equal(await sha256(null), "a".repeat(64));
+  assert.equal(await sha256("b".repeat(64)), "b".repeat(64));
+  await assert.rejects(names("hf:a/b", { sha256: { "n.gguf": null } }), code("bad_request"));
+});
+
 test("nothing is kept where nothing shall be", async () => {
   hub("m-Q8_0.gguf");
   await locate("hf:a/b", { cache: "none" });
