@@ -1,6 +1,7 @@
 // One message of the conversation as an element that grows with its text.
 
-import { markdown } from "./markdown.js";
+import { elements } from "./markdown.js";
+import { lexer } from "./marked.js";
 
 const make = (tag, properties) => Object.assign(document.createElement(tag), properties);
 
@@ -10,6 +11,12 @@ function grow(parent, nodes) {
   while (same < nodes.length && parent.childNodes[same]?.isEqualNode(nodes[same])) same++;
   while (parent.childNodes.length > same) parent.lastChild.remove();
   parent.append(...nodes.slice(same));
+}
+
+/** Nodes for an answer, which may still grow: a text between its elements becomes a node, too. */
+function written(text) {
+  const nodes = elements(lexer(text));
+  return nodes.map((node) => (typeof node === "string" ? document.createTextNode(node) : node));
 }
 
 export class Message {
@@ -23,7 +30,7 @@ export class Message {
 
   show({ role, content, reasoning }) {
     if (reasoning) this.#think(reasoning);
-    grow(this.text, role === "user" ? [document.createTextNode(content)] : [...markdown(content).childNodes]);
+    grow(this.text, role === "user" ? [document.createTextNode(content)] : written(content));
   }
 
   #think(text) {

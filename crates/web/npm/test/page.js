@@ -1,5 +1,6 @@
 // A page on a server of our own, and functions that run in it.
 
+import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { launch, serve } from "./browser.js";
 
@@ -14,6 +15,10 @@ export async function open(answer) {
   const server = await serve(roots, async (request, response, url) => {
     if (url.pathname === "/") {
       response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>chaski</title>");
+      return true;
+    }
+    if (url.pathname === "/demo/marked.js") {
+      response.writeHead(200, { "content-type": "text/javascript" }).end(await readFile(`${PACKAGE}/node_modules/marked/lib/marked.esm.js`));
       return true;
     }
     return (await answer?.(request, response, url)) ?? false;
