@@ -1,6 +1,6 @@
 //! The table of ggml tensor types: ids, names, block sizes, and who converts them.
 //!
-//! A new type is a file in `blocks/`, and three lines here: its module, its variant, its row.
+//! A new type is a file in `blocks/`, and four lines here: its module and the path of that, its variant, its row.
 
 use std::fmt;
 
