@@ -1,4 +1,5 @@
-//! Ctrl-C: it stops an answer that is under way, else the program.
+//! Ctrl-C: it stops an answer that is under way, else the program. A request to end (SIGTERM) and a terminal that is closed
+//! (SIGHUP) are the same.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -81,9 +81,8 @@ impl Part {
     pub(crate) fn create(path: &Path, inputs: &[PathBuf]) -> Result<(Part, File)> {
         refuse_to_overwrite(path, inputs)?;
         interrupt::install()?;
-        let failed = || format!("`{}` cannot be written", path.display());
         if fs::metadata(path).is_ok_and(|m| !m.is_file()) {
-            let file = File::options().write(true).open(path).with_context(failed)?;
+            let file = File::options().write(true).open(path).with_context(|| NotWritten(path.to_owned()))?;
             return Ok((Part { path: path.to_owned(), temporary: None }, file));
         }
         let path = followed(path);
@@ -100,7 +99,7 @@ impl Part {
                 }
                 // Some other file has this name; it is not ours to write.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e).with_context(failed),
+                Err(e) => return Err(e).with_context(|| NotWritten(path)),
             }
         }
         bail!("`{}` cannot be written: all temporary names beside it are taken", path.display())

@@ -65,6 +65,7 @@ fn facts(model: &ModelFile<MemorySource>) -> Result<ModelFacts, Box<dyn Error>> 
         n_expert: metadata.opt_u32(&key("expert_count"))?.unwrap_or(0),
         has_output: model.tensor("output.weight").is_some(),
         is_70b: architecture == "llama" && n_layer == 80 && n_head != n_head_kv,
+        is_falcon: architecture == "falcon",
         has_importance: false,
     })
 }

@@ -1,8 +1,7 @@
 //! Which type each tensor of a quantised model gets: the mixes of llama.cpp's `llama-quantize`.
 //!
 //! A file type names a base type, and rules give some tensors more bits, or fewer. The rules are tables:
-//! for a part of the model the first row that holds decides. The rules that `llama-quantize` has for models of the
-//! Falcon family alone are left out: such models get the types that others get.
+//! for a part of the model the first row that holds decides.
 
 use crate::file_type::FileType;
 use crate::types::GgmlType;
@@ -26,6 +25,8 @@ pub struct ModelFacts {
     /// Whether llama.cpp counts the model as a 70B Llama: 80 layers, and another number of key-value heads than of
     /// query heads.
     pub is_70b: bool,
+    /// Whether the model is a Falcon of the first generation (`falcon`), which has rules of its own.
+    pub is_falcon: bool,
     /// Whether importance weights are used.
     pub has_importance: bool,
 }
@@ -270,6 +271,18 @@ const RULES: &[Rule] = &[
     (Part::FfnUp, &[F::IQ3_XS], Place::middle, T::IQ3_XXS),
 ];
 
+/// Rules for Falcon, which come before the others. Its attention output has no others.
+const FALCON_RULES: &[Rule] = &[
+    (Part::FfnDown, &[F::Q3_K_M], Place::first_16th, T::Q5_K),
+    (Part::FfnDown, &[F::Q3_K_M], Place::more_bits, T::Q4_K),
+    (Part::FfnDown, &[F::Q3_K_M], Place::always, T::Q3_K),
+    (Part::FfnDown, &[F::Q3_K_L], Place::always, T::Q4_K),
+    (Part::FfnDown, &[F::Q4_K_M], Place::first_16th, T::Q6_K),
+    (Part::FfnDown, &[F::Q4_K_M], Place::more_bits, T::Q5_K),
+    (Part::FfnDown, &[F::Q4_K_M, F::Q4_K_S], Place::always, T::Q4_K),
+    (Part::AttnOutput, &[F::Q3_K_L], Place::always, T::Q4_K),
+];
+
 /// What token embeddings get where they are not the output matrix too.
 const EMBEDDING_RULES: &[(&[FileType], GgmlType)] = &[
     (&[F::IQ2_XXS, F::IQ2_XS, F::IQ1_S, F::IQ1_M], T::Q2_K),
@@ -358,7 +371,7 @@ fn wanted_type(
     let base = file_type.base();
     let is_embedding = matches!(name, "token_embd.weight" | "per_layer_token_embd.weight");
     if name == "output.weight" || (is_embedding && !facts.has_output) {
-        return output_type(file_type, ne[0]);
+        return output_type(file_type, ne[0], facts);
     }
     if file_type == F::MXFP4_MOE {
         return if ne.get(2).is_some_and(|&n| n > 1) { T::MXFP4 } else { T::Q8_0 };
@@ -373,9 +386,15 @@ fn wanted_type(
     };
     let is_tiny = TINY.contains(&file_type);
     let place = place(part, name, is_tiny, *facts, counters);
-    let rules = if is_tiny { TINY_RULES } else { RULES };
-    let ty = rules
+    let (own, general) = match (is_tiny, facts.is_falcon, part) {
+        (true, ..) => (TINY_RULES, &[][..]),
+        (false, false, _) => (&[][..], RULES),
+        (false, true, Part::AttnOutput) => (FALCON_RULES, &[][..]),
+        (false, true, _) => (FALCON_RULES, RULES),
+    };
+    let ty = own
         .iter()
+        .chain(general)
         .find(|(rule_part, files, when, _)| {
             *rule_part == part && (files.is_empty() || files.contains(&file_type)) && when(&place)
         })
@@ -392,9 +411,9 @@ fn wanted_type(
     }
 }
 
-fn output_type(file_type: FileType, n_per_row: u64) -> GgmlType {
+fn output_type(file_type: FileType, n_per_row: u64, facts: &ModelFacts) -> GgmlType {
     let base = file_type.base();
-    if file_type == F::MXFP4_MOE || !fits(base, n_per_row) || base == T::Q8_0 {
+    if file_type == F::MXFP4_MOE || facts.is_falcon || !fits(base, n_per_row) || base == T::Q8_0 {
         T::Q8_0
     } else if TINY.contains(&file_type) || file_type == F::IQ3_XXS {
         T::Q5_K

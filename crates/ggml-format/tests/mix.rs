@@ -26,6 +26,7 @@ impl Dense {
             n_expert: 0,
             has_output,
             is_70b: false,
+            is_falcon: false,
             has_importance: false,
         };
         Dense { n_layer, n_embd, n_ff, n_vocab: 512, facts }
@@ -327,4 +328,30 @@ fn every_file_type_gives_types_that_fit() {
             }
         }
     }
+}
+
+#[test]
+fn falcon_has_rules_of_its_own() {
+    let facts = ModelFacts { is_falcon: true, ..Dense::new(32, 256, 1024, true, 1).facts };
+    let down = |file_type| {
+        let mut counters = MixCounters::default();
+        let ty = |layer| {
+            let name = format!("blk.{layer}.ffn_down.weight");
+            tensor_type(file_type, &name, &[1024, 256], &facts, &mut counters).unwrap().unwrap()
+        };
+        (0..32).map(ty).collect::<Vec<_>>()
+    };
+    // The first sixteenth, the rest of the first eighth, and then all but each third.
+    assert_eq!(down(FileType::Q4_K_M)[..7], [T::Q6_K, T::Q6_K, T::Q5_K, T::Q5_K, T::Q4_K, T::Q4_K, T::Q5_K]);
+    assert_eq!(down(FileType::Q3_K_M)[..7], [T::Q5_K, T::Q5_K, T::Q4_K, T::Q4_K, T::Q3_K, T::Q3_K, T::Q4_K]);
+    assert_eq!(down(FileType::Q3_K_L), [T::Q4_K; 32]);
+    assert_eq!(down(FileType::Q4_K_S), [T::Q4_K; 32]);
+    assert_eq!(down(FileType::Q5_K_M)[..5], [T::Q6_K, T::Q6_K, T::Q6_K, T::Q6_K, T::Q5_K]);
+    let attention = |file_type| one(file_type, "blk.0.attn_output.weight", &[256, 256], &facts);
+    assert_eq!(attention(FileType::Q2_K), Some(T::Q2_K));
+    assert_eq!(attention(FileType::Q3_K_M), Some(T::Q3_K));
+    assert_eq!(attention(FileType::Q3_K_L), Some(T::Q4_K));
+    assert_eq!(attention(FileType::IQ2_S), Some(T::IQ3_S));
+    assert_eq!(one(FileType::Q4_K_M, "output.weight", &[256, 512], &facts), Some(T::Q8_0));
+    assert_eq!(one(FileType::Q4_K_M, "blk.0.attn_qkv.weight", &[256, 512], &facts), Some(T::Q6_K));
 }

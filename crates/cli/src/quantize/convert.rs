@@ -79,7 +79,8 @@ fn convert(
     tasks.into_par_iter().try_for_each_init(buffers, |(bytes, values), (rows, piece)| {
         let from = rows.start * step.tensor.row_bytes();
         if !step.changes() {
-            return Ok(pollster::block_on(model.read_tensor(step.tensor, from, piece))?);
+            pollster::block_on(model.read_tensor(step.tensor, from, piece))?;
+            return check_rows(step, rows.start, piece, "finite values, found another");
         }
         bytes.resize(((rows.end - rows.start) * step.tensor.row_bytes()) as usize, 0);
         pollster::block_on(model.read_tensor(step.tensor, from, bytes))?;
@@ -116,11 +117,16 @@ fn convert_rows(
         quantize(step.ty, x, n_per_row as usize, importance, out)?;
         row = end;
     }
+    let expected = format!("values that {} can hold, found larger ones", step.ty);
+    check_rows(step, rows.start, out, &expected)
+}
+
+/// Checks that no block of these rows is worth nothing.
+fn check_rows(step: &Step<'_>, first: u64, out: &[u8], expected: &str) -> Result<()> {
     if let Some(i) = (step.ty.info().invalid_block)(out) {
-        let i = i as u64 * step.ty.block_len() as u64;
-        let (row, column) = (rows.start + i / n_per_row, i % n_per_row);
-        let ty = step.ty;
-        bail!("row {row}, from column {column}: expected values that {ty} can hold, found larger ones");
+        let (i, n_per_row) = (i as u64 * step.ty.block_len() as u64, step.tensor.ne[0]);
+        let (row, column) = (first + i / n_per_row, i % n_per_row);
+        bail!("row {row}, from column {column}: expected {expected}");
     }
     Ok(())
 }

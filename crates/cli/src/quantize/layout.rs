@@ -111,8 +111,13 @@ mod tests {
 
     fn files(output: &str, split: Split) -> Vec<(String, Vec<String>)> {
         let tensors = tensors();
-        let step =
-            |tensor| Step { tensor, ty: GgmlType::F32, needs_importance: false, has_importance: false };
+        let step = |tensor| Step {
+            tensor,
+            ty: GgmlType::F32,
+            needs_importance: false,
+            has_importance: false,
+            is_replaced: false,
+        };
         let mut steps: Vec<Step<'_>> = tensors.iter().map(step).collect();
         let outputs = layout(Path::new(output), split, &mut steps).unwrap();
         let names =

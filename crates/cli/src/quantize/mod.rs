@@ -35,9 +35,10 @@ Converts a model to other tensor types.
 
 TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each of which is a mix of tensor types, or its \
 number. Where no file type has the name, it may be that of a tensor type, such as mxfp4: all matrices get that, as with \
---pure. `copy` leaves the types as they are, to split a model or to join it again. Types of two bits and less need \
-to know which columns matter: measure that with `chaski imatrix`, and pass it with --imatrix. Most other types gain \
-from it, too.
+--pure. `copy` leaves the types as they are, to split a model or to join it again. Where rows \
+are no whole number of a type's blocks, they get another of about its size. The types iq1_*, iq2_* and iq3_xxs, which \
+iq3_xs has, too, and the file type q2_k_s need to know which columns matter: measure that with `chaski imatrix`, and pass \
+it with --imatrix. Most other types gain from it, too.
 
 The model streams through: memory use does not depend on its size.";
 
@@ -95,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
     /// Number of threads; by default all that the machine has
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
@@ -175,10 +176,19 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let mut steps = plan(&model, &wishes)?;
     let files = layout(&args.output, args.split(model.shards().len()), &mut steps)?;
     let obstacle = find_obstacle(&steps, args.allow_requantize);
-    if args.dry_run {
-        print_table(&steps, &files, &mut io::stdout().lock())?;
+    if let Some(path) = &args.imatrix {
+        refuse_foreign_importance(&steps, path)?;
     }
-    if let Some(note) = missing_importance(&steps, &wishes) {
+    if args.dry_run {
+        let head = |file: &Output| -> Result<u64> {
+            let mut bytes = Vec::new();
+            head(&model, &steps, file, &wishes, args.imatrix.as_deref())?.begin(&mut bytes)?;
+            Ok(bytes.len() as u64)
+        };
+        let heads = files.iter().map(head).collect::<Result<Vec<_>>>()?;
+        print_table(&steps, &files, &heads, &mut io::stdout().lock())?;
+    }
+    for note in [missing_importance(&steps, &wishes), replaced_types(&steps)].into_iter().flatten() {
         ui.note(&note);
     }
     match obstacle {
@@ -220,12 +230,38 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
+/// Refuses an importance matrix that has nothing for any tensor: it is another model's.
+fn refuse_foreign_importance(steps: &[Step<'_>], path: &Path) -> Result<()> {
+    let mut changed = steps.iter().filter(|s| s.changes() && is_coded(s.ty)).peekable();
+    ensure!(
+        changed.peek().is_none() || changed.any(|s| s.has_importance),
+        "`{}`: expected importance of some tensor that is quantised, found none; is it of another model?",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Whether values of the type are rounded by blocks.
+fn is_coded(ty: GgmlType) -> bool {
+    !matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16)
+}
+
+/// How many matrices got a type that is not the mix's.
+fn replaced_types(steps: &[Step<'_>]) -> Option<String> {
+    let replaced: Vec<&Step<'_>> = steps.iter().filter(|s| s.is_replaced).collect();
+    let first = replaced.first()?;
+    let (n, name, ty, n_per_row) = (replaced.len(), &first.tensor.name, first.ty, first.tensor.ne[0]);
+    Some(format!(
+        "matrices whose rows do not fit the type that the mix has for them: {n}; the first is `{name}`, which gets {ty} \
+         for rows of {n_per_row}"
+    ))
+}
+
 /// For how many tensors of the layers an importance matrix that was given has nothing; for others it seldom has.
 fn missing_importance(steps: &[Step<'_>], wishes: &Wishes) -> Option<String> {
     wishes.imatrix.as_ref()?;
-    let is_float = |ty: GgmlType| matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16);
     let is_layer = |s: &Step<'_>| s.tensor.name.starts_with("blk.");
-    let converted = || steps.iter().filter(|s| s.changes() && !is_float(s.ty) && is_layer(s));
+    let converted = || steps.iter().filter(|s| s.changes() && is_coded(s.ty) && is_layer(s));
     let missing: Vec<&str> =
         converted().filter(|s| !s.has_importance).map(|s| s.tensor.name.as_str()).collect();
     let (n, n_all) = (missing.len(), converted().count());

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ggml_format::{
-    FileType, GgmlType, Imatrix, MixCounters, ModelFacts, TensorInfo, mix_order, needs_importance,
-    tensor_type,
+    ByteSource, FileType, GgmlType, Imatrix, MixCounters, ModelFacts, TensorInfo, mix_order,
+    needs_importance, tensor_type,
 };
 
 use super::input::Model;
@@ -52,6 +52,8 @@ pub(super) struct Step<'a> {
     pub(super) needs_importance: bool,
     /// Whether there is importance of its columns.
     pub(super) has_importance: bool,
+    /// Whether its rows do not fit the type that it should have had.
+    pub(super) is_replaced: bool,
 }
 
 impl Step<'_> {
@@ -81,8 +83,8 @@ impl Step<'_> {
 pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>>> {
     let mut tensors: Vec<&TensorInfo> = model.tensors().iter().collect();
     tensors.sort_by_key(|t| mix_order(&t.name));
-    let types = match wishes.target.file_type() {
-        None => tensors.iter().map(|t| t.ty).collect(),
+    let (types, asked) = match wishes.target.file_type() {
+        None => (tensors.iter().map(|t| t.ty).collect(), Vec::new()),
         Some(file_type) => types(model, &tensors, file_type, wishes)?,
     };
     let mut steps = Vec::with_capacity(tensors.len());
@@ -92,8 +94,15 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
             n_per_row.is_multiple_of(n_block as u64),
             "tensor `{name}`: expected rows of a multiple of {n_block} values for {ty}, found {n_per_row}"
         );
-        let mut step = Step { tensor, ty, needs_importance: false, has_importance: false };
+        let mut step =
+            Step { tensor, ty, needs_importance: false, has_importance: false, is_replaced: false };
         if let Some(file_type) = wishes.target.file_type() {
+            let block = file_type.base().block_len();
+            // All of a mix have blocks as long as its base, but those that take their place.
+            step.is_replaced = ty != tensor.ty
+                && !asked.contains(&name.as_str())
+                && n_block < block
+                && !n_per_row.is_multiple_of(block as u64);
             step.needs_importance = step.changes() && needs_importance(file_type, name, ty);
         }
         if let (Some(imatrix), true) = (&wishes.imatrix, step.changes()) {
@@ -110,13 +119,16 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
     Ok(steps)
 }
 
-fn types(
+/// The types, and the names of the tensors whose types the options say.
+fn types<'a>(
     model: &Model,
-    tensors: &[&TensorInfo],
+    tensors: &[&'a TensorInfo],
     file_type: FileType,
     wishes: &Wishes,
-) -> Result<Vec<GgmlType>> {
-    let facts = facts(model, wishes.imatrix.is_some())?;
+) -> Result<(Vec<GgmlType>, Vec<&'a str>)> {
+    let facts = facts(model, wishes.imatrix.is_some())
+        .with_context(|| format!("`{}` does not say what model it is", model.shards()[0].name()))?;
+    let mut asked = Vec::new();
     let mut counters = MixCounters::default();
     let mut given = Given::new(wishes, !facts.has_output);
     let mut types = Vec::with_capacity(tensors.len());
@@ -130,14 +142,17 @@ fn types(
         }
         types.push(match (given.of(tensor), of_mix) {
             // What is asked for may fit where the mix has nothing that does.
-            (Some(ty), _) => ty,
+            (Some(ty), _) => {
+                asked.push(tensor.name.as_str());
+                ty
+            }
             (None, Ok(Some(ty))) if !wishes.pure => ty,
             (None, Ok(_)) => pure_type(file_type, ne, &facts)?,
             (None, Err(e)) => return Err(e.into()),
         });
     }
     given.refuse_unused()?;
-    Ok(types)
+    Ok((types, asked))
 }
 
 /// The types that the options name for tensors, and which options have found one.
@@ -237,6 +252,7 @@ fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
         n_expert: metadata.opt_u32(&key("expert_count"))?.unwrap_or(0),
         has_output: model.tensor("output.weight").is_some(),
         is_70b: architecture == "llama" && n_layer == 80 && n_head != n_head_kv,
+        is_falcon: architecture == "falcon",
         has_importance,
     })
 }
@@ -245,6 +261,9 @@ fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
 pub(super) fn find_obstacle(steps: &[Step<'_>], allow_requantize: bool) -> Option<anyhow::Error> {
     for step in steps.iter().filter(|s| s.changes()) {
         let (name, from, ty) = (&step.tensor.name, step.tensor.ty, step.ty);
+        if matches!(from, GgmlType::I8 | GgmlType::I16 | GgmlType::I32 | GgmlType::I64) {
+            return Some(anyhow!("tensor `{name}`: expected weights, found whole numbers of type {from}"));
+        }
         let is_exact = matches!(from, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 | GgmlType::F64);
         if !is_exact && !allow_requantize {
             return Some(anyhow!(

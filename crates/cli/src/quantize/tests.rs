@@ -220,7 +220,7 @@ fn a_dry_run_writes_nothing_and_lists_all_tensors() {
     let mut table = Vec::new();
     let mut steps = plan(&model, &args.wishes().unwrap()).unwrap();
     let files = layout(&args.output, Split::Tensors(5), &mut steps).unwrap();
-    print_table(&steps, &files, &mut table).unwrap();
+    print_table(&steps, &files, &[2048; 3], &mut table).unwrap();
     let table = String::from_utf8(table).unwrap();
     assert_eq!(table.lines().count(), tensors().len() + 3 + 1);
     let row = "blk.0.attn_v.weight                256 x 64      f16 -> q8_0        17.00 KiB";
@@ -228,21 +228,56 @@ fn a_dry_run_writes_nothing_and_lists_all_tensors() {
     assert!(table.lines().last().unwrap().starts_with("14 tensors, "), "{table}");
 }
 
+/// A model of one tensor of f32.
+fn write_one(dir: &Path, name: &str, ne: &[u64], x: &[f32]) {
+    let mut head = GgufWriter::new();
+    head.set("general.architecture", "llama").unwrap();
+    head.tensor(name, ne, GgmlType::F32).unwrap();
+    let mut data = head.begin(Vec::new()).unwrap();
+    data.write(name, &quantized(GgmlType::F32, x, ne[0])).unwrap();
+    fs::write(dir.join("in.gguf"), data.finish().unwrap()).unwrap();
+}
+
 #[test]
 fn values_that_are_not_finite_are_named_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
-    let name = "blk.0.ffn_up.weight";
-    let mut head = GgufWriter::new();
-    head.set("general.architecture", "llama").unwrap();
-    head.tensor(name, &[32, 3], GgmlType::F32).unwrap();
-    let mut data = head.begin(Vec::new()).unwrap();
     let mut x = values(96, 0);
     x[70] = f32::NAN;
-    data.write(name, &quantized(GgmlType::F32, &x, 32)).unwrap();
-    fs::write(dir.path().join("in.gguf"), data.finish().unwrap()).unwrap();
-    let error = format!("{:#}", run(args(dir.path(), FileType::Q8_0)).unwrap_err());
-    assert!(error.ends_with("row 2, column 6: expected a finite value, found NaN"), "{error}");
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let copied = "row 2, from column 6: expected finite values, found another";
+    for (name, target, want) in [
+        (
+            "blk.0.ffn_up.weight",
+            Target::Mix(FileType::Q8_0),
+            "row 2, column 6: expected a finite value, found NaN",
+        ),
+        ("blk.0.ffn_up.weight", Target::Copy, copied),
+        ("blk.0.attn_norm.weight", Target::Mix(FileType::Q8_0), copied),
+    ] {
+        write_one(dir.path(), name, &[32, 3], &x);
+        let args = Args { target, ..args(dir.path(), FileType::Q8_0) };
+        let error = format!("{:#}", run(args).unwrap_err());
+        assert!(error.ends_with(want), "{error}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn types_that_rows_do_not_fit_are_replaced_and_that_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    write_one(dir.path(), "blk.0.ffn_up.weight", &[96, 2], &values(192, 0));
+    let said = |args: &Args| {
+        let model = open(&args.input).unwrap();
+        replaced_types(&plan(&model, &args.wishes().unwrap()).unwrap())
+    };
+    let mut args = args(dir.path(), FileType::Q4_K_M);
+    let want = "matrices whose rows do not fit the type that the mix has for them: 1; the first is \
+        `blk.0.ffn_up.weight`, which gets q5_0 for rows of 96";
+    assert_eq!(said(&args).as_deref(), Some(want));
+    args.tensor_type = vec![parse_override("ffn_up=q8_0").unwrap()];
+    assert_eq!(said(&args), None);
+    args.target = Target::Mix(FileType::Q8_0);
+    args.tensor_type.clear();
+    assert_eq!(said(&args), None);
 }
 
 /// Everything in a folder: names and contents.
@@ -406,10 +441,18 @@ fn an_importance_matrix_of_another_model_is_refused() {
     let path = dir.path().join("imatrix.gguf");
     fs::write(&path, other.write(Vec::new()).unwrap()).unwrap();
     let args = Args { imatrix: Some(path), ..args(dir.path(), FileType::Q4_0) };
-    let error = format!("{:#}", run(args).unwrap_err());
+    let error = format!("{:#}", run(args.clone()).unwrap_err());
     let expected =
         "tensor `blk.1.attn_v.weight`: expected importance for 256 columns of 1 matrices, found 64 values";
     assert_eq!(error, expected);
+    let entry = ImatrixEntry::new("", vec![1.0; 64], vec![1.0]).unwrap();
+    let foreign = Imatrix { entries: [("foo.weight".to_owned(), entry)].into(), ..imatrix() };
+    let path = args.imatrix.clone().unwrap();
+    fs::write(&path, foreign.write(Vec::new()).unwrap()).unwrap();
+    let error = run(args.clone()).unwrap_err().to_string();
+    assert!(error.ends_with("found none; is it of another model?"), "{error}");
+    // Nothing is quantised that it could be for.
+    run(Args { target: Target::Mix(FileType::F16), ..args }).unwrap();
 }
 
 #[test]
@@ -565,9 +608,9 @@ fn a_model_of_too_many_layers_is_refused_and_takes_no_memory() {
     head.set("llama.block_count", u32::MAX).unwrap();
     head.set("llama.attention.head_count", 4u32).unwrap();
     fs::write(dir.path().join("in.gguf"), head.begin(Vec::new()).unwrap().finish().unwrap()).unwrap();
-    let error = run(args(dir.path(), FileType::Q8_0)).unwrap_err().to_string();
+    let error = format!("{:#}", run(args(dir.path(), FileType::Q8_0)).unwrap_err());
     let expected = "key `llama.attention.head_count`: expected at most 65536 layers that share one value, found 4294967295";
-    assert_eq!(error, expected);
+    assert!(error.ends_with(expected) && error.contains("in.gguf` does not say"), "{error}");
 }
 
 #[test]

@@ -318,6 +318,7 @@ pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) ->
         n_expert: preset.experts.map_or(0, |e| e.n_expert),
         has_output: !preset.is_tied,
         is_70b: false,
+        is_falcon: false,
         has_importance: false,
     };
     // Files of some types are only ever made with importance weights, and these change the rules.

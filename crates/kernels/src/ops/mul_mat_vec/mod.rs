@@ -616,6 +616,7 @@ mod tests {
                 n_expert: [0, 4, 8][kind / 2 % 3],
                 has_output: true,
                 is_70b: kind / 6 % 2 == 1,
+                is_falcon: false,
                 has_importance: kind / 12 == 1,
             };
             for file in FILE_TYPES {
