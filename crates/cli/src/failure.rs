@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use chaski::gguf::SourceError;
+use chaski::gguf::{OpenError, SourceError};
 use chaski::{Error, ModelError, PlanError, RuntimeError};
 
 use crate::ui::{Ui, one_line};
@@ -150,17 +150,27 @@ fn file(e: &std::io::Error) -> Option<(u8, Option<&'static str>)> {
     (e.kind() == ErrorKind::NotFound).then_some((NO_MODEL, Some("check the path")))
 }
 
-fn open(e: &chaski::gguf::OpenError) -> (u8, Option<&'static str>) {
+fn open(e: &OpenError) -> (u8, Option<&'static str>) {
     match e {
-        chaski::gguf::OpenError::Source(e) => source(e),
+        OpenError::Source(e) => source(e),
+        // The error names the files.
+        OpenError::NotFirst { .. } | OpenError::SplitName { .. } => (NO_MODEL, None),
         _ => (NO_MODEL, Some("the file is no whole GGUF file; was its download cut short?")),
     }
 }
 
 fn source(e: &SourceError) -> (u8, Option<&'static str>) {
-    let missing = matches!(e, SourceError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
-    let help = "check the path; to give the built-in model a text, write `chaski run -p TEXT`";
-    (NO_MODEL, missing.then_some(help))
+    let help = match e {
+        SourceError::Io { name, source } if source.kind() == ErrorKind::NotFound => {
+            Some(if name.to_lowercase().ends_with(".gguf") {
+                "check the path"
+            } else {
+                "check the path; to give the built-in model a text, write `chaski run -p TEXT`"
+            })
+        }
+        _ => None,
+    };
+    (NO_MODEL, help)
 }
 
 fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
