@@ -29,10 +29,12 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor that fills its buffer.
+    /// A tensor that fills its buffer; of more values than `u32` counts it is one that no operation takes.
     pub const fn new(ty: GgmlType, ne: [u32; 4]) -> Self {
-        let s = [1, ne[0], ne[0] * ne[1], ne[0] * ne[1] * ne[2]];
-        Tensor { ty, ne, stride: s, offset: 0, n_alloc: s[3] * ne[3] }
+        let plane = ne[0].saturating_mul(ne[1]);
+        let cube = plane.saturating_mul(ne[2]);
+        let n_alloc = cube.saturating_mul(ne[3]);
+        Tensor { ty, ne, stride: [1, ne[0], plane, cube], offset: 0, n_alloc }
     }
 
     /// The part of this tensor with sizes `ne` that begins at coordinates `at`.
@@ -560,7 +562,8 @@ mod tests {
         let call = unary::Unary { f, params: [0.0; 4], a: Some(long), y: long };
         let e = call.dispatch(&Caps::base()).expect_err("more values than can be counted");
         assert!(e.to_string().ends_with("but must be within a buffer of 8 values"), "{e}");
-        for ne in [[1 << 16; 4], [1 << 16, 1 << 16, 1 << 16, 1], [u32::MAX; 4]] {
+        for ne in [[1 << 16; 4], [1 << 16, 1 << 16, 1, 1], [1 << 16, 1 << 16, 1 << 16, 1], [u32::MAX; 4]] {
+            assert!(Tensor::new(GgmlType::F16, ne).check("cpy", "a").is_err(), "{ne:?}");
             let many = Tensor { ne, stride: [u32::MAX; 4], ..long };
             let e = many.check("cpy", "a").expect_err("more values than can be counted").to_string();
             assert!(e.ends_with("but must be within a buffer of 8 values"), "{e}");
