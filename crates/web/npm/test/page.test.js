@@ -143,7 +143,7 @@ test("a conversation that another tab deletes is not shown on, also while anothe
   await page.evaluate(() => (globalThis.next = [{ content: "B" }, () => new Promise((r) => (globalThis.go = r)), { content: "C" }]));
   await page.fill("#text", "Second");
   await page.keyboard.press("Enter");
-  await page.waitForFunction(() => globalThis.go);
+  await page.waitForFunction(() => typeof globalThis.go === "function");
   await page.click("#conversations li:last-child button:first-child");
   assert.deepEqual(await log(), ["You: First", "Answer: A"]);
   const other = await t.browser.context.newPage();
