@@ -98,10 +98,6 @@ fn lines(text: &str) -> String {
 }
 
 fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
-    // A folder that is not there is no missing model.
-    if e.downcast_ref::<NotWritten>().is_some() {
-        return (FAILED, None);
-    }
     e.chain().find_map(frame).unwrap_or((FAILED, None))
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use ggml_format::SplitName;
 
 use crate::failure::NotWritten;
@@ -99,7 +99,8 @@ impl Part {
                 }
                 // Some other file has this name; it is not ours to write.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e).with_context(|| NotWritten(path)),
+                // As a text: a folder that is not there is no missing model.
+                Err(e) => return Err(anyhow!("{e}")).with_context(|| NotWritten(path)),
             }
         }
         bail!("`{}` cannot be written: all temporary names beside it are taken", path.display())

@@ -83,26 +83,19 @@ impl Step<'_> {
 pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>>> {
     let mut tensors: Vec<&TensorInfo> = model.tensors().iter().collect();
     tensors.sort_by_key(|t| mix_order(&t.name));
-    let (types, asked) = match wishes.target.file_type() {
-        None => (tensors.iter().map(|t| t.ty).collect(), Vec::new()),
+    let types = match wishes.target.file_type() {
+        None => tensors.iter().map(|t| (t.ty, false)).collect(),
         Some(file_type) => types(model, &tensors, file_type, wishes)?,
     };
     let mut steps = Vec::with_capacity(tensors.len());
-    for (tensor, ty) in tensors.into_iter().zip(types) {
+    for (tensor, (ty, is_replaced)) in tensors.into_iter().zip(types) {
         let (name, n_per_row, n_block) = (&tensor.name, tensor.ne[0], ty.block_len());
         ensure!(
             n_per_row.is_multiple_of(n_block as u64),
             "tensor `{name}`: expected rows of a multiple of {n_block} values for {ty}, found {n_per_row}"
         );
-        let mut step =
-            Step { tensor, ty, needs_importance: false, has_importance: false, is_replaced: false };
+        let mut step = Step { tensor, ty, needs_importance: false, has_importance: false, is_replaced };
         if let Some(file_type) = wishes.target.file_type() {
-            let block = file_type.base().block_len();
-            // All of a mix have blocks as long as its base, but those that take their place.
-            step.is_replaced = ty != tensor.ty
-                && !asked.contains(&name.as_str())
-                && n_block < block
-                && !n_per_row.is_multiple_of(block as u64);
             step.needs_importance = step.changes() && needs_importance(file_type, name, ty);
         }
         if let (Some(imatrix), true) = (&wishes.imatrix, step.changes()) {
@@ -119,40 +112,43 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
     Ok(steps)
 }
 
-/// The types, and the names of the tensors whose types the options say.
-fn types<'a>(
+/// The types, and whether each takes the place of one that the tensor's rows do not fit.
+fn types(
     model: &Model,
-    tensors: &[&'a TensorInfo],
+    tensors: &[&TensorInfo],
     file_type: FileType,
     wishes: &Wishes,
-) -> Result<(Vec<GgmlType>, Vec<&'a str>)> {
+) -> Result<Vec<(GgmlType, bool)>> {
     let facts = facts(model, wishes.imatrix.is_some())
         .with_context(|| format!("`{}` does not say what model it is", model.shards()[0].name()))?;
-    let mut asked = Vec::new();
     let mut counters = MixCounters::default();
     let mut given = Given::new(wishes, !facts.has_output);
     let mut types = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         let ne = &tensor.ne[..tensor.n_dims as usize];
+        // What it would be in rows of any whole blocks.
+        let mut whole = ne.to_vec();
+        whole[0] = ne[0].next_multiple_of(256);
+        let ideal = tensor_type(file_type, &tensor.name, &whole, &facts, &mut { counters });
         // Tensors of fixed types count, too.
         let of_mix = tensor_type(file_type, &tensor.name, ne, &facts, &mut counters);
         if of_mix == Ok(None) {
-            types.push(tensor.ty);
+            types.push((tensor.ty, false));
             continue;
         }
         types.push(match (given.of(tensor), of_mix) {
             // What is asked for may fit where the mix has nothing that does.
-            (Some(ty), _) => {
-                asked.push(tensor.name.as_str());
-                ty
+            (Some(ty), _) => (ty, false),
+            (None, Ok(Some(ty))) if !wishes.pure => (ty, ideal != Ok(Some(ty))),
+            (None, Ok(_)) => {
+                let ty = pure_type(file_type, ne, &facts)?;
+                (ty, ty != file_type.base())
             }
-            (None, Ok(Some(ty))) if !wishes.pure => ty,
-            (None, Ok(_)) => pure_type(file_type, ne, &facts)?,
             (None, Err(e)) => return Err(e.into()),
         });
     }
     given.refuse_unused()?;
-    Ok((types, asked))
+    Ok(types)
 }
 
 /// The types that the options name for tensors, and which options have found one.

@@ -278,6 +278,12 @@ fn types_that_rows_do_not_fit_are_replaced_and_that_is_said() {
     args.target = Target::Mix(FileType::Q8_0);
     args.tensor_type.clear();
     assert_eq!(said(&args), None);
+    args.target = Target::Pure(FileType::Q4_K_M);
+    assert!(said(&args).is_some());
+    // This type is the mix's own, whatever the rows are.
+    write_one(dir.path(), "output.weight", &[96, 2], &values(192, 0));
+    args.target = Target::Mix(FileType::MXFP4_MOE);
+    assert_eq!(said(&args), None);
 }
 
 /// Everything in a folder: names and contents.
