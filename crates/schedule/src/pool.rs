@@ -1,0 +1,352 @@
+//! The pages of the KV cache: which sequences have each, and which prefixes the idle ones hold.
+//!
+//! A page that is full of known tokens is *named* by its tokens and the page before it, so all named pages form trees, one
+//! for each group of LoRA scales. A request that begins like a named chain takes these pages instead of running the tokens
+//! again. Pages that no sequence has stay named until they are needed: the least recently used leaf goes first. Names are
+//! compared token by token, so two prefixes are never confused.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+/// What stands before a page.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+enum Parent {
+    /// Nothing: the page begins a sequence of this group.
+    Root(u64),
+    /// This page.
+    Page(u32),
+}
+
+/// The name of a page.
+#[derive(Clone, Debug)]
+struct Name {
+    parent: Parent,
+    /// As many as a page has; fewer only in a leaf.
+    tokens: Box<[u32]>,
+    /// Named pages that stand behind this one.
+    n_child: u32,
+    /// A copy of what is not in pages, made right behind this page.
+    snapshot: Option<u32>,
+}
+
+/// Counts of a [`Pool`].
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolStats {
+    /// Pages in all.
+    pub n_page: usize,
+    /// Pages that sequences have.
+    pub n_used: usize,
+    /// Pages that no sequence has and that hold a prefix.
+    pub n_cached: usize,
+    /// Pages that hold nothing.
+    pub n_free: usize,
+}
+
+/// The longest known prefix of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Full pages, which the sequence now shares.
+    pub pages: Vec<u32>,
+    /// A page whose first tokens follow, and how many of them do: to be copied, since the sequence will write behind them.
+    /// It is held until [`Pool::release`].
+    pub tail: Option<(u32, usize)>,
+    /// The snapshot to begin with, of the tokens of `pages`.
+    pub snapshot: Option<u32>,
+}
+
+/// Candidates of [`Pool::find`] with the same first token that are compared at most, the newest first.
+const MOST_COMPARED: usize = 64;
+
+/// Pages of the KV cache.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    page: usize,
+    /// Sequences that have each page.
+    users: Vec<u32>,
+    names: Vec<Option<Name>>,
+    /// Pages with neither users nor a name.
+    free: Vec<u32>,
+    /// Named pages without users, by when they were last used.
+    idle: BTreeMap<u64, u32>,
+    /// When each idle page was last used.
+    stamps: Vec<u64>,
+    clock: u64,
+    /// Named pages by what stands before them and their first token.
+    children: FxHashMap<(Parent, u32), Vec<u32>>,
+    /// The page behind which each snapshot was made, and when it was last used.
+    snapshots: Vec<(Option<u32>, u64)>,
+}
+
+impl Pool {
+    /// A pool of `n_page` pages of `page` tokens, with room for `n_snapshot` snapshots.
+    pub fn new(n_page: usize, page: usize, n_snapshot: usize) -> Self {
+        assert!(page > 0, "a page has room for a token");
+        Pool {
+            page,
+            users: vec![0; n_page],
+            names: vec![None; n_page],
+            free: (0..n_page as u32).rev().collect(),
+            idle: BTreeMap::new(),
+            stamps: vec![0; n_page],
+            clock: 0,
+            children: FxHashMap::default(),
+            snapshots: vec![(None, 0); n_snapshot],
+        }
+    }
+
+    /// Tokens of a page.
+    pub fn page(&self) -> usize {
+        self.page
+    }
+
+    /// Pages that [`Self::take`] can give.
+    pub fn n_available(&self) -> usize {
+        self.free.len() + self.idle.len()
+    }
+
+    /// Counts.
+    pub fn stats(&self) -> PoolStats {
+        let (n_page, n_cached, n_free) = (self.users.len(), self.idle.len(), self.free.len());
+        PoolStats { n_page, n_used: n_page - n_cached - n_free, n_cached, n_free }
+    }
+
+    /// A page for one sequence, empty; `None` if all pages are in use.
+    pub fn take(&mut self) -> Option<u32> {
+        if self.free.is_empty() {
+            let leaf = self.idle.values().copied().find(|p| self.name(*p).n_child == 0)?;
+            self.forget(leaf);
+        }
+        let page = self.free.pop()?;
+        self.users[page as usize] = 1;
+        Some(page)
+    }
+
+    /// Gives a page back. A sequence gives its last page back first, so that leaves are evicted before what they stand on.
+    pub fn release(&mut self, page: u32) {
+        let users = &mut self.users[page as usize];
+        *users = users.checked_sub(1).expect("who gives a page back has it");
+        if *users > 0 {
+            return;
+        }
+        match self.names[page as usize] {
+            None => self.free.push(page),
+            Some(_) => {
+                self.clock += 1;
+                self.stamps[page as usize] = self.clock;
+                self.idle.insert(self.clock, page);
+            }
+        }
+    }
+
+    /// The longest prefix of at most `most` tokens that is known in a group. Its pages are held by the caller from now on.
+    ///
+    /// `with_snapshot`: the sequence has more than pages, so it can only begin where a snapshot was made.
+    pub fn find(&mut self, group: u64, tokens: &[u32], most: usize, with_snapshot: bool) -> Found {
+        let tokens = &tokens[..most.min(tokens.len())];
+        let mut found = Found::default();
+        let mut parent = Parent::Root(group);
+        let mut n_with_snapshot = 0;
+        while let Some((page, n)) = self.best(parent, &tokens[found.pages.len() * self.page..]) {
+            if n < self.page {
+                found.tail = Some((page, n));
+                break;
+            }
+            found.pages.push(page);
+            parent = Parent::Page(page);
+            if let Some(snapshot) = self.name(page).snapshot {
+                (n_with_snapshot, found.snapshot) = (found.pages.len(), Some(snapshot));
+            }
+        }
+        if with_snapshot {
+            found.pages.truncate(n_with_snapshot);
+            found.tail = None;
+        } else {
+            found.snapshot = None;
+        }
+        for page in found.pages.iter().copied().chain(found.tail.map(|t| t.0)) {
+            self.hold(page);
+        }
+        if let Some(s) = found.snapshot {
+            self.clock += 1;
+            self.snapshots[s as usize].1 = self.clock;
+        }
+        found
+    }
+
+    /// The named page behind `parent` that begins most like `tokens`, and how many of its tokens are theirs.
+    fn best(&self, parent: Parent, tokens: &[u32]) -> Option<(u32, usize)> {
+        let candidates = self.children.get(&(parent, *tokens.first()?))?;
+        let common = |p: u32| self.name(p).tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        let newest = candidates.iter().rev().take(MOST_COMPARED);
+        newest.map(|p| (*p, common(*p))).max_by_key(|(_, n)| *n)
+    }
+
+    fn hold(&mut self, page: u32) {
+        let users = &mut self.users[page as usize];
+        *users += 1;
+        if *users == 1 {
+            self.idle.remove(&self.stamps[page as usize]);
+        }
+    }
+
+    /// Names a page by its tokens, which its sequence has written behind `parent`, its page before; both are the caller's.
+    ///
+    /// Returns the page that the sequence has in its place from now on: another one if that was named so before.
+    pub fn set_name(&mut self, group: u64, parent: Option<u32>, page: u32, tokens: &[u32]) -> u32 {
+        debug_assert!(self.users[page as usize] == 1 && self.names[page as usize].is_none());
+        debug_assert!(!tokens.is_empty() && tokens.len() <= self.page);
+        let parent = parent.map_or(Parent::Root(group), Parent::Page);
+        let same = |p: &&u32| *self.name(**p).tokens == *tokens;
+        let known = self.children.get(&(parent, tokens[0])).and_then(|c| c.iter().find(same)).copied();
+        if let Some(known) = known {
+            self.hold(known);
+            self.release(page);
+            return known;
+        }
+        if let Parent::Page(p) = parent {
+            self.names[p as usize].as_mut().expect("pages are named in order").n_child += 1;
+        }
+        let name = Name { parent, tokens: tokens.into(), n_child: 0, snapshot: None };
+        self.names[page as usize] = Some(name);
+        self.children.entry((parent, tokens[0])).or_default().push(page);
+        page
+    }
+
+    /// Gives a number for a snapshot that is made right behind a named page, if there is none yet; the least recently used
+    /// snapshot gives way.
+    pub fn add_snapshot(&mut self, page: u32) -> Option<u32> {
+        if self.name(page).snapshot.is_some() {
+            return None;
+        }
+        let oldest = (0..self.snapshots.len()).min_by_key(|i| self.snapshots[*i].1)?;
+        self.clock += 1;
+        let (before, _) = std::mem::replace(&mut self.snapshots[oldest], (Some(page), self.clock));
+        if let Some(name) = before.and_then(|p| self.names[p as usize].as_mut()) {
+            name.snapshot = None;
+        }
+        let snapshot = oldest as u32;
+        self.names[page as usize].as_mut().expect("the page is named").snapshot = Some(snapshot);
+        Some(snapshot)
+    }
+
+    /// Forgets all prefixes, as after the device was lost. Pages in use stay in use.
+    pub fn clear(&mut self) {
+        for page in 0..self.names.len() {
+            if self.names[page].take().is_some() && self.users[page] == 0 {
+                self.free.push(page as u32);
+            }
+        }
+        self.idle.clear();
+        self.children.clear();
+        self.snapshots.fill((None, 0));
+    }
+
+    fn name(&self, page: u32) -> &Name {
+        self.names[page as usize].as_ref().expect("the page is named")
+    }
+
+    /// Takes the name of an idle leaf.
+    fn forget(&mut self, page: u32) {
+        self.idle.remove(&self.stamps[page as usize]);
+        let name = self.names[page as usize].take().expect("idle pages are named");
+        if let Parent::Page(p) = name.parent {
+            self.names[p as usize].as_mut().expect("a leaf goes before its parent").n_child -= 1;
+        }
+        if let Some(s) = name.snapshot {
+            self.snapshots[s as usize] = (None, 0);
+        }
+        let key = (name.parent, name.tokens[0]);
+        let siblings = self.children.get_mut(&key).expect("a named page is listed");
+        siblings.retain(|p| *p != page);
+        if siblings.is_empty() {
+            self.children.remove(&key);
+        }
+        self.free.push(page);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sequence of full pages: takes what is known, and names the rest.
+    fn run(pool: &mut Pool, tokens: &[u32]) -> (usize, Vec<u32>) {
+        let found = pool.find(0, tokens, tokens.len() - 1, false);
+        let n_cached = found.pages.len() * pool.page() + found.tail.map_or(0, |t| t.1);
+        let mut table = found.pages;
+        if let Some((page, _)) = found.tail {
+            pool.release(page);
+        }
+        for part in tokens.chunks(pool.page()).skip(table.len()) {
+            let page = pool.take().expect("a free page");
+            table.push(pool.set_name(0, table.last().copied(), page, part));
+        }
+        (n_cached, table)
+    }
+
+    fn end(pool: &mut Pool, table: &[u32]) {
+        table.iter().rev().for_each(|p| pool.release(*p));
+    }
+
+    #[test]
+    fn a_prefix_outlives_its_request() {
+        let mut pool = Pool::new(4, 2, 0);
+        let (n, a) = run(&mut pool, &[1, 2, 3, 4, 5]);
+        assert_eq!(n, 0);
+        end(&mut pool, &a);
+        assert_eq!(pool.stats(), PoolStats { n_page: 4, n_used: 0, n_cached: 3, n_free: 1 });
+        // The third page is shared in part: its token is followed by others.
+        let (n, b) = run(&mut pool, &[1, 2, 3, 4, 5, 6]);
+        assert_eq!((n, &b[..2]), (5, &a[..2]));
+        end(&mut pool, &b);
+        let (n, _) = run(&mut pool, &[1, 2, 9]);
+        assert_eq!(n, 2);
+    }
+
+    #[test]
+    fn groups_share_nothing() {
+        let mut pool = Pool::new(4, 2, 0);
+        let (_, a) = run(&mut pool, &[1, 2, 3]);
+        end(&mut pool, &a);
+        assert_eq!(pool.find(1, &[1, 2, 3], 2, false), Found::default());
+    }
+
+    #[test]
+    fn the_oldest_leaf_is_evicted_first() {
+        let mut pool = Pool::new(3, 1, 0);
+        let (_, a) = run(&mut pool, &[1, 2]);
+        end(&mut pool, &a);
+        let (_, b) = run(&mut pool, &[7]);
+        end(&mut pool, &b);
+        // [1, 2] is the oldest leaf, then [7]; [1] is only a leaf once [1, 2] is gone.
+        assert_eq!(pool.take(), Some(a[1]));
+        assert_eq!(pool.take(), Some(a[0]));
+        assert_eq!(pool.take(), Some(b[0]));
+        assert_eq!(pool.take(), None);
+    }
+
+    #[test]
+    fn two_requests_with_one_prompt_have_one_page_in_the_end() {
+        let mut pool = Pool::new(4, 2, 0);
+        let (first, second) = (pool.take().expect("a page"), pool.take().expect("a page"));
+        assert_eq!(pool.set_name(0, None, first, &[1, 2]), first);
+        assert_eq!(pool.set_name(0, None, second, &[1, 2]), first);
+        assert_eq!(pool.stats().n_free, 3);
+        end(&mut pool, &[first, first]);
+        assert_eq!(pool.stats().n_cached, 1);
+    }
+
+    #[test]
+    fn a_sequence_with_state_begins_at_a_snapshot() {
+        let mut pool = Pool::new(4, 2, 1);
+        let (_, a) = run(&mut pool, &[1, 2, 3, 4, 5, 6]);
+        assert_eq!(pool.add_snapshot(a[1]), Some(0));
+        assert_eq!(pool.add_snapshot(a[1]), None);
+        let found = pool.find(0, &[1, 2, 3, 4, 5, 6, 7], 6, true);
+        assert_eq!(found, Found { pages: a[..2].to_vec(), tail: None, snapshot: Some(0) });
+        // There is room for one snapshot: the newer takes its place.
+        assert_eq!(pool.add_snapshot(a[0]), Some(0));
+        assert_eq!(pool.find(0, &[1, 2, 3, 4, 5], 4, true).pages, a[..1]);
+    }
+}

@@ -1,0 +1,114 @@
+//! Which waiting request gets a slot, and what of its prompt is known already.
+
+use super::Scheduler;
+use super::running::{Logits, Running, Waiting};
+use crate::pool::Found;
+use crate::step::Change;
+
+impl Scheduler {
+    /// Gives free slots to waiting requests while there are pages for their prompts.
+    pub(super) fn admit(&mut self, before: &mut Vec<Change>) {
+        while let Some(seq) = self.slots.iter().position(Option::is_none)
+            && let Some(first) = self.first_waiting()
+        {
+            let waiting = self.waiting.swap_remove(first);
+            if let Err(waiting) = self.begin(seq, waiting, before) {
+                self.waiting.push(waiting);
+                return;
+            }
+        }
+    }
+
+    /// The waiting request that is next: by priority, then those of clients with few running requests, then the oldest.
+    fn first_waiting(&self) -> Option<usize> {
+        let n_running =
+            |client: u64| self.slots.iter().flatten().filter(|r| r.request.client == client).count();
+        let key = |w: &Waiting| (std::cmp::Reverse(w.request.priority), n_running(w.request.client), w.order);
+        let can = |i: &usize| !self.waiting[*i].waits_for_choice;
+        (0..self.waiting.len()).filter(can).min_by_key(|i| key(&self.waiting[*i]))
+    }
+
+    /// Begins a request in a free slot, or gives it back if there are too few pages.
+    fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Result<(), Waiting> {
+        let size = self.pool.page();
+        let n_token = waiting.tokens.len();
+        // At least one token runs, for what it gives.
+        let has_state = self.limits.n_snapshot.is_some();
+        let mut found = self.pool.find(waiting.request.group, &waiting.tokens, n_token - 1, has_state);
+        // The prompt, and a token after it.
+        let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
+        let n_new = n_page - found.pages.len();
+        // Those that run want pages, too, before long.
+        let n_reserved = self.slots.iter().flatten().count();
+        if self.pool.n_available() < n_new + n_reserved
+            && let Some((page, _)) = found.tail.take()
+        {
+            // The page to copy from may be the one that is missing.
+            self.pool.release(page);
+        }
+        if self.pool.n_available() < n_new + n_reserved {
+            self.give_back(&found);
+            return Err(waiting);
+        }
+        let mut table = found.pages.clone();
+        for _ in 0..n_new {
+            match self.pool.take() {
+                Some(page) => table.push(page),
+                None => {
+                    table[found.pages.len()..].iter().for_each(|p| self.pool.release(*p));
+                    self.give_back(&found);
+                    return Err(waiting);
+                }
+            }
+        }
+        self.n_stay += 1;
+        let slot = seq as u32;
+        let mut n_cached = found.pages.len() * size;
+        before.push(Change::Pages { seq: slot, first: 0, pages: table.clone() });
+        if let Some((from, n)) = found.tail {
+            before.push(Change::Copy { from, to: table[found.pages.len()] });
+            n_cached += n;
+            self.pool.release(from);
+        }
+        if let Some(snapshot) = found.snapshot {
+            before.push(Change::Restore { seq: slot, snapshot, n_token: n_cached as u32 });
+        }
+        let (id, n_drawn) = (waiting.request.id, n_token - waiting.request.prompt.len());
+        before.push(Change::Start { seq: slot, id, n_drawn, n_cached });
+        let Waiting { request, tokens, order, .. } = waiting;
+        self.slots[seq] = Some(Running {
+            request,
+            order,
+            tokens,
+            n_named: found.pages.len(),
+            table,
+            n_sent: n_cached,
+            n_ahead: 0,
+            logits: Logits::Unasked,
+            stay: self.n_stay,
+            last_step: 0,
+        });
+        Ok(())
+    }
+
+    fn give_back(&mut self, found: &Found) {
+        let held = found.tail.map(|t| t.0).into_iter().chain(found.pages.iter().rev().copied());
+        held.for_each(|p| self.pool.release(p));
+    }
+
+    /// Preempts the running request that counts least, but for those in `kept`: it waits again, and what it had is run again
+    /// later. Returns its slot.
+    pub(super) fn preempt(&mut self, kept: &[usize]) -> Option<usize> {
+        let rank =
+            |seq: usize| self.slots[seq].as_ref().map(|r| (r.request.priority, std::cmp::Reverse(r.order)));
+        let others = (0..self.slots.len()).filter(|s| self.slots[*s].is_some() && !kept.contains(s));
+        let seq = others.min_by_key(|s| rank(*s))?;
+        let mut r = self.slots[seq].take()?;
+        // What is known stays so until the pages are needed, which is soon.
+        r.name_pages(&mut self.pool, &mut Vec::new());
+        r.table.iter().rev().for_each(|p| self.pool.release(*p));
+        self.waiting.push(r.into_waiting());
+        self.n_preempted += 1;
+        Some(seq)
+    }
+}

@@ -1,0 +1,213 @@
+//! Which rows a step has: the next token of every answer, then pieces of several prompts.
+
+use super::running::Logits;
+use super::{Budget, Scheduler, Sent, UnderWay, Work};
+use crate::step::{Change, Input, Row, Want};
+
+/// Tokens between two snapshots of a sequence.
+const SNAPSHOT_EVERY: usize = 512;
+
+impl Scheduler {
+    /// Fills a step.
+    pub(super) fn fill(&mut self, budget: Budget, work: &mut Work) {
+        let Some(group) = self.next_group() else { return };
+        let max_row = budget.rows.clamp(1, self.limits.max_row);
+        self.n_step += 1;
+        let mut n_want = self.limits.max_want;
+        let answers = self.answers(group, max_row.min(n_want), work);
+        for seq in &answers {
+            self.send(*seq, 1, work);
+            n_want -= 1;
+        }
+        let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
+        for seq in self.prompts(group) {
+            let n = self.piece(seq, max_row - work.step.rows.len(), n_want);
+            n_want -= usize::from(n > 0 && self.send(seq, n, work));
+        }
+        work.step.repeat = 1;
+        if is_alone {
+            self.repeat(budget.repeat, &answers, work);
+        }
+        if work.step.rows.is_empty() {
+            return;
+        }
+        let stay = |seq: u32| self.slots[seq as usize].as_ref().map_or(0, |r| r.stay);
+        let sent = |r: &Row| Sent { seq: r.seq as usize, stay: stay(r.seq), want: r.want };
+        let rows = work.step.rows.iter().map(sent).collect();
+        self.under_way.push_back(UnderWay { rows, repeat: work.step.repeat });
+    }
+
+    /// Whether a row of the sequence can be sent.
+    fn is_ready(&self, seq: usize) -> bool {
+        let Some(r) = &self.slots[seq] else { return false };
+        let may_choose = r.n_chosen() + r.n_ahead < r.request.max_tokens;
+        let is_ahead = r.n_left() == 1 && r.n_ahead > self.limits.max_ahead;
+        // Tokens before a snapshot must be known.
+        let waits = self.is_due(seq, r.n_sent) && r.n_sent > r.tokens.len();
+        r.n_left() > 0
+            && r.n_sent < self.limits.n_ctx
+            && may_choose
+            && r.logits == Logits::Unasked
+            && !(is_ahead || waits)
+    }
+
+    /// The group of the request that has waited longest for a step.
+    fn next_group(&self) -> Option<u64> {
+        let ready = (0..self.slots.len()).filter(|s| self.is_ready(*s));
+        let first = ready.filter_map(|s| self.slots[s].as_ref()).min_by_key(|r| (r.last_step, r.order))?;
+        Some(first.request.group)
+    }
+
+    /// Sequences of a group that have one row to send, at most `most`: those that had none for longest. All have pages for it;
+    /// requests that count least are preempted for it.
+    fn answers(&mut self, group: u64, most: usize, work: &mut Work) -> Vec<usize> {
+        let of_group =
+            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.n_left() == 1);
+        let mut seqs: Vec<usize> =
+            (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
+        seqs.sort_by_key(|s| self.slots[*s].as_ref().map_or(0, |r| r.last_step));
+        // Prompts get a part of a step, too, where answers alone would fill it.
+        let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
+        seqs.truncate(most - n_prompt);
+        // Those that count most come first, so that they are not preempted by others.
+        seqs.sort_by_key(|s| {
+            self.slots[*s].as_ref().map(|r| (std::cmp::Reverse(r.request.priority), r.order))
+        });
+        let mut kept = Vec::new();
+        for seq in seqs {
+            if self.slots[seq].is_none() {
+                continue;
+            }
+            kept.push(seq);
+            while !self.has_pages(seq, 1, work) {
+                // The one that needs the page gives way itself if all others count more.
+                let others: Vec<usize> = kept.iter().copied().filter(|s| *s != seq).collect();
+                let gone = self.preempt(&others).expect("the sequence itself can be preempted");
+                if gone == seq {
+                    kept.pop();
+                    break;
+                }
+            }
+        }
+        kept
+    }
+
+    /// Sequences of a group with more than one row to send, the oldest first.
+    fn prompts(&self, group: u64) -> Vec<usize> {
+        let is_prompt =
+            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.n_left() > 1);
+        let mut seqs: Vec<usize> =
+            (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(is_prompt).collect();
+        seqs.sort_by_key(|s| {
+            self.slots[*s].as_ref().map(|r| (std::cmp::Reverse(r.request.priority), r.order))
+        });
+        seqs
+    }
+
+    /// Rows of a prompt that go in a step with so much room.
+    fn piece(&self, seq: usize, n_row: usize, n_want: usize) -> usize {
+        let Some(r) = &self.slots[seq] else { return 0 };
+        let mut n = n_row.min(r.n_left());
+        if self.limits.n_snapshot.is_some()
+            && let Some(at) = (r.n_sent + 1..r.n_sent + n).find(|at| self.is_due(seq, *at))
+        {
+            n = at - r.n_sent;
+        }
+        // Its last row gives an output.
+        if n == r.n_left() && n_want == 0 { n - 1 } else { n }
+    }
+
+    /// Whether a snapshot of a sequence is due before position `pos`: every so many tokens, and at the last page that a
+    /// request with the same prompt would share.
+    fn is_due(&self, seq: usize, pos: usize) -> bool {
+        let Some(r) = self.slots[seq].as_ref().filter(|_| self.limits.n_snapshot.is_some()) else {
+            return false;
+        };
+        let page = self.limits.page;
+        let every = SNAPSHOT_EVERY.next_multiple_of(page);
+        let last = (r.request.prompt.len() - 1) / page * page;
+        pos > 0 && pos % page == 0 && (pos % every == 0 || pos == last)
+    }
+
+    /// Makes sure that the next `n` rows of a sequence have pages, as far as there are any.
+    fn has_pages(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
+        let Some(r) = self.slots[seq].as_mut() else { return false };
+        let needed = (r.n_sent + n).div_ceil(self.limits.page);
+        let first = r.table.len();
+        while r.table.len() < needed {
+            match self.pool.take() {
+                Some(page) => r.table.push(page),
+                None => break,
+            }
+        }
+        if r.table.len() > first {
+            let pages = r.table[first..].to_vec();
+            work.before.push(Change::Pages { seq: seq as u32, first: first as u32, pages });
+        }
+        r.table.len() >= needed
+    }
+
+    /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; whether the last gives an
+    /// output.
+    fn send(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
+        let is_due = self.slots[seq].as_ref().is_some_and(|r| self.is_due(seq, r.n_sent));
+        let Some(r) = self.slots[seq].as_mut() else { return false };
+        if is_due {
+            let named = r.n_named * self.limits.page == r.n_sent;
+            let snapshot = named.then(|| self.pool.add_snapshot(r.table[r.n_named - 1])).flatten();
+            work.before.extend(snapshot.map(|snapshot| Change::Keep { seq: seq as u32, snapshot }));
+        }
+        r.last_step = self.n_step;
+        let end = r.n_token();
+        let mut gives = false;
+        for pos in r.n_sent..r.n_sent + n {
+            let input = r.tokens.get(pos).map_or(Input::Chosen, |t| Input::Token(*t));
+            gives = pos + 1 == end;
+            let want = match (gives, r.request.logits) {
+                (false, _) => Want::Nothing,
+                (true, false) => Want::Choose,
+                (true, true) => Want::Logits,
+            };
+            work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, input, want });
+        }
+        r.n_sent += n;
+        if gives {
+            match r.request.logits {
+                true => r.logits = Logits::UnderWay,
+                false => r.n_ahead += 1,
+            }
+        }
+        gives
+    }
+
+    /// Lets a step of chosen tokens repeat, as often as all of them can.
+    fn repeat(&mut self, most: u32, answers: &[usize], work: &mut Work) {
+        let is_chosen = |r: &Row| r.input == Input::Chosen && r.want == Want::Choose;
+        if !work.step.rows.iter().all(is_chosen) {
+            return;
+        }
+        // What one row left of each request is counted already.
+        let mut n = most.max(1) as usize - 1;
+        for seq in answers {
+            let Some(r) = &self.slots[*seq] else { return };
+            let left = r.request.max_tokens - (r.n_chosen() + r.n_ahead);
+            let ahead = (self.limits.max_ahead + 1).saturating_sub(r.n_ahead);
+            n = n.min(left).min(self.limits.n_ctx - r.n_sent).min(ahead);
+            if self.limits.n_snapshot.is_some() {
+                n = (0..n).find(|i| self.is_due(*seq, r.n_sent + i)).unwrap_or(n);
+            }
+        }
+        for seq in answers {
+            while n > 0 && !self.has_pages(*seq, n, work) {
+                let Some(r) = &self.slots[*seq] else { return };
+                n = n.min(r.table.len() * self.limits.page - r.n_sent);
+            }
+        }
+        for seq in answers {
+            let Some(r) = self.slots[*seq].as_mut() else { continue };
+            r.n_sent += n;
+            r.n_ahead += n;
+        }
+        work.step.repeat = n as u32 + 1;
+    }
+}

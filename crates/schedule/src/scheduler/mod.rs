@@ -1,0 +1,377 @@
+//! The scheduler: owns all requests, and says what runs next.
+
+mod admit;
+mod fill;
+mod running;
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::pool::{Pool, PoolStats};
+use crate::request::{Refused, Request, RequestId};
+use crate::step::{Change, Step, Want};
+use running::{Logits, Running, Waiting};
+
+/// Sizes that a scheduler works within.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Sequences on the device.
+    pub n_seq: usize,
+    /// Tokens of a sequence at most.
+    pub n_ctx: usize,
+    /// Tokens of a page.
+    pub page: usize,
+    /// Pages of the pool.
+    pub n_page: usize,
+    /// Rows of a step at most.
+    pub max_row: usize,
+    /// Rows of a step that give an output at most.
+    pub max_want: usize,
+    /// Tokens that the device may be ahead of the caller in one sequence; 0: every step is read before the next.
+    pub max_ahead: usize,
+    /// Requests that may wait.
+    pub max_waiting: usize,
+    /// Snapshots that the device has room for; `None` for models whose sequences have nothing but pages.
+    pub n_snapshot: Option<usize>,
+}
+
+/// Why a scheduler cannot work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitsError {
+    /// One context must fit, so that a request alone always ends.
+    #[error("the KV cache has room for {found} tokens, but a context has {needed}: {} are missing", needed - found)]
+    Pool {
+        /// Tokens of the pool.
+        found: usize,
+        /// Tokens of a context.
+        needed: usize,
+    },
+    /// A size that is 0.
+    #[error("{what} is 0")]
+    Zero {
+        /// The size.
+        what: &'static str,
+    },
+}
+
+/// The size of the next step.
+#[derive(Copy, Clone, Debug)]
+pub struct Budget {
+    /// Rows at most, within [`Limits::max_row`]: what the device does in the time that a step may take.
+    pub rows: usize,
+    /// Times that a step of chosen tokens may repeat.
+    pub repeat: u32,
+}
+
+/// What runs next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Changes on the device before the step, in order.
+    pub before: Vec<Change>,
+    /// The step.
+    pub step: Step,
+}
+
+/// The outcome of a step for a request.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The device chose a token.
+    Token {
+        /// The request.
+        id: RequestId,
+        /// The token.
+        token: u32,
+    },
+    /// The logits are there: [`Scheduler::choose`] goes on.
+    Logits {
+        /// The request.
+        id: RequestId,
+        /// Which of the step's rows of logits, from 0.
+        index: usize,
+    },
+    /// It has as many tokens as were asked for, and is gone.
+    Length {
+        /// The request.
+        id: RequestId,
+    },
+    /// The context is full, and it is gone.
+    Context {
+        /// The request.
+        id: RequestId,
+    },
+}
+
+/// Counts of a scheduler.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Requests that wait.
+    pub n_waiting: usize,
+    /// Requests that have a sequence.
+    pub n_running: usize,
+    /// Steps that were given and not yet read.
+    pub n_under_way: usize,
+    /// Requests that gave their sequence up for others so far, and began again later.
+    pub n_preempted: u64,
+    /// Pages.
+    pub pool: PoolStats,
+}
+
+/// A row of a step under way that gives an output.
+#[derive(Copy, Clone, Debug)]
+struct Sent {
+    seq: usize,
+    stay: u64,
+    want: Want,
+}
+
+/// A step under way.
+#[derive(Debug)]
+struct UnderWay {
+    rows: Vec<Sent>,
+    repeat: u32,
+}
+
+/// Owns waiting and running requests, and says what runs next. Pure: no device, no clock.
+#[derive(Debug)]
+pub struct Scheduler {
+    limits: Limits,
+    pool: Pool,
+    waiting: Vec<Waiting>,
+    /// The sequences by slot.
+    slots: Vec<Option<Running>>,
+    under_way: VecDeque<UnderWay>,
+    /// All requests that have not ended.
+    ids: HashSet<RequestId>,
+    /// Counts submissions, stays of requests in slots, and steps.
+    n_submitted: u64,
+    n_stay: u64,
+    n_step: u64,
+    n_preempted: u64,
+}
+
+impl Scheduler {
+    /// A scheduler without requests.
+    ///
+    /// # Errors
+    /// [`LimitsError`] if a request that is alone could not go on to the end of its context.
+    pub fn new(limits: Limits) -> Result<Self, LimitsError> {
+        let sizes = [
+            ("the number of sequences", limits.n_seq),
+            ("the context", limits.n_ctx),
+            ("a page", limits.page),
+            ("the number of rows of a step", limits.max_row),
+            ("the number of outputs of a step", limits.max_want),
+        ];
+        if let Some((what, _)) = sizes.into_iter().find(|s| s.1 == 0) {
+            return Err(LimitsError::Zero { what });
+        }
+        let found = limits.n_page.saturating_mul(limits.page);
+        if limits.n_page < limits.n_ctx.div_ceil(limits.page) {
+            return Err(LimitsError::Pool { found, needed: limits.n_ctx });
+        }
+        Ok(Scheduler {
+            pool: Pool::new(limits.n_page, limits.page, limits.n_snapshot.unwrap_or(0)),
+            waiting: Vec::new(),
+            slots: (0..limits.n_seq).map(|_| None).collect(),
+            under_way: VecDeque::new(),
+            ids: HashSet::new(),
+            n_submitted: 0,
+            n_stay: 0,
+            n_step: 0,
+            n_preempted: 0,
+            limits,
+        })
+    }
+
+    /// The sizes it works within.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Counts.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            n_waiting: self.waiting.len(),
+            n_running: self.slots.iter().flatten().count(),
+            n_under_way: self.under_way.len(),
+            n_preempted: self.n_preempted,
+            pool: self.pool.stats(),
+        }
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    /// [`Refused`]; the others are not affected.
+    pub fn submit(&mut self, request: Request) -> Result<(), Refused> {
+        let (found, limit) = (request.prompt.len(), self.limits.n_ctx);
+        if found == 0 {
+            return Err(Refused::Empty);
+        }
+        if found > limit {
+            return Err(Refused::Context { found, limit });
+        }
+        if self.waiting.len() >= self.limits.max_waiting {
+            return Err(Refused::Queue { limit: self.limits.max_waiting });
+        }
+        if !self.ids.insert(request.id) {
+            return Err(Refused::Id { id: request.id });
+        }
+        self.n_submitted += 1;
+        let (tokens, order) = (request.prompt.clone(), self.n_submitted);
+        self.waiting.push(Waiting { request, tokens, order, waits_for_choice: false });
+        Ok(())
+    }
+
+    /// Ends a request, whether it waits, reads its prompt or answers; `false` if it has ended already. Its pages are free
+    /// for others at once, and keep its prefix until they are needed.
+    pub fn end(&mut self, id: RequestId) -> bool {
+        if !self.ids.remove(&id) {
+            return false;
+        }
+        self.waiting.retain(|w| w.request.id != id);
+        if let Some(seq) = self.slot_of(id) {
+            self.leave(seq);
+        }
+        true
+    }
+
+    /// What runs next; `None` if nothing can before an earlier step is read ([`Self::done`]), a token is chosen
+    /// ([`Self::choose`]) or a request comes.
+    ///
+    /// The changes are to be made and the step is to run on the device in this order, after all earlier ones.
+    pub fn next(&mut self, budget: Budget) -> Option<Work> {
+        let mut work = Work::default();
+        self.name_pages(&mut work.before);
+        self.admit(&mut work.before);
+        // If the one whose turn it is had to give way, others go on.
+        loop {
+            let n_preempted = self.n_preempted;
+            self.fill(budget, &mut work);
+            if !work.step.rows.is_empty() || self.n_preempted == n_preempted {
+                break;
+            }
+        }
+        // Changes belong to the device even if no row can run.
+        (!work.step.rows.is_empty() || !work.before.is_empty()).then_some(work)
+    }
+
+    /// Takes the outputs of the oldest step that was not read yet: the tokens that were chosen, of all rows in order, then
+    /// of all rows of the next repetition. Steps without rows have none and are not counted.
+    ///
+    /// # Panics
+    /// If there is no such step, or it has another number of tokens.
+    pub fn done(&mut self, chosen: &[u32]) -> Vec<Event> {
+        let UnderWay { rows, repeat } = self.under_way.pop_front().expect("a step is under way");
+        let (mut events, mut chosen) = (Vec::new(), chosen.iter());
+        for _ in 0..repeat {
+            let mut index = 0;
+            for sent in &rows {
+                let token = match sent.want {
+                    Want::Nothing => continue,
+                    Want::Choose => Some(*chosen.next().expect("a token for every row that chooses")),
+                    Want::Logits => None,
+                };
+                let row = index;
+                index += usize::from(token.is_none());
+                // Requests that have ended or begun again since do not want it any more.
+                let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else { continue };
+                let id = r.request.id;
+                match token {
+                    Some(token) => {
+                        r.n_ahead -= 1;
+                        events.push(Event::Token { id, token });
+                        events.extend(self.push(sent.seq, token));
+                    }
+                    None => {
+                        r.logits = Logits::Delivered;
+                        events.push(Event::Logits { id, index: row });
+                    }
+                }
+            }
+        }
+        assert!(chosen.next().is_none(), "as many tokens as rows that choose");
+        events
+    }
+
+    /// The caller's choice of a request's next token, from logits; the end, if it was the last.
+    ///
+    /// Without effect for a request that has ended.
+    ///
+    /// # Panics
+    /// If the request's logits were not given ([`Event::Logits`]) since the last choice.
+    pub fn choose(&mut self, id: RequestId, token: u32) -> Option<Event> {
+        if let Some(seq) = self.slot_of(id) {
+            let r = self.slots[seq].as_mut()?;
+            assert_eq!(r.logits, Logits::Delivered, "a choice follows logits");
+            r.logits = Logits::Unasked;
+            return self.push(seq, token);
+        }
+        // It was preempted since.
+        let at = self.waiting.iter().position(|w| w.request.id == id)?;
+        let w = &mut self.waiting[at];
+        assert!(std::mem::take(&mut w.waits_for_choice), "a choice follows logits");
+        w.tokens.push(token);
+        let event = end_of(&w.request, w.n_chosen(), w.tokens.len(), self.limits.n_ctx)?;
+        self.waiting.swap_remove(at);
+        self.ids.remove(&id);
+        Some(event)
+    }
+
+    /// Begins again with all requests, as on a new device: nothing is under way, no page holds anything.
+    pub fn restart(&mut self) {
+        self.under_way.clear();
+        for seq in 0..self.slots.len() {
+            if let Some(r) = self.slots[seq].take() {
+                r.table.iter().rev().for_each(|p| self.pool.release(*p));
+                self.waiting.push(r.into_waiting());
+            }
+        }
+        self.pool.clear();
+    }
+
+    fn slot_of(&self, id: RequestId) -> Option<usize> {
+        self.slots.iter().position(|r| r.as_ref().is_some_and(|r| r.request.id == id))
+    }
+
+    /// Appends a chosen token; ends the request if it can have no more.
+    fn push(&mut self, seq: usize, token: u32) -> Option<Event> {
+        let r = self.slots[seq].as_mut()?;
+        r.tokens.push(token);
+        let event = end_of(&r.request, r.n_chosen(), r.tokens.len(), self.limits.n_ctx)?;
+        self.ids.remove(&r.request.id);
+        self.leave(seq);
+        Some(event)
+    }
+
+    /// Frees a slot; what its pages hold for certain stays known.
+    fn leave(&mut self, seq: usize) {
+        let Some(mut r) = self.slots[seq].take() else { return };
+        // Nobody reads the slot's page table any more, so changes of it need not be told.
+        r.name_pages(&mut self.pool, &mut Vec::new());
+        r.name_tail(&mut self.pool, self.limits.n_snapshot.is_some());
+        r.table.iter().rev().for_each(|p| self.pool.release(*p));
+    }
+
+    /// Names pages that have become full of known tokens.
+    fn name_pages(&mut self, before: &mut Vec<Change>) {
+        for (seq, r) in self.slots.iter_mut().enumerate() {
+            let Some(r) = r else { continue };
+            let mut swapped = Vec::new();
+            r.name_pages(&mut self.pool, &mut swapped);
+            let change = |(first, page)| Change::Pages { seq: seq as u32, first, pages: vec![page] };
+            before.extend(swapped.into_iter().map(change));
+        }
+    }
+}
+
+/// The end of a request that has as many tokens as it can: as were asked for, or as the context has room for, of which the
+/// last is not run.
+fn end_of(request: &Request, n_chosen: usize, n_token: usize, n_ctx: usize) -> Option<Event> {
+    let id = request.id;
+    match () {
+        () if n_chosen >= request.max_tokens => Some(Event::Length { id }),
+        () if n_token > n_ctx => Some(Event::Context { id }),
+        () => None,
+    }
+}

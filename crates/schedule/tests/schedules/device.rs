@@ -1,0 +1,144 @@
+//! A device whose KV cache holds the tokens themselves, and whose next token is a hash of what the page table leads to.
+
+use std::collections::HashMap;
+
+use chaski_schedule::{Change, Input, Limits, Request, RequestId, Step, Want};
+
+use crate::random::mix;
+
+/// The tokens of a step.
+pub(crate) struct Outputs {
+    pub(crate) chosen: Vec<u32>,
+    /// All tokens that a row of logits has seen.
+    pub(crate) logits: Vec<Vec<u32>>,
+}
+
+#[derive(Clone, Default)]
+struct Sequence {
+    table: HashMap<usize, usize>,
+    request: Option<Request>,
+    n_drawn: usize,
+    chosen: Option<u32>,
+    /// Tokens that the recurrent state has seen.
+    state: Vec<u32>,
+}
+
+pub(crate) struct Device {
+    page: usize,
+    has_state: bool,
+    pages: Vec<Vec<Option<u32>>>,
+    seqs: Vec<Sequence>,
+    snapshots: Vec<Vec<u32>>,
+}
+
+impl Device {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Device {
+            page: limits.page,
+            has_state: limits.n_snapshot.is_some(),
+            pages: vec![vec![None; limits.page]; limits.n_page],
+            seqs: vec![Sequence::default(); limits.n_seq],
+            snapshots: vec![Vec::new(); limits.n_snapshot.unwrap_or(0)],
+        }
+    }
+
+    pub(crate) fn change(&mut self, change: &Change, request: impl Fn(RequestId) -> Request) {
+        match change {
+            Change::Start { seq, id, n_drawn, .. } => {
+                let s = &mut self.seqs[*seq as usize];
+                (s.request, s.n_drawn, s.chosen) = (Some(request(*id)), *n_drawn, None);
+            }
+            Change::Pages { seq, first, pages } => {
+                for (entry, page) in (*first as usize..).zip(pages) {
+                    self.seqs[*seq as usize].table.insert(entry, *page as usize);
+                }
+            }
+            Change::Copy { from, to } => self.pages[*to as usize] = self.pages[*from as usize].clone(),
+            Change::Keep { seq, snapshot } => {
+                self.snapshots[*snapshot as usize] = self.seqs[*seq as usize].state.clone();
+            }
+            Change::Restore { seq, snapshot, n_token } => {
+                let state = self.snapshots[*snapshot as usize].clone();
+                assert_eq!(state.len(), *n_token as usize);
+                self.seqs[*seq as usize].state = state;
+            }
+        }
+    }
+
+    pub(crate) fn run(&mut self, step: &Step) -> Outputs {
+        let mut out = Outputs { chosen: Vec::new(), logits: Vec::new() };
+        for i in 0..step.repeat as usize {
+            // As rows run together, all are written before any is read.
+            let mut seen = Vec::new();
+            for (at, row) in step.rows.iter().enumerate() {
+                let s = &self.seqs[row.seq as usize];
+                let token = match row.input {
+                    Input::Token(t) => t,
+                    Input::Chosen => s.chosen.expect("a token was chosen before"),
+                };
+                let follows = at > 0 && step.rows[at - 1].seq == row.seq;
+                assert!(!follows || step.rows[at - 1].pos + 1 == row.pos, "rows in order");
+                self.write(row.seq as usize, row.pos as usize + i, token);
+            }
+            for row in &step.rows {
+                seen.push(self.read(row.seq as usize, row.pos as usize + i));
+            }
+            for (row, seen) in step.rows.iter().zip(seen) {
+                let s = &mut self.seqs[row.seq as usize];
+                match row.want {
+                    Want::Nothing => {}
+                    Want::Choose => {
+                        let token = next_token(s.request.as_ref().expect("it began"), &seen, s.n_drawn);
+                        s.n_drawn += 1;
+                        s.chosen = Some(token);
+                        out.chosen.push(token);
+                    }
+                    Want::Logits => out.logits.push(seen),
+                }
+            }
+        }
+        out
+    }
+
+    fn write(&mut self, seq: usize, pos: usize, token: u32) {
+        let s = &mut self.seqs[seq];
+        if self.has_state {
+            if pos == 0 {
+                s.state.clear();
+            }
+            assert_eq!(s.state.len(), pos, "the state goes on where it was");
+            s.state.push(token);
+        }
+        let page = s.table[&(pos / self.page)];
+        self.pages[page][pos % self.page] = Some(token);
+    }
+
+    /// The tokens up to a position, as the page table has them.
+    fn read(&self, seq: usize, pos: usize) -> Vec<u32> {
+        let s = &self.seqs[seq];
+        let at = |p: usize| self.pages[s.table[&(p / self.page)]][p % self.page].expect("it was written");
+        let seen: Vec<u32> = (0..=pos).map(at).collect();
+        if self.has_state {
+            assert_eq!(s.state[..=pos], seen, "the state has seen what the pages hold");
+        }
+        seen
+    }
+}
+
+/// The token after these, the draw of that number of a request.
+pub(crate) fn next_token(request: &Request, seen: &[u32], n_drawn: usize) -> u32 {
+    assert_eq!(seen.len(), request.prompt.len() + n_drawn, "a draw for every token");
+    let seed = mix(request.id.0 ^ request.group << 32);
+    (seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t))) % 12) as u32
+}
+
+/// The answer of a request that has the device for itself.
+pub(crate) fn answer_alone(request: &Request, n_ctx: usize, stop: u32) -> Vec<u32> {
+    let (mut seen, mut answer) = (request.prompt.clone(), Vec::new());
+    while answer.len() < request.max_tokens && seen.len() <= n_ctx && answer.last() != Some(&stop) {
+        let token = next_token(request, &seen, answer.len());
+        seen.push(token);
+        answer.push(token);
+    }
+    answer
+}

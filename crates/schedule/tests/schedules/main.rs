@@ -1,0 +1,309 @@
+//! Random schedules over a fake device: every request ends once with the answer that it has alone, no page is lost, and
+//! nobody starves.
+
+mod device;
+mod random;
+
+use std::collections::HashMap;
+
+use chaski_schedule::{Budget, Change, Event, Limits, Refused, Request, RequestId, Scheduler};
+use device::{Device, answer_alone, next_token};
+use random::Random;
+
+/// Schedules that are tried by default.
+const N_SCHEDULE: u64 = 100_000;
+/// The token that ends an answer before its length.
+const STOP: u32 = 0;
+
+fn limits(r: &mut Random) -> Limits {
+    let page = *r.one_of(&[1, 2, 4, 8]);
+    let n_ctx = r.within(4, 40);
+    Limits {
+        n_seq: r.within(1, 5),
+        n_ctx,
+        page,
+        n_page: n_ctx.div_ceil(page) + r.within(0, 20),
+        max_row: r.within(1, 24),
+        max_want: r.within(1, 6),
+        max_ahead: r.within(0, 6),
+        max_waiting: 1000,
+        n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
+    }
+}
+
+/// Prompts that begin alike more often than not.
+fn prompt(r: &mut Random, n_ctx: usize) -> Vec<u32> {
+    let mut tokens: Vec<u32> = (0..r.within(0, n_ctx)).map(|i| (i % 3) as u32 + 1).collect();
+    tokens.extend((0..r.within(1, 4)).map(|_| r.within(1, 9) as u32));
+    tokens.truncate(n_ctx);
+    tokens
+}
+
+/// A request with what is known of its answer.
+struct Asked {
+    request: Request,
+    answer: Vec<u32>,
+    n_end: usize,
+    cancelled: bool,
+}
+
+/// How often schedules did what is hard: a test that never does proves nothing.
+#[derive(Debug, Default)]
+struct Seen {
+    n_preempted: u64,
+    n_shared: u64,
+    n_copied: u64,
+    n_restored: u64,
+    n_repeated: u64,
+    n_mixed: u64,
+}
+
+struct Trial {
+    seen: Seen,
+    scheduler: Scheduler,
+    device: Device,
+    asked: HashMap<RequestId, Asked>,
+    /// Tokens and logits of steps that were not read.
+    outputs: std::collections::VecDeque<device::Outputs>,
+}
+
+impl Trial {
+    fn submit(&mut self, r: &mut Random) {
+        let id = RequestId(self.asked.len() as u64);
+        let request = Request {
+            id,
+            prompt: prompt(r, self.scheduler.limits().n_ctx),
+            max_tokens: r.within(1, 20),
+            logits: r.within(0, 3) == 0,
+            group: r.within(0, 5) as u64 / 4,
+            priority: r.within(0, 3) as i32 / 2,
+            client: r.within(0, 2) as u64,
+        };
+        self.scheduler.submit(request.clone()).expect("a request that fits");
+        self.asked.insert(id, Asked { request, answer: Vec::new(), n_end: 0, cancelled: false });
+    }
+
+    fn cancel(&mut self, r: &mut Random) {
+        let id = RequestId(r.within(0, self.asked.len()) as u64);
+        let Some(a) = self.asked.get_mut(&id) else { return };
+        let was_open = a.n_end == 0 && !a.cancelled;
+        a.cancelled |= was_open;
+        assert_eq!(self.scheduler.end(id), was_open);
+    }
+
+    /// Whether something ran.
+    fn step(&mut self, r: &mut Random) -> bool {
+        let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
+        let limits = self.scheduler.limits().clone();
+        let Some(work) = self.scheduler.next(budget) else { return false };
+        assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
+        let n_want = work.step.rows.iter().filter(|r| r.want != chaski_schedule::Want::Nothing).count();
+        assert!(n_want <= limits.max_want);
+        let decodes = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() == 1).count();
+        let prompts = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() > 1).count();
+        self.seen.n_mixed += u64::from(decodes > 0 && prompts > 1);
+        self.seen.n_repeated += u64::from(work.step.repeat > 1);
+        for change in &work.before {
+            match change {
+                Change::Start { n_cached, .. } => self.seen.n_shared += u64::from(*n_cached > 0),
+                Change::Copy { .. } => self.seen.n_copied += 1,
+                Change::Restore { .. } => self.seen.n_restored += 1,
+                Change::Pages { .. } | Change::Keep { .. } => {}
+            }
+            self.device.change(change, |id| self.asked[&id].request.clone());
+        }
+        if work.step.rows.is_empty() {
+            return true;
+        }
+        self.outputs.push_back(self.device.run(&work.step));
+        true
+    }
+
+    fn read(&mut self) -> bool {
+        let Some(outputs) = self.outputs.pop_front() else { return false };
+        for event in self.scheduler.done(&outputs.chosen) {
+            self.take(event, &outputs.logits);
+        }
+        true
+    }
+
+    fn take(&mut self, event: Event, logits: &[Vec<u32>]) {
+        match event {
+            Event::Token { id, token } => self.accept(id, token),
+            Event::Logits { id, index } => {
+                let a = &self.asked[&id];
+                let token = next_token(&a.request, &logits[index], a.answer.len());
+                self.accept(id, token);
+                if let Some(end) = self.scheduler.choose(id, token) {
+                    self.take(end, logits);
+                }
+            }
+            Event::Length { id } => {
+                let a = self.asked.get_mut(&id).expect("it was asked");
+                if a.answer.last() != Some(&STOP) {
+                    assert_eq!(a.answer.len(), a.request.max_tokens);
+                    a.n_end += 1;
+                }
+            }
+            Event::Context { id } => {
+                let n_ctx = self.scheduler.limits().n_ctx;
+                let a = self.asked.get_mut(&id).expect("it was asked");
+                if a.answer.last() != Some(&STOP) {
+                    assert_eq!(a.answer.len() + a.request.prompt.len(), n_ctx + 1);
+                    a.n_end += 1;
+                }
+            }
+        }
+    }
+
+    /// A token of an answer, which some tokens end.
+    fn accept(&mut self, id: RequestId, token: u32) {
+        let a = self.asked.get_mut(&id).expect("it was asked");
+        assert!(!a.cancelled, "{id:?} was cancelled");
+        // Tokens behind the end of an answer come where the device is ahead.
+        if a.n_end > 0 {
+            return;
+        }
+        a.answer.push(token);
+        if token == STOP {
+            a.n_end += 1;
+            self.scheduler.end(id);
+        }
+    }
+
+    fn check(&self) {
+        let n_ctx = self.scheduler.limits().n_ctx;
+        for (id, a) in &self.asked {
+            let alone = answer_alone(&a.request, n_ctx, STOP);
+            if a.cancelled {
+                assert!(alone.starts_with(&a.answer), "{id:?}: {:?} is not {alone:?}", a.answer);
+            } else {
+                assert_eq!((a.n_end, &a.answer), (1, &alone), "{id:?}");
+            }
+        }
+        let usage = self.scheduler.usage();
+        assert_eq!((usage.n_waiting, usage.n_running, usage.pool.n_used), (0, 0, 0), "{usage:?}");
+    }
+}
+
+fn run(seed: u64) -> Seen {
+    let r = &mut Random::new(seed);
+    let limits = limits(r);
+    let device = Device::new(&limits);
+    let scheduler = Scheduler::new(limits).expect("room for a context");
+    let mut t = Trial {
+        seen: Seen::default(),
+        scheduler,
+        device,
+        asked: HashMap::new(),
+        outputs: Default::default(),
+    };
+    for _ in 0..r.within(5, 40) {
+        match r.within(0, 8) {
+            0 | 1 => t.submit(r),
+            2 if !t.asked.is_empty() => t.cancel(r),
+            3 | 4 => drop(t.read()),
+            5 if r.within(0, 10) == 0 => {
+                t.outputs.clear();
+                t.scheduler.restart();
+                t.device = Device::new(t.scheduler.limits());
+            }
+            _ if t.outputs.len() < 3 => drop(t.step(r)),
+            _ => {}
+        }
+    }
+    // Everything ends, in about as many steps as there are tokens: preempted requests run theirs again.
+    let n_token: usize = t.asked.values().map(|a| a.request.prompt.len() + a.request.max_tokens).sum();
+    for _ in 0..200 + 20 * n_token {
+        let ran = t.outputs.len() < 3 && t.step(r);
+        if !ran && !t.read() {
+            break;
+        }
+    }
+    t.check();
+    Seen { n_preempted: t.scheduler.usage().n_preempted, ..t.seen }
+}
+
+#[test]
+fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
+    if let Ok(seed) = std::env::var("CHASKI_SCHEDULE") {
+        run(seed.parse().expect("a seed"));
+        return;
+    }
+    let mut all = Seen::default();
+    for seed in 0..N_SCHEDULE {
+        let seen = std::panic::catch_unwind(|| run(seed));
+        let seen = seen.unwrap_or_else(|_| panic!("schedule {seed}: CHASKI_SCHEDULE={seed} runs it alone"));
+        all.n_preempted += seen.n_preempted;
+        all.n_shared += seen.n_shared;
+        all.n_copied += seen.n_copied;
+        all.n_restored += seen.n_restored;
+        all.n_repeated += seen.n_repeated;
+        all.n_mixed += seen.n_mixed;
+    }
+    let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed } = all;
+    for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed] {
+        assert!(n > N_SCHEDULE / 100, "{all:?}");
+    }
+}
+
+fn small() -> Limits {
+    Limits {
+        n_seq: 2,
+        n_ctx: 16,
+        page: 4,
+        n_page: 4,
+        max_row: 8,
+        max_want: 4,
+        max_ahead: 4,
+        max_waiting: 2,
+        n_snapshot: None,
+    }
+}
+
+fn request(id: u64, prompt: &[u32]) -> Request {
+    let prompt = prompt.to_vec();
+    Request { id: RequestId(id), prompt, max_tokens: 4, logits: false, group: 0, priority: 0, client: 0 }
+}
+
+#[test]
+fn requests_that_cannot_fit_are_refused_with_both_numbers() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    assert_eq!(s.submit(request(1, &[])), Err(Refused::Empty));
+    let e = s.submit(request(1, &[1; 17])).expect_err("a long prompt");
+    assert_eq!(e.to_string(), "the prompt has 17 tokens, but the context has 16");
+    s.submit(request(1, &[1])).expect("a prompt");
+    assert_eq!(s.submit(request(1, &[1])), Err(Refused::Id { id: RequestId(1) }));
+    s.submit(request(2, &[1])).expect("a prompt");
+    assert_eq!(s.submit(request(3, &[1])), Err(Refused::Queue { limit: 2 }));
+    let e = Scheduler::new(Limits { n_page: 3, ..small() }).expect_err("a small pool");
+    assert_eq!(e.to_string(), "the KV cache has room for 12 tokens, but a context has 16: 4 are missing");
+}
+
+#[test]
+fn a_prompt_does_not_stop_answers() {
+    let mut s = Scheduler::new(Limits { n_page: 8, ..small() }).expect("room for a context");
+    s.submit(request(1, &[1, 2])).expect("a prompt");
+    let all = Budget { rows: 8, repeat: 1 };
+    let work = s.next(all).expect("a prompt");
+    assert_eq!(work.step.rows.len(), 2);
+    s.submit(request(2, &[9; 12])).expect("a prompt");
+    // The answer's token and a piece of the prompt run together.
+    let work = s.next(all).expect("a mixed step");
+    let seqs: Vec<u32> = work.step.rows.iter().map(|r| r.seq).collect();
+    assert_eq!(seqs, [0, 1, 1, 1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn an_answer_alone_repeats_without_being_read() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    s.submit(Request { max_tokens: 8, ..request(1, &[1, 2]) }).expect("a prompt");
+    let budget = Budget { rows: 8, repeat: 3 };
+    assert_eq!(s.next(budget).expect("the prompt").step.repeat, 1);
+    assert_eq!(s.next(budget).expect("tokens ahead").step.repeat, 3);
+    // One token of the prompt and three after it are ahead; one more is allowed.
+    assert_eq!(s.next(budget).expect("tokens ahead").step.repeat, 1);
+    assert_eq!(s.next(budget), None);
+    assert_eq!(s.done(&[5]), [Event::Token { id: RequestId(1), token: 5 }]);
+    assert_eq!(s.next(budget).expect("room again").step.repeat, 1);
+}
