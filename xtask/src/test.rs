@@ -17,6 +17,8 @@ const FOR_WEB: &[&str] = &[
     "chaski-cases",
     "ggml-format",
     "wgsl-pre",
+    "chaski-text",
+    "chaski-schedule",
     "chaski-kernels",
     "chaski-runtime",
     "chaski-models",
@@ -51,7 +53,18 @@ impl Scope {
     /// Which packages' tests run.
     fn packages(self) -> &'static [&'static str] {
         match self {
-            Scope::Unit => &["-p", "ggml-format", "-p", "wgsl-pre", "-p", "chaski-kernels", "-p", "xtask"],
+            Scope::Unit => &[
+                "-p",
+                "ggml-format",
+                "-p",
+                "wgsl-pre",
+                "-p",
+                "chaski-text",
+                "-p",
+                "chaski-kernels",
+                "-p",
+                "xtask",
+            ],
             // The command is always among them: it tells whether there is a GPU.
             Scope::Gpu => &["-p", "chaski-runtime", "-p", "chaski-cli"],
             Scope::Models => &["-p", "chaski-models", "-p", "chaski", "-p", "chaski-cli"],
@@ -260,7 +273,7 @@ impl Run {
         let ready = tools::browser(self.install).and_then(|browser| web::modules().map(|()| browser));
         match ready {
             Err(e) if !asked => {
-                let line = format!("LEFT OUT: tests in a browser (`cargo xtask test web`): {e:#}");
+                let line = format!("SKIPPED: tests in a browser (`cargo xtask test web`): {e:#}");
                 println!("\n{line}");
                 self.left_out.insert(line);
             }
@@ -292,7 +305,7 @@ impl Run {
                 what = test_name(rest);
             } else if let Some(result) = text.strip_prefix("test result: ") {
                 self.results.push(format!("{what}: test result: {result}"));
-            } else if text.starts_with("LEFT OUT") {
+            } else if text.starts_with("SKIPPED") || text.starts_with("LEFT OUT") {
                 self.left_out.insert(text.to_owned());
             }
         }

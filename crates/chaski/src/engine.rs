@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use chaski_models::{
-    AddSpecial, Batch, ChatTemplate, GenerateOptions, Generation, Inputs, KvType, Message, Model,
-    ParseSpecial, Runner, RunnerConfig, Suspended, Target, TemplateOptions, Tokenizer, strip_added_special,
+    Batch, GenerateOptions, Generation, Inputs, KvType, Model, Runner, RunnerConfig, Suspended, Target,
 };
 use chaski_runtime::gpu::{AdapterSummary, ExpertReads, Gpu, GpuOptions, Memory, Progress};
 use chaski_runtime::kernels::{FeatureSet, Tuning};
+use chaski_text::{
+    AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer, strip_added_special,
+};
 
 use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
 use crate::error::Error;

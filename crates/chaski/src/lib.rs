@@ -25,13 +25,10 @@ mod lora;
 mod source;
 
 pub use chaski_models::{
-    AdapterError, AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, Batch, BatchEvent,
-    ChatTemplate, ChatTemplates, Constraint, ConstraintError, Content, EmbedOptions, Embedding, Finish,
-    GenerateOptions, Generation, Grammar, ImatrixOptions, ImatrixProgress, Inputs, InputsError, KvType,
-    KvTypeError, LocalTime, Logprobs, Message, Mirostat, ModelError, ParseSpecial, Perplexity, Piece,
-    Pooling, PoolingError, RenderSpecial, RequestId, Runner, RunnerConfig, SamplerKind, SamplerParams,
-    SessionError, Speculation, Stats, Suspended, TemplateOptions, Tokenizer, ToolCall, VectorNorm,
-    byte_to_char, imatrix, perplexity, strip_added_special,
+    AdapterError, Batch, BatchEvent, EmbedOptions, Embedding, Finish, GenerateOptions, Generation,
+    ImatrixOptions, ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece,
+    Pooling, PoolingError, RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended,
+    VectorNorm, imatrix, perplexity,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
@@ -41,6 +38,11 @@ pub use chaski_runtime::gpu::{
 };
 pub use chaski_runtime::plan::PlanError;
 pub use chaski_runtime::wgpu;
+pub use chaski_text::{
+    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
+    ConstraintError, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
+    SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
+};
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;

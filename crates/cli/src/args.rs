@@ -1,11 +1,11 @@
-//! llama-style options of several letters behind one dash, such as `-ngl`, which clap has no notion of.
+//! llama.cpp-style options of several letters behind one dash, such as `-ngl`, which clap does not support.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 
 use clap::Command;
 
-/// Short spelling, and the long option that it becomes.
+/// Short spelling and the long option it stands for.
 const SPELLINGS: [(&str, &str); 15] = [
     ("-ngl", "--n-gpu-layers"),
     ("-ncmoe", "--experts-on-cpu"),
@@ -24,8 +24,8 @@ const SPELLINGS: [(&str, &str); 15] = [
     ("-no-cnv", "--raw"),
 ];
 
-/// Spells out the llama-style options of a command line, up to `--`. What an option of `command` takes as its value,
-/// whatever it begins with, is left alone.
+/// Expands the llama.cpp-style options of a command line, up to `--`. An option's value is left alone, whatever it
+/// begins with.
 pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Command) -> Vec<OsString> {
     let greedy = options_of_any_value(command);
     let (mut literal, mut is_value) = (false, false);
@@ -45,7 +45,7 @@ pub(crate) fn llama_style(args: impl Iterator<Item = OsString>, command: &Comman
     .collect()
 }
 
-/// The options of a command and those below it whose value may begin with a dash.
+/// Options of a command and its subcommands whose value may begin with a dash.
 fn options_of_any_value(command: &Command) -> HashSet<String> {
     let mut found: HashSet<String> = command.get_subcommands().flat_map(options_of_any_value).collect();
     for arg in command.get_arguments().filter(|arg| arg.is_allow_hyphen_values_set()) {

@@ -1,9 +1,9 @@
-//! What is kept in the user's cache directory from run to run: the driver's compiled kernels and whether they compute
-//! right here, measured limits in `peaks`.
+//! Data kept in the user's cache directory between runs: the driver's compiled kernels, self-test results, and measured
+//! limits (`peaks`).
 //!
-//! There is one file for each adapter and driver. Which one a start will need is known only once the device is open,
-//! and then it is too late: so a second, tiny file remembers for each `--device` where it led the last time. A wrong
-//! guess does no harm, wgpu checks for whom the data was made. Nothing here can fail a command.
+//! There is one file per adapter and driver. Which one a start needs is known only after the device is open, which is
+//! too late. So a second, tiny file remembers the adapter of the last start for each `--device`. A wrong guess does no
+//! harm: wgpu checks what the data was made for. No error here fails a command.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ pub(crate) struct WarmCache {
     folder: PathBuf,
     /// The file that remembers the adapter.
     last: PathBuf,
-    /// Name of the adapter's file at the last start, and what it held.
+    /// Name and contents of the adapter's file at the last start.
     known: Option<(String, Vec<u8>)>,
 }
 
 impl WarmCache {
-    /// Reads what the last start with this choice left; `None` if there is no place for it.
+    /// Reads the cache left by the last start with this choice; `None` without a cache directory.
     pub(crate) fn open(choice: &DeviceChoice) -> Option<WarmCache> {
         let word = match choice {
             DeviceChoice::Cpu => return None,
@@ -30,16 +30,17 @@ impl WarmCache {
         };
         let folder = folder("pipelines")?;
         let last = folder.join(format!("{word}.last"));
-        let known = read(&folder, &last).inspect_err(|e| tracing::debug!(%e, "no pipeline cache is read"));
+        let known =
+            read(&folder, &last).inspect_err(|e| tracing::debug!(%e, "cannot read the pipeline cache"));
         Some(WarmCache { folder, last, known: known.ok() })
     }
 
-    /// What the builder of an engine wants.
+    /// The data that an engine's builder takes.
     pub(crate) fn data(&self) -> Option<Vec<u8>> {
         self.known.as_ref().map(|(_, data)| data.clone())
     }
 
-    /// Saves what the driver has compiled by now, if that is anything new.
+    /// Saves the driver's compiled kernels if they changed.
     pub(crate) fn save(&self, engine: &Engine) {
         let (Some(gpu), Some(data)) = (engine.gpu(), engine.pipeline_cache()) else { return };
         let now = (file_of(gpu.summary(), "bin"), data);
@@ -51,25 +52,25 @@ impl WarmCache {
             .and_then(|()| write_bytes(&self.folder.join(&now.0), &[], &now.1))
             .and_then(|()| write_bytes(&self.last, &[], now.0.as_bytes()));
         if let Err(e) = saved {
-            tracing::debug!(folder = %self.folder.display(), %e, "the pipeline cache is not written");
+            tracing::debug!(folder = %self.folder.display(), %e, "cannot write the pipeline cache");
         }
     }
 }
 
-/// Whether this version of the command found an adapter to compute right with the features that are used.
+/// True if an adapter passed the self-test with these features in this version of the command.
 pub(crate) fn is_tested(s: &AdapterSummary) -> bool {
     let path = folder("tested").map(|f| f.join(test_file(s)));
     path.and_then(|p| std::fs::read_to_string(p).ok()).is_some_and(|found| found == TESTED_BY)
 }
 
-/// Remembers that it did.
+/// Records that the self-test passed.
 pub(crate) fn remember_test(s: &AdapterSummary) {
     let Some(folder) = folder("tested") else { return };
     let saved = std::fs::create_dir_all(&folder)
         .map_err(anyhow::Error::from)
         .and_then(|()| write_bytes(&folder.join(test_file(s)), &[], TESTED_BY.as_bytes()));
     if let Err(e) = saved {
-        tracing::debug!(folder = %folder.display(), %e, "the self-test is not remembered");
+        tracing::debug!(folder = %folder.display(), %e, "cannot record the self-test");
     }
 }
 
@@ -80,7 +81,7 @@ fn test_file(s: &AdapterSummary) -> String {
 /// Other versions have other kernels.
 const TESTED_BY: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("CHASKI_COMMIT"));
 
-/// A folder of the user's cache directory, where there is one.
+/// A folder of the user's cache directory, if there is one.
 pub(crate) fn folder(name: &str) -> Option<PathBuf> {
     Some(directories::ProjectDirs::from("", "", "chaski")?.cache_dir().join(name))
 }
@@ -96,7 +97,7 @@ fn read(folder: &Path, last: &Path) -> std::io::Result<(String, Vec<u8>)> {
     Ok((name, data))
 }
 
-/// A text with only such characters as every file system takes.
+/// Replaces characters that some file system does not accept.
 fn plain(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! `chaski completions` and the hidden `chaski man`: made from the definition of the command line.
+//! `chaski completions` and the hidden `chaski man`, generated from the command-line definition.
 
 use std::io::Write as _;
 

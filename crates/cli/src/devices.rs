@@ -1,4 +1,4 @@
-//! `chaski devices`: the GPUs that there are, what kernels can use of them, and how fast one is.
+//! `chaski devices`: the available GPUs, the features kernels use, and measured speeds.
 
 mod formats;
 
@@ -14,26 +14,26 @@ use crate::ui::{Side, Ui, bytes, table};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Measure memory, arithmetic, dispatches and readbacks of one GPU, and keep the result for profiles
+    /// Measure memory, arithmetic, dispatch and readback speed of one GPU, and save the result for profiles
     #[arg(long)]
     measure: bool,
-    /// Measure how fast a GPU multiplies matrices in these weight formats (all by default) with a vector
+    /// Measure GEMV speed in these weight formats (default: all)
     #[arg(long, value_name = "FORMAT,...", num_args = 0..=1, default_missing_value = "all", conflicts_with = "measure")]
     formats: Option<String>,
-    /// The GPU to measure, by part of its name or its number; the fastest by default
+    /// The GPU to measure, by name substring or index [default: the fastest]
     #[arg(long, value_name = "DEVICE", env = "CHASKI_DEVICE", value_parser = device)]
     device: Option<DeviceChoice>,
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value = "md")]
     output: Form,
 }
 
-/// Form of the answer.
+/// Output format.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Form {
     /// Text and tables
     Md,
-    /// One value
+    /// One JSON value
     Json,
 }
 
@@ -67,7 +67,7 @@ fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result
     let rows = peaks::rows(&found).into_iter().map(|(name, value)| [name.to_owned(), value]);
     let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
     write!(out, "{}", table(&rows, [Side::Left, Side::Right]))?;
-    ui.detail("`chaski bench --profile` compares with these numbers");
+    ui.detail("`chaski bench --profile` uses these numbers as limits");
     Ok(())
 }
 
@@ -75,7 +75,7 @@ fn measure(choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result
 fn adapter(choice: Option<&DeviceChoice>) -> anyhow::Result<Option<String>> {
     match choice {
         Some(DeviceChoice::Cpu) => {
-            Err(Usage("the processor's reference code is not measured: name a GPU".into()).into())
+            Err(Usage("the CPU backend cannot be measured: specify a GPU".into()).into())
         }
         Some(DeviceChoice::Gpu(name)) => Ok(name.clone()),
         Some(DeviceChoice::Auto) | None => Ok(None),
@@ -98,7 +98,7 @@ pub(crate) fn list() -> anyhow::Result<()> {
         writeln!(out, "   feature set {}: {subgroup}, {f16}", feature_word(c))?;
         writeln!(
             out,
-            "   limits: binding {}, buffer {}, {} threads and {} of memory a workgroup",
+            "   limits: binding {}, buffer {}, {} threads and {} of memory per workgroup",
             bytes(c.max_binding_bytes),
             bytes(a.max_buffer_bytes),
             c.max_threads,
@@ -111,12 +111,14 @@ pub(crate) fn list() -> anyhow::Result<()> {
             writeln!(out, "   cooperative matrices: {}", a.cooperative.join(", "))?;
         }
     }
-    writeln!(out, "cpu: the processor (`--device cpu`)")?;
+    writeln!(out, "cpu: the CPU backend (`--device cpu`)")?;
     if adapters.is_empty() {
-        eprintln!("There is no GPU that a driver for Vulkan, Metal or Direct3D 12 shows.");
+        eprintln!("No GPU found: no Vulkan, Metal or Direct3D 12 driver reports one.");
         if cfg!(target_os = "linux") {
-            eprintln!("On Debian and Ubuntu, `apt install mesa-vulkan-drivers` brings one for most GPUs;");
-            eprintln!("for NVIDIA, the maker's own driver does.");
+            eprintln!(
+                "On Debian and Ubuntu, `apt install mesa-vulkan-drivers` installs a driver for most GPUs;"
+            );
+            eprintln!("NVIDIA GPUs need NVIDIA's own driver.");
         }
     }
     Ok(())
@@ -124,8 +126,8 @@ pub(crate) fn list() -> anyhow::Result<()> {
 
 fn kind(a: &AdapterSummary) -> &str {
     match a.kind.as_str() {
-        "DiscreteGpu" => "graphics card",
-        "IntegratedGpu" => "part of the processor",
+        "DiscreteGpu" => "discrete GPU",
+        "IntegratedGpu" => "integrated GPU",
         "VirtualGpu" => "virtual",
         "Cpu" => "software",
         other => other,

@@ -1,4 +1,4 @@
-//! `chaski embed`: texts as vectors.
+//! `chaski embed`: text embeddings.
 
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::run::read_text;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
-Prints the vectors of texts, by default one line of numbers a text.
+Prints embeddings, by default one line of numbers per text.
 
-How the vectors of a text's tokens become one is what the model's file says, else --pooling must say it. They are divided \
-by their length unless --embd-normalize says otherwise.";
+The pooling type comes from the model file, or from --pooling if the file has none. Embeddings are normalized \
+to unit length unless --embd-normalize changes that.";
 
-/// How vectors are printed.
+/// Output format.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// A line of numbers for each vector
+    /// One line of numbers per embedding
     #[default]
     Raw,
     /// One array of arrays
     Array,
-    /// An object as OpenAI's interface gives it
+    /// An object in the format of the OpenAI API
     Json,
 }
 
@@ -34,22 +34,22 @@ enum Format {
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
-    /// A text; may be given several times
+    /// Text to embed; may be repeated
     #[arg(short, long, value_name = "TEXT", required_unless_present = "file")]
     prompt: Vec<String>,
-    /// File with more texts, one a line; `-` is stdin
+    /// File with more texts, one per line; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// What stands between the texts of the file and of each -p, in place of line breaks
+    /// Separator of the texts in the file and in each -p, instead of line breaks
     #[arg(long, value_name = "TEXT", default_value = "\n", hide_default_value = true)]
     embd_separator: String,
-    /// How tokens are pooled: none, mean, cls or last; by default as the model's file says
+    /// Pooling type: none, mean, cls or last [default: from the model file]
     #[arg(long, value_name = "WAY")]
     pooling: Option<Pooling>,
-    /// What vectors are divided by: -1 nothing, 0 the largest value (to 32760), 1 taxicab's length, 2 Euclid's, p any other
+    /// Normalization: -1 none, 0 largest absolute value (scaled to 32760), 1 L1 norm, 2 L2 norm, p any other p-norm
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "2", value_parser = norm)]
     embd_normalize: VectorNorm,
-    /// How vectors are printed
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     embd_output_format: Format,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
 }
 
 fn norm(text: &str) -> Result<VectorNorm, String> {
-    let n = text.parse().map_err(|_| "expected a whole number")?;
+    let n = text.parse().map_err(|_| "expected an integer")?;
     VectorNorm::from_number(n).ok_or_else(|| "expected -1 or more".into())
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     });
     let texts: Vec<&str> = separated.map(|t| t.trim_end_matches('\r')).filter(|t| !t.is_empty()).collect();
     if texts.is_empty() {
-        return Err(Usage("there are no texts to embed".into()).into());
+        return Err(Usage("no text to embed".into()).into());
     }
     let Loaded { mut engine, .. } = load::load(args.model.source(), &args.engine, ui)?;
     let options = EmbedOptions { pooling: args.pooling, norm: args.embd_normalize };

@@ -1,4 +1,4 @@
-//! Errors for people, and exit codes.
+//! Error reports and exit codes.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const NO_MODEL: u8 = 3;
 const OUT_OF_MEMORY: u8 = 4;
-/// What a shell reports for a program that Ctrl-C ended.
+/// Exit code of a program that Ctrl-C ended, as shells report it.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// A command line that clap accepts and we do not.
+/// A usage error that clap does not catch.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// The user pressed Ctrl-C; what there was to say is said.
+/// The user pressed Ctrl-C; everything was already reported.
 #[derive(Debug)]
 pub(crate) struct Interrupted;
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-/// A file that was not written, as the context of the reason.
+/// A file that was not written; context of the underlying error.
 #[derive(Debug)]
 pub(crate) struct NotWritten(pub(crate) PathBuf);
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for NotWritten {
     }
 }
 
-/// Whether whoever read our answer on stdout has left. Who leaves a file that we write wanted it whole.
+/// True if the reader of stdout has closed the pipe. A pipe that is an output file of ours is a failure instead.
 pub(crate) fn is_closed_stdout(e: &anyhow::Error) -> bool {
     let closed = |c: &(dyn std::error::Error + 'static)| {
         c.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == ErrorKind::BrokenPipe)
@@ -58,14 +58,14 @@ pub(crate) fn is_closed_stdout(e: &anyhow::Error) -> bool {
     e.chain().any(closed) && e.downcast_ref::<NotWritten>().is_none()
 }
 
-/// Prints clap's message; asking for help or the version is no failure.
+/// Prints clap's message; asking for help or the version is not a failure.
 pub(crate) fn usage(e: &clap::Error) -> ExitCode {
-    // Nobody is left to be told if this fails.
+    // If this fails, nobody can be told.
     let _ = e.print();
     if e.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS }
 }
 
-/// Prints the chain of an error and what to do about it.
+/// Prints the error chain and, if known, a hint.
 pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     if e.chain().any(|c| c.is::<Interrupted>()) {
         return INTERRUPTED.into();
@@ -74,7 +74,7 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (code, help) = classify(e);
-    // Wrappers that show their source as their own text would say things twice.
+    // Wrappers that display their source as their own text would repeat it.
     let mut said = String::new();
     for (i, frame) in e.chain().enumerate() {
         let text = frame.to_string();
@@ -91,8 +91,8 @@ pub(crate) fn report(e: &anyhow::Error, ui: &Ui) -> ExitCode {
     code.into()
 }
 
-/// A text of several lines, such as a compiler's, further to the right than what we say ourselves; other control
-/// characters, which names in files may have, as escapes.
+/// Indents the further lines of a text, such as a compiler's, and escapes other control characters, which names in
+/// files may contain.
 fn lines(text: &str) -> String {
     text.lines().map(one_line).collect::<Vec<_>>().join("\n    ")
 }
@@ -101,7 +101,7 @@ fn classify(e: &anyhow::Error) -> (u8, Option<&'static str>) {
     e.chain().find_map(frame).unwrap_or((FAILED, None))
 }
 
-/// Exit code and advice, if this frame of the chain tells them.
+/// Exit code and hint, if this frame of the chain determines them.
 fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static str>)> {
     if e.is::<Usage>() {
         return Some((USAGE, Some("`chaski --help` and `chaski COMMAND --help` list the options")));
@@ -135,13 +135,13 @@ fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {
         | ModelError::Shape { .. }
         | ModelError::Values { .. }
         | ModelError::Config { .. } => {
-            Some((NO_MODEL, Some("`chaski show FILE` prints what the file says of itself")))
+            Some((NO_MODEL, Some("`chaski show FILE` prints the file's metadata")))
         }
         _ => None,
     }
 }
 
-/// Any file that a command names may be missing, such as a text.
+/// Any file that a command takes may be missing, such as a text file.
 fn file(e: &std::io::Error) -> Option<(u8, Option<&'static str>)> {
     (e.kind() == ErrorKind::NotFound).then_some((NO_MODEL, Some("check the path")))
 }
@@ -149,9 +149,9 @@ fn file(e: &std::io::Error) -> Option<(u8, Option<&'static str>)> {
 fn open(e: &OpenError) -> (u8, Option<&'static str>) {
     match e {
         OpenError::Source(e) => source(e),
-        // The error names the files.
+        // The error itself names the files.
         OpenError::NotFirst { .. } | OpenError::SplitName { .. } => (NO_MODEL, None),
-        _ => (NO_MODEL, Some("the file is no whole GGUF file; was its download cut short?")),
+        _ => (NO_MODEL, Some("the file is not a complete GGUF file; was the download interrupted?")),
     }
 }
 
@@ -161,7 +161,7 @@ fn source(e: &SourceError) -> (u8, Option<&'static str>) {
             Some(if name.to_lowercase().ends_with(".gguf") {
                 "check the path"
             } else {
-                "check the path; to give the built-in model a text, write `chaski run -p TEXT`"
+                "check the path; to prompt the built-in model, use `chaski run -p TEXT`"
             })
         }
         _ => None,
@@ -172,21 +172,21 @@ fn source(e: &SourceError) -> (u8, Option<&'static str>) {
 fn runtime(e: &RuntimeError) -> Option<(u8, Option<&'static str>)> {
     match e {
         RuntimeError::OutOfMemory { .. } => {
-            let help = "`chaski show MODEL -c N` says what a context of N tokens needs; of a mixture, \
-                `--experts-on-cpu N` keeps the experts of N layers in the processor's memory";
+            let help = "`chaski show MODEL -c N` prints the memory for a context of N tokens; for MoE models, \
+                `--experts-on-cpu N` keeps the experts of N layers in host memory";
             Some((OUT_OF_MEMORY, Some(help)))
         }
-        RuntimeError::NoAdapter { .. } => Some((FAILED, Some("`--device cpu` runs on the processor"))),
+        RuntimeError::NoAdapter { .. } => Some((FAILED, Some("`--device cpu` runs on the CPU"))),
         RuntimeError::NoSuchAdapter { .. } => Some((FAILED, Some("`chaski devices` lists the GPUs"))),
         RuntimeError::Limit { what: "tokens of the sequence", .. } => {
-            Some((FAILED, Some("a larger context is asked for with `-c N`")))
+            Some((FAILED, Some("set a larger context with `-c N`")))
         }
-        RuntimeError::NeedsExperts { .. } => Some((FAILED, Some("leave `--experts-on-cpu` out"))),
+        RuntimeError::NeedsExperts { .. } => Some((FAILED, Some("remove `--experts-on-cpu`"))),
         RuntimeError::Plan(PlanError::NoExperts) => {
-            Some((FAILED, Some("`--experts-on-cpu` is for mixtures of experts")))
+            Some((FAILED, Some("`--experts-on-cpu` needs an MoE model")))
         }
         RuntimeError::DeviceLost { .. } => {
-            Some((FAILED, Some("the driver may need a restart; `--chunk 64` makes its work shorter")))
+            Some((FAILED, Some("the driver may need a restart; `--chunk 64` makes each submission shorter")))
         }
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! `chaski imatrix`: how much the columns of a model's matrices count, measured on a text.
+//! `chaski imatrix`: computes an importance matrix from a text.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::run::read_text;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
-Measures on a text how large the inputs of each column of a model's matrices are, for `chaski quantize --imatrix`.
+Computes an importance matrix from a text, for `chaski quantize --imatrix`.
 
-The text is cut into chunks of -c tokens, which should be like what the model will read and write; a hundred chunks are \
-enough. The model is best one that is not quantised. The file is of llama.cpp's format. It is all done on the \
-processor, so take a small model, or time.";
+The text, which should resemble real use of the model, is split into chunks of -c tokens; a hundred chunks are \
+enough. Use an unquantised model if possible. The file has llama.cpp's format. Everything runs on the CPU: \
+large models take long.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,19 +29,19 @@ pub(crate) struct Args {
     /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "imatrix.gguf")]
     output: PathBuf,
-    /// Tokens of a chunk
+    /// Tokens per chunk
     #[arg(short = 'c', long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     ctx_size: u32,
-    /// Measure on so many chunks at most; below 0: all
+    /// Maximum number of chunks; below 0: all
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "-1")]
     chunks: Chunks,
-    /// Leave out so many chunks at the start
+    /// Skip this many chunks at the start
     #[arg(long, value_name = "N", default_value_t = 0, alias = "from-chunk")]
     chunk: usize,
-    /// Measure the output matrix, too
+    /// Include the output matrix
     #[arg(long)]
     process_output: bool,
-    /// Take names of special tokens in the text for these tokens
+    /// Parse special tokens in the text
     #[arg(long)]
     parse_special: bool,
     /// Write the file after every N chunks, so that an interruption costs little
@@ -94,7 +94,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     for (name, entry) in &imatrix.entries {
         let (n, n_all) = (entry.counts().iter().filter(|&&n| n == 0.0).count(), entry.counts().len());
         if n > 0 {
-            ui.note(&format!("`{name}`: nothing for {n} of {n_all} experts, a longer text may ask them"));
+            ui.note(&format!(
+                "`{name}`: no data for {n} of {n_all} experts; a longer text may activate them"
+            ));
         }
     }
     let (n, n_chunk, path) = (imatrix.entries.len(), imatrix.n_chunk, args.output.display());
@@ -103,5 +105,5 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
 }
 
 fn write(path: &Path, inputs: &[PathBuf], imatrix: &Imatrix) -> Result<()> {
-    write_file(path, inputs, |out| imatrix.write(out).context("the importance matrix cannot be written"))
+    write_file(path, inputs, |out| imatrix.write(out).context("cannot write the importance matrix"))
 }

@@ -1,5 +1,4 @@
-//! Ctrl-C: it stops an answer that is under way, else the program. A request to end (SIGTERM) and a terminal that is closed
-//! (SIGHUP) are the same.
+//! Ctrl-C: it stops a running generation, else the program. SIGTERM and SIGHUP are handled the same way.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +6,10 @@ static ANSWERING: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Takes over Ctrl-C. Pressed twice during an answer, or while there is none, it ends the program; files that are not
-/// complete are removed.
+/// Installs the Ctrl-C handler. Pressed twice during a generation, or outside one, it ends the program; incomplete
+/// files are removed.
 ///
-/// May be called again.
+/// May be called repeatedly.
 pub(crate) fn install() -> anyhow::Result<()> {
     if INSTALLED.swap(true, Ordering::SeqCst) {
         return Ok(());
@@ -24,7 +23,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An answer is under way, until this is dropped.
+/// A running generation, until this is dropped.
 pub(crate) struct Answering(());
 
 impl Answering {
@@ -34,7 +33,7 @@ impl Answering {
         Answering(())
     }
 
-    /// Ctrl-C was pressed since the beginning.
+    /// True if Ctrl-C was pressed since the start.
     pub(crate) fn interrupted(&self) -> bool {
         INTERRUPTED.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Loading a model with progress bars, the warm cache, and a word on the device.
+//! Loading a model with progress bars and the kernel cache, and notes about the device.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) struct Loaded {
     pub(crate) times: LoadTimes,
 }
 
-/// Loads a model as the options say.
+/// Loads a model according to the options.
 pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
@@ -69,7 +69,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     Ok(Loaded { engine, times })
 }
 
-/// Loads the model that guesses for another, beside it on the same device.
+/// Loads the draft model on the same device as the main model.
 pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui) -> anyhow::Result<Engine> {
     let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
     let shown = progress.clone();
@@ -94,11 +94,11 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui
     Ok(draft)
 }
 
-/// Says which kernel each part of a token runs, and why; parts that are alike on one line.
+/// Prints the kernel of each part of a token and why it was chosen; identical parts share a line.
 fn explain(engine: &mut Engine) {
     let Some(model) = engine.runner().gpu() else {
         eprintln!(
-            "the processor has no kernels: products multiply whole numbers (f32 with `--inputs f32`), the rest are references"
+            "the CPU backend has no kernels: products use integer arithmetic (f32 with `--inputs f32`), other ops run the references"
         );
         return;
     };
@@ -117,15 +117,15 @@ fn explain(engine: &mut Engine) {
 fn speak_of_device(engine: &mut Engine, ui: &Ui) {
     let device = engine.device().clone();
     if let Some(reason) = &device.fallback {
-        ui.note(&format!("running on the processor, which is slow: {reason}"));
+        ui.note(&format!("running on the CPU, which is slow: {reason}"));
     }
     if let Some(reason) = &device.distrust {
-        ui.note(&format!("fewer features of the device are used: {reason}"));
+        ui.note(&format!("using fewer device features: {reason}"));
     }
     let info = engine.info();
     ui.detail(&format!("model   {} ({}, {})", info.file, info.description, bytes(info.n_byte)));
     let software = device.caps.as_ref().is_some_and(|c| c.software);
-    let kind = if software { ", a processor that runs shaders in software" } else { "" };
+    let kind = if software { ", a software renderer" } else { "" };
     let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", feature_word(c)));
     ui.detail(&format!("device  {} ({}){set}{kind}", device.name, device.driver));
     let runner = engine.runner();

@@ -1,4 +1,4 @@
-//! `chaski logits`: what a model thinks after every token, to compare engines.
+//! `chaski logits`: the logits after every token, to compare engines.
 
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use crate::run::read_text;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
-Runs token ids and writes the logits after each: one row of the vocabulary's size a token, 32-bit floats in \
-little-endian order, one row after the other.
+Runs token ids and writes the logits after each: one row of vocabulary size per token, as little-endian \
+32-bit floats.
 
 --chunk N runs N tokens at once, on a GPU at most 64 (1 takes the kernels of decoding); --kv f32 is exact.";
 
@@ -23,19 +23,19 @@ little-endian order, one row after the other.
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
-    /// Token ids, by comma or space
+    /// Token ids, separated by commas or spaces
     #[arg(long, value_name = "IDS", required_unless_present = "tokens_file", conflicts_with = "tokens_file")]
     tokens: Option<String>,
-    /// File with token ids, by comma, space or line; `-` is stdin
+    /// File with token ids, separated by commas, spaces or newlines; `-` is stdin
     #[arg(long, value_name = "FILE")]
     tokens_file: Option<PathBuf>,
     /// Write the floats to this file
     #[arg(short, long, value_name = "FILE", conflicts_with_all = ["json", "text"])]
     out: Option<PathBuf>,
-    /// Print one JSON array a token
+    /// Print one JSON array per token
     #[arg(long, conflicts_with = "text")]
     json: bool,
-    /// Print one line of numbers a token
+    /// Print one line of numbers per token
     #[arg(long)]
     text: bool,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let to_terminal = args.out.is_none() && !args.json && !args.text && std::io::stdout().is_terminal();
     if to_terminal {
         return Err(
-            Usage("raw floats are not for a terminal: give --out FILE, --text or --json".into()).into()
+            Usage("raw floats cannot go to a terminal: use --out FILE, --text or --json".into()).into()
         );
     }
     let mut inputs = files_of_model(args.model.path());
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     write_file(path, &inputs, |out| write_all(&mut engine, &tokens, args, ui, out))
 }
 
-/// Runs the tokens and writes a row for each; gives the output back.
+/// Runs the tokens, writes a row for each and returns the output.
 fn write_all<W: Write>(
     engine: &mut Engine,
     tokens: &[u32],
@@ -117,10 +117,10 @@ fn tokens(args: &Args) -> anyhow::Result<Vec<u32>> {
     let separators = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']');
     let words = text.split(separators).filter(|w| !w.is_empty());
     let ids: Result<Vec<u32>, _> =
-        words.map(|w| w.parse().map_err(|_| Usage(format!("`{w}` is no token id")))).collect();
+        words.map(|w| w.parse().map_err(|_| Usage(format!("`{w}` is not a token id")))).collect();
     let ids = ids?;
     if ids.is_empty() {
-        return Err(Usage("there are no token ids".into()).into());
+        return Err(Usage("no token ids given".into()).into());
     }
     Ok(ids)
 }

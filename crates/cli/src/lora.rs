@@ -1,4 +1,4 @@
-//! Adapters of a model, as llama.cpp's options name them.
+//! LoRA options, named as in llama.cpp.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use chaski::{EngineBuilder, Source};
 
 use crate::failure::Usage;
 
-/// Adapters, each from a file of its own.
+/// LoRA files.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct LoraArgs {
-    /// GGUF file of an adapter (LoRA); may be given several times, or with commas
+    /// LoRA file in GGUF; may be repeated or comma-separated
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     lora: Vec<PathBuf>,
-    /// The same for one that counts SCALE times; may be given several times
+    /// LoRA file and its scale; may be repeated
     #[arg(long, num_args = 2, value_names = ["FILE", "SCALE"], allow_negative_numbers = true)]
     lora_scaled: Vec<String>,
 }
@@ -21,7 +21,7 @@ impl LoraArgs {
     /// Files and scales.
     ///
     /// # Errors
-    /// [`Usage`] for a scale that is no number.
+    /// [`Usage`] if a scale is not a finite number.
     fn all(&self) -> Result<Vec<(PathBuf, f32)>, Usage> {
         let mut all: Vec<(PathBuf, f32)> = self.lora.iter().map(|file| (file.clone(), 1.0)).collect();
         for pair in self.lora_scaled.chunks_exact(2) {
@@ -38,10 +38,10 @@ impl LoraArgs {
         self.lora.iter().cloned().chain(scaled).collect()
     }
 
-    /// Tells an engine of them.
+    /// Adds them to an engine's builder.
     ///
     /// # Errors
-    /// [`Usage`] for a scale that is no number.
+    /// [`Usage`] if a scale is not a finite number.
     pub(crate) fn attach(&self, mut builder: EngineBuilder) -> Result<EngineBuilder, Usage> {
         for (file, scale) in self.all()? {
             builder = builder.lora(Source::path(file), scale);

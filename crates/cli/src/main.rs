@@ -1,6 +1,6 @@
 //! The `chaski` command: runs, measures and inspects models in GGUF files.
 //!
-//! One file per command; the options that several share are in `options`, loading with its progress bars in `load`.
+//! One file per command; shared options are in `options`, loading with its progress bars in `load`.
 //! Answers go to stdout, everything else to stderr.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
@@ -69,10 +69,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Answer a prompt, or talk
+    /// Run a prompt, or start a chat
     #[command(long_about = run::LONG)]
     Run(Box<run::Args>),
-    /// Say what a model file holds, and how much memory it needs
+    /// Show a model file's contents and memory needs
     Show(show::Args),
     /// List the GPUs, or measure one
     Devices(devices::Args),
@@ -82,26 +82,26 @@ enum Command {
     /// Find the fastest kernels for a model on this device
     #[command(long_about = tune::LONG)]
     Tune(tune::Args),
-    /// Turn text into token ids
+    /// Convert text to token ids
     Tokenize(tokenize::Args),
-    /// Turn texts into vectors
+    /// Compute text embeddings
     #[command(long_about = embed::LONG)]
     Embed(embed::Args),
-    /// Measure how well a model predicts a text
+    /// Measure a model's perplexity on a text
     #[command(long_about = perplexity::LONG)]
     Perplexity(perplexity::Args),
     /// Print the logits after every token, to compare engines
     #[command(long_about = logits::LONG)]
     Logits(logits::Args),
-    /// Convert a model to another format
+    /// Quantize a model or convert its tensor types
     #[command(long_about = quantize::LONG)]
     Quantize(Box<quantize::Args>),
-    /// Measure which columns of a model's matrices count, for quantize
+    /// Compute an importance matrix for quantize
     #[command(long_about = imatrix::LONG)]
     Imatrix(imatrix::Args),
-    /// Write a model of random weights in the shape of a real one
+    /// Write a model with random weights in the shape of a real one
     Synth(synth::Args),
-    /// Print the completion script of a shell
+    /// Print a shell completion script
     Completions(completions::Args),
     /// Print the manual page
     #[command(hide = true)]

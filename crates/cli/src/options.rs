@@ -1,4 +1,4 @@
-//! Options that several commands share.
+//! Options shared by several commands.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use ggml_format::{FILE_TYPES, FileType};
 use crate::failure::Usage;
 use crate::lora::LoraArgs;
 
-/// The source of a model named on the command line; the built-in one if none is.
+/// The source of a model named on the command line; the built-in model by default.
 pub(crate) fn source(model: Option<&Path>) -> Source {
     model.map_or(Source::Default, Source::path)
 }
 
-/// The model, named in either way.
+/// The model, as a positional argument or an option.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ModelArg {
-    /// GGUF file; the built-in model without it
+    /// GGUF file [default: the built-in model]
     #[arg(value_name = "MODEL")]
     first: Option<PathBuf>,
-    /// GGUF file, in place of MODEL
+    /// GGUF file, instead of MODEL
     #[arg(short, long, value_name = "FILE", conflicts_with = "first")]
     model: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ impl ModelArg {
     }
 }
 
-/// A limit to the pieces of a text that are measured, if there is one.
+/// A limit on the number of chunks to process, if any.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Chunks(pub(crate) Option<NonZeroUsize>);
 
@@ -49,7 +49,7 @@ impl FromStr for Chunks {
 
     fn from_str(text: &str) -> Result<Chunks, String> {
         match text.parse::<i64>().map_err(|e| e.to_string())? {
-            0 => Err("there would be nothing to measure; below 0: all".into()),
+            0 => Err("0 chunks leave nothing to measure; below 0: all".into()),
             n => Ok(Chunks(usize::try_from(n).ok().and_then(NonZeroUsize::new))),
         }
     }
@@ -64,13 +64,13 @@ pub(crate) fn inputs() -> impl TypedValueParser<Value = Inputs> {
 /// A limit on the feature set.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Features {
-    /// What every WebGPU device can do
+    /// Features that every WebGPU device has
     Base,
-    /// Subgroup operations as well
+    /// Also subgroup operations
     Sg,
-    /// Cooperative matrices as well
+    /// Also cooperative matrices
     Coop,
-    /// Subgroup operations, by threads that wait for no other, as on the software GPU of a browser
+    /// Subgroup operations without waiting for other threads, as in a browser's software renderer
     Alone,
 }
 
@@ -90,19 +90,19 @@ pub(crate) fn feature_word(caps: &Caps) -> &'static str {
     caps.most().word()
 }
 
-/// Reads a file type's name, in any mix of upper and lower case, or its number.
+/// Parses a file type's name, case-insensitively, or its number.
 pub(crate) fn file_type(text: &str) -> Result<FileType, String> {
     let by_number = || text.parse().ok().and_then(FileType::from_id);
     FileType::from_name(text).or_else(by_number).ok_or_else(|| {
         let known: Vec<String> = FILE_TYPES.iter().map(|t| t.name.to_lowercase()).collect();
-        format!("no such file type (known: {})", known.join(", "))
+        format!("unknown file type (known: {})", known.join(", "))
     })
 }
 
-/// Reads `auto`, `gpu`, `cpu`, or a GPU's name or number.
+/// Parses `auto`, `gpu`, `cpu`, or the name or index of a GPU.
 pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     Ok(match text {
-        "" => return Err("expected auto, gpu, cpu, or a GPU's name or number".into()),
+        "" => return Err("expected auto, gpu, cpu, or the name or index of a GPU".into()),
         "auto" => DeviceChoice::Auto,
         "gpu" => DeviceChoice::Gpu(None),
         "cpu" => DeviceChoice::Cpu,
@@ -110,78 +110,78 @@ pub(crate) fn device(text: &str) -> Result<DeviceChoice, String> {
     })
 }
 
-/// How a model is put on a device.
+/// Device options of a model.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Device options")]
 pub(crate) struct EngineArgs {
-    /// Tokens of the context; 0 is the model's own, up to 4096
+    /// Context size in tokens; 0: the model's own, up to 4096
     #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
     pub(crate) ctx_size: u32,
-    /// Type of the KV cache, or of keys and values as K/V: auto (f32 while it is small, else f16), f32, f16, bf16, q8_0, q4_0
-    /// ...
+    /// KV cache type, or K/V for keys and values: auto (f32 while the cache is small, else f16), f32, f16, bf16, q8_0,
+    /// q4_0 ...
     #[arg(long, value_name = "TYPE", default_value = "auto")]
     pub(crate) kv: KvType,
-    /// Type of the keys alone, as llama.cpp's tools take it (-ctk)
+    /// KV cache type of the keys, as in llama.cpp (-ctk)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_k: Option<KvType>,
-    /// Type of the values alone (-ctv)
+    /// KV cache type of the values (-ctv)
     #[arg(long, hide = true, value_name = "TYPE", conflicts_with = "kv")]
     pub(crate) cache_type_v: Option<KvType>,
-    /// auto (the fastest GPU, else the processor), gpu, cpu, or a GPU's name or number
+    /// auto (the fastest GPU, else the CPU), gpu, cpu, or the name or index of a GPU
     #[arg(long, value_parser = device, default_value = "auto", value_name = "DEVICE", env = "CHASKI_DEVICE")]
     pub(crate) device: DeviceChoice,
-    /// Use no more of the GPU than this feature set
+    /// Limit the GPU features in use to this set
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
-    /// Tokens of a prompt that run at once
+    /// Prompt tokens per chunk
     #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) chunk: u32,
     #[command(flatten)]
     pub(crate) experts: ExpertArgs,
-    /// Check bounds in shaders: slower
+    /// Check bounds in shaders (slower)
     #[arg(long)]
     pub(crate) checked: bool,
-    /// Let products over many tokens round their inputs to f16: faster, a little less exact
+    /// Round activations to f16 in GEMM: faster, slightly less exact
     #[arg(long)]
     pub(crate) f16_tiles: bool,
-    /// How products with quantised weights take their inputs: i8 is fastest and a little less exact
+    /// Activation precision of products with quantised weights: i8 is fastest and slightly less exact
     #[arg(long, value_parser = inputs(), default_value_t, value_name = "TYPE")]
     pub(crate) inputs: Inputs,
-    /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
+    /// Use the built-in thread counts and ignore results of `chaski tune`
     #[arg(long)]
     pub(crate) no_tuning: bool,
-    /// Do not compare a few kernels with their references before a new device or driver is used
+    /// Skip the self-test of a few kernels on a new device or driver
     #[arg(long)]
     pub(crate) no_self_test: bool,
-    /// Say which kernel each part of a token runs, and why
+    /// Print the kernel of each part of a token, and why it was chosen
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Neither read nor write the driver's compiled kernels in the cache directory
+    /// Do not read or write the cache of compiled kernels
     #[arg(long)]
     pub(crate) no_warm_cache: bool,
     #[command(flatten)]
     pub(crate) lora: LoraArgs,
 }
 
-/// Where the experts of mixtures are.
+/// CPU offload of experts.
 #[derive(Copy, Clone, Debug, Default, clap::Args)]
 pub(crate) struct ExpertArgs {
-    /// Keep the experts of the first N layers that have any in the processor's memory, and read those that tokens want from
-    /// the file: for mixtures that are larger than the GPU's memory (also -ncmoe)
+    /// Keep the experts of the first N MoE layers in host memory and stream the ones in use from the file, for MoE
+    /// models larger than GPU memory (also -ncmoe)
     #[arg(long, alias = "n-cpu-moe", value_name = "N", default_value_t = 0)]
     pub(crate) experts_on_cpu: u32,
-    /// Experts that the GPU has room for in each of these layers; 0: twice as many as a token uses, or a quarter of all if
-    /// that is more
+    /// Experts per offloaded layer that fit on the GPU; 0: twice the experts per token, or a quarter of all if that is
+    /// more
     #[arg(long, value_name = "N", default_value_t = 0, requires = "experts_on_cpu")]
     pub(crate) expert_slots: u32,
 }
 
 impl EngineArgs {
-    /// The type of the KV cache, however it was given.
+    /// The KV cache type, from either form of the options.
     ///
     /// # Errors
-    /// [`Usage`] if one of keys and values is `auto` and the other is not.
+    /// [`Usage`] if exactly one of keys and values is `auto`.
     pub(crate) fn kv(&self) -> Result<KvType, Usage> {
         match (self.cache_type_k, self.cache_type_v) {
             (None, None) => Ok(self.kv),
@@ -190,21 +190,21 @@ impl EngineArgs {
     }
 }
 
-/// The types of keys and values: values are by default as keys are, keys beside values f16.
+/// Types of keys and values: values default to the type of the keys, keys to f16 if only values are given.
 ///
 /// # Errors
-/// [`Usage`] if one of them is `auto` and the other is not.
+/// [`Usage`] if exactly one of them is `auto`.
 pub(crate) fn kv_pair(k: Option<KvType>, v: Option<KvType>) -> Result<KvType, Usage> {
     const F16: KvType = KvType::Of { k: GgmlType::F16, v: GgmlType::F16 };
     let k = k.unwrap_or(if v == Some(KvType::Auto) { KvType::Auto } else { F16 });
     match (k, v.unwrap_or(k)) {
         (KvType::Auto, KvType::Auto) => Ok(KvType::Auto),
         (KvType::Of { k, .. }, KvType::Of { v, .. }) => Ok(KvType::Of { k, v }),
-        _ => Err(Usage("-ctk and -ctv must both be auto, or both name a type".into())),
+        _ => Err(Usage("-ctk and -ctv must both be auto or both name a type".into())),
     }
 }
 
-/// llama-style options that change nothing here.
+/// llama.cpp options that have no effect here.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Ignored {
     /// All layers run on one device
@@ -221,17 +221,14 @@ pub(crate) struct Ignored {
 }
 
 impl Ignored {
-    /// A sentence on each option that was given.
+    /// A note for each option that was given.
     pub(crate) fn notes(&self) -> Vec<&'static str> {
         [
-            (
-                &self.n_gpu_layers,
-                "`-ngl` changes nothing: all layers run on the device that `--device` names",
-            ),
-            (&self.threads, "`-t` changes nothing: the processor's threads are taken as they are"),
-            (&self.main_gpu, "`-mg` changes nothing: `--device` names the GPU"),
-            (&self.split_mode, "`-sm` changes nothing: all layers run on the device that `--device` names"),
-            (&self.flash_attn, "`-fa` changes nothing: attention never stores its scores"),
+            (&self.n_gpu_layers, "`-ngl` has no effect: all layers run on the device selected by `--device`"),
+            (&self.threads, "`-t` has no effect: all CPU threads are used"),
+            (&self.main_gpu, "`-mg` has no effect: `--device` selects the GPU"),
+            (&self.split_mode, "`-sm` has no effect: all layers run on the device selected by `--device`"),
+            (&self.flash_attn, "`-fa` has no effect: flash attention is always on"),
         ]
         .into_iter()
         .filter_map(|(given, note)| given.is_some().then_some(note))
@@ -239,101 +236,101 @@ impl Ignored {
     }
 }
 
-/// How tokens are chosen; what is not given follows the model's recommendation, else the defaults named here.
+/// Sampling options; unset ones follow the model's recommendation, else the defaults named here.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Sampling options")]
 pub(crate) struct SamplingArgs {
-    /// Temperature; 0 always takes the most probable token [default: 0.8]
+    /// Temperature; 0 is greedy [default: 0.8]
     #[arg(long, value_name = "T", value_parser = finite, allow_negative_numbers = true)]
     pub(crate) temp: Option<f32>,
-    /// Let the temperature follow the entropy, up and down by this much; 0: off [default: 0]
+    /// Dynamic temperature range; 0: off [default: 0]
     #[arg(long, value_name = "X", value_parser = finite)]
     dynatemp_range: Option<f32>,
-    /// How the temperature follows the entropy: its exponent [default: 1]
+    /// Dynamic temperature exponent [default: 1]
     #[arg(long, value_name = "X", value_parser = finite)]
     dynatemp_exp: Option<f32>,
-    /// Keep so many tokens; 0: off [default: 40]
+    /// Top-k sampling; 0: off [default: 40]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     top_k: Option<i32>,
-    /// Keep tokens up to this probability in all; 1: off [default: 0.95]
+    /// Top-p sampling; 1: off [default: 0.95]
     #[arg(long, value_name = "P", value_parser = finite)]
     top_p: Option<f32>,
-    /// Keep tokens with this share of the largest probability; 0: off [default: 0.05]
+    /// Min-p sampling; 0: off [default: 0.05]
     #[arg(long, value_name = "P", value_parser = finite)]
     min_p: Option<f32>,
-    /// Keep tokens of typical surprise up to this probability; 1: off [default: 1]
+    /// Locally typical sampling; 1: off [default: 1]
     #[arg(long, alias = "typical", value_name = "P", value_parser = finite)]
     typical_p: Option<f32>,
-    /// Keep tokens within so many standard deviations of the best; below 0: off [default: -1]
+    /// Top-n-sigma sampling: keep logits within N standard deviations of the maximum; below 0: off [default: -1]
     #[arg(long, alias = "top-nsigma", value_name = "N", value_parser = finite, allow_negative_numbers = true)]
     top_n_sigma: Option<f32>,
-    /// Penalty on repeated tokens, a factor; 1: off [default: 1]
+    /// Repetition penalty, a factor; 1: off [default: 1]
     #[arg(long, value_name = "F", value_parser = finite)]
     repeat_penalty: Option<f32>,
-    /// So many last tokens are penalised [default: 64]
+    /// Number of last tokens to penalise [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     repeat_last_n: Option<i32>,
-    /// Penalty on tokens that occurred; 0: off [default: 0]
+    /// Presence penalty; 0: off [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_negative_numbers = true)]
     presence_penalty: Option<f32>,
-    /// Penalty for each occurrence; 0: off [default: 0]
+    /// Frequency penalty; 0: off [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_negative_numbers = true)]
     frequency_penalty: Option<f32>,
-    /// Penalty on repeated sequences (DRY); 0: off [default: 0]
+    /// DRY penalty multiplier; 0: off [default: 0]
     #[arg(long, value_name = "X", value_parser = finite)]
     dry_multiplier: Option<f32>,
-    /// DRY: growth with each token [default: 1.75]
+    /// DRY penalty base [default: 1.75]
     #[arg(long, value_name = "X", value_parser = finite)]
     dry_base: Option<f32>,
-    /// DRY: length that is free of it [default: 2]
+    /// DRY: longest repetition without a penalty [default: 2]
     #[arg(long, value_name = "N")]
     dry_allowed_length: Option<i32>,
-    /// DRY: a text at which sequences begin anew, in place of the usual ones; may be given several times; none: no text
+    /// DRY sequence breaker, replacing the default ones; may be repeated; none: no breakers
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     dry_sequence_breaker: Vec<String>,
-    /// DRY: tokens that are searched; -1: all [default: 64]
+    /// DRY: number of last tokens to scan; -1: all [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     dry_penalty_last_n: Option<i32>,
-    /// Probability that the top choices are left out (XTC); 0: off [default: 0]
+    /// XTC probability; 0: off [default: 0]
     #[arg(long, value_name = "P", value_parser = finite)]
     xtc_probability: Option<f32>,
-    /// XTC: what counts as a top choice; above 0.5: off [default: 0.1]
+    /// XTC threshold; above 0.5: off [default: 0.1]
     #[arg(long, value_name = "P", value_parser = finite)]
     xtc_threshold: Option<f32>,
-    /// Adaptive-p: probability to aim at, if the sampler is among --samplers; below 0: off [default: -1]
+    /// Adaptive-p target probability, if the sampler is in --samplers; below 0: off [default: -1]
     #[arg(long, value_name = "P", value_parser = finite, allow_negative_numbers = true)]
     adaptive_target: Option<f32>,
-    /// Adaptive-p: how much of the past counts, 0 to 0.99 [default: 0.9]
+    /// Adaptive-p decay, 0 to 0.99 [default: 0.9]
     #[arg(long, value_name = "X", value_parser = finite)]
     adaptive_decay: Option<f32>,
-    /// Mirostat 1 or 2, in place of the others; 0: off [default: 0]
+    /// Mirostat version 1 or 2, replacing the other samplers; 0: off [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..=2))]
     mirostat: Option<i64>,
-    /// Mirostat: surprise to aim at [default: 5]
+    /// Mirostat target entropy, tau [default: 5]
     #[arg(long, alias = "mirostat-ent", value_name = "X", value_parser = finite)]
     mirostat_tau: Option<f32>,
-    /// Mirostat: how fast it follows [default: 0.1]
+    /// Mirostat learning rate, eta [default: 0.1]
     #[arg(long, alias = "mirostat-lr", value_name = "X", value_parser = finite)]
     mirostat_eta: Option<f32>,
-    /// The samplers and their order, such as `top_k;top_p;temperature`
+    /// Samplers in order, such as `top_k;top_p;temperature`
     #[arg(long, value_name = "NAMES", value_parser = sequence)]
     samplers: Option<Sequence>,
-    /// The same by a letter each, such as `kpt`
+    /// Samplers as one letter each, such as `kpt`
     #[arg(long, alias = "sampler-seq", value_name = "LETTERS", value_parser = letters, conflicts_with = "samplers")]
     sampling_seq: Option<Sequence>,
-    /// Start of the random numbers; the same seed gives the same text [default: another one each time]
+    /// Random seed; the same seed gives the same text [default: random]
     #[arg(short, long, value_name = "N", value_parser = seed, allow_negative_numbers = true)]
     seed: Option<Seed>,
-    /// Add to the logit of a token, such as `15043+1` or `15043-1.5`; `-inf` excludes it; may be given several times
+    /// Logit bias of a token, such as `15043+1` or `15043-1.5`; `-inf` bans it; may be repeated
     #[arg(short = 'l', long, value_name = "TOKEN+BIAS", value_parser = logit_bias)]
     logit_bias: Vec<(u32, f32)>,
-    /// Never end by the model's own will
+    /// Ignore the end-of-sequence token and keep generating
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     ignore_eos: Option<bool>,
 }
 
-/// A seed; negative numbers take another one each time.
+/// A seed; negative numbers mean a random one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seed(Option<u32>);
 
@@ -352,7 +349,7 @@ pub(crate) struct Sequence(Vec<SamplerKind>);
 fn sequence(text: &str) -> Result<Sequence, String> {
     match SamplerKind::parse_sequence(text) {
         (kinds, unknown) if unknown.is_empty() => Ok(Sequence(kinds)),
-        (_, unknown) => Err(format!("no such sampler: {}", unknown.join(", "))),
+        (_, unknown) => Err(format!("unknown sampler: {}", unknown.join(", "))),
     }
 }
 
@@ -375,27 +372,27 @@ fn finite(text: &str) -> Result<f32, String> {
     }
 }
 
-/// Reads `TOKEN+BIAS` or `TOKEN-BIAS`.
+/// Parses `TOKEN+BIAS` or `TOKEN-BIAS`.
 fn logit_bias(text: &str) -> Result<(u32, f32), String> {
-    let expected = || "expected a token's id, + or -, and a number: 15043+1".to_owned();
+    let expected = || "expected a token id, + or -, and a number: 15043+1".to_owned();
     let sign = text.find(['+', '-']).ok_or_else(expected)?;
     let id = text[..sign].parse().map_err(|_| expected())?;
     match text[sign..].parse::<f32>() {
         Ok(bias) if bias < f32::INFINITY => Ok((id, bias)),
-        Ok(_) => Err("a bias is a number, or -inf".into()),
+        Ok(_) => Err("expected a finite bias or -inf".into()),
         Err(_) => Err(expected()),
     }
 }
 
 impl SamplingArgs {
-    /// Forgets what a new value of this option would contradict.
+    /// Clears what a new value of this option would contradict.
     pub(crate) fn make_room_for(&mut self, option: &str) {
         if ["samplers", "sampling-seq", "sampler-seq"].contains(&option) {
             (self.samplers, self.sampling_seq) = (None, None);
         }
     }
 
-    /// Writes what was given over `p`, which holds the defaults and the model's recommendation.
+    /// Writes the given options over `p`, which holds the defaults and the model's recommendation.
     pub(crate) fn apply(&self, p: &mut SamplerParams) {
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(v) = value {

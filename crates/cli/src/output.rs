@@ -1,4 +1,4 @@
-//! Writing files: they appear under their names only when they are complete, and never in place of what was read.
+//! Output files appear under their names only when complete, and never overwrite an input.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write as _};
@@ -11,25 +11,25 @@ use ggml_format::SplitName;
 use crate::failure::NotWritten;
 use crate::interrupt;
 
-/// Temporary files that are not complete yet; Ctrl-C removes them.
+/// Incomplete temporary files; Ctrl-C removes them.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes what is half written and ends the program; nothing is written after it.
+/// Removes incomplete files and ends the program.
 pub(crate) fn abandon_and_exit(code: u8) -> ! {
-    // The lock stays held: files are begun and renamed under it, so that none is while the process ends.
+    // The lock stays held: files are created and renamed under it, so nothing is while the process ends.
     let paths = unfinished();
     for path in paths.iter() {
-        // There is nobody left to tell.
+        // Nobody is left to tell.
         let _ = fs::remove_file(path);
     }
     std::process::exit(code.into())
 }
 
-/// All files of a model, of which the path names the first; none for the built-in one.
+/// All files of a model, given the path of the first; none for the built-in one.
 pub(crate) fn files_of_model(path: Option<&Path>) -> Vec<PathBuf> {
     let Some(path) = path else { return Vec::new() };
     match path.to_str().and_then(SplitName::parse) {
@@ -38,23 +38,22 @@ pub(crate) fn files_of_model(path: Option<&Path>) -> Vec<PathBuf> {
     }
 }
 
-/// Refuses to write a file that is also read.
+/// Refuses to overwrite an input.
 ///
 /// # Errors
-/// If `path` is one of `inputs`, under whatever name.
+/// If `path` is one of `inputs`, under any name.
 pub(crate) fn refuse_to_overwrite(path: &Path, inputs: &[PathBuf]) -> Result<()> {
-    // What is not there yet is no input.
+    // A path that does not exist is not an input.
     let Ok(output) = fs::canonicalize(path) else { return Ok(()) };
     if inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == output)) {
-        bail!("`{}`: expected another file than the input", path.display());
+        bail!("`{}`: the output must not be an input file", path.display());
     }
     Ok(())
 }
 
-/// The file that a path means: where symbolic links lead, so that they are followed and not replaced, whether or not it
-/// is there yet.
+/// Resolves a path, following symbolic links so that they are not replaced, even if the target does not exist yet.
 fn followed(path: &Path) -> PathBuf {
-    // Links in a circle are an error of the system, which follows no more than these either.
+    // The system itself reports circular links as an error at this depth.
     const MAX_LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -64,9 +63,9 @@ fn followed(path: &Path) -> PathBuf {
     path
 }
 
-/// A file that is being written: under a temporary name beside the final one, or, if it is a device or a pipe, as it is.
+/// A file being written: under a temporary name beside the final one, or directly if it is a device or a pipe.
 ///
-/// It is removed when this is dropped, unless [`publish`] gave it its name.
+/// Dropping this removes the file, unless [`publish`] renamed it.
 #[derive(Debug)]
 pub(crate) struct Part {
     path: PathBuf,
@@ -74,10 +73,10 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Begins a file that is none of `inputs`.
+    /// Creates a file that is not one of `inputs`.
     ///
     /// # Errors
-    /// If it is one of them, or cannot be made.
+    /// If it is one of them, or cannot be created.
     pub(crate) fn create(path: &Path, inputs: &[PathBuf]) -> Result<(Part, File)> {
         refuse_to_overwrite(path, inputs)?;
         interrupt::install()?;
@@ -86,7 +85,7 @@ impl Part {
             return Ok((Part { path: path.to_owned(), temporary: None }, file));
         }
         let path = followed(path);
-        let name = path.file_name().with_context(|| format!("`{}` names no file", path.display()))?;
+        let name = path.file_name().with_context(|| format!("`{}` is not a file name", path.display()))?;
         for n in 0u32.. {
             let mut name = name.to_owned();
             name.push(format!(".{}-{n}.part", std::process::id()));
@@ -97,13 +96,13 @@ impl Part {
                     unfinished.push(temporary.clone());
                     return Ok((Part { path, temporary: Some(temporary) }, file));
                 }
-                // Some other file has this name; it is not ours to write.
+                // Another file has this name; it is not ours to overwrite.
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                // As a text: a folder that is not there is no missing model.
+                // As text: a missing folder is not a missing model.
                 Err(e) => return Err(anyhow!("{e}")).with_context(|| NotWritten(path)),
             }
         }
-        bail!("`{}` cannot be written: all temporary names beside it are taken", path.display())
+        bail!("cannot write `{}`: all temporary names beside it are taken", path.display())
     }
 }
 
@@ -111,21 +110,21 @@ impl Drop for Part {
     fn drop(&mut self) {
         if let Some(temporary) = &self.temporary {
             let mut unfinished = unfinished();
-            // What matters is the error that led here.
+            // The original error matters more.
             let _ = fs::remove_file(temporary);
             unfinished.retain(|path| path != temporary);
         }
     }
 }
 
-/// Gives complete files their names, replacing older ones: all of them or none.
+/// Renames complete files to their final names, replacing older ones: all of them or none.
 ///
 /// # Errors
-/// If a name cannot be given. Then the new files are removed and the older ones are as they were.
+/// If a rename fails. Then the new files are removed and the older ones restored.
 pub(crate) fn publish(mut parts: Vec<Part>) -> Result<()> {
-    // Ctrl-C waits until the set is whole.
+    // Ctrl-C waits until the set is complete.
     let mut unfinished = unfinished();
-    // One file alone takes the other's place in one step.
+    // A single file is replaced atomically.
     let keep_older = parts.len() > 1;
     let mut replaced = Vec::with_capacity(parts.len());
     let mut result = Ok(());
@@ -134,7 +133,7 @@ pub(crate) fn publish(mut parts: Vec<Part>) -> Result<()> {
         match Replaced::replace(&part.path, temporary, keep_older) {
             Ok(done) => replaced.push(done),
             Err(e) => {
-                result = Err(e).with_context(|| format!("`{}` cannot be replaced", part.path.display()));
+                result = Err(e).with_context(|| format!("cannot replace `{}`", part.path.display()));
                 break;
             }
         }
@@ -146,14 +145,14 @@ pub(crate) fn publish(mut parts: Vec<Part>) -> Result<()> {
         }
     }
     for temporary in parts.iter_mut().filter_map(|part| part.temporary.take()) {
-        // It is there only if it got no name; what matters is the first error.
+        // It exists only if it was not renamed; the first error matters more.
         let _ = fs::remove_file(&temporary);
         unfinished.retain(|path| *path != temporary);
     }
     result
 }
 
-/// A file that took the place of another one, which is kept until a whole set has its names.
+/// A replaced file, kept until the whole set is renamed.
 struct Replaced {
     path: PathBuf,
     older: Option<PathBuf>,
@@ -164,7 +163,7 @@ impl Replaced {
         let mut older = None;
         if keep_older && fs::symlink_metadata(path).is_ok_and(|m| m.is_file()) {
             let kept = new.with_extension("old");
-            // A second name leaves the file in its place meanwhile; not every file system has such.
+            // A hard link leaves the file in place meanwhile; not every file system has them.
             fs::hard_link(path, &kept).or_else(|_| fs::rename(path, &kept))?;
             older = Some(kept);
         }
@@ -181,32 +180,32 @@ impl Replaced {
 
     fn forget(self) {
         if let Some(older) = self.older {
-            // The set is there; a file too many is no reason to fail.
+            // The set is complete; a leftover file is not a failure.
             let _ = fs::remove_file(older);
         }
     }
 
-    /// Takes the new file away.
+    /// Removes the new file.
     fn undo(self) {
         if self.older.is_none() {
-            // What matters is the error that led here.
+            // The original error matters more.
             let _ = fs::remove_file(&self.path);
         }
         self.restore();
     }
 
-    /// Puts the older file back; if even that fails, it is still there under its other name.
+    /// Restores the older file; if even that fails, it remains under its other name.
     fn restore(self) {
         if let Some(older) = self.older
             && fs::rename(&older, &self.path).is_ok()
         {
-            // A name of a file that is renamed to another name of it stays.
+            // Renaming between two hard links of one file does nothing.
             let _ = fs::remove_file(older);
         }
     }
 }
 
-/// Writes a file that is none of `inputs`; it appears under its name only when it is complete.
+/// Writes a file that is not one of `inputs`; it appears under its name only when complete.
 ///
 /// # Errors
 /// If it is one of them or cannot be written, and the errors of `write`.
@@ -218,7 +217,7 @@ pub(crate) fn write_file(
     publish(vec![write_part(path, inputs, write)?])
 }
 
-/// Writes a file that is none of `inputs` and gets its name by [`publish`].
+/// Writes a file that is not one of `inputs`, to be renamed by [`publish`].
 ///
 /// # Errors
 /// As [`write_file`].
@@ -229,10 +228,11 @@ pub(crate) fn write_part(
 ) -> Result<Part> {
     let (part, file) = Part::create(path, inputs)?;
     let written = write(BufWriter::with_capacity(1 << 20, file)).and_then(|mut out| {
-        out.flush().context("the end cannot be written")?;
-        // A name for bytes that a power cut takes away would be worse than none. Pipes and devices have no such step.
+        out.flush().context("cannot flush the output")?;
+        // A name that survives a power cut when its bytes do not would be worse than none. Pipes and devices cannot
+        // sync.
         if part.temporary.is_some() {
-            out.get_ref().sync_all().context("the end cannot be written")?;
+            out.get_ref().sync_all().context("cannot flush the output")?;
         }
         Ok(())
     });
@@ -240,7 +240,7 @@ pub(crate) fn write_part(
     Ok(part)
 }
 
-/// Writes a file of a few bytes.
+/// Writes a small file.
 ///
 /// # Errors
 /// As [`write_file`].
@@ -288,11 +288,11 @@ mod tests {
             write_part(path, &[], write).unwrap()
         };
         let parts = vec![part(&a), part(&b), part(&c)];
-        // Someone makes a folder where the last file was to be.
+        // A folder appears at the name of the last file.
         fs::create_dir(&c).unwrap();
         fs::write(c.join("theirs"), "theirs").unwrap();
         let error = publish(parts).unwrap_err().to_string();
-        assert!(error.ends_with("c` cannot be replaced"), "{error}");
+        assert!(error.starts_with("cannot replace"), "{error}");
         assert_eq!(fs::read(&a).unwrap(), b"old");
         assert_eq!(names(dir.path()), ["a", "c"]);
         assert_eq!(names(&c), ["theirs"]);
@@ -310,7 +310,7 @@ mod tests {
         fs::create_dir(dir.path().join("far")).unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("far/model.gguf", &link).unwrap();
-        // First it leads nowhere, then to a file.
+        // First it is dangling, then it points to a file.
         for bytes in [b"one", b"two"] {
             write_bytes(&link, &[], bytes).unwrap();
             assert_eq!(fs::read(dir.path().join("far/model.gguf")).unwrap(), bytes);
@@ -339,7 +339,7 @@ mod tests {
         fs::write(&path, "input").unwrap();
         let by_another_name = dir.path().join(".").join("model.gguf");
         let error = write_bytes(&by_another_name, std::slice::from_ref(&path), b"x").unwrap_err().to_string();
-        assert!(error.ends_with("expected another file than the input"), "{error}");
+        assert!(error.ends_with("the output must not be an input file"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"input");
         let files = files_of_model(Some(Path::new("d/a-00002-of-00003.gguf")));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What `chaski devices --measure` found, kept for each adapter and driver: the limits that profiles compare with.
+//! Results of `chaski devices --measure`, kept per adapter and driver: the limits that profiles compare with.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use crate::cache;
 use crate::output::write_bytes;
 use crate::ui::Ui;
 
-/// Of what is measured and how; files of another version are not read.
+/// Version of the measurements; files of another version are ignored.
 const VERSION: u64 = 1;
 
-/// How long measuring takes, about.
+/// Approximate duration of a measurement.
 const BUDGET: Duration = Duration::from_millis(2500);
 
 const UNITS: [Unit; 4] = [Unit::F32, Unit::F16, Unit::Int8, Unit::Coop];
 
-/// Opens an adapter with all it has, measures it and keeps the result.
+/// Opens an adapter with all features, measures it and saves the result.
 pub(crate) fn measure(adapter: Option<String>) -> anyhow::Result<(AdapterSummary, Peaks)> {
     let options = GpuOptions { adapter, ..GpuOptions::default() };
     let gpu = pollster::block_on(Gpu::open(&options))?;
-    let peaks = pollster::block_on(gpu.measure(BUDGET)).context("the device could not be measured")?;
+    let peaks = pollster::block_on(gpu.measure(BUDGET)).context("cannot measure the device")?;
     let summary = gpu.summary().clone();
     if let Some(folder) = cache::folder("peaks") {
         let text = format!("{:#}\n", to_json(&summary, &peaks));
@@ -32,18 +32,18 @@ pub(crate) fn measure(adapter: Option<String>) -> anyhow::Result<(AdapterSummary
             .map_err(anyhow::Error::from)
             .and_then(|()| write_bytes(&path, &[], text.as_bytes()));
         if let Err(e) = saved {
-            tracing::debug!(path = %path.display(), %e, "what was measured is not kept");
+            tracing::debug!(path = %path.display(), %e, "cannot save the measurements");
         }
     }
     Ok((summary, peaks))
 }
 
-/// What is known of an adapter; it is measured now if nothing is.
+/// Measured limits of an adapter; measures them if none are saved.
 pub(crate) fn known_or_measured(summary: &AdapterSummary, ui: &Ui) -> anyhow::Result<Peaks> {
     if let Some(peaks) = known(summary) {
         return Ok(peaks);
     }
-    ui.note(&format!("measuring {} for the percentages of the profile", summary.name));
+    ui.note(&format!("measuring the limits of {} for the profile", summary.name));
     measure(Some(summary.name.clone())).map(|(_, peaks)| peaks)
 }
 
@@ -53,7 +53,7 @@ fn known(summary: &AdapterSummary) -> Option<Peaks> {
     from_json(&serde_json::from_str(&text).ok()?)
 }
 
-/// As it is kept and printed; the unit is in each name.
+/// Saved and printed form; each name ends with its unit.
 pub(crate) fn to_json(s: &AdapterSummary, p: &Peaks) -> Value {
     let rates: Map<String, Value> = p.rates.iter().map(|(u, r)| (u.word().to_owned(), (*r).into())).collect();
     json!({
@@ -89,7 +89,7 @@ fn from_json(v: &Value) -> Option<Peaks> {
     })
 }
 
-/// Name and value of every number, for people.
+/// Name and value of every number, as text.
 pub(crate) fn rows(p: &Peaks) -> Vec<(&'static str, String)> {
     let rate = |u: Unit| {
         let what = if u == Unit::Int8 { "op/s" } else { "FLOP/s" };
@@ -102,14 +102,14 @@ pub(crate) fn rows(p: &Peaks) -> Vec<(&'static str, String)> {
     let micros = |s: f64| format!("{:.2} µs", s * 1e6);
     vec![
         ("memory, read", bandwidth(p.read)),
-        ("memory, copied (read and written)", bandwidth(p.copy)),
-        ("f32 multiply-adds", rate(Unit::F32)),
-        ("f16 multiply-adds", rate(Unit::F16)),
-        ("dot products of four bytes", rate(Unit::Int8)),
+        ("memory, copy (read + write)", bandwidth(p.copy)),
+        ("f32 FMA", rate(Unit::F32)),
+        ("f16 FMA", rate(Unit::F16)),
+        ("4 x int8 dot products", rate(Unit::Int8)),
         ("cooperative matrices, f16 to f32", rate(Unit::Coop)),
-        ("dispatch that waits for the last, device", micros(p.dependent_dispatch)),
-        ("dispatch that waits for none, device", micros(p.independent_dispatch)),
-        ("dispatch, processor", micros(p.host_dispatch)),
+        ("dependent dispatch, device", micros(p.dependent_dispatch)),
+        ("independent dispatch, device", micros(p.independent_dispatch)),
+        ("dispatch, CPU", micros(p.host_dispatch)),
         ("dispatch and readback", micros(p.round_trip)),
     ]
 }

@@ -1,4 +1,4 @@
-//! `chaski perplexity`: how well a model predicts a text.
+//! `chaski perplexity`: perplexity of a model on a text.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::run::read_text;
 use crate::ui::Ui;
 
 pub(crate) const LONG: &str = "\
-Measures how well a model predicts a text: the exponential of the mean surprise, lower is better.
+Measures perplexity: the exponential of the mean negative log-likelihood, lower is better.
 
-The text is cut into windows of -c tokens that do not overlap, and the second half of each is scored, as llama.cpp's \
-tool of this name does.";
+The text is split into non-overlapping windows of -c tokens, and the second half of each is scored, as in \
+llama-perplexity.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// File with the text; `-` is stdin
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
-    /// Score so many windows at most; below 0: all
+    /// Maximum number of windows; below 0: all
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "-1")]
     chunks: Chunks,
     /// Print JSON
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let source = args.model.source();
     let mut engine_args = args.engine.clone();
     if engine_args.ctx_size == 0 {
-        // The windows of llama.cpp's tool.
+        // The windows of llama-perplexity.
         let trained = pollster::block_on(source.open())?.config().n_ctx_train;
         engine_args.ctx_size = trained.clamp(2, 512);
     }

@@ -1,4 +1,4 @@
-//! `chaski show`: what a model file holds, and how much memory it needs.
+//! `chaski show`: a model file's contents and memory needs.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,16 +21,16 @@ pub(crate) struct Args {
     /// Print the chat template
     #[arg(long)]
     template: bool,
-    /// Print long texts and lists of the metadata whole
+    /// Print long metadata values in full
     #[arg(long)]
     full: bool,
-    /// The context whose memory is told; 0 is the model's own, up to 4096
+    /// Context size for the memory estimate; 0: the model's own, up to 4096
     #[arg(short = 'c', long, value_name = "N", default_value_t = 0)]
     ctx_size: u32,
-    /// Type of the KV cache whose memory is told
+    /// KV cache type for the memory estimate
     #[arg(long, value_name = "TYPE", default_value = "auto")]
     kv: KvType,
-    /// Tokens of a prompt that run at once
+    /// Prompt tokens per chunk
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     chunk: u32,
     #[command(flatten)]
@@ -40,9 +40,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Values of an array that are shown.
+/// Number of array values shown.
 const HEAD: usize = 4;
-/// Characters of a text that are shown.
+/// Number of characters of a text shown.
 const TEXT: usize = 72;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -55,14 +55,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             name: name(&source),
             metadata: model.metadata(),
             tensors: model.tensors(),
-            // Why a file has no graph, its memory says.
+            // The memory section explains why a file has no graph.
             model: Ok(Runnable {
                 model,
                 need: need(model, args),
                 unread: pollster::block_on(model.unread()).unwrap_or_default(),
             }),
         },
-        // A file of a model that we cannot run has contents, too.
+        // The contents of a file of an unsupported model can be shown, too.
         Err(error) => match path.map(quantize::open) {
             Some(Ok(found)) => {
                 contents = found;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&mut out, &file, args)
 }
 
-/// What a file holds, and the model that it is to us, or why it is none.
+/// A file's contents, and its model or the reason why it has none.
 struct File<'a> {
     name: String,
     metadata: &'a Metadata,
@@ -96,7 +96,7 @@ struct File<'a> {
 struct Runnable<'a> {
     model: &'a OpenModel,
     need: Need,
-    /// Tensors that nothing reads.
+    /// Unused tensors.
     unread: Vec<&'a TensorInfo>,
 }
 
@@ -110,7 +110,7 @@ impl File<'_> {
     }
 }
 
-/// Memory for the wanted context, on the first GPU or on the least that WebGPU promises.
+/// Memory for the requested context, on the first GPU or with WebGPU's minimum limits.
 struct Need {
     n_ctx: u32,
     kv: String,
@@ -138,7 +138,7 @@ fn need(model: &OpenModel, args: &Args) -> Need {
     Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }
 
-/// Formats with their tensors, values and bytes, largest first.
+/// Formats with their number of tensors, values and bytes, largest first.
 fn formats(tensors: &[TensorInfo]) -> Vec<(GgmlType, usize, u64, u64)> {
     let mut by_type: BTreeMap<u32, (GgmlType, usize, u64, u64)> = BTreeMap::new();
     for t in tensors {
@@ -167,7 +167,7 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     writeln!(out, "  {n_param} parameters in {} ({bits:.2} bits each)", bytes(n_byte))?;
     match &file.model {
         Ok(Runnable { model, .. }) => print_config(out, model)?,
-        Err(why) => writeln!(out, "  cannot be run: {why}")?,
+        Err(why) => writeln!(out, "  unsupported: {why}")?,
     }
 
     writeln!(out, "\nMetadata")?;
@@ -193,13 +193,13 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
     let Ok(Runnable { need, unread, .. }) = &file.model else { return Ok(()) };
     if !unread.is_empty() {
         let n_byte = unread.iter().map(|t| t.n_byte).sum();
-        writeln!(out, "\nNot read ({} tensors, {})", unread.len(), bytes(n_byte))?;
+        writeln!(out, "\nUnused ({} tensors, {})", unread.len(), bytes(n_byte))?;
         let n = if args.full { usize::MAX } else { HEAD };
         for t in unread.iter().take(n) {
             writeln!(out, "  {}", one_line(&t.name))?;
         }
         if unread.len() > n {
-            writeln!(out, "  ... {} in all", unread.len())?;
+            writeln!(out, "  ... {} in total", unread.len())?;
         }
     }
     writeln!(
@@ -212,9 +212,9 @@ fn print(out: &mut impl Write, file: &File<'_>, args: &Args) -> anyhow::Result<(
             for item in &memory.items {
                 writeln!(out, "  {:<24} {:>12}", item.what, bytes(item.n_byte))?;
             }
-            writeln!(out, "  {:<24} {:>12}", "in all", bytes(memory.n_byte()))?;
+            writeln!(out, "  {:<24} {:>12}", "total", bytes(memory.n_byte()))?;
         }
-        Err(e) => writeln!(out, "  cannot be told: {}", chain(e))?,
+        Err(e) => writeln!(out, "  unknown: {}", chain(e))?,
     }
     Ok(())
 }
@@ -233,12 +233,12 @@ fn print_config(out: &mut impl Write, model: &OpenModel) -> anyhow::Result<()> {
     match model.templates().get(false) {
         Ok(Some(_)) => writeln!(out, "  has a chat template")?,
         Ok(None) => writeln!(out, "  has no chat template")?,
-        Err(e) => writeln!(out, "  has a chat template that cannot be read: {}", chain(&e))?,
+        Err(e) => writeln!(out, "  has an unreadable chat template: {}", chain(&e))?,
     }
     Ok(())
 }
 
-/// A value in one line; long ones are cut unless all is wanted.
+/// A value on one line; long ones are truncated unless `all` is set.
 fn shown(value: Value<'_>, full: bool) -> String {
     match value {
         Value::Str(s) => {
@@ -252,7 +252,7 @@ fn shown(value: Value<'_>, full: bool) -> String {
             let n = if full { usize::MAX } else { HEAD };
             let head: Vec<String> = a.iter().take(n).map(|v| shown(v, full)).collect();
             let rest = if (head.len() as u64) < a.len() {
-                format!(", ... {} in all", a.len())
+                format!(", ... {} in total", a.len())
             } else {
                 String::new()
             };

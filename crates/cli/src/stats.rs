@@ -1,4 +1,4 @@
-//! Statistics of an answer, for people and as JSON.
+//! Statistics of a generation, as text and as JSON.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ui::{LoadTimes, Ui, bytes};
 
-/// Why an answer ended, as one word.
+/// The stop reason, as one word.
 pub(crate) fn finish_word(finish: Option<Finish>) -> &'static str {
     match finish {
         Some(Finish::Stop) => "stop",
@@ -26,21 +26,21 @@ fn rate(r: f64) -> f64 {
     (r * 1e3).round() / 1e3
 }
 
-/// Prints the statistics of an answer on stderr.
+/// Prints the statistics on stderr.
 pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Stats) {
     let line = |name: &str, text: String| ui.detail(&format!("{name:<12}{text}"));
     let (total, compile, upload) = (ms(times.total), ms(times.compile), ms(times.upload));
     line("load", format!("{total:.1} ms (kernels after {compile:.1} ms, weights after {upload:.1} ms)"));
     let (n, cached) = (stats.n_prompt, stats.n_cached);
-    line("prompt", format!("{n} tokens ({cached} more in the cache), {:.2} tokens/s", stats.prompt_rate()));
+    line("prompt", format!("{n} tokens ({cached} more cached), {:.2} tokens/s", stats.prompt_rate()));
     line("first token", format!("{:.1} ms", ms(stats.first)));
     line("answer", format!("{} tokens, {:.2} tokens/s", stats.n_token, stats.token_rate()));
     if stats.n_guessed > 0 {
-        line("guesses", format!("{} of {} right", stats.n_right, stats.n_guessed));
+        line("drafts", format!("{} of {} accepted", stats.n_right, stats.n_guessed));
     }
     if let Some(r) = engine.expert_reads() {
         let (wanted, read, n_byte) = (r.wanted, r.read, bytes(r.n_byte));
-        line("experts", format!("{read} of {wanted} wanted were read from the file, {n_byte} so far"));
+        line("experts", format!("{read} of {wanted} requested were read from the file, {n_byte} so far"));
     }
     if let Some(gpu) = engine.runner().gpu() {
         let (per_layer, all) = gpu.dispatches_per_token();
@@ -53,7 +53,7 @@ pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Sta
     }
 }
 
-/// Bytes by what they hold.
+/// Bytes by category.
 pub(crate) fn memory_json(memory: &Memory) -> Value {
     let items: serde_json::Map<String, Value> =
         memory.items.iter().map(|i| (i.what.replace([' ', ','], "_"), i.n_byte.into())).collect();

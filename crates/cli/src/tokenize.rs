@@ -12,25 +12,25 @@ use crate::run::read_text;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file, then the text; the text alone for the built-in model. Without TEXT, or with `-`, stdin is read
+    /// GGUF file and text; a single argument is a text for the built-in model. Without TEXT, or with `-`, stdin is read
     #[arg(value_names = ["MODEL", "TEXT"], num_args = 0..=2)]
     words: Vec<String>,
-    /// GGUF file, in place of MODEL
+    /// GGUF file, instead of MODEL
     #[arg(short, long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// File with the text
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Print every token's text beside its id
+    /// Print the text of each token beside its id
     #[arg(long)]
     pieces: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Leave out the tokens that the model wants around a text
+    /// Do not add BOS and EOS tokens
     #[arg(long)]
     no_bos: bool,
-    /// Read special tokens in the text as plain text
+    /// Treat special tokens in the text as plain text
     #[arg(long)]
     no_special: bool,
 }
@@ -66,9 +66,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn model_and_text(args: &Args) -> anyhow::Result<(Option<PathBuf>, String)> {
     let (model, text) = match (&args.model, &args.file, &args.words[..]) {
-        (Some(_), _, [_, _, ..]) => return Err(Usage("the model is named twice".into()).into()),
+        (Some(_), _, [_, _, ..]) => return Err(Usage("the model is given twice".into()).into()),
         (Some(_), Some(_), [_]) | (None, Some(_), [_, _, ..]) => {
-            return Err(Usage("there are two texts, one of them by -f".into()).into());
+            return Err(Usage("two texts given, one of them with -f".into()).into());
         }
         (Some(m), _, words) => (Some(m.clone()), words.first()),
         (None, Some(_), words) => (words.first().map(PathBuf::from), None),
@@ -79,7 +79,7 @@ fn model_and_text(args: &Args) -> anyhow::Result<(Option<PathBuf>, String)> {
         (Some(t), _) if t != "-" => t.clone(),
         (_, Some(path)) => read_text(path)?,
         (None, None) if std::io::stdin().is_terminal() => {
-            return Err(Usage("there is no text: give TEXT, or -f FILE, or pipe it".into()).into());
+            return Err(Usage("no text: give TEXT or -f FILE, or pipe it".into()).into());
         }
         _ => read_text(Path::new("-"))?,
     };

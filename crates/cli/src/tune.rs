@@ -1,7 +1,7 @@
-//! `chaski tune`: finds the fastest thread counts for a model's shapes on this device, and keeps them.
+//! `chaski tune`: finds and saves the fastest thread counts for a model's shapes on this device.
 //!
-//! What was found lies in the user's cache directory, in one file for each adapter and driver; every later start reads
-//! it, for any model with such shapes.
+//! Results are saved in the user's cache directory, in one file per adapter and driver; later starts use them for any
+//! model with the same shapes.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -18,27 +18,27 @@ use crate::options::{EngineArgs, ModelArg};
 use crate::output::write_bytes;
 use crate::ui::Ui;
 
-/// Of what is tuned and how; files of another version are not read.
+/// Version of the tuning; files of another version are ignored.
 const VERSION: u64 = 2;
 
 pub(crate) const LONG: &str = "\
-Measures candidates for the kernels that a model's shapes need, on this device, and keeps the best for later starts.
+Measures candidates for the kernels of a model's shapes on this device, and saves the best for later starts.
 
-Each candidate takes its place in the loaded model, which then makes some tokens; what makes them fastest is written to \
-the cache directory, one file for each adapter and driver. Models of other shapes keep the defaults that come with \
-chaski, which `--explain` shows.";
+Each candidate runs in the loaded model while it generates some tokens; the fastest configuration is written to \
+the cache directory, one file per adapter and driver. Models of other shapes keep the built-in defaults, which \
+`--explain` shows.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArg,
-    /// Stop trying after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     budget: u64,
-    /// Keep nothing, only show what was found
+    /// Print the results without saving them
     #[arg(long)]
     dry_run: bool,
-    /// Forget what was found on this device before, and begin with the defaults
+    /// Discard earlier results on this device and start from the defaults
     #[arg(long)]
     fresh: bool,
     /// Print JSON
@@ -54,9 +54,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     engine_args.no_tuning |= args.fresh;
     let Loaded { mut engine, .. } = load::load(source, &engine_args, ui)?;
     let Some(gpu) = engine.gpu().cloned() else {
-        return Err(Usage("there is nothing to tune on the processor: name a GPU".into()).into());
+        return Err(Usage("the CPU backend has nothing to tune: specify a GPU".into()).into());
     };
-    let model = engine.runner().gpu_mut().context("a model on a GPU is tuned there")?;
+    let model = engine.runner().gpu_mut().context("tuning needs a model on a GPU")?;
     let mut steps = Vec::new();
     let found = pollster::block_on(model.tune(Duration::from_secs(args.budget), |step| {
         if !args.json {
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     if args.dry_run {
         return Ok(());
     }
-    // What this model has no shapes for stays as it was.
+    // Results for shapes that this model lacks are kept.
     let mut all = if args.fresh { Tuning::default() } else { known(summary) };
     let tried = |class: &ProductClass| steps.iter().any(|s| s.class == *class && s.tried.len() > 1);
     for t in found.products {
@@ -82,11 +82,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
             all.set(t.class, t.tune);
         }
     }
-    let folder = cache::folder("tuning").context("there is no cache directory to keep it in")?;
+    let folder = cache::folder("tuning").context("no cache directory found")?;
     let path = folder.join(cache::file_of(summary, "json"));
-    std::fs::create_dir_all(&folder).with_context(|| format!("`{}` cannot be made", folder.display()))?;
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
     write_bytes(&path, &[], format!("{:#}\n", to_json(&summary.name, &summary.driver, &all)).as_bytes())?;
-    ui.note(&format!("kept in {}", path.display()));
+    ui.note(&format!("saved in {}", path.display()));
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn print(step: &TuneStep) {
     let best = step.tried.iter().filter(|t| t.0 == step.chosen).map(|t| t.1).min().unwrap_or(first);
     let gain = first.as_secs_f64() / best.as_secs_f64().max(1e-12);
     println!(
-        "{}: {}, {} tried, a token in {:.1} µs for {:.1} µs ({:+.1} %)",
+        "{}: {}, {} tried, {:.1} µs per token instead of {:.1} µs ({:+.1} %)",
         step.class,
         words(&step.chosen),
         step.tried.len(),
@@ -135,7 +135,7 @@ fn to_json(adapter: &str, driver: &str, tuning: &Tuning) -> Value {
     json!({ "version": VERSION, "adapter": adapter, "driver": driver, "products": products })
 }
 
-/// What an earlier run found on an adapter; nothing if there is no file, or one of another version.
+/// Earlier results on an adapter; empty if there is no file of this version.
 pub(crate) fn known(s: &AdapterSummary) -> Tuning {
     let read = || {
         let path = cache::folder("tuning")?.join(cache::file_of(s, "json"));

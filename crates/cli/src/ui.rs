@@ -1,4 +1,4 @@
-//! What is said beside the answer: colours, notes and progress bars on stderr.
+//! Output besides the answer: colours, notes and progress bars on stderr.
 
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
@@ -19,7 +19,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// Options of every command.
+/// Options of all commands.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "General options")]
 pub(crate) struct UiArgs {
@@ -33,18 +33,18 @@ pub(crate) struct UiArgs {
         hide_possible_values = true
     )]
     color: Color,
-    /// Say more: statistics, memory, the device
+    /// Verbose: statistics, memory, the device
     #[arg(short, long, global = true)]
     verbose: bool,
-    /// Say nothing but the answer and errors
+    /// Quiet: only the answer and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 }
 
-/// A bar of bytes that are written.
+/// A progress bar of bytes written.
 pub(crate) const BYTES_BAR: &str = "[{bar:30}] {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {wide_msg}";
 
-/// How to speak on stderr.
+/// Style and verbosity of messages on stderr.
 #[derive(Clone, Debug)]
 pub(crate) struct Ui {
     color: bool,
@@ -64,7 +64,7 @@ impl Ui {
         Ui { color, verbose: args.verbose, quiet: args.quiet }
     }
 
-    /// One that says nothing.
+    /// A silent one.
     #[cfg(test)]
     pub(crate) fn silent() -> Ui {
         Ui { color: false, verbose: false, quiet: true }
@@ -83,28 +83,28 @@ impl Ui {
         if self.color { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
     }
 
-    /// A line that matters to most users.
+    /// A message for most users.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             eprintln!("{} {text}", self.paint("1;33", "note:"));
         }
     }
 
-    /// A line that says what was done.
+    /// A message that reports a result.
     pub(crate) fn say(&self, text: &str) {
         if !self.quiet {
             eprintln!("{text}");
         }
     }
 
-    /// A line for those who asked for more.
+    /// A message for verbose users.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose {
             eprintln!("{}", self.paint("2", text));
         }
     }
 
-    /// A bar that counts to `n`; it hides itself when stderr is no terminal.
+    /// A progress bar up to `n`; hidden if stderr is not a terminal.
     pub(crate) fn bar(&self, n: u64, template: &str) -> ProgressBar {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(n), target);
@@ -114,7 +114,7 @@ impl Ui {
     }
 }
 
-/// Sends the log to stderr if RUST_LOG asks for it.
+/// Sends the log to stderr if RUST_LOG is set.
 pub(crate) fn log_to_stderr(ui: &Ui) {
     if std::env::var_os("RUST_LOG").is_none() {
         return;
@@ -126,14 +126,14 @@ pub(crate) fn log_to_stderr(ui: &Ui) {
         .init();
 }
 
-/// How long the stages of loading took.
+/// Durations of the stages of loading.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct LoadTimes {
     /// Until the last kernel was compiled.
     pub(crate) compile: Duration,
-    /// Until the last weight was on its way; both go on at the same time.
+    /// Until the last weight was submitted; both stages overlap.
     pub(crate) upload: Duration,
-    /// Everything, from opening the file on.
+    /// Everything, from opening the file.
     pub(crate) total: Duration,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct LoadProgress {
     bar: Option<ProgressBar>,
 }
 
-/// Loading that is over sooner needs no bar.
+/// Faster loading needs no bar.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 impl LoadProgress {
@@ -159,7 +159,7 @@ impl LoadProgress {
             self.stage = Some(p.stage);
         }
         if p.stage == Stage::Compile {
-            // No steps are reported in between, so it is announced at once.
+            // There are no steps in between, so it is announced at once.
             if self.bar.is_none() && p.done < p.total {
                 let bar = self.ui.bar(p.total, "{spinner} compiling {len} kernels");
                 bar.enable_steady_tick(Duration::from_millis(120));
@@ -182,7 +182,7 @@ impl LoadProgress {
     }
 }
 
-/// Bytes for people.
+/// A byte count as text.
 pub(crate) fn bytes(n: u64) -> String {
     let (mut value, mut unit) = (n as f64, "B");
     for larger in ["KiB", "MiB", "GiB", "TiB"] {
@@ -217,7 +217,7 @@ pub(crate) fn one_line(text: &str) -> String {
     out
 }
 
-/// Where the text of a column stands.
+/// Alignment of a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Words.
@@ -226,7 +226,7 @@ pub(crate) enum Side {
     Right,
 }
 
-/// A row of a Markdown table, by text, width and side of each cell.
+/// A row of a Markdown table, from the text, width and alignment of each cell.
 pub(crate) fn row<'t>(cells: impl Iterator<Item = (&'t str, usize, Side)>) -> String {
     let cells = cells.map(|(text, width, side)| match side {
         Side::Left => format!("{text:<width$}"),
@@ -235,7 +235,7 @@ pub(crate) fn row<'t>(cells: impl Iterator<Item = (&'t str, usize, Side)>) -> St
     format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
 }
 
-/// The line below the head of a Markdown table.
+/// The line below the header of a Markdown table.
 pub(crate) fn rule(columns: impl Iterator<Item = (usize, Side)>) -> String {
     let rules = columns.map(|(width, side)| match side {
         Side::Left => "-".repeat(width + 2),
@@ -244,7 +244,7 @@ pub(crate) fn rule(columns: impl Iterator<Item = (usize, Side)>) -> String {
     format!("|{}|", rules.collect::<Vec<_>>().join("|"))
 }
 
-/// A Markdown table whose columns are as wide as they must be; the first row is its head.
+/// A Markdown table with columns as wide as needed; the first row is the header.
 pub(crate) fn table<const N: usize>(rows: &[[String; N]], sides: [Side; N]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);

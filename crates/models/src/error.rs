@@ -3,10 +3,10 @@
 use chaski_runtime::RuntimeError;
 use ggml_format::{GgufError, OpenError, SourceError};
 
-use crate::constraint::ConstraintError;
-use crate::sampler::SampleError;
-use crate::template::TemplateError;
-use crate::tokenizer::TokenizerError;
+use chaski_text::ConstraintError;
+use chaski_text::SampleError;
+use chaski_text::TemplateError;
+use chaski_text::TokenizerError;
 
 /// An error of a model: its file, its tokens, or the device it runs on.
 #[derive(Debug, thiserror::Error)]

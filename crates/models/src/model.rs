@@ -12,8 +12,8 @@ use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
 use crate::error::ModelError;
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
-use crate::template::ChatTemplates;
-use crate::tokenizer::Tokenizer;
+use chaski_text::ChatTemplates;
+use chaski_text::Tokenizer;
 
 /// An opened model file; weights stay in the file until they are loaded.
 pub struct Model<S> {

@@ -54,7 +54,7 @@ pub(crate) fn test(chromium: &Path, install: bool, full: bool) -> anyhow::Result
             None
         }
         Err(e) => {
-            let line = format!("LEFT OUT: tests in Dawn for Node: {e:#}");
+            let line = format!("SKIPPED: tests in Dawn for Node: {e:#}");
             println!("{line}");
             Some(line)
         }

@@ -395,7 +395,7 @@ pub(crate) fn wanted(name: &str) -> bool {
     let only = std::env::var("CHASKI_FIXTURE").ok();
     let left_out = only.is_some_and(|o| !o.split(',').any(|o| name.starts_with(o)));
     if left_out {
-        say(format!("LEFT OUT: {name}, by CHASKI_FIXTURE"));
+        say(format!("SKIPPED: {name}, by CHASKI_FIXTURE"));
     }
     !left_out
 }

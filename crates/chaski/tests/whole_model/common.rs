@@ -29,7 +29,7 @@ pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
     if base.is_dir() {
         return Some(base.join(name));
     }
-    say(format!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", base.display()));
+    say(format!("SKIPPED: {what}: no folder {} (set CHASKI_TEST_DATA)", base.display()));
     None
 }
 

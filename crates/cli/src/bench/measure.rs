@@ -1,4 +1,4 @@
-//! The measurements: prompts, answers, both, at a depth.
+//! The measurements: prefill, decode, both, and at a depth.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use chaski::{Choose, ExpertReads, Runner};
 use pollster::block_on;
 
-/// What is measured.
+/// One test.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Test {
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub(super) n_prompt: u32,
-    /// Tokens of the answer.
+    /// Generated tokens.
     pub(super) n_gen: u32,
-    /// Tokens that are in the cache before, not timed.
+    /// Tokens in the KV cache before the test, not timed.
     pub(super) n_depth: u32,
 }
 
@@ -28,7 +28,7 @@ impl Test {
         if self.n_depth > 0 { format!("{name} @ d{}", self.n_depth) } else { name }
     }
 
-    /// Tokens of context that it takes; an answer begins with one token that is there already.
+    /// Context size that the test needs; decoding starts from one token that is already there.
     pub(super) fn n_ctx(&self) -> u32 {
         self.n_depth.saturating_add(self.n_prompt).saturating_add(self.n_gen).saturating_add(1)
     }
@@ -42,27 +42,27 @@ impl Test {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     pub(super) times: Vec<Duration>,
-    /// Until the first token of the answer could be read; empty for a test without a prompt.
+    /// Time to the first generated token; empty for a test without a prompt.
     pub(super) first: Vec<Duration>,
-    /// Time of the processor to record and send the tokens of answers.
+    /// CPU time to record and submit decode steps.
     host: Duration,
-    /// What experts on the processor cost, if there are any.
+    /// Cost of CPU-offloaded experts, if there are any.
     reads: Option<ExpertReads>,
     n_token: u32,
 }
 
-/// What experts on the processor cost.
+/// Cost of CPU-offloaded experts.
 pub(super) struct ExpertCost {
-    /// Share of those that were wanted and on the device already.
+    /// Hit rate: the share of requested experts that were already on the device.
     pub(super) hits: f64,
-    /// Bytes read for each token.
+    /// Bytes read per token.
     pub(super) bytes_per_token: f64,
-    /// Experts wanted for each token, all layers together, those of a chunk once.
+    /// Experts requested per token, summed over layers; an expert that several tokens of a chunk use counts once.
     pub(super) wanted_per_token: f64,
 }
 
 impl Samples {
-    /// What experts on the processor cost, if there are any.
+    /// Cost of CPU-offloaded experts, if there are any.
     pub(super) fn expert_cost(&self) -> Option<ExpertCost> {
         let r = self.reads?;
         let n_token = (self.times.len() as f64 * f64::from(self.n_token)).max(1.0);
@@ -79,7 +79,7 @@ impl Samples {
         self.times.iter().map(|t| f64::from(self.n_token) / t.as_secs_f64().max(1e-12)).collect()
     }
 
-    /// Microseconds of the processor for each token of an answer; `None` for tests without one.
+    /// CPU microseconds per generated token; `None` for tests without any.
     pub(super) fn host_us(&self, test: &Test) -> Option<f64> {
         let n = self.times.len() as f64 * f64::from(test.n_gen);
         (n > 0.0 && !self.host.is_zero()).then(|| self.host.as_secs_f64() * 1e6 / n)
@@ -95,7 +95,7 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// Deviation of a sample (with n - 1).
+/// Sample standard deviation (n - 1).
 pub(super) fn deviation(values: &[f64]) -> f64 {
     if values.len() < 2 {
         return 0.0;
@@ -104,20 +104,20 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|v| (v - m) * (v - m)).sum::<f64>() / (values.len() - 1) as f64).sqrt()
 }
 
-/// How tests run.
+/// Runs the tests.
 pub(super) struct Bench<'a> {
     pub(super) runner: &'a mut Runner,
-    /// Tokens of a group that runs on the device without a readback.
+    /// Tokens per group that runs on the device without a readback.
     pub(super) group: u32,
-    /// Random tokens, as many as the context has.
+    /// Random tokens that fill the context.
     tokens: Vec<u32>,
-    /// Time of the processor to record and send, so far.
+    /// CPU time to record and submit, so far.
     host: Duration,
-    /// What experts on the processor cost in the times that are measured, so far.
+    /// Cost of CPU-offloaded experts during the timed runs, so far.
     reads: Option<ExpertReads>,
 }
 
-/// Groups under way at once.
+/// Groups in flight.
 const IN_FLIGHT: usize = 2;
 
 impl<'a> Bench<'a> {
@@ -126,7 +126,7 @@ impl<'a> Bench<'a> {
         Bench { runner, group, tokens, host: Duration::ZERO, reads: None }
     }
 
-    /// Runs a test once without a record, then `n` times.
+    /// Runs a test once untimed, then `n` times.
     pub(super) fn run(
         &mut self,
         test: &Test,
@@ -145,9 +145,9 @@ impl<'a> Bench<'a> {
         Ok(samples)
     }
 
-    /// Runs a short piece of a test, so that drivers have everything in place and clocks have risen.
+    /// Runs a short part of a test as warm-up, so that drivers are ready and clocks have risen.
     pub(super) fn warm_up(&mut self, test: &Test) -> anyhow::Result<()> {
-        // The whole prompt: kernels of the last, shorter chunk may be other ones.
+        // The whole prompt: the last, shorter chunk may use other kernels.
         let short = Test { n_prompt: test.n_prompt, n_gen: test.n_gen.min(32), n_depth: 0 };
         self.once(&short).map(drop)
     }
@@ -155,7 +155,7 @@ impl<'a> Bench<'a> {
     fn once(&mut self, test: &Test) -> anyhow::Result<(Duration, Option<Duration>)> {
         let depth = test.n_depth as usize;
         if test.n_prompt == 0 {
-            // An answer goes on after a token, so the last one of the depth is run for its logits.
+            // Decoding starts from the logits of the last token of the depth.
             let begin = depth.max(1);
             self.fill(begin - 1)?;
             block_on(self.runner.prefill(&self.tokens[begin - 1..begin]))?;
@@ -191,14 +191,14 @@ impl<'a> Bench<'a> {
         self.runner.gpu().and_then(|g| g.expert_reads())
     }
 
-    /// Adds what was read since.
+    /// Adds what was read since the last call.
     fn count_reads(&mut self, before: Option<ExpertReads>) {
         if let (Some(now), Some(before)) = (self.expert_reads(), before) {
             self.reads = Some(self.reads.unwrap_or_default() + (now - before));
         }
     }
 
-    /// Brings the cache to the first `n` tokens; what it holds of them stays.
+    /// Truncates or fills the cache to the first `n` tokens.
     fn fill(&mut self, n: usize) -> anyhow::Result<()> {
         let same = self.runner.history().iter().zip(&self.tokens[..n]).take_while(|(a, b)| a == b).count();
         self.runner.truncate(same);
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Chooses the token after the last one that ran, on the device, and reads it.
+    /// Samples the next token on the device and reads it back.
     fn first_token(&mut self) -> anyhow::Result<()> {
         if let Some(gpu) = self.runner.gpu_mut() {
             let ticket = gpu.choose(Choose::Greedy)?;
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Runs `n` tokens from position `pos` on, each the most probable one after the last; on the processor any tokens.
+    /// Decodes `n` tokens from position `pos`, greedily; arbitrary tokens on the CPU.
     fn answer(&mut self, n: u32, mut pos: u32) -> anyhow::Result<()> {
         let Some(gpu) = self.runner.gpu_mut() else {
             for i in 0..n {
@@ -239,7 +239,7 @@ impl<'a> Bench<'a> {
                 let k = self.group.min(gpu.max_in_flight()).min(n - sent);
                 let start = Instant::now();
                 tickets.push_back(block_on(gpu.decode(k, pos, Choose::Greedy))?);
-                // Where experts stay with the processor, it waits there as well.
+                // With CPU-offloaded experts the CPU waits there too.
                 if gpu.expert_reads().is_none() {
                     self.host += start.elapsed();
                 }

@@ -1,4 +1,4 @@
-//! `chaski bench`: speed of prompts and answers, in the manner of llama-bench.
+//! `chaski bench`: prefill and decode speed, like llama-bench.
 
 mod measure;
 mod output;
@@ -26,74 +26,74 @@ use crate::peaks;
 use crate::ui::{LoadTimes, Ui, bytes};
 
 pub(crate) const LONG: &str = "\
-Measures speed: tests ppN read a prompt of N tokens, tests tgN make an answer of N tokens.
+Measures speed: test ppN processes a prompt of N tokens, test tgN generates N tokens.
 
-Numbers may be lists (1,2,4) and ranges (1-4, 128-512+128, 1-64*2); every combination is measured. Reading files, \
-tokenising and sampling are not part of the times: the tokens of prompts are random, and an answer takes the most \
-probable token each time, which the device chooses. An answer of depth 0 begins after one token.";
+Numbers may be lists (1,2,4) and ranges (1-4, 128-512+128, 1-64*2); every combination is measured. File I/O, \
+tokenisation and sampling are not timed: prompts are random tokens, and generation is greedy, \
+on the device. Generation at depth 0 starts after one token.";
 
-/// Tokens of a group on the device by default.
+/// Default number of tokens per group on the device.
 const GROUP: u32 = 16;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF files; the built-in model if there are none
+    /// GGUF files [default: the built-in model]
     #[arg(value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// A GGUF file; may be given several times, or several by comma
+    /// GGUF file; may be repeated or comma-separated
     #[arg(short, long, value_name = "FILE")]
     model: Vec<String>,
-    /// Tokens of the prompt; 0: no such test [default: 512]
+    /// Prompt tokens; 0 disables the test [default: 512]
     #[arg(short = 'p', long, value_name = "N", value_parser = range::list)]
     n_prompt: Vec<List>,
-    /// Tokens of the answer; 0: no such test [default: 128]
+    /// Tokens to generate; 0 disables the test [default: 128]
     #[arg(short = 'n', long, value_name = "N", value_parser = range::list)]
     n_gen: Vec<List>,
-    /// Prompt of P tokens and answer of N after it, timed together (also -pg)
+    /// Prompt of P tokens followed by N generated tokens, timed together (also -pg)
     #[arg(long, value_name = "P,N", value_parser = range::pair)]
     prompt_gen: Vec<Pair>,
-    /// Tokens in the cache before a test [default: 0]
+    /// Tokens in the KV cache before a test [default: 0]
     #[arg(short = 'd', long, value_name = "N", value_parser = range::list)]
     n_depth: Vec<List>,
-    /// Tokens of a prompt that are given at once; here only a limit to --ubatch-size
+    /// Logical batch size; here only an upper bound for --ubatch-size
     #[arg(short = 'b', long, value_name = "N", value_parser = range::list)]
     batch_size: Vec<List>,
-    /// Tokens of a prompt that run at once (also -ub) [default: 512]
+    /// Prompt tokens per chunk (also -ub) [default: 512]
     #[arg(long, value_name = "N", value_parser = range::list)]
     ubatch_size: Vec<List>,
-    /// Type of the keys in the cache: auto, f32, f16, bf16, q8_0, q4_0 ...; by default auto, beside -ctv f16 (also -ctk)
+    /// KV cache type of the keys: auto, f32, f16, bf16, q8_0, q4_0 ...; default auto, or f16 with -ctv (also -ctk)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_k: Vec<KvType>,
-    /// Type of the values in the cache; by default that of the keys (also -ctv)
+    /// KV cache type of the values; default: that of the keys (also -ctv)
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     cache_type_v: Vec<KvType>,
-    /// auto, gpu, cpu, or a GPU's name or number (also -dev)
+    /// auto, gpu, cpu, or the name or index of a GPU (also -dev)
     #[arg(long, value_name = "DEVICE", value_parser = device, value_delimiter = ',', default_value = "auto")]
     #[arg(env = "CHASKI_DEVICE")]
     device: Vec<DeviceChoice>,
-    /// Use no more of the GPU than these feature sets
+    /// Limit the GPU features in use to these sets
     #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]
     features: Vec<Features>,
-    /// Round inputs of products over many tokens to f16: 0, 1 or both
+    /// Round activations to f16 in GEMM: 0, 1 or both
     #[arg(long, value_name = "0|1", value_parser = range::list, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1")]
     f16_tiles: Vec<List>,
-    /// Take the thread counts that come with chaski, not those that `chaski tune` found on this device
+    /// Use the built-in thread counts and ignore results of `chaski tune`
     #[arg(long)]
     no_tuning: bool,
-    /// Say which kernel each part of a token runs, and why
+    /// Print the kernel of each part of a token, and why it was chosen
     #[arg(long)]
     explain: bool,
-    /// How products with quantised weights take their inputs
+    /// Activation precision of products with quantised weights
     #[arg(long, value_parser = options::inputs(), value_delimiter = ',', value_name = "TYPE", default_value = "auto")]
     inputs: Vec<Inputs>,
     /// Check bounds in shaders
     #[arg(long)]
     checked: bool,
-    /// Tokens that run on the GPU between two readings, 1 to 32
+    /// Tokens per readback on the GPU, 1 to 32
     #[arg(long, value_name = "N", default_value_t = GROUP, value_parser = clap::value_parser!(u32).range(1..=32))]
     interval: u32,
-    /// Make things anew for every dispatch instead of once, to see what that costs
+    /// Recreate objects for every dispatch, to measure the cost
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     ablate: Vec<Ablate>,
     /// Repetitions of each test
@@ -102,36 +102,36 @@ pub(crate) struct Args {
     /// Seconds to wait before each test
     #[arg(long, value_name = "S", default_value_t = 0)]
     delay: u64,
-    /// Measure the first run as well
+    /// Skip the warm-up run
     #[arg(long)]
     no_warmup: bool,
-    /// Neither read nor write the driver's compiled kernels in the cache directory
+    /// Do not read or write the cache of compiled kernels
     #[arg(long)]
     no_warm_cache: bool,
-    /// Say on stderr what is being done
+    /// Print progress on stderr
     #[arg(long)]
     progress: bool,
-    /// List the GPUs and end
+    /// List the GPUs and exit
     #[arg(long)]
     list_devices: bool,
-    /// Form of the results
+    /// Output format
     #[arg(short, long, value_enum, default_value = "md")]
     output: Format,
-    /// Print the results on stderr too, in this form (also -oe)
+    /// Also print the results on stderr, in this format (also -oe)
     #[arg(long, value_enum, value_name = "FORMAT")]
     output_err: Option<Format>,
-    /// Print the time of every kernel beside what the device can do, for one token and for a chunk of the prompt
+    /// Profile every kernel against the device's limits, for one token and for a prompt chunk
     #[arg(long)]
     profile: bool,
     /// Write the profile as a trace for Chrome or Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Keep the experts of the first N layers that have any in the processor's memory, and read those that tokens want from
-    /// the file (also -ncmoe) [default: 0]
+    /// Keep the experts of the first N MoE layers in host memory and stream the ones in use from the file (also -ncmoe)
+    /// [default: 0]
     #[arg(long, alias = "n-cpu-moe", value_name = "N", value_parser = range::list)]
     experts_on_cpu: Vec<List>,
-    /// Experts that the GPU has room for in each of these layers; 0: twice as many as a token uses, or a quarter of all if
-    /// that is more [default: 0]
+    /// Experts per offloaded layer that fit on the GPU; 0: twice the experts per token, or a quarter of all if that is
+    /// more [default: 0]
     #[arg(long, value_name = "N", value_parser = range::list, requires = "experts_on_cpu")]
     expert_slots: Vec<List>,
     #[command(flatten)]
@@ -140,16 +140,16 @@ pub(crate) struct Args {
     ignored: Ignored,
 }
 
-/// What can be made anew for every dispatch.
+/// Objects to recreate for every dispatch.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Ablate {
     /// Bind groups
     BindGroups,
-    /// A small buffer, made and written, as if sizes were not constants of pipelines
+    /// A small buffer, created and written, as if sizes were not pipeline constants
     Parameters,
 }
 
-/// One way to load a model.
+/// One configuration for loading a model.
 struct Setup {
     model: Option<PathBuf>,
     engine: EngineArgs,
@@ -236,7 +236,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             match args.output {
                 Format::Md => profile::print(&mut std::io::stdout().lock(), p)?,
                 Format::Csv => profile::print(&mut std::io::stderr().lock(), p)?,
-                // They have it among their fields.
+                // Those formats have it among their fields.
                 Format::Json | Format::Jsonl => {}
             }
         }
@@ -261,12 +261,12 @@ fn tests(args: &Args) -> anyhow::Result<Vec<Test>> {
         }
     }
     if tests.is_empty() && !args.profile && args.trace.is_none() {
-        return Err(Usage("there is nothing to measure: -p and -n are 0".into()).into());
+        return Err(Usage("nothing to measure: -p and -n are 0".into()).into());
     }
     Ok(tests)
 }
 
-/// Tokens of context that all tests, and the profile, can do with.
+/// Context size that suffices for all tests and the profile.
 fn n_ctx(args: &Args, tests: &[Test]) -> u32 {
     let largest = |lists: &[List], default| values(lists, default).into_iter().max().unwrap_or(0);
     let profile = largest(&args.n_depth, 0).saturating_add(largest(&args.ubatch_size, 512));
@@ -293,7 +293,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
     if chunks.contains(&0) || values(&args.batch_size, 2048).contains(&0) {
         return Err(Usage("-b and -ub must be at least 1".into()).into());
     }
-    // Without layers on the processor there is nothing to say of slots.
+    // Without offloaded layers the number of slots is meaningless.
     let mut experts = Vec::new();
     for experts_on_cpu in values(&args.experts_on_cpu, 0) {
         let slots = if experts_on_cpu > 0 { values(&args.expert_slots, 0) } else { vec![0] };
@@ -324,7 +324,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                                     inputs,
                                     no_warm_cache: args.no_warm_cache,
                                     no_tuning: args.no_tuning,
-                                    // Loading is timed.
+                                    // Load time is measured.
                                     no_self_test: true,
                                     explain: args.explain,
                                     experts,
@@ -356,7 +356,7 @@ fn models(args: &Args) -> Vec<Option<PathBuf>> {
     models
 }
 
-/// What is the same for all tests of a setup, for people.
+/// Properties of a setup shared by all its tests, as text.
 fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
     if ui.quiet() {
         return;
@@ -366,7 +366,7 @@ fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
     let dispatches = engine.runner().gpu().map_or(String::new(), |g| {
         let (per_layer, all) = g.dispatches_per_token();
-        format!(", {all} dispatches a token ({per_layer:.1} a layer)")
+        format!(", {all} dispatches per token ({per_layer:.1} per layer)")
     });
     eprintln!(
         "{} ({}): load {:.0} ms (kernels after {:.0} ms, weights after {:.0} ms); {} of device memory{dispatches}",
@@ -379,7 +379,7 @@ fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
     );
 }
 
-/// What a test is made of, as columns and the position of the first: a token, and as much of a prompt as runs at once.
+/// Batch sizes and start positions to profile: one token, and one prompt chunk.
 fn runs_of(t: &Test) -> Vec<(u32, u32)> {
     let all = [(t.n_gen.min(1), t.n_depth), (t.n_prompt, t.n_depth)];
     all.into_iter().filter(|(n, _)| *n > 0).collect()
@@ -389,11 +389,11 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
     let model = engine.info().description;
     let mut profiles = Vec::new();
     let Some(summary) = engine.gpu().map(|g| g.summary().clone()) else {
-        ui.note("there is no profile of the processor");
+        ui.note("the CPU backend has no profile");
         return Ok(profiles);
     };
     if engine.expert_reads().is_some() {
-        ui.note("there is no profile where experts stay with the processor");
+        ui.note("profiles are not available with CPU-offloaded experts");
         return Ok(profiles);
     }
     let Some(gpu) = engine.runner().gpu_mut() else { return Ok(profiles) };
@@ -412,7 +412,7 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
                 profiles.push(Named { name, run: (n_col, pos), profile, peaks });
             }
             None => {
-                ui.note("the device cannot measure time inside a pass: there is no profile");
+                ui.note("no profile: the device does not support timestamps inside passes");
                 break;
             }
         }

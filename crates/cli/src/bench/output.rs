@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::measure::Test;
 use crate::ui::{self, Side};
 
-/// Form of the results.
+/// Output format.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
     /// A table
@@ -25,11 +25,11 @@ pub(super) struct Record {
     /// Every field, in order.
     pub(super) fields: Map<String, Value>,
     pub(super) test: Test,
-    /// Columns of the table beside the usual ones: title and value.
+    /// Extra columns of the table: title and value.
     pub(super) extra: Vec<(&'static str, String)>,
 }
 
-/// Writes results as they come.
+/// Writes results as they arrive.
 pub(super) struct Writer<W> {
     out: W,
     format: Format,
@@ -57,7 +57,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// Adds an object of one field, where the form has objects.
+    /// Adds an object of one field, in formats that have objects.
     pub(super) fn add_alone(&mut self, key: &str, value: Value) -> io::Result<()> {
         if !matches!(self.format, Format::Json | Format::Jsonl) {
             return Ok(());

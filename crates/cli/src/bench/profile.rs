@@ -1,5 +1,4 @@
-//! Where the time goes: a table by part and kernel beside what the device can do, and a trace for Chrome's viewer or
-//! Perfetto.
+//! Profiles: a table by part and kernel against the device's limits, and a trace for Chrome's viewer or Perfetto.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,22 +9,22 @@ use serde_json::{Value, json};
 use crate::output::write_bytes;
 use crate::ui::{self, Side};
 
-/// A profile and what it is of.
+/// A profile and its description.
 pub(super) struct Named {
     pub(super) name: String,
-    /// Columns, and the position of the first.
+    /// Number of tokens, and position of the first.
     pub(super) run: (u32, u32),
     pub(super) profile: Profile,
     pub(super) peaks: Peaks,
 }
 
-/// The least time that a row could take, by what sets it.
+/// Lower bounds of a row's time, by limit.
 struct Floors {
-    /// Bytes over the measured bandwidth.
+    /// Bytes over measured bandwidth.
     memory: f64,
-    /// Operations over the measured rate of the unit that does them.
+    /// Operations over the measured rate of the unit that executes them.
     arithmetic: Option<f64>,
-    /// Dispatches, each waiting for the last.
+    /// Dependent dispatches.
     dispatch: f64,
 }
 
@@ -45,7 +44,7 @@ impl Floors {
             ("arithmetic", self.arithmetic.unwrap_or(0.0)),
             ("dispatch", self.dispatch),
         ];
-        all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are three")
+        all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("the array is not empty")
     }
 }
 
@@ -89,7 +88,7 @@ pub(super) fn print(out: &mut impl Write, p: &Named) -> io::Result<()> {
     write!(out, "{}", ui::table(&table, sides))
 }
 
-/// Everything of a profile but the single dispatches, which are the trace's.
+/// A profile without its single dispatches, which the trace has.
 pub(super) fn as_json(p: &Named) -> Value {
     let rows: Vec<Value> = p
         .profile
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(cell(0, "percent_of_read"), 50.0);
         assert_eq!(cell(1, "percent_of_unit"), 50.0);
         assert_eq!(cell(2, "percent_of_bound"), 40.0);
-        // Nobody measured that unit.
+        // That unit was not measured.
         assert_eq!(cell(2, "percent_of_unit"), Value::Null);
     }
 

@@ -1,10 +1,10 @@
-//! Lists of numbers: `512`, `1,2,4`, `1-4`, `128-512+128`, `1-64*2`, or several of these by comma.
+//! Lists of numbers: `512`, `1,2,4`, `1-4`, `128-512+128`, `1-64*2`, or several of these separated by commas.
 
 /// Values of an option, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct List(pub(super) Vec<u32>);
 
-/// Values that one range may stand for.
+/// Maximum number of values in a range.
 const LIMIT: usize = 4096;
 
 pub(super) fn list(text: &str) -> Result<List, String> {
@@ -16,7 +16,7 @@ pub(super) fn list(text: &str) -> Result<List, String> {
 }
 
 fn number(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number from 0 to {}", u32::MAX))
+    text.parse().map_err(|_| format!("`{text}` is not a number from 0 to {}", u32::MAX))
 }
 
 fn range(text: &str, out: &mut Vec<u32>) -> Result<(), String> {
@@ -36,12 +36,12 @@ fn range(text: &str, out: &mut Vec<u32>) -> Result<(), String> {
         return Err(format!("`{text}` never ends"));
     }
     if first > last {
-        return Err(format!("`{text}`: the first value is larger than the last"));
+        return Err(format!("`{text}`: the first value exceeds the last"));
     }
     let (n, mut value) = (out.len(), Some(first));
     while let Some(v) = value.filter(|v| *v <= last) {
         if out.len() - n == LIMIT {
-            return Err(format!("`{text}` stands for more than {LIMIT} values"));
+            return Err(format!("`{text}` has more than {LIMIT} values"));
         }
         out.push(v);
         value = next(v);
@@ -49,12 +49,12 @@ fn range(text: &str, out: &mut Vec<u32>) -> Result<(), String> {
     Ok(())
 }
 
-/// A prompt and an answer after it: `P,N`.
+/// Prompt tokens and generated tokens: `P,N`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pair(pub(super) u32, pub(super) u32);
 
 pub(super) fn pair(text: &str) -> Result<Pair, String> {
-    let (p, n) = text.split_once(',').ok_or("expected two numbers with a comma between them, P,N")?;
+    let (p, n) = text.split_once(',').ok_or("expected two comma-separated numbers, P,N")?;
     Ok(Pair(number(p.trim())?, number(n.trim())?))
 }
 

@@ -11,7 +11,7 @@ use super::{Args, Setup};
 use crate::options::{self, EngineArgs};
 use crate::ui::LoadTimes;
 
-/// Which columns differ from row to row, or from the defaults.
+/// Columns that differ between rows, or from the defaults.
 pub(super) struct Columns {
     device: bool,
     features: bool,
@@ -38,7 +38,7 @@ impl Columns {
     }
 }
 
-/// The result of a test, with all that was given and found.
+/// The result of a test, with its setup and environment.
 pub(super) fn record(
     engine: &mut Engine,
     args: &Args,
@@ -126,7 +126,7 @@ pub(super) fn record(
     add(columns.experts, "hits", cell(of_cost(|c| 100.0 * c.hits).map(|p| format!("{p:.1}%"))));
     let mib = of_cost(|c| c.bytes_per_token / f64::from(1 << 20)).map(|n| format!("{n:.2}"));
     add(columns.experts, "MiB/token", cell(mib));
-    // Beside what llama-bench has too, in an object of its own: the macro has a limit.
+    // Fields that llama-bench lacks, in their own object: the macro has a limit.
     let more = json!({
         "upload_ms": round(times.upload.as_secs_f64() * 1e3),
         "host_us_per_token": samples.host_us(test).map(round),
@@ -162,14 +162,14 @@ fn now() -> String {
     LocalTime::from_unix(seconds, 0).strftime("%Y-%m-%dT%H:%M:%SZ")
 }
 
-/// Most bytes of memory that this process held at once, where the system tells it in a file.
+/// Peak memory of this process in bytes, if the system reports it in a file.
 fn peak_process_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// The processor's name, where the system tells it in a file.
+/// The CPU's name, if the system reports it in a file.
 fn cpu_info() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|l| l.starts_with("model name"));

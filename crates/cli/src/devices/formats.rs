@@ -1,4 +1,4 @@
-//! `chaski devices --formats`: how fast matrices in each weight format are multiplied with a vector.
+//! `chaski devices --formats`: GEMV speed of each weight format.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::adapter;
 use crate::failure::Usage;
 use crate::ui::{Side, Ui, table};
 
-/// For each format and way to multiply.
+/// Time budget per format and activation precision.
 const BUDGET: Duration = Duration::from_millis(150);
 
-/// How the vector is multiplied: as the device does by default, and in 8 bits (`--inputs i8`).
+/// Activation precisions: the device's default, and 8 bits (`--inputs i8`).
 const ACTS: [Option<Act>; 2] = [None, Some(Act::I8)];
 
-/// A format's rates, one for each of [`ACTS`]; formats without scales take the vector as it is and have one.
+/// A format's rates, one per entry of [`ACTS`]; formats without scales have a single rate.
 type Rates = Vec<FormatRate>;
 
 pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &Ui) -> anyhow::Result<()> {
@@ -41,9 +41,9 @@ pub(super) fn run(names: &str, choice: Option<&DeviceChoice>, json: bool, ui: &U
         return Ok(());
     }
     if let Some([n_row, n_col]) = all.first().map(|rates| rates[0].shape) {
-        writeln!(out, "{}: matrices of {n_row} x {n_col} times a vector", gpu.summary().name)?;
+        writeln!(out, "{}: GEMV with {n_row} x {n_col} matrices", gpu.summary().name)?;
     }
-    // As a share of what f16 moves, where that was measured, tuned or not as the format is.
+    // Relative to f16's bandwidth, if that was measured, and tuned only if the format is.
     let f16 = all.iter().find(|rates| rates[0].format == "f16").map(|rates| rates[0]);
     let percent = |part: f64, of: f64| format!("{:.1} %", 100.0 * part / of);
     let share = |r: &FormatRate| f16.map_or(String::new(), |f16| percent(r.bytes, f16.bytes));
@@ -67,7 +67,7 @@ fn giga(v: f64) -> String {
     if v < 1e11 { format!("{:.2}", v / 1e9) } else { format!("{:.0}", v / 1e9) }
 }
 
-/// The formats of a list of names; `all` are all.
+/// Formats from a list of names; `all` selects all.
 fn named(names: &str) -> anyhow::Result<Vec<&'static Format>> {
     if names == "all" {
         return Ok(FORMATS.iter().collect());
@@ -75,7 +75,7 @@ fn named(names: &str) -> anyhow::Result<Vec<&'static Format>> {
     let find = |name: &str| {
         FORMATS.iter().find(|f| f.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
             let known: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
-            Usage(format!("no weight format `{name}`; there are {}", known.join(", "))).into()
+            Usage(format!("unknown weight format `{name}` (known: {})", known.join(", "))).into()
         })
     };
     names.split(',').map(|n| find(n.trim())).collect()

@@ -1,4 +1,4 @@
-//! Converting tensors while they stream from the input to the output.
+//! Converts tensors while they stream from the input to the output.
 
 use std::io::Write;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use super::input::Model;
 use super::plan::Step;
 
-/// Values that are converted between two writes, about; this and not the model decides how much memory is used.
+/// Approximate number of values converted between two writes; this and not the model determines memory use.
 const CHUNK_LEN: u64 = 1 << 23;
 
-/// Values that one thread converts at once, about.
+/// Approximate number of values that one thread converts at once.
 const PIECE_LEN: u64 = 1 << 16;
 
 /// Converts the tensors of a file; a chunk is written while the next is converted.
@@ -39,7 +39,7 @@ pub(super) fn convert_all<W: Write + Send>(
             let (written, converted) =
                 rayon::join(write, || convert(model, step, importance.as_deref(), rows, &mut next));
             written?;
-            converted.with_context(|| format!("tensor `{}` cannot be converted", step.tensor.name))?;
+            converted.with_context(|| format!("cannot convert tensor `{}`", step.tensor.name))?;
             bar.inc(ready.1.len() as u64);
             ready.0 = &step.tensor.name;
             std::mem::swap(&mut ready.1, &mut next);
@@ -50,14 +50,14 @@ pub(super) fn convert_all<W: Write + Send>(
     Ok(data)
 }
 
-/// Ranges of rows that hold about `n_elem` values each, and at least one row.
+/// Ranges of rows with about `n_elem` values each, and at least one row.
 fn pieces(rows: Range<u64>, n_per_row: u64, n_elem: u64) -> impl Iterator<Item = Range<u64>> {
     let step = (n_elem / n_per_row.max(1)).max(1);
     let end = rows.end;
     rows.step_by(step as usize).map(move |start| start..(start + step).min(end))
 }
 
-/// Puts rows in the new type into `out`; `importance` is that of all matrices of the tensor.
+/// Converts rows to the new type into `out`; `importance` covers all matrices of the tensor.
 fn convert(
     model: &Model,
     step: &Step<'_>,
@@ -88,7 +88,7 @@ fn convert(
     })
 }
 
-/// Converts rows of which all bytes are there.
+/// Converts rows whose bytes are all present.
 fn convert_rows(
     step: &Step<'_>,
     importance: Option<&[f32]>,
@@ -117,11 +117,11 @@ fn convert_rows(
         quantize(step.ty, x, n_per_row as usize, importance, out)?;
         row = end;
     }
-    let expected = format!("values that {} can hold, found larger ones", step.ty);
+    let expected = format!("values within the range of {}, found larger ones", step.ty);
     check_rows(step, rows.start, out, &expected)
 }
 
-/// Checks that no block of these rows is worth nothing.
+/// Checks that every block of these rows has finite scales.
 fn check_rows(step: &Step<'_>, first: u64, out: &[u8], expected: &str) -> Result<()> {
     if let Some(i) = (step.ty.info().invalid_block)(out) {
         let (i, n_per_row) = (i as u64 * step.ty.block_len() as u64, step.tensor.ne[0]);

@@ -1,4 +1,4 @@
-//! The model that is read: files that are read piece by piece.
+//! The input model, read piece by piece.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use ggml_format::ModelFile;
 /// A model in files of this kind.
 pub(crate) type Model = ModelFile<FileSource>;
 
-/// Opens the model that a file begins.
+/// Opens the model whose first file is `path`.
 pub(crate) fn open(path: &Path) -> Result<Model> {
     // The names of a split set derive from the first one's.
-    path.to_str().with_context(|| format!("`{}`: expected a name in UTF-8", path.display()))?;
+    path.to_str().with_context(|| format!("`{}`: expected a UTF-8 path", path.display()))?;
     let first = FileSource::open(path)?;
     let sibling = async |name: &str| FileSource::open(Path::new(name));
     Ok(pollster::block_on(ModelFile::open(first, sibling))?)

@@ -1,4 +1,4 @@
-//! Which files are written, and which tensors each holds.
+//! The output files, and the tensors in each.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use ggml_format::SplitName;
 
 use super::plan::Step;
 
-/// Where one file ends and the next begins.
+/// Where the output is split into files.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Split {
     /// One file.
     Never,
-    /// After so many bytes of tensors at most; a tensor that is larger has a file of its own.
+    /// By size: at most this many bytes of tensors per file; a larger tensor gets its own file.
     Bytes(u64),
-    /// After so many tensors.
+    /// After this many tensors.
     Tensors(usize),
-    /// Where it does in the input, which has so many files.
+    /// As in the input, which has this many files.
     AsInput(usize),
 }
 
-/// A file to write.
+/// An output file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Output {
     pub(super) path: PathBuf,
-    /// The tensors, by their place in the plan.
+    /// Range of its tensors in the plan.
     pub(super) steps: Range<usize>,
-    /// Number of the file and of all, if it is one of a set.
+    /// Index of the file and number of files, if it is one of a set.
     pub(super) split: Option<(u16, u16)>,
 }
 
-/// A size as `llama-gguf-split` takes it: a number and K, M or G, which count in thousands.
+/// Parses a size as `llama-gguf-split` does: a number and K, M or G (powers of 1000).
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     let units = [('K', 1_000u64), ('M', 1_000_000), ('G', 1_000_000_000)];
     let found = units.iter().find_map(|&(letter, unit)| {
@@ -41,7 +41,7 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
     found.ok_or_else(|| "expected a positive number with K, M or G, such as 2G".to_owned())
 }
 
-/// The files; puts the tensors in the order in which these hold them.
+/// Computes the files and reorders the tensors to match.
 pub(super) fn layout(output: &Path, split: Split, steps: &mut [Step<'_>]) -> Result<Vec<Output>> {
     let ranges = match split {
         Split::Never | Split::AsInput(1) => {
@@ -57,8 +57,7 @@ pub(super) fn layout(output: &Path, split: Split, steps: &mut [Step<'_>]) -> Res
     };
     let count = u16::try_from(ranges.len()).ok().filter(|&n| n > 0);
     let count = count.with_context(|| format!("expected 1 to 65535 files, found {}", ranges.len()))?;
-    let name =
-        output.to_str().with_context(|| format!("`{}`: expected a name in UTF-8", output.display()))?;
+    let name = output.to_str().with_context(|| format!("`{}`: expected a UTF-8 path", output.display()))?;
     let prefix =
         SplitName::parse(name).map_or(name.strip_suffix(".gguf").unwrap_or(name), |split| split.prefix);
     let set = SplitName { prefix, index: 0, count: u32::from(count) };
@@ -70,12 +69,12 @@ pub(super) fn layout(output: &Path, split: Split, steps: &mut [Step<'_>]) -> Res
     Ok((0..count).zip(ranges).map(file).collect())
 }
 
-/// Cuts before the first tensor with which the file would be too long: `is_too_long(tensors, bytes)`.
+/// Splits before the first tensor that would make the file too long: `is_too_long(tensors, bytes)`.
 fn cut(steps: &[Step<'_>], is_too_long: impl Fn(usize, u64) -> bool) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut n_byte = 0;
     for (i, step) in steps.iter().enumerate() {
-        // As `llama-gguf-split` counts: the padding belongs to the tensor, the head does not count.
+        // As `llama-gguf-split` counts: padding belongs to the tensor, the header does not count.
         let size = step.n_byte().next_multiple_of(32);
         n_byte += size;
         match ranges.last_mut() {
@@ -147,7 +146,7 @@ mod tests {
                 ("d/a-00003-of-00003.gguf", &["4"]),
             ],
         );
-        // The third is larger than a file may be.
+        // The third is larger than the limit.
         expect(
             files("a-00001-of-00009.gguf", Split::Bytes(65_535)),
             &[

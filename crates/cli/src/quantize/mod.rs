@@ -1,4 +1,4 @@
-//! `chaski quantize`: a model in other tensor types.
+//! `chaski quantize`: converts a model to other tensor types.
 
 mod convert;
 mod input;
@@ -33,69 +33,68 @@ use table::{print_table, sum, total};
 pub(crate) const LONG: &str = "\
 Converts a model to other tensor types.
 
-TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each of which is a mix of tensor types, or its \
-number. Where no file type has the name, it may be that of a tensor type, such as mxfp4: all matrices get that, as with \
---pure. `copy` leaves the types as they are, to split a model or to join it again. Where rows \
-are no whole number of a type's blocks, they get another of about its size. The types iq1_*, iq2_* and iq3_xxs, which \
-iq3_xs has, too, and the file type q2_k_s need to know which columns matter: measure that with `chaski imatrix`, and pass \
-it with --imatrix. Most other types gain from it, too.
+TYPE is one of llama.cpp's file types, such as q4_k_m, iq3_xxs or bf16, each a mix of tensor types, or its \
+number. It may also be a tensor type without a file type of that name, such as mxfp4: all matrices get it, as with \
+--pure. `copy` keeps the types, to split or merge a model. Where the row \
+length is not a multiple of a type's block size, a type of similar size is used. The types iq1_*, iq2_* and iq3_xxs (in \
+iq3_xs, too) and the file type q2_k_s need an importance matrix: compute it with `chaski imatrix` and pass \
+it with --imatrix. Most other types benefit from it, too.
 
-The model streams through: memory use does not depend on its size.";
+The model is streamed: memory use does not depend on its size.";
 
 /// Convert a model to other tensor types.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// The model to read; the first file if it is split over several
+    /// Input model; the first file of a split set
     input: PathBuf,
-    /// The file to write; of a split set, what its names begin with
+    /// Output file; for a split set, the prefix of the file names
     output: PathBuf,
-    /// The file type, such as q4_k_m; a tensor type for all matrices, such as mxfp4; or copy
+    /// File type, such as q4_k_m; a tensor type for all matrices, such as mxfp4; or copy
     #[arg(value_name = "TYPE", value_parser = parse_target)]
     target: Target,
-    /// How much each column counts: a file of `chaski imatrix` or llama-imatrix, GGUF or the older .dat
+    /// Importance matrix from `chaski imatrix` or llama-imatrix, GGUF or the older .dat
     #[arg(long, value_name = "FILE")]
     imatrix: Option<PathBuf>,
-    /// Use the importance matrix for tensors with TEXT in their names only
+    /// Use the importance matrix only for tensors with TEXT in their names
     #[arg(long, value_name = "TEXT", requires = "imatrix", conflicts_with = "exclude_weights")]
     include_weights: Vec<String>,
     /// Don't use the importance matrix for tensors with TEXT in their names
     #[arg(long, value_name = "TEXT", requires = "imatrix")]
     exclude_weights: Vec<String>,
-    /// Another type for the tensors with PATTERN, a regular expression, in their names, such as attn_v=q8_0; the first
-    /// that fits counts
+    /// Type for the tensors whose names match PATTERN, a regular expression, such as attn_v=q8_0; the first match wins
     #[arg(long, value_name = "PATTERN=TYPE", value_parser = parse_override)]
     tensor_type: Vec<Override>,
-    /// A file with more of these, with spaces or new lines between them
+    /// File with more of these, separated by spaces or newlines
     #[arg(long, value_name = "FILE")]
     tensor_type_file: Option<PathBuf>,
-    /// The type of output.weight, or of the token embeddings where they are the output matrix too
+    /// Type of output.weight, or of tied token embeddings
     #[arg(long, value_name = "TYPE", value_parser = parse_type, conflicts_with = "leave_output_tensor")]
     output_tensor_type: Option<GgmlType>,
-    /// The type of the token embeddings
+    /// Type of the token embeddings
     #[arg(long, value_name = "TYPE", value_parser = parse_type)]
     token_embedding_type: Option<GgmlType>,
-    /// Leave output.weight as it is
+    /// Leave output.weight unquantised
     #[arg(long)]
     leave_output_tensor: bool,
-    /// The same type for all matrices, the embeddings included
+    /// Use one type for all matrices, including embeddings
     #[arg(long)]
     pure: bool,
-    /// Convert tensors that are quantised already, which loses more than converting the original does
+    /// Requantize tensors that are already quantised, which loses more than converting the original
     #[arg(long)]
     allow_requantize: bool,
-    /// Write a set of files of about this size each, such as 2G: OUTPUT-00001-of-00003.gguf and so on
+    /// Split the output into files of about this size, such as 2G: OUTPUT-00001-of-00003.gguf and so on
     #[arg(long, value_name = "SIZE", value_parser = parse_size, group = "split")]
     split_max_size: Option<u64>,
-    /// Write a set of files of so many tensors each
+    /// Split the output into files of N tensors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), group = "split")]
     split_max_tensors: Option<u32>,
-    /// Write a set of files with the same tensors as those of the input
+    /// Split the output into the same shards as the input
     #[arg(long, group = "split")]
     keep_split: bool,
-    /// Print the types and sizes of the tensors and write nothing
+    /// Dry run: print tensor types and sizes, write nothing
     #[arg(long)]
     dry_run: bool,
-    /// Number of threads; by default all that the machine has
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -122,7 +121,7 @@ impl Args {
             || self.pure;
         ensure!(
             self.target != Target::Copy || !changes_types,
-            "type copy: expected no option that is about types, found one"
+            "type copy: options that change types are not allowed"
         );
         Ok(Wishes {
             target: self.target,
@@ -136,7 +135,7 @@ impl Args {
     }
 
     fn read_imatrix(&self, path: &Path) -> Result<Imatrix> {
-        let bytes = fs::read(path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+        let bytes = fs::read(path).with_context(|| format!("cannot read `{}`", path.display()))?;
         let wrong = || format!("`{}`: expected an importance matrix", path.display());
         let mut imatrix = Imatrix::parse(bytes).with_context(wrong)?;
         let is_any = |name: &str, words: &[String]| words.iter().any(|w| name.contains(w));
@@ -146,7 +145,7 @@ impl Args {
         });
         ensure!(
             !imatrix.entries.is_empty(),
-            "`{}`: expected some entry that --include-weights and --exclude-weights leave, found none",
+            "`{}`: --include-weights and --exclude-weights leave no entry",
             path.display()
         );
         Ok(imatrix)
@@ -158,17 +157,17 @@ fn parse_target(name: &str) -> Result<Target, String> {
         return Ok(Target::Copy);
     }
     options::file_type(name).map(Target::Mix).or_else(|e| {
-        // What a file says of itself when all its matrices are in this type.
+        // The file type of a file whose matrices all have this type.
         let of = |ty: GgmlType| FILE_TYPES.iter().find(|t| t.base == ty).map(|t| t.file_type);
         let pure = parse_type(name).ok().and_then(of).map(Target::Pure);
-        pure.ok_or_else(|| format!("{e}, no type for all matrices, and it is not `copy`"))
+        pure.ok_or_else(|| format!("{e}, nor a tensor type, nor `copy`"))
     })
 }
 
-/// Writes the model, or prints what would be written.
+/// Writes the model, or prints the plan.
 ///
 /// # Errors
-/// If the model cannot be read or converted, or the file not be written.
+/// If the model cannot be read or converted, or the file cannot be written.
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let start = Instant::now();
     let wishes = args.wishes()?;
@@ -222,7 +221,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let what = match wishes.target {
         Target::Mix(file_type) => file_type.name(),
         Target::Pure(file_type) => file_type.base().name(),
-        Target::Copy => "types as they were",
+        Target::Copy => "types unchanged",
     };
     let n_file = if files.len() > 1 { format!(" and {} more", files.len() - 1) } else { String::new() };
     let (path, seconds) = (files[0].path.display(), start.elapsed().as_secs_f64());
@@ -230,34 +229,34 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an importance matrix that has nothing for any tensor: it is another model's.
+/// Rejects an importance matrix without an entry for any quantised tensor: it is for another model.
 fn refuse_foreign_importance(steps: &[Step<'_>], path: &Path) -> Result<()> {
     let mut changed = steps.iter().filter(|s| s.changes() && is_coded(s.ty)).peekable();
     ensure!(
         changed.peek().is_none() || changed.any(|s| s.has_importance),
-        "`{}`: expected importance of some tensor that is quantised, found none; is it of another model?",
+        "`{}`: no entry matches a quantised tensor; is it for another model?",
         path.display()
     );
     Ok(())
 }
 
-/// Whether values of the type are rounded by blocks.
+/// True if values of the type are quantised in blocks.
 fn is_coded(ty: GgmlType) -> bool {
     !matches!(ty, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16)
 }
 
-/// How many matrices got a type that is not the mix's.
+/// Reports matrices whose type differs from the mix because of their row length.
 fn replaced_types(steps: &[Step<'_>]) -> Option<String> {
     let replaced: Vec<&Step<'_>> = steps.iter().filter(|s| s.is_replaced).collect();
     let first = replaced.first()?;
     let (n, name, ty, n_per_row) = (replaced.len(), &first.tensor.name, first.ty, first.tensor.ne[0]);
     Some(format!(
-        "matrices whose rows do not fit the type that the mix has for them: {n}; the first is `{name}`, which gets {ty} \
+        "matrices whose row length does not fit the mix's type: {n}; the first is `{name}`, which gets {ty} \
          for rows of {n_per_row}"
     ))
 }
 
-/// For how many tensors of the layers an importance matrix that was given has nothing; for others it seldom has.
+/// Reports tensors of the layers that the importance matrix has no entry for; it seldom has one for other tensors.
 fn missing_importance(steps: &[Step<'_>], wishes: &Wishes) -> Option<String> {
     wishes.imatrix.as_ref()?;
     let is_layer = |s: &Step<'_>| s.tensor.name.starts_with("blk.");
@@ -268,7 +267,7 @@ fn missing_importance(steps: &[Step<'_>], wishes: &Wishes) -> Option<String> {
     missing.first().map(|first| format!("no importance for {n} of {n_all} tensors, the first is `{first}`"))
 }
 
-/// Metadata and directory of a file. All metadata is in the first of a set.
+/// Metadata and directory of a file. The first file of a set has all metadata.
 fn head(
     model: &Model,
     steps: &[Step<'_>],

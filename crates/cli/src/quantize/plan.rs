@@ -1,4 +1,4 @@
-//! Which type each tensor gets, and what stands in the way.
+//! The type of each tensor, and reasons why a plan cannot be carried out.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ggml_format::{
@@ -9,7 +9,7 @@ use ggml_format::{
 use super::input::Model;
 use super::overrides::Override;
 
-/// What the tensors become.
+/// The requested types.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     /// A mix of types.
@@ -21,7 +21,7 @@ pub(super) enum Target {
 }
 
 impl Target {
-    /// The file type, if the types change.
+    /// The file type, if types change.
     pub(super) fn file_type(self) -> Option<FileType> {
         match self {
             Target::Mix(file_type) | Target::Pure(file_type) => Some(file_type),
@@ -30,11 +30,11 @@ impl Target {
     }
 }
 
-/// What decides about types, beside the model.
+/// Inputs of the plan, besides the model.
 #[derive(Clone, Debug)]
 pub(super) struct Wishes {
     pub(super) target: Target,
-    /// The first that fits counts.
+    /// The first match wins.
     pub(super) overrides: Vec<Override>,
     pub(super) pure: bool,
     pub(super) leave_output: bool,
@@ -43,16 +43,16 @@ pub(super) struct Wishes {
     pub(super) imatrix: Option<Imatrix>,
 }
 
-/// A tensor, and the type that it gets.
+/// A tensor and its new type.
 #[derive(Debug)]
 pub(super) struct Step<'a> {
     pub(super) tensor: &'a TensorInfo,
     pub(super) ty: GgmlType,
-    /// Whether a file of this kind is worth nothing without importance of this tensor's columns.
+    /// True if the file type requires importance of this tensor's columns.
     pub(super) needs_importance: bool,
-    /// Whether there is importance of its columns.
+    /// True if the importance of its columns is known.
     pub(super) has_importance: bool,
-    /// Whether its rows do not fit the type that it should have had.
+    /// True if its row length does not fit the requested type.
     pub(super) is_replaced: bool,
 }
 
@@ -66,20 +66,20 @@ impl Step<'_> {
     }
 
     pub(super) fn row_bytes(&self) -> u64 {
-        self.ty.row_bytes(self.tensor.ne[0]).expect("the plan has only types that the rows fit")
+        self.ty.row_bytes(self.tensor.ne[0]).expect("the plan only has types that fit the row length")
     }
 
     pub(super) fn n_byte(&self) -> u64 {
         self.row_bytes() * self.tensor.n_row()
     }
 
-    /// Columns of a matrix, and number of matrices.
+    /// Number of columns of a matrix, and number of matrices.
     pub(super) fn columns(&self) -> (usize, usize) {
         (self.tensor.ne[0] as usize, (self.tensor.ne[2] * self.tensor.ne[3]) as usize)
     }
 }
 
-/// The types of all tensors, in the order in which they are written.
+/// The types of all tensors, in write order.
 pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>>> {
     let mut tensors: Vec<&TensorInfo> = model.tensors().iter().collect();
     tensors.sort_by_key(|t| mix_order(&t.name));
@@ -92,7 +92,7 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
         let (name, n_per_row, n_block) = (&tensor.name, tensor.ne[0], ty.block_len());
         ensure!(
             n_per_row.is_multiple_of(n_block as u64),
-            "tensor `{name}`: expected rows of a multiple of {n_block} values for {ty}, found {n_per_row}"
+            "tensor `{name}`: {ty} needs a row length that is a multiple of {n_block}, found {n_per_row}"
         );
         let mut step = Step { tensor, ty, needs_importance: false, has_importance: false, is_replaced };
         if let Some(file_type) = wishes.target.file_type() {
@@ -102,7 +102,7 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
             let (n_col, n_mat) = step.columns();
             step.has_importance = match imatrix.importance(name, n_col, n_mat) {
                 Ok(found) => found.is_some(),
-                // Embeddings are looked up, and what was measured is about their use as another matrix.
+                // Embeddings are looked up; the measurement is of their use as output matrix.
                 Err(_) if name == "token_embd.weight" => false,
                 Err(e) => return Err(e.into()),
             };
@@ -112,7 +112,7 @@ pub(super) fn plan<'a>(model: &'a Model, wishes: &Wishes) -> Result<Vec<Step<'a>
     Ok(steps)
 }
 
-/// The types, and whether each takes the place of one that the tensor's rows do not fit.
+/// The type of each tensor, and whether it replaces one that does not fit the row length.
 fn types(
     model: &Model,
     tensors: &[&TensorInfo],
@@ -120,13 +120,13 @@ fn types(
     wishes: &Wishes,
 ) -> Result<Vec<(GgmlType, bool)>> {
     let facts = facts(model, wishes.imatrix.is_some())
-        .with_context(|| format!("`{}` does not say what model it is", model.shards()[0].name()))?;
+        .with_context(|| format!("cannot read the configuration of `{}`", model.shards()[0].name()))?;
     let mut counters = MixCounters::default();
     let mut given = Given::new(wishes, !facts.has_output);
     let mut types = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         let ne = &tensor.ne[..tensor.n_dims as usize];
-        // What it would be in rows of any whole blocks.
+        // The type regardless of the row length.
         let mut whole = ne.to_vec();
         whole[0] = ne[0].next_multiple_of(256);
         let ideal = tensor_type(file_type, &tensor.name, &whole, &facts, &mut { counters });
@@ -137,7 +137,7 @@ fn types(
             continue;
         }
         types.push(match (given.of(tensor), of_mix) {
-            // What is asked for may fit where the mix has nothing that does.
+            // The requested type may fit where the mix has none that does.
             (Some(ty), _) => (ty, false),
             (None, Ok(Some(ty))) if !wishes.pure => (ty, ideal != Ok(Some(ty))),
             (None, Ok(_)) => {
@@ -151,10 +151,10 @@ fn types(
     Ok(types)
 }
 
-/// The types that the options name for tensors, and which options have found one.
+/// Types that options name for single tensors, and which of these options matched.
 struct Given<'a> {
     wishes: &'a Wishes,
-    /// The token embeddings are the output matrix, too.
+    /// The token embeddings are also the output matrix.
     is_tied: bool,
     used_overrides: Vec<bool>,
     used_output: bool,
@@ -167,7 +167,7 @@ impl Given<'_> {
         Given { wishes, is_tied, used_overrides, used_output: false, used_embedding: false }
     }
 
-    /// The type that the options name for a matrix; those that are about one matrix come before patterns.
+    /// The type that the options give a matrix; options for one matrix take precedence over patterns.
     fn of(&mut self, tensor: &TensorInfo) -> Option<GgmlType> {
         let Wishes { overrides, leave_output, output, embedding, .. } = self.wishes;
         let by_pattern = overrides.iter().position(|o| o.pattern.is_match(&tensor.name));
@@ -195,32 +195,30 @@ impl Given<'_> {
         let wishes = self.wishes;
         if let Some(i) = self.used_overrides.iter().position(|is_used| !is_used) {
             let Override { pattern, ty } = &wishes.overrides[i];
-            bail!(
-                "--tensor-type {pattern}={ty}: expected a part of the name of a matrix, found none left that has it"
-            );
+            bail!("--tensor-type {pattern}={ty}: no remaining matrix has a name that matches");
         }
         let single = [
-            ("--output-tensor-type", wishes.output, self.used_output, "an output matrix"),
+            ("--output-tensor-type", wishes.output, self.used_output, "output matrix"),
             ("--token-embedding-type", wishes.embedding, self.used_embedding, "token embeddings"),
         ];
         for (option, ty, is_used, what) in single {
             if let (Some(ty), false) = (ty, is_used) {
-                bail!("{option} {ty}: expected {what} to give this type, found none left");
+                bail!("{option} {ty}: no {what} left to convert");
             }
         }
         Ok(())
     }
 }
 
-/// The file type's base type, or what replaces it where rows are no whole number of its blocks.
+/// The file type's base type, or its replacement if the row length is not a multiple of its block size.
 fn pure_type(file_type: FileType, ne: &[u64], facts: &ModelFacts) -> Result<GgmlType> {
     let base = file_type.base();
     if ne[0].is_multiple_of(base.block_len() as u64) {
         return Ok(base);
     }
-    // No rule is about this name.
+    // No rule applies to this name.
     let ty = tensor_type(file_type, "any.weight", ne, facts, &mut MixCounters::default())?;
-    ty.context("matrices of this name have types")
+    ty.context("matrices of this name have a type")
 }
 
 fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
@@ -228,7 +226,7 @@ fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
     let architecture = metadata.str("general.architecture")?;
     let key = |name: &str| format!("{architecture}.{name}");
     let n_layer = metadata.opt_u32(&key("block_count"))?.unwrap_or(0);
-    // Where layers differ, the first speaks for all.
+    // If layers differ, the first one counts.
     let heads = |name: &str| -> Result<Option<u32>> {
         let key = key(name);
         if !metadata.contains(&key) || n_layer == 0 {
@@ -253,24 +251,24 @@ fn facts(model: &Model, has_importance: bool) -> Result<ModelFacts> {
     })
 }
 
-/// Why the file cannot be written, if it cannot.
+/// The reason why the file cannot be written, if any.
 pub(super) fn find_obstacle(steps: &[Step<'_>], allow_requantize: bool) -> Option<anyhow::Error> {
     for step in steps.iter().filter(|s| s.changes()) {
         let (name, from, ty) = (&step.tensor.name, step.tensor.ty, step.ty);
         if matches!(from, GgmlType::I8 | GgmlType::I16 | GgmlType::I32 | GgmlType::I64) {
-            return Some(anyhow!("tensor `{name}`: expected weights, found whole numbers of type {from}"));
+            return Some(anyhow!("tensor `{name}`: expected weights, found integers of type {from}"));
         }
         let is_exact = matches!(from, GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 | GgmlType::F64);
         if !is_exact && !allow_requantize {
             return Some(anyhow!(
-                "tensor `{name}`: expected f32, f16 or bf16, found {from}, which is quantised already; take the \
+                "tensor `{name}`: expected f32, f16 or bf16, found {from}, which is already quantised; use the \
                  original model, or accept the loss with --allow-requantize"
             ));
         }
         if step.needs_importance && !step.has_importance {
             return Some(anyhow!(
-                "tensor `{name}`: expected importance of its columns, because in {ty} it is worth nothing without; \
-                 measure it with `chaski imatrix` and pass it with --imatrix, or choose another type"
+                "tensor `{name}`: {ty} needs an importance matrix with this tensor; \
+                 compute one with `chaski imatrix` and pass it with --imatrix, or choose another type"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! What a plan comes to, in words.
+//! Prints a plan.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::layout::Output;
 use super::plan::Step;
 use crate::ui::{bytes, one_line};
 
-/// Writes one line for each tensor, one for each file with the bytes of its head, and one for all.
+/// Writes one line per tensor, one per file with the size of its header, and a total.
 pub(super) fn print_table(
     steps: &[Step<'_>],
     files: &[Output],
@@ -24,7 +24,7 @@ pub(super) fn print_table(
     for (file, head) in files.iter().zip(heads) {
         let (path, n) = (file.path.display(), file.steps.len());
         let n_byte = bytes(sum(&steps[file.steps.clone()]));
-        writeln!(out, "{path}: {n} tensors, {n_byte}, and {} that say what they are", bytes(*head))?;
+        writeln!(out, "{path}: {n} tensors, {n_byte}, and {} of metadata", bytes(*head))?;
     }
     writeln!(out, "{} tensors, {}", steps.len(), total(steps))?;
     Ok(())
@@ -35,10 +35,10 @@ pub(super) fn sum(steps: &[Step<'_>]) -> u64 {
     steps.iter().map(Step::n_byte).sum()
 }
 
-/// Size of all tensors, in words.
+/// Total size of all tensors, as text.
 pub(super) fn total(steps: &[Step<'_>]) -> String {
     let n_elem: u64 = steps.iter().map(|s| s.tensor.n_elem()).sum();
     let before: u64 = steps.iter().map(|s| s.tensor.n_byte).sum();
     let bits = sum(steps) as f64 * 8.0 / n_elem.max(1) as f64;
-    format!("{} instead of {}, {bits:.2} bits a weight", bytes(sum(steps)), bytes(before))
+    format!("{} instead of {}, {bits:.2} bits per weight", bytes(sum(steps)), bytes(before))
 }

@@ -1,4 +1,4 @@
-//! Whole runs of the command on small models.
+//! End-to-end runs of the command on small models.
 
 use ggml_format::{
     FILE_TYPES, FileType, ImatrixEntry, SplitName, TYPES, TensorInfo, dequantize, mix_order, quantize,
@@ -12,7 +12,7 @@ fn run(args: Args) -> Result<()> {
     super::run(args, &Ui::silent())
 }
 
-/// Values of some variety, the same each time.
+/// Varied values, the same each time.
 fn values(n: u64, start: u64) -> Vec<f32> {
     (0..n).map(|i| (((i + start) as f32 * 0.37).sin() * 3.0 + (i % 7) as f32 * 0.1) * 0.05).collect()
 }
@@ -25,9 +25,9 @@ fn tensors() -> Vec<(String, Vec<u64>)> {
         add("attn_v.weight", &[256, 64]);
         add("attn_norm.weight", &[256]);
         add("ffn_up.weight", &[256, 96]);
-        // Rows of less than a block of 256.
+        // Rows shorter than a block of 256.
         add("ffn_down.weight", &[96, 256]);
-        // More values than one thread takes at once, with a rest.
+        // More values than one thread takes at once, with a remainder.
         add("attn_q.weight", &[256, 1500]);
         add("ffn_gate_exps.weight", &[256, 32, 3]);
     }
@@ -164,13 +164,13 @@ fn rules_overrides_and_purity_decide_the_types() {
     args.tensor_type = vec![parse_override("atn_v=q8_0").unwrap()];
     let error = plan(&model, &args.wishes().unwrap()).unwrap_err().to_string();
     assert!(
-        error.starts_with("--tensor-type atn_v=q8_0: expected a part of the name of a matrix"),
+        error.starts_with("--tensor-type atn_v=q8_0: no remaining matrix has a name that matches"),
         "{error}"
     );
     args.tensor_type = vec![parse_override("ffn_down=q4_K").unwrap()];
     let error = plan(&model, &args.wishes().unwrap()).unwrap_err().to_string();
     let expected =
-        "tensor `blk.0.ffn_down.weight`: expected rows of a multiple of 256 values for q4_K, found 96";
+        "tensor `blk.0.ffn_down.weight`: q4_K needs a row length that is a multiple of 256, found 96";
     assert_eq!(error, expected);
 }
 
@@ -192,12 +192,12 @@ fn quantised_input_is_refused_unless_allowed() {
     let dir = tempfile::tempdir().unwrap();
     write_model(&dir.path().join("in.gguf"), GgmlType::Q8_0, None);
     let error = run(args(dir.path(), FileType::Q4_0)).unwrap_err().to_string();
-    let expected = "tensor `token_embd.weight`: expected f32, f16 or bf16, found q8_0, which is quantised \
-                    already; take the original model, or accept the loss with --allow-requantize";
+    let expected = "tensor `token_embd.weight`: expected f32, f16 or bf16, found q8_0, which is already \
+                    quantised; use the original model, or accept the loss with --allow-requantize";
     assert_eq!(error, expected);
     assert!(!dir.path().join("out.gguf").exists());
     run(Args { allow_requantize: true, ..args(dir.path(), FileType::Q4_0) }).unwrap();
-    // What has its type already is copied.
+    // Tensors that already have the type are copied.
     run(args(dir.path(), FileType::Q8_0)).unwrap();
     let (input, output) =
         (open(&dir.path().join("in.gguf")).unwrap(), open(&dir.path().join("out.gguf")).unwrap());
@@ -211,7 +211,7 @@ fn a_dry_run_writes_nothing_and_lists_all_tensors() {
     let dir = tempfile::tempdir().unwrap();
     write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
     run(Args { dry_run: true, ..args(dir.path(), FileType::Q4_K_M) }).unwrap();
-    // Sizes can be asked for without the importance that writing would need, too.
+    // Sizes can be printed without the importance matrix that writing would need, too.
     run(Args { dry_run: true, ..args(dir.path(), FileType::IQ2_XXS) }).unwrap();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 
@@ -270,7 +270,7 @@ fn types_that_rows_do_not_fit_are_replaced_and_that_is_said() {
         replaced_types(&plan(&model, &args.wishes().unwrap()).unwrap())
     };
     let mut args = args(dir.path(), FileType::Q4_K_M);
-    let want = "matrices whose rows do not fit the type that the mix has for them: 1; the first is \
+    let want = "matrices whose row length does not fit the mix's type: 1; the first is \
         `blk.0.ffn_up.weight`, which gets q5_0 for rows of 96";
     assert_eq!(said(&args).as_deref(), Some(want));
     args.tensor_type = vec![parse_override("ffn_up=q8_0").unwrap()];
@@ -280,7 +280,7 @@ fn types_that_rows_do_not_fit_are_replaced_and_that_is_said() {
     assert_eq!(said(&args), None);
     args.target = Target::Pure(FileType::Q4_K_M);
     assert!(said(&args).is_some());
-    // This type is the mix's own, whatever the rows are.
+    // The mix itself has this type, whatever the row length.
     write_one(dir.path(), "output.weight", &[96, 2], &values(192, 0));
     args.target = Target::Mix(FileType::MXFP4_MOE);
     assert_eq!(said(&args), None);
@@ -318,7 +318,7 @@ fn importance_and_overrides_are_inputs_too() {
     };
     for output in [imatrix, types] {
         let error = run(Args { output, ..args.clone() }).unwrap_err().to_string();
-        assert!(error.ends_with("expected another file than the input"), "{error}");
+        assert!(error.ends_with("the output must not be an input file"), "{error}");
     }
     assert!(contents(dir.path()) == before);
 }
@@ -329,7 +329,7 @@ fn the_input_is_never_overwritten() {
     let input = dir.path().join("in.gguf");
     write_model(&input, GgmlType::F16, None);
     let error = run(Args { output: input, ..args(dir.path(), FileType::Q8_0) }).unwrap_err().to_string();
-    assert!(error.ends_with("expected another file than the input"), "{error}");
+    assert!(error.ends_with("the output must not be an input file"), "{error}");
 }
 
 /// Importance of the columns of all matrices but the embeddings: the first columns count most.
@@ -393,20 +393,21 @@ fn types_of_few_bits_are_refused_without_importance() {
     write_model(&dir.path().join("in.gguf"), GgmlType::F16, None);
     let iq2 = args(dir.path(), FileType::IQ2_XXS);
     let error = run(iq2.clone()).unwrap_err().to_string();
-    let expected = "tensor `blk.0.attn_q.weight`: expected importance of its columns, because in iq2_xxs it is worth \
-                    nothing without; measure it with `chaski imatrix` and pass it with --imatrix, or choose another type";
+    let expected = "tensor `blk.0.attn_q.weight`: iq2_xxs needs an importance matrix with this tensor; \
+                    compute one with `chaski imatrix` and pass it with --imatrix, or choose another type";
     assert_eq!(error, expected);
-    // A matrix without the tensor's columns does not help.
+    // A matrix without an entry for the tensor does not help.
     let exclude_weights = vec!["blk.1.ffn_up".to_owned()];
     let imatrix = Some(write_imatrix(dir.path()));
     let error =
         run(Args { imatrix: imatrix.clone(), exclude_weights, ..iq2.clone() }).unwrap_err().to_string();
-    assert!(error.starts_with("tensor `blk.1.ffn_up.weight`: expected importance"), "{error}");
+    assert!(
+        error.starts_with("tensor `blk.1.ffn_up.weight`: ") && error.contains("importance matrix"),
+        "{error}"
+    );
     let include_weights = vec!["no such tensor".to_owned()];
     let error = run(Args { imatrix, include_weights, ..iq2 }).unwrap_err().to_string();
-    assert!(
-        error.ends_with("expected some entry that --include-weights and --exclude-weights leave, found none")
-    );
+    assert!(error.ends_with("--include-weights and --exclude-weights leave no entry"), "{error}");
     assert!(!dir.path().join("out.gguf").exists());
 }
 
@@ -456,8 +457,8 @@ fn an_importance_matrix_of_another_model_is_refused() {
     let path = args.imatrix.clone().unwrap();
     fs::write(&path, foreign.write(Vec::new()).unwrap()).unwrap();
     let error = run(args.clone()).unwrap_err().to_string();
-    assert!(error.ends_with("found none; is it of another model?"), "{error}");
-    // Nothing is quantised that it could be for.
+    assert!(error.ends_with("is it for another model?"), "{error}");
+    // It would apply to nothing, as nothing is quantised.
     run(Args { target: Target::Mix(FileType::F16), ..args }).unwrap();
 }
 
@@ -492,7 +493,7 @@ fn embeddings_and_output_have_options_of_their_own() {
     assert_eq!(found(&args), ["q5_1", "f16", "q5_K"]);
     args.target = Target::Copy;
     let error = args.wishes().unwrap_err().to_string();
-    assert_eq!(error, "type copy: expected no option that is about types, found one");
+    assert_eq!(error, "type copy: options that change types are not allowed");
 }
 
 /// Names of the tensors of each file of a set, and the whole read as one model.
@@ -555,7 +556,7 @@ fn a_split_set_can_stay_split() {
     assert_eq!(model.tensor("blk.1.attn_q.weight").unwrap().ty, GgmlType::Q4_0);
     // Names that would replace the input are found, too.
     let error = run(Args { output: dir.path().join("in"), ..args }).unwrap_err().to_string();
-    assert!(error.ends_with("expected another file than the input"), "{error}");
+    assert!(error.ends_with("the output must not be an input file"), "{error}");
 }
 
 #[test]
@@ -598,7 +599,7 @@ fn a_set_that_fails_leaves_an_older_one_as_it_was() {
     assert_eq!(before.len(), 3);
     run(args.clone()).unwrap_err();
     assert!(contents(dir.path()) == before);
-    // One that succeeds takes its place.
+    // A run that succeeds replaces it.
     write(2.0);
     run(args).unwrap();
     let after = contents(dir.path());
@@ -616,7 +617,7 @@ fn a_model_of_too_many_layers_is_refused_and_takes_no_memory() {
     fs::write(dir.path().join("in.gguf"), head.begin(Vec::new()).unwrap().finish().unwrap()).unwrap();
     let error = format!("{:#}", run(args(dir.path(), FileType::Q8_0)).unwrap_err());
     let expected = "key `llama.attention.head_count`: expected at most 65536 layers that share one value, found 4294967295";
-    assert!(error.ends_with(expected) && error.contains("in.gguf` does not say"), "{error}");
+    assert!(error.ends_with(expected) && error.contains("cannot read the configuration"), "{error}");
 }
 
 #[test]
@@ -631,7 +632,7 @@ fn the_output_type_is_that_of_tied_embeddings() {
     // The embeddings' own option comes first, and then nothing is left for the other.
     let both = Args { token_embedding_type: Some(GgmlType::Q5_1), ..output };
     let error = run(both).unwrap_err().to_string();
-    let expected = "--output-tensor-type q8_0: expected an output matrix to give this type, found none left";
+    let expected = "--output-tensor-type q8_0: no output matrix left to convert";
     assert_eq!(error, expected);
 }
 
@@ -640,8 +641,8 @@ fn targets_have_names_and_numbers() {
     assert_eq!(parse_target("iq3_xxs"), Ok(Target::Mix(FileType::IQ3_XXS)));
     assert_eq!(parse_target("15"), Ok(Target::Mix(FileType::Q4_K_M)));
     assert_eq!(parse_target("COPY"), Ok(Target::Copy));
-    assert!(parse_target("q9").unwrap_err().starts_with("no such file type (known: f32, "));
-    // Where a type of tensors is no file type, it stands for all matrices in it.
+    assert!(parse_target("q9").unwrap_err().starts_with("unknown file type (known: f32, "));
+    // A tensor type without a file type of that name stands for all matrices in it.
     assert_eq!(parse_target("mxfp4"), Ok(Target::Pure(FileType::MXFP4_MOE)));
     assert_eq!(parse_target("nvfp4"), Ok(Target::Mix(FileType::NVFP4)));
     for t in TYPES {

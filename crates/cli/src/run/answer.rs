@@ -1,4 +1,4 @@
-//! One answer: streamed, stopped by Ctrl-C, as text or JSON.
+//! One generation: streamed, stopped by Ctrl-C, as text or JSON.
 
 use std::io::Write as _;
 
@@ -10,27 +10,27 @@ use crate::interrupt::Answering;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui};
 
-/// How an answer is printed.
+/// Output format.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Text as it comes.
+    /// Text as it is generated.
     Text,
     /// One object at the end.
     Json,
-    /// One object a piece.
+    /// One object per piece.
     JsonLines,
 }
 
-/// An answer that has ended.
+/// A finished generation.
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) tokens: Vec<u32>,
-    /// Of each token, if they were asked for.
+    /// Log probabilities per token, if requested.
     pub(super) logprobs: Vec<Value>,
     /// `None` if it was interrupted.
     pub(super) finish: Option<Finish>,
     pub(super) stats: Stats,
-    /// Why the processor chose the tokens, if it did.
+    /// The reason for CPU sampling, if the CPU sampled.
     pub(super) on_processor: Option<&'static str>,
 }
 
@@ -49,7 +49,7 @@ fn generate(
     }
     let (mut text, mut logprobs) = (String::new(), Vec::new());
     while !answering.interrupted() {
-        // A prompt, and what is left of a full context, is read in pieces.
+        // The prompt, and the rest of a shifted context, are processed in chunks.
         if pollster::block_on(generation.prompt())? {
             continue;
         }
@@ -105,7 +105,7 @@ pub(super) fn print(
     Ok(answer)
 }
 
-/// The logarithms of probabilities that came with a piece.
+/// The log probabilities of a piece.
 fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
     let entry = |token: u32, logprob: f32| {
@@ -148,25 +148,23 @@ fn summary(
     Value::Object(object)
 }
 
-/// Says for those who asked for more why choosing tokens took a readback for each.
+/// Tells verbose users why sampling took a readback per token.
 pub(super) fn explain_choice(answer: &Answer, ui: &Ui) {
     if let Some(why) = answer.on_processor {
-        ui.detail(&format!("{:<12}tokens chosen by the processor: {why}", "sampler"));
+        ui.detail(&format!("{:<12}tokens sampled on the CPU: {why}", "sampler"));
     }
 }
 
-/// Says that an answer ended because the context is full, or went on because much of it was forgotten.
+/// Reports that the answer ended because the context is full, or that old tokens were dropped.
 pub(super) fn warn_of_context(answer: &Answer, engine: &mut Engine, ui: &Ui) {
     let n = engine.runner().n_ctx();
     if answer.finish == Some(Finish::Context) {
         ui.note(&format!(
-            "the context of {n} tokens is full; `-c N` asks for a larger one, --context-shift forgets the oldest"
+            "the context of {n} tokens is full; `-c N` sets a larger one, --context-shift drops the oldest tokens"
         ));
     }
     if answer.stats.n_forgotten > 0 {
         let n_forgotten = answer.stats.n_forgotten;
-        ui.note(&format!(
-            "the context of {n} tokens was full: {n_forgotten} tokens of the beginning were forgotten"
-        ));
+        ui.note(&format!("the context of {n} tokens was full: dropped {n_forgotten} of the oldest tokens"));
     }
 }

@@ -1,4 +1,4 @@
-//! What an answer must be: a JSON schema, a grammar or a regular expression.
+//! Constrained output: a JSON schema, a grammar or a regular expression.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,29 @@ use clap::Args as _;
 
 use super::read_text;
 
-/// One of these at most.
+/// At most one of these.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[group(multiple = false)]
 pub(crate) struct ConstraintArgs {
-    /// The answer is JSON that fits this schema
+    /// Constrain the answer to JSON that matches this schema
     #[arg(long, value_name = "SCHEMA")]
     json_schema: Option<String>,
-    /// Likewise, from a file
+    /// JSON schema from a file
     #[arg(long, value_name = "FILE")]
     json_schema_file: Option<PathBuf>,
-    /// The answer fits this grammar: GBNF (`root ::= ...`) or Lark (`start: ...`)
+    /// Constrain the answer to this grammar: GBNF (`root ::= ...`) or Lark (`start: ...`)
     #[arg(long, value_name = "GRAMMAR")]
     grammar: Option<String>,
-    /// Likewise, from a file
+    /// Grammar from a file
     #[arg(long, value_name = "FILE")]
     grammar_file: Option<PathBuf>,
-    /// The answer as a whole matches this regular expression
+    /// Constrain the whole answer to this regular expression
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     regex: Option<String>,
 }
 
 impl ConstraintArgs {
-    /// Forgets what was given if `option` is one of these, which it says: only one of them counts.
+    /// Clears the constraint if `option` sets another one, and returns whether it does: only one can be active.
     pub(crate) fn make_room_for(&mut self, option: &str) -> bool {
         let options = ConstraintArgs::augment_args(clap::Command::new("constraint"));
         let is_one = options.get_arguments().any(|arg| arg.get_long() == Some(option));
@@ -40,10 +40,10 @@ impl ConstraintArgs {
         is_one
     }
 
-    /// What was given, if anything.
+    /// The constraint, if any.
     pub(crate) fn grammar(&self) -> anyhow::Result<Option<Grammar>> {
         let schema = |text: &str, from: &str| {
-            let schema = serde_json::from_str(text).with_context(|| format!("{from} is no JSON"))?;
+            let schema = serde_json::from_str(text).with_context(|| format!("{from} is not valid JSON"))?;
             Ok(Some(Grammar::JsonSchema(schema)))
         };
         if let Some(text) = &self.json_schema {

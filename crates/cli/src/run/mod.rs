@@ -1,4 +1,4 @@
-//! `chaski run`: answers a prompt, or talks.
+//! `chaski run`: runs a prompt, or starts a chat.
 
 mod answer;
 mod constraint;
@@ -22,46 +22,46 @@ use crate::ui::{Ui, chain};
 use crate::{interrupt, stats};
 
 pub(crate) const LONG: &str = "\
-Answers a prompt, or talks.
+Runs a prompt, or starts a chat.
 
-  chaski run MODEL PROMPT   PROMPT is a message to the model if it has a chat template, else a text to continue
-  chaski run -p TEXT        continues TEXT as it stands: no chat template, special tokens in it count
+  chaski run MODEL PROMPT   PROMPT is a chat message if the model has a chat template, else a text to continue
+  chaski run -p TEXT        continues TEXT as is: no chat template, special tokens are parsed
   chaski run MODEL < FILE   the file is the PROMPT
-  chaski run MODEL          a conversation on the terminal; /help lists its commands
+  chaski run MODEL          a chat on the terminal; /help lists its commands
 
-Without MODEL, a small teller of children's stories answers that is part of this program. The answer goes to stdout as \
-it comes; the prompt is not repeated.";
+Without MODEL, a small built-in model that tells children's stories is used. The answer is streamed to stdout; \
+the prompt is not repeated.";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// GGUF file; of a split set, the first
+    /// GGUF file; the first one of a split set
     #[arg(value_name = "MODEL")]
     first: Option<String>,
     /// Message to the model, or text to continue if it has no chat template
     #[arg(value_name = "PROMPT")]
     second: Option<String>,
-    /// GGUF file, in place of MODEL
+    /// GGUF file, instead of MODEL
     #[arg(short, long, value_name = "FILE")]
     model: Option<PathBuf>,
-    /// Smaller model with the same vocabulary, which guesses tokens (-md)
+    /// Draft model for speculative decoding: smaller, with the same vocabulary (-md)
     #[arg(long, value_name = "FILE")]
     model_draft: Option<PathBuf>,
-    /// Text to continue as it stands
+    /// Text to continue as is, without the chat template
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["second", "file"])]
     prompt: Option<String>,
-    /// File with the text to continue as it stands; `-` is stdin
+    /// File with the text to continue as is; `-` is stdin
     #[arg(short, long, value_name = "FILE", conflicts_with = "second")]
     file: Option<PathBuf>,
-    /// No chat template, whatever the prompt is
+    /// Never use the chat template
     #[arg(long, conflicts_with = "chat")]
     raw: bool,
-    /// The chat template, even for -p and -f
+    /// Use the chat template even for -p and -f
     #[arg(long)]
     chat: bool,
-    /// Print one JSON object: text, tokens, why it ended, statistics
+    /// Print one JSON object: text, tokens, stop reason, statistics
     #[arg(long, conflicts_with = "jsonl")]
     json: bool,
-    /// Print one JSON object for every piece of text, and one at the end
+    /// Print one JSON object per piece of text, and a final one
     #[arg(long)]
     jsonl: bool,
     #[command(flatten)]
@@ -74,41 +74,41 @@ pub(crate) struct Args {
     ignored: Ignored,
 }
 
-/// What an answer is like, beside the choice of tokens.
+/// Options of a generation, besides sampling.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AnswerArgs {
-    /// Tokens at most; below 0: until the model ends or the context is full [default: -1]
+    /// Maximum number of tokens to generate; below 0: until the model ends or the context is full [default: -1]
     #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
     n_predict: Option<i64>,
-    /// What the model is told before the conversation
+    /// System prompt
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// End the answer before this text; may be given several times
+    /// Stop sequence: end the answer before this text; may be repeated
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Show special tokens in the answer
+    /// Print special tokens
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     special: Option<bool>,
-    /// Tokens that run on the GPU between two readings; 0 adapts to its speed [default: 0]
+    /// Tokens per readback on the GPU; 0 adapts to its speed [default: 0]
     #[arg(long, value_name = "N")]
     interval: Option<u32>,
-    /// Guess up to N tokens, by the draft model or by what followed the last ones earlier in the text, and check them all
-    /// at once: the same answer, sooner where guesses are good; at most 7 [default: 0, with a draft model 4]
+    /// Speculative decoding: draft up to N tokens (at most 7), with the draft model or by lookup of the last tokens in
+    /// the text, and verify them in one batch; the answer stays the same [default: 0, with a draft model 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=Speculation::MAX as i64))]
     draft_max: Option<u32>,
-    /// When the context is full, forget its older half and go on with the rest, which is read again
+    /// When the context is full, drop its older half and process the rest again
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     #[arg(hide_possible_values = true)]
     context_shift: Option<bool>,
-    /// With --context-shift: so many tokens of the beginning are never forgotten, the one that begins every text beside
-    /// them; below 0: the whole prompt [default: 0]
+    /// With --context-shift: number of tokens at the start, besides BOS, that are never dropped; below 0: the whole
+    /// prompt [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     keep: Option<i64>,
-    /// With --json or --jsonl: the logarithm of each token's probability, and of the N most probable ones
+    /// With --json or --jsonl: log probability of each token, and of the N most probable ones
     #[arg(long, value_name = "N")]
     logprobs: Option<usize>,
-    /// File with tools that the model may call: a JSON list in OpenAI's form
+    /// File with tools that the model may call: a JSON list in OpenAI's format
     #[arg(long, value_name = "FILE")]
     tools: Option<PathBuf>,
     /// Ask the chat template for an answer without reasoning
@@ -119,7 +119,7 @@ pub(crate) struct AnswerArgs {
     constraint: constraint::ConstraintArgs,
 }
 
-/// What the options of an answer hold in files and notations of their own, read.
+/// Option values that come from files or have a syntax of their own, parsed.
 #[derive(Clone, Debug, Default)]
 struct Demands {
     /// The tools that the model may call.
@@ -127,11 +127,11 @@ struct Demands {
     grammar: Option<Grammar>,
 }
 
-/// What to answer.
+/// The prompt.
 enum Prompt {
     /// A text to continue.
     Text(String),
-    /// A message.
+    /// A chat message.
     Message(String),
 }
 
@@ -178,15 +178,15 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }
 }
 
-/// Model and message: `-m` makes the first word the message.
+/// Model and message: with `-m` the first positional argument is the message.
 fn names(args: &Args) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     match (&args.model, &args.first, &args.second) {
         (Some(_), Some(_), Some(_)) => {
-            Err(Usage("the model is named twice, by -m and by MODEL".into()).into())
+            Err(Usage("the model is given twice, as -m and as MODEL".into()).into())
         }
         (Some(m), message, None) => {
             if message.is_some() && (args.prompt.is_some() || args.file.is_some()) {
-                return Err(Usage("there are two prompts".into()).into());
+                return Err(Usage("two prompts given".into()).into());
             }
             Ok((Some(m.clone()), message.clone()))
         }
@@ -194,7 +194,7 @@ fn names(args: &Args) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
     }
 }
 
-/// The prompt, or `None` for a conversation.
+/// The prompt, or `None` for a chat.
 fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>> {
     let as_text = |text: String| if args.chat { Prompt::Message(text) } else { Prompt::Text(text) };
     if let Some(text) = &args.prompt {
@@ -214,9 +214,9 @@ fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>
         None => {
             let text = read_text(Path::new("-"))?;
             if text.trim().is_empty() {
-                return Err(Usage("there is no prompt: stdin is empty".into()).into());
+                return Err(Usage("no prompt: stdin is empty".into()).into());
             }
-            // The line end of `echo` is not meant.
+            // The final newline that `echo` adds is not part of the prompt.
             text.strip_suffix('\n').map(|t| t.strip_suffix('\r').unwrap_or(t).to_owned()).unwrap_or(text)
         }
     };
@@ -227,16 +227,16 @@ fn prompt(args: &Args, message: Option<String>) -> anyhow::Result<Option<Prompt>
 pub(crate) fn read_text(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as UTF-8 text")?;
+        std::io::stdin().read_to_string(&mut text).context("cannot read stdin as UTF-8")?;
         return Ok(text);
     }
     std::fs::read_to_string(path).map_err(|e| {
-        let what = if e.kind() == ErrorKind::InvalidData { "is no UTF-8 text" } else { "cannot be read" };
+        let what = if e.kind() == ErrorKind::InvalidData { "is not valid UTF-8" } else { "cannot be read" };
         anyhow::Error::from(e).context(format!("`{}` {what}", path.display()))
     })
 }
 
-/// The text that the model continues, and whether it comes from the chat template.
+/// The text to continue, and whether it comes from the chat template.
 fn prompt_text(
     engine: &Engine,
     prompt: Prompt,
@@ -254,17 +254,17 @@ fn prompt_text(
                 note_broken_template(&e, ui);
             }
             if args.answer.system.is_some() {
-                ui.note("--system is left out: the prompt is a plain text, not a message");
+                ui.note("--system is ignored: the prompt is plain text, not a message");
             }
             if args.answer.tools.is_some() {
-                ui.note("--tools is left out: the prompt is a plain text, not a message");
+                ui.note("--tools is ignored: the prompt is plain text, not a message");
             }
             (text, false)
         }
     })
 }
 
-/// The prompt of a conversation, by the chat template. At its first message it says if tools make no difference.
+/// The prompt of a conversation, by the chat template. At the first message it reports tools that have no effect.
 fn conversation_text(
     engine: &Engine,
     answer: &AnswerArgs,
@@ -278,20 +278,20 @@ fn conversation_text(
     let text = engine.chat_prompt(&messages, &options)?;
     if !tools.is_empty() && conversation.len() == 1 {
         let without = TemplateOptions { tools: Vec::new(), ..options };
-        // A template that cannot do without tools does use them.
+        // A template that fails without tools does use them.
         if engine.chat_prompt(&messages, &without).is_ok_and(|other| other == text) {
-            ui.note("--tools changes nothing: the model's chat template does not mention them");
+            ui.note("--tools has no effect: the model's chat template does not support tools");
         }
     }
     Ok(text)
 }
 
-/// Says that a text is continued by a model whose chat template is of no use.
+/// Reports that the chat template is unusable, so the text is continued.
 fn note_broken_template(e: &chaski::Error, ui: &Ui) {
-    ui.note(&format!("the model cannot hold a conversation: {}", chain(e)));
+    ui.note(&format!("the model has no usable chat template: {}", chain(e)));
 }
 
-/// The tokens of a text, special ones in it included; BOS alone for an empty text, where the model has one.
+/// The tokens of a text with special tokens; only BOS for an empty text, if the model has one.
 fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
     let tokenizer = engine.tokenizer();
     let mut tokens =
@@ -299,25 +299,25 @@ fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
     if tokens.is_empty() {
         tokens.extend(tokenizer.bos());
     }
-    anyhow::ensure!(!tokens.is_empty(), "the prompt is empty, and the model has no token to begin with");
+    anyhow::ensure!(!tokens.is_empty(), "the prompt is empty, and the model has no BOS token");
     Ok(tokens)
 }
 
 impl AnswerArgs {
-    /// Reads files and notations.
+    /// Parses option values that come from files or have a syntax of their own.
     ///
     /// # Errors
-    /// If a file cannot be read, or is not what it should be.
+    /// If a file cannot be read or parsed.
     fn read(&self) -> anyhow::Result<Demands> {
         let tools = match &self.tools {
             Some(path) => serde_json::from_str(&read_text(path)?)
-                .with_context(|| format!("`{}` is no JSON list of tools", path.display()))?,
+                .with_context(|| format!("`{}` is not a JSON list of tools", path.display()))?,
             None => Vec::new(),
         };
         Ok(Demands { tools, grammar: self.constraint.grammar()? })
     }
 
-    /// Tokens at the beginning that are kept when the context is full, if it is to be shifted then.
+    /// Number of tokens at the start to keep on a context shift, if it is enabled.
     fn shift(&self, engine: &Engine, n_prompt: usize) -> Option<usize> {
         let n_begin = usize::from(engine.tokenizer().adds_bos());
         self.context_shift
@@ -325,7 +325,7 @@ impl AnswerArgs {
             .then(|| usize::try_from(self.keep.unwrap_or(0)).map_or(n_prompt, |n| n + n_begin))
     }
 
-    /// How tokens are guessed, if they are.
+    /// The draft method, if any.
     fn speculation(&self, has_draft: bool) -> Option<Speculation> {
         let by_default = if has_draft { Speculation::default().n_max } else { 0 };
         let n_max = self.draft_max.map_or(by_default, |n| n as usize);
@@ -354,7 +354,7 @@ fn generate_options(
 ) -> GenerateOptions {
     let mut sampler = SamplerParams::default();
     for unknown in sampler.apply_metadata(engine.model().metadata()) {
-        ui.detail(&format!("the model recommends a sampler that is not known: {unknown}"));
+        ui.detail(&format!("the model recommends an unknown sampler: {unknown}"));
     }
     sampling.apply(&mut sampler);
     let special = answer.special.unwrap_or(false);

@@ -1,17 +1,17 @@
-//! The parts of an answer to a message: reasoning, content, tool calls.
+//! The parts of a chat answer: reasoning, content, tool calls.
 
 use chaski::{AnswerParser, AnswerSyntax, Engine, Message};
 use serde_json::Value;
 
-/// How the model writes the parts of its answer.
+/// The format of the model's answers.
 pub(super) struct Parts {
     syntax: &'static AnswerSyntax,
-    /// Before any of the answer has come.
+    /// State before the answer begins.
     parser: AnswerParser,
 }
 
 impl Parts {
-    /// By the chat template of the model, for an answer to `prompt`; `None` if it has none.
+    /// Derived from the model's chat template, for an answer to `prompt`; `None` if it has none.
     ///
     /// # Errors
     /// If the template cannot be read.
@@ -25,12 +25,12 @@ impl Parts {
         Ok(Some(Parts { syntax, parser: AnswerParser::new(syntax, prompt, tools) }))
     }
 
-    /// Special tokens that must be shown in the answer's text, so that its parts can be told apart.
+    /// Special tokens that must appear in the answer's text, so that its parts can be told apart.
     pub(super) fn marker_tokens(&self, engine: &Engine) -> Vec<u32> {
         self.syntax.marker_tokens(engine.tokenizer())
     }
 
-    /// The answer's text as a message of a conversation that has so many calls already.
+    /// The answer as a message of a conversation that already has `n_call` tool calls.
     pub(super) fn message(&self, text: &str, n_call_before: usize) -> Message {
         self.parser.clone().parse(text).into_message(n_call_before)
     }

@@ -1,4 +1,4 @@
-//! The conversation on the terminal.
+//! The chat on the terminal.
 
 use std::path::PathBuf;
 
@@ -17,15 +17,15 @@ use crate::ui::{LoadTimes, Ui, bytes};
 
 const HELP: &str = "\
   /set OPTION VALUE   change an option: /set temp 0.5, /set special false, /set system You are a pirate.
-                      An option that can be given several times, such as stop, has this one value then; json-schema,
-                      grammar and regex end one another, and without VALUE what there is of them.
+                      Repeatable options such as stop then have this single value; json-schema, grammar and
+                      regex replace one another, and are cleared without VALUE.
   /show               model, device, memory, and the options that were set
   /clear              forget the conversation
-  /bye                leave (so does Ctrl-D)
-  \"\"\"                 begins and ends a text of several lines
-  Ctrl-C              stops the answer";
+  /bye                exit (or Ctrl-D)
+  \"\"\"                 begins and ends a multi-line message
+  Ctrl-C              stops generation";
 
-/// What `/set` changes: the options of the command line that belong to an answer.
+/// Options that `/set` changes: those of a generation.
 #[derive(Clone, Debug, Default, clap::Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 pub(super) struct Settings {
@@ -36,7 +36,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// These with another value of an option, which has no dashes.
+    /// A copy with a new value for one option, named without dashes.
     fn with(&self, name: &str, value: &str) -> Result<Settings, clap::Error> {
         let dashes = if name.chars().count() == 1 { "-" } else { "--" };
         let word =
@@ -56,19 +56,19 @@ struct Session<'a> {
     /// Guesses tokens.
     draft: Option<Engine>,
     settings: Settings,
-    /// What they hold in files and notations of their own.
+    /// Parsed values that come from files or have a syntax of their own.
     demands: Demands,
-    /// What `/set` was given, for `/show`.
+    /// Arguments of `/set`, for `/show`.
     changes: Vec<String>,
-    /// The conversation, without the system's text.
+    /// The conversation without the system prompt.
     messages: Vec<Message>,
-    /// There is a template to make prompts of it.
+    /// True if there is a usable chat template.
     chat: bool,
     times: &'a LoadTimes,
     ui: &'a Ui,
 }
 
-/// Talks until the user leaves.
+/// Runs the chat until the user exits.
 pub(super) fn run(
     engine: &mut Engine,
     draft: Option<Engine>,
@@ -86,15 +86,14 @@ pub(super) fn run(
         template => template?.is_some() && !raw,
     };
     if !ui.quiet() {
-        let what =
-            if chat { "Talk to it" } else { "It has no chat template: every text is continued as it stands" };
+        let what = if chat { "Type a message" } else { "It has no chat template: texts are continued as is" };
         let hint = if chat { "; /help lists the commands." } else { ". /help lists the commands." };
         eprintln!("{} on {}. {what}{hint}", engine.info().description, engine.device().name);
     }
     let mut editor = DefaultEditor::new()?;
     let history = history_file();
     if let Some(path) = &history {
-        // There is none at the first start.
+        // There is no history at the first start.
         let loaded = editor.load_history(path);
         tracing::debug!(?loaded, path = %path.display(), "history");
     }
@@ -113,7 +112,7 @@ pub(super) fn run(
         if input.text().trim().is_empty() {
             continue;
         }
-        // A line that is not remembered is no reason to stop.
+        // A line that cannot be saved is no reason to stop.
         let _ = editor.add_history_entry(input.text());
         let goes_on = match input.command() {
             Some(command) => session.command(command)?,
@@ -129,7 +128,7 @@ pub(super) fn run(
     if let Some(path) = &history {
         let saved = path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(ReadlineError::from);
         if let Err(e) = saved.and_then(|()| editor.save_history(path)) {
-            tracing::debug!(%e, path = %path.display(), "the history is not saved");
+            tracing::debug!(%e, path = %path.display(), "cannot save the history");
         }
     }
     Ok(())
@@ -139,12 +138,12 @@ fn history_file() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "chaski").map(|d| d.data_dir().join("history.txt"))
 }
 
-/// What the user wrote.
+/// User input.
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
     /// One line, which may be a command.
     Line(String),
-    /// A text between `"""`, which is a message whatever it begins with.
+    /// A text between `"""`, always a message.
     Quoted(String),
 }
 
@@ -164,7 +163,7 @@ impl Input {
     }
 }
 
-/// One line, or several between `"""`; `None` at the end of the input.
+/// One line, or several between `"""`; `None` at end of input.
 fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
     const QUOTES: &str = "\"\"\"";
     let mut text: Option<String> = None;
@@ -172,7 +171,7 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
         let line = match editor.readline(if text.is_some() { "... " } else { ">>> " }) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) if text.is_none() => {
-                eprintln!("Ctrl-D or /bye leaves.");
+                eprintln!("Use Ctrl-D or /bye to exit.");
                 continue;
             }
             Err(ReadlineError::Interrupted) => {
@@ -206,7 +205,7 @@ fn read(editor: &mut DefaultEditor) -> anyhow::Result<Option<Input>> {
 }
 
 impl Session<'_> {
-    /// Obeys a command; `false` to leave.
+    /// Runs a command; `false` to exit.
     fn command(&mut self, command: &str) -> anyhow::Result<bool> {
         let (word, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match word {
@@ -215,11 +214,11 @@ impl Session<'_> {
             "clear" => {
                 self.messages.clear();
                 self.engine.runner().truncate(0);
-                eprintln!("The conversation is forgotten.");
+                eprintln!("Conversation cleared.");
             }
             "show" => self.show(),
             "set" => self.set(rest.trim()),
-            _ => eprintln!("There is no command `/{word}`; /help lists them."),
+            _ => eprintln!("Unknown command `/{word}`; /help lists the commands."),
         }
         Ok(true)
     }
@@ -245,7 +244,7 @@ impl Session<'_> {
         let (name, value) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let name = name.trim_start_matches('-');
         if name.is_empty() {
-            eprintln!("Say which option: /set temp 0.5");
+            eprintln!("Expected an option: /set temp 0.5");
             return;
         }
         let changed = self.settings.with(name, value.trim()).map_err(anyhow::Error::from);
@@ -254,19 +253,19 @@ impl Session<'_> {
                 (self.demands, self.settings) = (demands, settings);
                 self.changes.push(rest.to_owned());
             }
-            // Of clap's messages, the first line says it; others are a line each.
+            // The first line of clap's message says it all; other errors have one line each.
             Err(e) => eprintln!("{}", format!("{e:#}").lines().next().unwrap_or_default()),
         }
     }
 
-    /// Answers a message; errors are told and the conversation goes on, unless nobody can read them.
+    /// Answers a message; errors are reported and the chat goes on, unless the terminal is gone.
     fn answer(&mut self, input: &str) -> anyhow::Result<()> {
         match self.try_answer(input) {
             Err(e) if is_closed_stdout(&e) => Err(e),
             Err(e) => {
                 let _ = crate::failure::report(&e, self.ui);
                 if self.chat {
-                    eprintln!("(/clear forgets the conversation.)");
+                    eprintln!("(/clear clears the conversation.)");
                 }
                 self.recover()
             }
@@ -274,20 +273,20 @@ impl Session<'_> {
         }
     }
 
-    /// Opens a device anew that was lost.
+    /// Reopens a lost device.
     fn recover(&mut self) -> anyhow::Result<()> {
         let lost = self.engine.gpu().is_some_and(|g| g.check().is_err());
         if lost {
-            eprintln!("The device is opened again.");
+            eprintln!("Device reopened.");
             self.engine.runner().truncate(0);
             pollster::block_on(self.engine.rebuild())?;
-            // It was on the same device.
+            // The draft model was on the same device.
             self.draft = None;
         }
         Ok(())
     }
 
-    /// Calls of tools in the conversation.
+    /// Number of tool calls in the conversation.
     fn n_call(&self) -> usize {
         let calls = self.messages.iter().filter_map(|m| m.fields.get("tool_calls")?.as_array());
         calls.map(Vec::len).sum()

@@ -1,4 +1,4 @@
-//! `chaski synth`: a model of random weights in the shape of a real one, for measurements.
+//! `chaski synth`: a model with random weights in the shape of a real one, for benchmarks.
 
 mod presets;
 mod tokenizer;
@@ -18,25 +18,25 @@ use crate::options;
 use crate::output::write_file;
 use crate::ui::{BYTES_BAR, Ui};
 
-/// Write a model of random weights in the shape of a real one.
+/// Write a model with random weights in the shape of a real one.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The model whose shape the file gets
+    /// The model whose shape to use
     #[arg(long, value_parser = preset_parser())]
     preset: &'static Preset,
-    /// The file type, such as q4_k_m; each tensor gets the type that it has in such files
+    /// File type, such as q4_k_m; each tensor gets the type that it has in such files
     #[arg(long, value_parser = options::file_type)]
     mix: FileType,
-    /// Layers, if not as many as the model has: to measure its kernels in little time and memory
+    /// Number of layers, if fewer are enough to measure the kernels in little time and memory
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     layers: Option<u32>,
-    /// The file to write
+    /// Output file
     #[arg(long)]
     out: PathBuf,
-    /// Start of the random numbers; the same seed gives the same weights in each mix, up to rounding
+    /// Random seed; the same seed gives the same weights in each mix, up to rounding
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A GGUF file to copy the tokenizer from; without it the file gets one of bytes and filler tokens
+    /// GGUF file to copy the tokenizer from; by default bytes and filler tokens
     #[arg(long, value_name = "GGUF")]
     vocab: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 /// Writes the model.
 ///
 /// # Errors
-/// If the vocabulary cannot be read, or the file not be written.
+/// If the vocabulary cannot be read, or the file cannot be written.
 pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
     let start = Instant::now();
     let preset = &Preset { n_layer: args.layers.unwrap_or(args.preset.n_layer), ..*args.preset };
@@ -53,7 +53,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
         Some(vocab) => vocab.strings("tokenizer.ggml.tokens")?.len() as u32,
         None => preset.n_vocab,
     };
-    ensure!(n_vocab > 0, "expected a vocabulary, found one without tokens");
+    ensure!(n_vocab > 0, "the vocabulary has no tokens");
     if n_vocab != preset.n_vocab {
         let usual = preset.n_vocab;
         ui.note(&format!("the vocabulary has {n_vocab} tokens, {} has {usual}", preset.name));

@@ -1,4 +1,4 @@
-//! The shapes of real models: their tensors, their types in a mix, and their metadata.
+//! Shapes of real models: tensors, their types in a mix, and metadata.
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -11,7 +11,7 @@ use ggml_format::{
 pub(super) struct Preset {
     pub(super) name: &'static str,
     pub(super) architecture: &'static str,
-    /// Name of the rule that cuts text into words, `tokenizer.ggml.pre`.
+    /// Name of the pre-tokenizer, `tokenizer.ggml.pre`.
     pub(super) pre: &'static str,
     pub(super) n_layer: u32,
     pub(super) n_embd: u32,
@@ -20,24 +20,24 @@ pub(super) struct Preset {
     pub(super) n_head_kv: u32,
     pub(super) d_head: u32,
     pub(super) n_vocab: u32,
-    /// Whether the token embedding is the output matrix too.
+    /// True if the token embeddings are also the output matrix.
     pub(super) is_tied: bool,
     pub(super) rope_base: f32,
-    /// By how much the longest waves of the rotation are stretched: `rope_freqs.weight`.
+    /// RoPE scaling factor of the longest wavelengths: `rope_freqs.weight`.
     pub(super) rope_factor: Option<f32>,
     pub(super) rms_eps: f32,
     pub(super) n_ctx: u32,
-    /// In place of the feed-forward part of each layer.
+    /// Replaces the feed-forward part of each layer.
     pub(super) experts: Option<Experts>,
 }
 
-/// A mixture of experts.
+/// MoE parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Experts {
-    /// Experts, and how many of them a token uses.
+    /// Number of experts, and experts per token.
     pub(super) n_expert: u32,
     pub(super) n_used: u32,
-    /// Width of each.
+    /// Feed-forward width of an expert.
     pub(super) n_ff: u32,
 }
 
@@ -175,7 +175,7 @@ pub(super) fn preset_parser() -> impl TypedValueParser<Value = &'static Preset> 
     PossibleValuesParser::new(PRESETS.iter().map(|p| p.name)).map(find)
 }
 
-/// What a tensor's values are.
+/// Kind of values in a tensor.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Values {
     Random,
@@ -198,7 +198,7 @@ impl Tensor {
     }
 
     pub(super) fn row_bytes(&self) -> u64 {
-        self.ty.row_bytes(self.ne[0]).expect("the mix chooses types that the rows fit")
+        self.ty.row_bytes(self.ne[0]).expect("the mix chooses types that fit the row length")
     }
 
     pub(super) fn n_byte(&self) -> u64 {
@@ -207,7 +207,7 @@ impl Tensor {
 }
 
 impl Preset {
-    /// All tensors as f32, in the order in which a quantised file has them.
+    /// All tensors as f32, in the order of a quantised file.
     pub(super) fn tensors(&self, n_vocab: u32) -> Vec<Tensor> {
         let (embd, ff) = (u64::from(self.n_embd), u64::from(self.n_ff));
         let d_head = u64::from(self.d_head);
@@ -261,7 +261,7 @@ impl Preset {
         tensors
     }
 
-    /// The metadata but for the tokenizer.
+    /// The metadata without the tokenizer.
     pub(super) fn describe(&self, head: &mut GgufWriter, n_vocab: u32, mix: FileType) -> Result<()> {
         head.set("general.architecture", self.architecture)?
             .set("general.type", "model")?
@@ -288,11 +288,11 @@ impl Preset {
         Ok(())
     }
 
-    /// By how much the rotation of each channel pair is slowed down.
+    /// RoPE scaling factor of each channel pair.
     ///
     /// # Source
-    /// Llama 3.1: waves longer than the context of the first training are stretched by the whole factor, those of
-    /// less than a quarter of it not at all; between the two the slowdown is blended.
+    /// Llama 3.1: wavelengths above the original context are stretched by the full factor, those below a quarter of it
+    /// not at all; in between the factor is interpolated.
     pub(super) fn rope_factors(&self) -> Vec<f32> {
         const N_CTX_BEFORE: f32 = 8192.0;
         const LOW: f32 = 1.0;
@@ -309,7 +309,7 @@ impl Preset {
     }
 }
 
-/// Gives each tensor its type.
+/// Assigns a type to each tensor.
 pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) -> Result<Vec<Tensor>> {
     let mut facts = ModelFacts {
         n_layer: preset.n_layer,
@@ -321,7 +321,7 @@ pub(super) fn typed(mut tensors: Vec<Tensor>, preset: &Preset, mix: FileType) ->
         is_falcon: false,
         has_importance: false,
     };
-    // Files of some types are only ever made with importance weights, and these change the rules.
+    // Files of some types always use importance weights, which change the rules.
     for has_importance in [false, true] {
         facts.has_importance = has_importance;
         let mut counters = MixCounters::default();

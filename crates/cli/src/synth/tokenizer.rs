@@ -1,4 +1,4 @@
-//! A tokenizer for models that get none from a file.
+//! A tokenizer for models that do not get one from a file.
 
 use anyhow::Result;
 use chaski::byte_to_char;
@@ -6,9 +6,9 @@ use ggml_format::GgufWriter;
 
 use super::presets::Preset;
 
-/// A byte-level vocabulary: a token for each byte, fillers, and the two special tokens at the end.
+/// A byte-level vocabulary: a token per byte, fillers, and two special tokens at the end.
 ///
-/// Text becomes one token a byte, and comes back unchanged.
+/// Text is tokenised byte by byte and round-trips.
 pub(super) fn made_up_tokenizer(head: &mut GgufWriter, preset: &Preset) -> Result<()> {
     const SPECIAL: [&str; 2] = ["<|begin_of_text|>", "<|end_of_text|>"];
     const CONTROL: i32 = 3;
@@ -16,7 +16,7 @@ pub(super) fn made_up_tokenizer(head: &mut GgufWriter, preset: &Preset) -> Resul
     let n_vocab = preset.n_vocab as usize;
     let first_special = n_vocab - SPECIAL.len();
     let mut tokens: Vec<String> = (0..=255).map(|byte| byte_to_char(byte).to_string()).collect();
-    // A tokenizer of this kind has merges; two spaces are the only one.
+    // A BPE tokenizer needs merges; two spaces are the only one.
     let space = tokens[usize::from(b' ')].clone();
     tokens.push(space.repeat(2));
     tokens.extend((tokens.len()..first_special).map(|id| format!("<tok_{id}>")));

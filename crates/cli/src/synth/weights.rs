@@ -14,16 +14,16 @@ use super::presets::{Preset, Tensor, Values};
 /// Standard deviation of the weights.
 pub(super) const DEVIATION: f32 = 0.02;
 
-/// Values that a pool holds: rows are stretches of it.
+/// Number of values in a pool; rows are ranges of it.
 const POOL_LEN: usize = 1 << 22;
 
-/// Rows begin at multiples of this in a pool, a multiple of every block length.
+/// Row starts in a pool are multiples of this, a multiple of every block length.
 const POOL_STEP: usize = 256;
 
-/// Bytes that are written at once, about.
+/// Approximate number of bytes written at once.
 const CHUNK_BYTES: u64 = 8 << 20;
 
-/// Random weights: a pool of blocks for each type, from which rows are taken at random places.
+/// Random weights: a pool of blocks per type; rows are taken at random offsets.
 pub(super) struct Weights {
     pools: BTreeMap<GgmlType, Vec<u8>>,
     random: Random,
@@ -87,7 +87,8 @@ impl Weights {
 /// The pool's values in blocks of a type.
 fn pool(ty: GgmlType, values: &[f32]) -> Result<Vec<u8>> {
     const N_PIECE: usize = 1 << 12;
-    let n_byte = ty.row_bytes(values.len() as u64).context("the pool is no whole number of blocks")?;
+    let n_byte =
+        ty.row_bytes(values.len() as u64).context("the pool size is not a multiple of the block size")?;
     let mut bytes = vec![0; n_byte as usize];
     let piece_bytes = N_PIECE / ty.block_len() * ty.block_bytes();
     let pieces = values.par_chunks(N_PIECE).zip(bytes.par_chunks_mut(piece_bytes));

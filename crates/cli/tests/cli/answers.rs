@@ -86,7 +86,7 @@ fn answers_fit_what_they_must() {
     for (option, value, says) in [
         ("--grammar", "root ::= x", "GBNF grammar, line 1, column 10: rule `x` is used but not defined"),
         ("--regex", "[a", "the regular expression cannot be used"),
-        ("--json-schema", "{", "the schema of --json-schema is no JSON"),
+        ("--json-schema", "{", "the schema of --json-schema is not valid JSON"),
         ("--grammar-file", "no/such.gbnf", "no/such.gbnf"),
     ] {
         let o = run_with(option, value);
@@ -271,7 +271,7 @@ fn a_full_context_ends_the_answer_or_is_shifted() {
     assert_eq!(ended["finish_reason"], "context");
     for keep in [&["--context-shift"][..], &["--context-shift", "--keep", "-1"]] {
         let shifted = args(&[keep, &["--json"]].concat());
-        assert!(err(&shifted).contains("were forgotten"), "{}", err(&shifted));
+        assert!(err(&shifted).contains("dropped"), "{}", err(&shifted));
         let shifted = json(&shifted);
         assert_eq!(
             (&shifted["finish_reason"], &shifted["stats"]["answer_tokens"]),

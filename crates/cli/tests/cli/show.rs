@@ -46,10 +46,10 @@ fn show_names_tensors_that_nothing_reads() {
     let model = crate::templates::rewritten(folder.path(), &[], &more);
     assert_eq!(json(&run(&["show", &model, "--json"]))["unread"], serde_json::to_value(more).unwrap());
     let text = out(&run(&["show", &model]));
-    assert!(text.contains("Not read (5 tensors, 80 B)\n  blk.0.a.weight\n"), "{text}");
-    assert!(text.contains("\n  c\n  ... 5 in all\n") && !text.contains("\n  d\n"), "{text}");
+    assert!(text.contains("Unused (5 tensors, 80 B)\n  blk.0.a.weight\n"), "{text}");
+    assert!(text.contains("\n  c\n  ... 5 in total\n") && !text.contains("\n  d\n"), "{text}");
     assert!(out(&run(&["show", &model, "--full"])).contains("\n  d\n"));
-    assert!(!out(&run(&["show"])).contains("Not read"));
+    assert!(!out(&run(&["show"])).contains("Unused"));
 }
 
 /// A file of a model that cannot be run, with one tensor.

@@ -16,7 +16,7 @@ fn an_answer_to_a_message_is_a_message() {
     assert_eq!(o["message"]["content"], o["text"], "{o}");
     std::fs::write(&tools, "{}").unwrap();
     let o = chaski(&GREEDY).args(args).arg(&tools).output().unwrap();
-    assert!(!o.status.success() && err(&o).contains("is no JSON list of tools"), "{}", err(&o));
+    assert!(!o.status.success() && err(&o).contains("is not a JSON list of tools"), "{}", err(&o));
 }
 
 /// The default model with other chat templates: their keys behind `tokenizer.chat_template`, and their texts.
@@ -73,7 +73,7 @@ fn tools_are_for_the_template_that_knows_them() {
     // One that does not know them is told.
     with_templates(folder.path(), &[("", "{{ messages[0].content }}")]);
     let o = ask(&tools);
-    assert!(o.status.success() && err(&o).contains("note: --tools changes nothing"), "{}", err(&o));
+    assert!(o.status.success() && err(&o).contains("note: --tools has no effect"), "{}", err(&o));
     with_templates(folder.path(), &[("", "{{ messages[0].content }}{{ tools | tojson if tools else '' }}")]);
     let o = ask(&tools);
     assert!(o.status.success() && !err(&o).contains("--tools"), "{}", err(&o));
@@ -87,14 +87,14 @@ fn a_template_that_cannot_be_read_hinders_conversations_alone() {
         |more: &[&str]| run(&[&["run", "--device", "cpu", "-n", "2", "-m", &model], more].concat());
     let o = run_with(&["-p", "Once upon a time"]);
     assert!(
-        o.status.success() && err(&o).contains("note: the model cannot hold a conversation"),
+        o.status.success() && err(&o).contains("note: the model has no usable chat template"),
         "{}",
         err(&o)
     );
     let o = run_with(&["Hi"]);
     assert!(!o.status.success() && err(&o).contains("chat template, line 1"), "{}", err(&o));
     assert!(run_with(&["--raw", "Hi"]).status.success());
-    assert!(out(&run(&["show", &model])).contains("has a chat template that cannot be read"));
+    assert!(out(&run(&["show", &model])).contains("has an unreadable chat template"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use super::runner::Runner;
 use super::shift::shifted;
 use super::writer::Writer;
 use crate::error::ModelError;
-use crate::sampler::Sampler;
-use crate::tokenizer::Tokenizer;
+use chaski_text::Sampler;
+use chaski_text::Tokenizer;
 
 /// Names a request of a [`Batch`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use chaski_kernels::ops::adjust::{self, AdjustParams};
 use chaski_kernels::ops::sample::{MAX_TOP_K, SampleParams};
 use chaski_runtime::gpu::Choose;
 
-use crate::sampler::{Mirostat, Sampler, SamplerKind, SamplerParams};
+use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 
 /// A chain of samplers in the device's terms.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ fn refuse(limits: &[(bool, &'static str)]) -> Result<(), &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokenizer::{Tokenizer, TokenizerSpec};
+    use chaski_text::{Tokenizer, TokenizerSpec};
 
     const N_VOCAB: u32 = 300;
 

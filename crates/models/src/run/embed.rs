@@ -7,7 +7,7 @@ use ggml_format::Metadata;
 
 use super::runner::Runner;
 use crate::error::ModelError;
-use crate::tokenizer::{AddSpecial, ParseSpecial, Tokenizer};
+use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
 /// How the vectors of a text's tokens become that of the text.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

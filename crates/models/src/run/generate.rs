@@ -14,10 +14,10 @@ use super::shift::shifted;
 use super::speculate::{self, Speculation};
 use super::suspend::Suspended;
 use super::writer::Writer;
-use crate::constraint::Grammar;
 use crate::error::ModelError;
-use crate::sampler::{Logprobs, SampleError, Sampler, SamplerParams};
-use crate::tokenizer::{RenderSpecial, Tokenizer};
+use chaski_text::Grammar;
+use chaski_text::{Logprobs, SampleError, Sampler, SamplerParams};
+use chaski_text::{RenderSpecial, Tokenizer};
 
 /// How to generate.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use ggml_format::{Imatrix, ImatrixEntry};
 
 use super::runner::Runner;
 use crate::error::ModelError;
-use crate::tokenizer::{AddSpecial, ParseSpecial, Tokenizer};
+use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
 /// How importance is measured.
 #[derive(Copy, Clone, Debug)]

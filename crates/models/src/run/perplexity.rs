@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use super::runner::Runner;
 use crate::error::ModelError;
-use crate::tokenizer::{AddSpecial, ParseSpecial, Tokenizer};
+use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
 /// A perplexity and its uncertainty.
 #[derive(Copy, Clone, Debug, PartialEq)]

@@ -21,7 +21,7 @@ use super::pages::Pages;
 use super::sequences::Sequence;
 use crate::error::ModelError;
 use crate::model::Model;
-use crate::sampler::SampleError;
+use chaski_text::SampleError;
 
 /// Where a model runs.
 #[derive(Clone)]

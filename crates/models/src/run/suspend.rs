@@ -6,7 +6,7 @@ use chaski_runtime::gpu::Choose;
 
 use super::generate::{Chooser, GenerateOptions, Generation};
 use super::writer::Writer;
-use crate::sampler::{Logprobs, Sampler, SamplerParams};
+use chaski_text::{Logprobs, Sampler, SamplerParams};
 
 /// What is left of a [`Generation`] without its device: [`Generation::resume`] goes on.
 pub struct Suspended {

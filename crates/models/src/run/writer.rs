@@ -3,11 +3,11 @@
 use web_time::Instant;
 
 use super::generate::{Finish, GenerateOptions, Piece, Stats};
-use crate::constraint::Constraint;
 use crate::error::ModelError;
-use crate::sampler::{Logprobs, Sampler};
-use crate::text::{StopStrings, Stopped, TextStream};
-use crate::tokenizer::{RenderSpecial, Tokenizer};
+use chaski_text::Constraint;
+use chaski_text::{Logprobs, Sampler};
+use chaski_text::{RenderSpecial, Tokenizer};
+use chaski_text::{StopStrings, Stopped, TextStream};
 
 pub(super) struct Writer {
     pub(super) options: GenerateOptions,

@@ -230,7 +230,7 @@ export function report(where, { sets, leftOut, ms, making }, full, log = console
     if (full) for (const op of ops) log(`  ${op.name}: ${op.ran} of ${op.all}, ${op.ms} ms`);
   }
   log(`${where}: ${seconds(ms)}, of which ${seconds(making)} to make tables of cases`);
-  for (const [why, n] of Object.entries(leftOut)) log(`LEFT OUT: ${n} cases: ${why}`);
+  for (const [why, n] of Object.entries(leftOut)) log(`SKIPPED: ${n} cases: ${why}`);
 }
 
 /** Operations of which no case ran although there are some that the adapter can do. */

@@ -16,7 +16,7 @@ const folder = process.env.CHASKI_CASES && resolve(process.env.CHASKI_CASES);
 const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 const only = process.env.CHASKI_OP ?? "";
 const word = process.env.CHASKI_CASE ?? "";
-const skip = process.env.CHASKI_LAVAPIPE ? false : "LEFT OUT: CHASKI_LAVAPIPE is not set: `cargo xtask test web` does";
+const skip = process.env.CHASKI_LAVAPIPE ? false : "SKIPPED: CHASKI_LAVAPIPE is not set: `cargo xtask test web` does";
 let [cases, gpu] = [];
 /** Milliseconds that cases may take unless all run; what makes their inputs comes on top. */
 const TIME = 30_000;

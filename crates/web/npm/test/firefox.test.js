@@ -7,7 +7,7 @@ import { PACKAGE } from "./page.js";
 
 const FILES = ["loading", "processor", "page"];
 const found = [process.env.CHASKI_FIREFOX, "firefox-esr", "firefox"].find((name) => name && spawnSync(name, ["--version"]).status === 0);
-const skip = found ? false : "LEFT OUT: there is no Firefox (apt-get install firefox-esr)";
+const skip = found ? false : "SKIPPED: there is no Firefox (apt-get install firefox-esr)";
 
 test("what works in Chromium works in Firefox", { skip, timeout: 240_000 }, async () => {
   const { NODE_TEST_CONTEXT, ...env } = { ...process.env, CHASKI_BROWSER: "firefox", CHASKI_FIREFOX: found };

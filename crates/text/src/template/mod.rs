@@ -37,12 +37,12 @@ pub const CHATML: &str = "{% for message in messages %}\
 /// A compiled chat template.
 ///
 /// ```
-/// use chaski_models::{CHATML, ChatTemplate, Message, TemplateOptions};
+/// use chaski_text::{CHATML, ChatTemplate, Message, TemplateOptions};
 ///
 /// let template = ChatTemplate::new(CHATML)?;
 /// let prompt = template.render(&[Message::new("user", "Hi")], &TemplateOptions::default())?;
 /// assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-/// # Ok::<(), chaski_models::TemplateError>(())
+/// # Ok::<(), chaski_text::TemplateError>(())
 /// ```
 #[derive(Debug)]
 pub struct ChatTemplate {

@@ -9,6 +9,7 @@ use super::pre::PreTokenizer;
 use super::vocab::Vocab;
 use super::words::{Seen, WordBounds};
 use super::{TokenizerError, bytes};
+use crate::threads::for_each;
 
 /// The merges of a BPE tokenizer.
 ///
@@ -37,7 +38,7 @@ impl Merges {
         // Looking up three texts a line waits for memory, which several threads do at once.
         let runs: Vec<(usize, &[&str])> =
             lines.chunks(RUN).enumerate().map(|(i, run)| (i * RUN, run)).collect();
-        let found = chaski_runtime::for_each(&runs, |(first, run)| look_up(vocab, *first, run));
+        let found = for_each(&runs, |(first, run)| look_up(vocab, *first, run));
         let mut extra = FxHashMap::default();
         let mut symbol = |known: Option<u32>, text: &dyn Fn() -> String| {
             known.unwrap_or_else(|| {

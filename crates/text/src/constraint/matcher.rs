@@ -5,13 +5,14 @@ use llguidance::api::TopLevelGrammar;
 use serde_json::{Map, Value, json};
 
 use super::gbnf;
-use super::{ConstraintError, ConstraintVocab, Grammar};
-use crate::tokenizer::Tokenizer;
+use super::{ConstraintError, Grammar};
+use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
+use crate::vocab_trie::VocabTrie;
 
 /// A text in the making that must fit a [`Grammar`].
 ///
 /// ```
-/// use chaski_models::{Constraint, Grammar, Tokenizer, TokenizerSpec};
+/// use chaski_text::{Constraint, Grammar, Tokenizer, TokenizerSpec};
 ///
 /// let tokens = ["<unk>", "<s>", "</s>", "a", "b", "ab"].map(String::from).to_vec();
 /// let kinds = vec![2, 3, 3, 1, 1, 1];
@@ -44,6 +45,16 @@ fn with_short_space(schema: &Value) -> Value {
     schema
 }
 
+/// The tokenizer's vocabulary in the form that grammars need.
+fn vocab_trie(tokenizer: &Tokenizer) -> Result<VocabTrie, ConstraintError> {
+    let word = |id: u32| match tokenizer.kind(id) {
+        Some(TokenKind::Control) => VocabTrie::control_word(tokenizer.token_text(id).unwrap_or_default()),
+        _ => tokenizer.token_bytes(id, RenderSpecial::No).into_owned(),
+    };
+    let words: Vec<Vec<u8>> = (0..tokenizer.n_vocab() as u32).map(word).collect();
+    VocabTrie::new(&words, &tokenizer.eog_ids()).map_err(|source| ConstraintError::Vocabulary { source })
+}
+
 impl std::fmt::Debug for Constraint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Constraint").field("n_token", &self.n_token).finish_non_exhaustive()
@@ -64,15 +75,15 @@ impl Constraint {
             Grammar::Lark(text) => TopLevelGrammar::from_lark(text.clone()),
             Grammar::Gbnf(text) => TopLevelGrammar::from_lark(gbnf::to_lark(text)?),
         };
-        let vocab = match tokenizer.constraint_vocab.get() {
+        let vocab = match tokenizer.vocab_trie.get() {
             Some(vocab) => vocab,
             None => {
-                let vocab = ConstraintVocab::new(tokenizer)?;
-                tokenizer.constraint_vocab.get_or_init(|| vocab)
+                let vocab = vocab_trie(tokenizer)?;
+                tokenizer.vocab_trie.get_or_init(|| vocab)
             }
         };
         let error = |e: String| ConstraintError::Grammar { kind: grammar.kind(), source: e.into() };
-        let matcher = Matcher::new(vocab.0.create_parser(top));
+        let matcher = Matcher::new(vocab.parsers().create_parser(top));
         match matcher.get_error() {
             Some(e) => Err(error(e)),
             None => Ok(Constraint { matcher, n_token: 0 }),

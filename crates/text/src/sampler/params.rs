@@ -119,7 +119,7 @@ impl SamplerParams {
     }
 
     /// Whether the chain has that sampler and it does something.
-    pub(crate) fn uses(&self, kind: SamplerKind) -> bool {
+    pub fn uses(&self, kind: SamplerKind) -> bool {
         self.samplers.contains(&kind) && !kind.is_off(self)
     }
 

@@ -222,7 +222,7 @@ impl State {
 /// Draws tokens from logits.
 ///
 /// ```
-/// use chaski_models::{Sampler, SamplerParams, Tokenizer, TokenizerSpec};
+/// use chaski_text::{Sampler, SamplerParams, Tokenizer, TokenizerSpec};
 ///
 /// let spec = TokenizerSpec { model: "none".into(), n_vocab: Some(3), ..TokenizerSpec::default() };
 /// let tokenizer = Tokenizer::from_spec(spec)?;
@@ -358,12 +358,12 @@ impl Sampler {
     }
 
     /// Added to the logits, each token once; minus infinity for what may never be drawn.
-    pub(crate) fn bias(&self) -> &[(u32, f32)] {
+    pub fn bias(&self) -> &[(u32, f32)] {
         &self.bias
     }
 
     /// Logits that it takes.
-    pub(crate) fn n_vocab(&self) -> usize {
+    pub fn n_vocab(&self) -> usize {
         self.n_vocab
     }
 

@@ -39,7 +39,7 @@ impl LocalTime {
     /// The time that a clock shows which is `offset` seconds ahead of UTC, `seconds` after the start of 1970 (UTC).
     ///
     /// ```
-    /// use chaski_models::LocalTime;
+    /// use chaski_text::LocalTime;
     ///
     /// let time = LocalTime::from_unix(951_782_400, 3600);
     /// assert_eq!(time.strftime("%F %T"), "2000-02-29 01:00:00");

@@ -20,7 +20,7 @@ pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    say(&format!("LEFT OUT: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display()));
+    say(&format!("SKIPPED: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display()));
     None
 }
 

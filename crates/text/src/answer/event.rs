@@ -42,7 +42,7 @@ pub struct ToolCall {
 /// A whole answer.
 ///
 /// ```
-/// use chaski_models::{Answer, AnswerParser, AnswerSyntax};
+/// use chaski_text::{Answer, AnswerParser, AnswerSyntax};
 ///
 /// let mut parser = AnswerParser::new(AnswerSyntax::by_name("hermes").unwrap(), "", &[]);
 /// let mut answer = Answer::default();

@@ -6,7 +6,7 @@
 /// come out as U+FFFD, in the same way as [`String::from_utf8_lossy`] does for the whole.
 ///
 /// ```
-/// use chaski_models::TextStream;
+/// use chaski_text::TextStream;
 ///
 /// let mut stream = TextStream::new();
 /// assert_eq!(stream.push(b"caf\xc3"), Some("caf"));

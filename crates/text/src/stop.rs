@@ -6,7 +6,7 @@
 /// before the stop string that is complete first; of two that are complete at the same place, before the longer.
 ///
 /// ```
-/// use chaski_models::{StopStrings, Stopped};
+/// use chaski_text::{StopStrings, Stopped};
 ///
 /// let mut stops = StopStrings::new(["\nUser:"]);
 /// assert_eq!(stops.push("Fine.\nUs"), ("Fine.", Stopped::No));

@@ -11,8 +11,6 @@ mod gbnf;
 mod matcher;
 #[cfg(not(feature = "constraint"))]
 mod none;
-#[cfg(feature = "constraint")]
-mod vocab;
 
 use serde_json::Value;
 
@@ -21,8 +19,6 @@ pub use error::ConstraintError;
 pub use matcher::Constraint;
 #[cfg(not(feature = "constraint"))]
 pub use none::Constraint;
-#[cfg(feature = "constraint")]
-pub(crate) use vocab::ConstraintVocab;
 
 /// What the output must be.
 #[derive(Clone, Debug, PartialEq)]

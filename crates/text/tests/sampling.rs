@@ -1,6 +1,6 @@
 //! Samplers by statistics: how often tokens are drawn is what the formulas say.
 
-use chaski_models::{Mirostat, Sampler, SamplerKind, SamplerParams, Tokenizer, TokenizerSpec};
+use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams, Tokenizer, TokenizerSpec};
 
 const N_DRAW: usize = 20_000;
 

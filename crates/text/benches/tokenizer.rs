@@ -7,7 +7,7 @@ mod common;
 
 use std::hint::black_box;
 
-use chaski_models::{AddSpecial, ParseSpecial, Tokenizer};
+use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// Vocabularies of each kind of tokenizer, and the largest.

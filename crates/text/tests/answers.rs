@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use chaski_models::{
+use chaski_text::{
     Answer, AnswerParser, AnswerSyntax, ChatTemplate, LocalTime, Message, TemplateOptions, Tokenizer,
     TokenizerSpec, ToolCall,
 };

@@ -5,9 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use chaski_models::{
-    ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions,
-};
+use chaski_text::{ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions};
 use ggml_format::{Gguf, GgufWriter};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use chaski_models::{
+use chaski_text::{
     AddSpecial, ChatTemplates, Message, ParseSpecial, RenderSpecial, Sampler, SamplerParams, TemplateOptions,
     TextStream, TokenKind, Tokenizer, TokenizerError, TokenizerSpec, strip_added_special,
 };

@@ -18,7 +18,7 @@ impl Logprobs {
     /// `ln p_i = l_i - ln(sum over j of e^(l_j))`. Minus infinity for a token outside.
     ///
     /// ```
-    /// use chaski_models::Logprobs;
+    /// use chaski_text::Logprobs;
     ///
     /// let found = Logprobs::new(&[0.0, 3f32.ln()], 0, 1);
     /// assert!((found.logprob - 0.25f32.ln()).abs() < 1e-6);

@@ -6,7 +6,7 @@ mod common;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use chaski_models::{
+use chaski_text::{
     AddSpecial, Constraint, ConstraintError, Grammar, ParseSpecial, RenderSpecial, SampleError, Sampler,
     SamplerParams, Tokenizer,
 };

@@ -27,7 +27,7 @@ pub use spec::{FimTokens, TokenizerSpec};
 pub use vocab::TokenKind;
 
 #[cfg(feature = "constraint")]
-use crate::constraint::ConstraintVocab;
+use crate::vocab_trie::VocabTrie;
 use bpe::{Bpe, Gemma4, Merges};
 use pre::PreTokenizer;
 use special::{Fragment, SpecialTokens};
@@ -66,7 +66,7 @@ pub enum RenderSpecial {
 /// Turns text into token ids and ids into bytes.
 ///
 /// ```
-/// use chaski_models::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer, TokenizerSpec};
+/// use chaski_text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer, TokenizerSpec};
 ///
 /// let tokens = ["<unk>", "<s>", "</s>", "▁", "h", "i", "hi", "▁hi"];
 /// let tokenizer = Tokenizer::from_spec(TokenizerSpec {
@@ -79,7 +79,7 @@ pub enum RenderSpecial {
 /// let ids = tokenizer.encode("hi", AddSpecial::Yes, ParseSpecial::No)?;
 /// assert_eq!(ids, [1, 7]);
 /// assert_eq!(tokenizer.decode(&ids, RenderSpecial::No), b"hi");
-/// # Ok::<(), chaski_models::TokenizerError>(())
+/// # Ok::<(), chaski_text::TokenizerError>(())
 /// ```
 #[derive(Debug)]
 pub struct Tokenizer {
@@ -92,7 +92,7 @@ pub struct Tokenizer {
     suppress: Vec<u32>,
     /// The vocabulary in the form that constrained output needs, once that was asked for.
     #[cfg(feature = "constraint")]
-    pub(crate) constraint_vocab: OnceLock<ConstraintVocab>,
+    pub(crate) vocab_trie: OnceLock<VocabTrie>,
 }
 
 #[derive(Debug)]
@@ -203,7 +203,7 @@ impl Tokenizer {
             suppress: suppress.filter(|&id| id < vocab.n_vocab()).collect(),
             vocab,
             #[cfg(feature = "constraint")]
-            constraint_vocab: OnceLock::new(),
+            vocab_trie: OnceLock::new(),
         })
     }
 

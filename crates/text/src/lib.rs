@@ -1,0 +1,33 @@
+//! The text side of language models: from messages to tokens, and from logits to answers.
+//!
+//! A [`ChatTemplate`] renders messages as a prompt and a [`Tokenizer`] encodes it; both are built from the metadata of
+//! a GGUF file. A [`Sampler`] chooses a token from logits, among those that a [`Constraint`] allows. [`TextStream`] and
+//! [`StopStrings`] turn the bytes of tokens into text, in which an [`AnswerParser`] separates reasoning, content and
+//! tool calls. Nothing here knows of GPUs or of what a model computes.
+
+#![forbid(unsafe_code)]
+
+mod answer;
+mod constraint;
+mod sampler;
+mod stop;
+mod stream;
+mod template;
+mod threads;
+mod tokenizer;
+#[cfg(feature = "constraint")]
+mod vocab_trie;
+
+pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
+pub use constraint::{Constraint, ConstraintError, Grammar};
+pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
+pub use stop::{StopStrings, Stopped};
+pub use stream::TextStream;
+pub use template::{
+    CHATML, ChatTemplate, ChatTemplates, Content, LocalTime, Message, TemplateError, TemplateOptions,
+    strip_added_special,
+};
+pub use tokenizer::{
+    AddSpecial, FimTokens, ParseSpecial, RenderSpecial, TokenKind, Tokenizer, TokenizerError, TokenizerSpec,
+    byte_to_char,
+};
