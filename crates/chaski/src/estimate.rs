@@ -3,7 +3,7 @@
 use chaski_models::{ModelError, RunnerConfig};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
-use chaski_runtime::kernels::ops::adjust;
+use chaski_runtime::kernels::ops::{adjust, sample};
 use chaski_runtime::plan::{Groups, PlanError, fuse, plan};
 use chaski_runtime::{RuntimeError, STATE_COPIES};
 
@@ -30,9 +30,9 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
     let copies = states.repeat(STATE_COPIES * config.n_seq as usize);
     let states = states.into_iter().map(|n_byte| n_byte * u64::from(config.n_seq));
     let logits = segments.logits_words * 4;
-    let ring = u64::from(config.ring) * 4;
+    let ring = config.ring_bytes();
     let route = (segments.route_words > 0).then_some(u64::from(segments.route_words) * 4);
-    let adjust = adjust::N_WORD as u64 * 4;
+    let (sampler, adjust) = (config.per_seq(sample::N_WORD), config.per_seq(adjust::N_WORD));
     let arrived = segments.arrived_words * 4;
     let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| r.table_len(n_ctx) as u64 * 4).collect();
     if ropes.is_empty() {
@@ -46,7 +46,7 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
         item("activations", segments.act_words.iter().map(|w| w * 4).chain([16])),
         item("logits", [logits]),
         item("rotation tables", ropes),
-        item("step, ring and sampler", [config.step_words() as u64 * 4, ring, 32, adjust, arrived]),
+        item("step, ring and sampler", [config.step_words() as u64 * 4, ring, sampler, adjust, arrived]),
         item("readback", [ring, ring, ring, ring, logits].into_iter().chain(route)),
     ];
     Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })

@@ -2,6 +2,7 @@
 // A power of two.
 override WG: u32 = 256u;
 override K: u32 = 1u;
+override LD: u32 = 1u;
 override CHUNK: u32 = 1024u;
 override N_PART: u32 = 1u;
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -19,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var at = 0xffffffffu;
     let end = min(K, (group.x + 1u) * CHUNK);
     for (var i = group.x * CHUNK + tid; i < end; i += WG) {
-        let w = x[i];
+        let w = x[group.y * LD + i];
         if (better(w, i, v, at)) {
             v = w;
             at = i;
@@ -36,6 +37,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         workgroupBarrier();
     }
     if (tid == 0u) {
-        y[group.x] = vec2<u32>(bitcast<u32>(value[0]), index[0]);
+        y[group.y * N_PART + group.x] = vec2<u32>(bitcast<u32>(value[0]), index[0]);
     }
 }

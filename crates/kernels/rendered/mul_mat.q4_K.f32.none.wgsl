@@ -21,6 +21,8 @@ override w_table: u32 = 0u;
 @group(0) @binding(2) var<storage, read> aux: array<f32>;
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 @group(0) @binding(4) var<storage, read> step: array<u32>;
+// The word of the step that counts the columns.
+override N_COL_AT: u32 = 0u;
 // Scales of the groups 2c and 2c + 1: (d*sc, d*sc', dmin*m, dmin*m').
 fn w_scales(s: vec4<u32>, c: u32) -> vec4<f32> {
     let sh = (c & 1u) * 16u;
@@ -99,7 +101,7 @@ fn put(row: u32, col: u32, n_col: u32, part0: u32, sum: f32) {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
     let row0 = group.y * 64u;
-    let n_col = step[0];
+    let n_col = step[N_COL_AT];
     let col0 = group.x * 64u;
     let tr = tid % 8u;
     let tc = tid / 8u;

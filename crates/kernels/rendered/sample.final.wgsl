@@ -1,6 +1,7 @@
 // sample: part=final
 override WG: u32 = 256u;
 override K: u32 = 1u;
+override LD: u32 = 1u;
 override N_PART: u32 = 1u;
 // Pairs that a workgroup sorts, a power of two.
 override N: u32 = 1024u;
@@ -10,31 +11,13 @@ const KEEP: u32 = 64u;
 @group(0) @binding(2) var<storage, read_write> step: array<u32>;
 @group(0) @binding(3) var<storage, read_write> ring: array<u32>;
 const COLS: u32 = 16u;
-override PAGE: u32 = 64u;
-override N_SEQ: u32 = 0u;
-override N_PAGE: u32 = 1u;
-override PAGES: u32 = 16u;
-// Pages of a sequence that take turns, where no column looks back further; 0: the table says.
-override WRAP: u32 = 0u;
-fn col_token(c: u32) -> u32 { return step[COLS + 4u * c]; }
-fn col_pos(c: u32) -> u32 { return step[COLS + 4u * c + 1u]; }
-// The only sequence is not asked for: what its page table or state says need not wait for that.
-fn col_seq(c: u32) -> u32 {
-    if (N_SEQ == 1u) {
-        return 0u;
-    }
-    return step[COLS + 4u * c + 2u];
-}
-
-fn page_of(seq: u32, pos: u32) -> u32 {
-    if (WRAP > 0u) {
-        return seq * WRAP + pos / PAGE % max(WRAP, 1u);
-    }
-    return step[PAGES + seq * N_PAGE + pos / PAGE];
-}
-
+override PICKS: u32 = 16u;
+override SEQS: u32 = 80u;
 override RING: u32 = 64u;
+fn seq_of(row: u32) -> u32 { return step[COLS + 4u * step[PICKS + row] + 2u]; }
 
+const SAMPLER: u32 = 136u;
+const DRAWS: u32 = 128u;
 var<workgroup> weight: array<f32, KEEP>;
 var<workgroup> value: array<f32, N>;
 var<workgroup> index: array<u32, N>;
@@ -65,16 +48,6 @@ fn sort(tid: u32) {
     }
     workgroupBarrier();
 }
-fn uniform_draw(seed: u32, n: u32) -> f32 {
-    var h = seed ^ (n * 0x9e3779b9u);
-    h = h * 747796405u + 2891336453u;
-    h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
-    h = (h >> 22u) ^ h;
-    h = h * 747796405u + 2891336453u;
-    h = ((h >> ((h >> 28u) + 4u)) ^ h) * 277803737u;
-    h = (h >> 22u) ^ h;
-    return f32(h >> 8u) / 16777216.0;
-}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) tid: u32) {
@@ -88,7 +61,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             value[KEEP + i] = -3.4028234e38;
             index[KEEP + i] = 0xffffffffu;
             if (base + i < N_PART * KEEP) {
-                let p = x[base + i];
+                let p = x[group.x * N_PART * KEEP + base + i];
                 value[KEEP + i] = bitcast<f32>(p.x);
                 index[KEEP + i] = p.y;
             }
@@ -96,9 +69,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         sort(tid);
     }
     if (tid == 0u) {
+        let row = group.x;
+        let seq = seq_of(row);
+        let params = seq * SAMPLER;
         // -inf and missing candidates end the list.
         var n = 0u;
-        for (var i = 0u; i < min(sampler[0], KEEP); i++) {
+        for (var i = 0u; i < min(sampler[params], KEEP); i++) {
             if (index[i] == 0xffffffffu || value[i] < -3.0e38) {
                 break;
             }
@@ -111,7 +87,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             weight[i] = exp(value[i] - value[0]);
             sum += weight[i];
         }
-        let top_p = bitcast<f32>(sampler[1]);
+        let top_p = bitcast<f32>(sampler[params + 1u]);
         if (top_p < 1.0) {
             var c = 0.0;
             for (var i = 0u; i < n; i++) {
@@ -123,7 +99,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
         }
         // min-p: a share of the best one's probability.
-        let min_p = bitcast<f32>(sampler[2]);
+        let min_p = bitcast<f32>(sampler[params + 2u]);
         for (var i = 1u; i < n; i++) {
             if (weight[i] < min_p) {
                 n = i;
@@ -131,13 +107,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
         }
         // Temperature and the draw.
-        let inv_t = bitcast<f32>(sampler[3]);
+        let inv_t = bitcast<f32>(sampler[params + 3u]);
         sum = 0.0;
         for (var i = 0u; i < n; i++) {
             weight[i] = exp((value[i] - value[0]) * inv_t);
             sum += weight[i];
         }
-        let r = uniform_draw(sampler[4], step[2]) * sum;
+        let draw = step[SEQS + 2u * seq] % DRAWS;
+        let r = bitcast<f32>(sampler[params + 8u + draw]) * sum;
         var c = 0.0;
         var pick = n - 1u;
         for (var i = 0u; i < n; i++) {
@@ -148,16 +125,24 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             }
         }
         let token = index[pick];
-        // The next step: one column with this token, one position after the wanted one; its id goes to the ring.
-        let picked = COLS + 4u * step[1];
-        step[COLS + 1u] = step[picked + 1u] + 1u;
-        step[COLS + 2u] = step[picked + 2u];
-        step[COLS] = token;
-        step[0] = 1u;
-        step[1] = 0u;
-        ring[step[3] & (RING - 1u)] = token;
-        step[2] += 1u;
-        step[3] += 1u;
+        // The token goes to its sequence, and to the ring. A pick alone becomes the next step; one of several goes on in place
+        // if it is the column of its own number.
+        let picked = step[PICKS + row];
+        let pos = step[COLS + 4u * picked + 1u] + 1u;
+        let n_chosen = step[SEQS + 2u * seq];
+        ring[seq * RING + (n_chosen & (RING - 1u))] = token;
+        step[SEQS + 2u * seq] = n_chosen + 1u;
+        step[SEQS + 2u * seq + 1u] = token;
+        let is_alone = step[1] == 1u;
+        if (is_alone) {
+            step[0] = 1u;
+            step[PICKS] = 0u;
+            step[COLS + 2u] = seq;
+        }
+        if (is_alone || picked == row) {
+            step[COLS + 4u * row] = token;
+            step[COLS + 4u * row + 1u] = pos;
+        }
 
     }
 }

@@ -1,6 +1,7 @@
 // sample: part=join
 override WG: u32 = 256u;
 override K: u32 = 1u;
+override LD: u32 = 1u;
 override N_PART: u32 = 1u;
 // Pairs that a workgroup sorts, a power of two.
 override N: u32 = 1024u;
@@ -44,12 +45,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         value[i] = -3.4028234e38;
         index[i] = 0xffffffffu;
         if (at < K) {
-            value[i] = bitcast<f32>(x[at].x);
-            index[i] = x[at].y;
+            let p = x[group.y * LD + at];
+            value[i] = bitcast<f32>(p.x);
+            index[i] = p.y;
         }
     }
     sort(tid);
     for (var i = tid; i < KEEP; i += WG) {
-        y[group.x * KEEP + i] = vec2<u32>(bitcast<u32>(value[i]), index[i]);
+        y[(group.y * N_PART + group.x) * KEEP + i] = vec2<u32>(bitcast<u32>(value[i]), index[i]);
     }
 }

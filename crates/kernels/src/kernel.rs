@@ -108,7 +108,7 @@ mod tests {
         let k = Kernel::find("argmax.chunk").expect("a kernel");
         assert!(std::ptr::eq(k, Kernel::find("argmax.chunk").expect("a kernel")));
         assert_eq!(k.bindings[0], Binding { name: "x", index: 0, access: Access::Read });
-        assert_eq!(k.overrides, ["WG", "K", "CHUNK", "N_PART"]);
+        assert_eq!(k.overrides, ["WG", "K", "LD", "CHUNK", "N_PART"]);
         assert!(Kernel::find("no such kernel").is_none());
     }
 }

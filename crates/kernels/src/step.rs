@@ -1,48 +1,138 @@
 //! The step buffer: what changes from token to token, in one buffer that the GPU itself advances.
 //!
-//! Layout in `u32` words (see `shared/step.wgsl.jinja`): a header, four words for every column of a batch, then the
-//! page tables.
+//! Layout in `u32` words (see `shared/step.wgsl.jinja`): a header, four words for every column of a batch, the page tables,
+//! the picks (columns whose logits are wanted, [`MAX_PICK`] at most), then two words for every sequence.
 
 /// Words before the columns.
 pub const HEADER: usize = 16;
-/// Words a column: token, position, sequence, and one that is reserved.
+/// Words a column: token, position, sequence, and whether the token is the one that its sequence chose last.
 pub const COLUMN: usize = 4;
 /// Word of a column: its position.
 pub const POSITION: usize = 1;
 /// Word of a column: its sequence.
 pub const SEQUENCE: usize = 2;
+/// Word of a column: 1 if `take_chosen` puts the token there that its sequence chose last, else 0.
+pub const IS_CHOSEN: usize = 3;
 /// Header word: how many columns this step has.
 pub const N_COL: usize = 0;
-/// Header word: the column whose logits are wanted.
-pub const PICK: usize = 1;
-/// Header word: random draws so far.
-pub const DRAWS: usize = 2;
-/// Header word: tokens written to the ring so far.
-pub const RING: usize = 3;
+/// Header word: how many of them have logits.
+pub const N_PICK: usize = 1;
+/// Columns that can have logits in one step.
+pub const MAX_PICK: usize = 64;
+/// Words a sequence: tokens written to its ring so far, and the last of them.
+pub const SEQ: usize = 2;
 
 /// First word of the page tables of a step buffer for at most `max_col` columns.
 pub const fn pages_at(max_col: usize) -> usize {
     HEADER + COLUMN * max_col
 }
 
-/// Words of a step buffer.
-pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
+/// First word of the picks.
+pub const fn picks_at(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
     pages_at(max_col) + n_seq * pages_per_seq
 }
 
-/// What choosing `token` makes of a step: one column, the picked one's next position.
-///
-/// This is what the kernels `argmax` and `sample` do to the buffer.
-pub fn advance(words: &mut [u32], ring: &mut [u32], token: u32) {
-    let picked = HEADER + COLUMN * words[PICK] as usize;
-    let (pos, seq) = (words[picked + 1] + 1, words[picked + 2]);
-    words[HEADER] = token;
-    words[HEADER + 1] = pos;
-    words[HEADER + 2] = seq;
-    words[N_COL] = 1;
-    words[PICK] = 0;
-    let n = ring.len();
-    ring[words[RING] as usize & (n - 1)] = token;
-    words[DRAWS] += 1;
-    words[RING] += 1;
+/// Words of a step buffer.
+pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
+    picks_at(max_col, n_seq, pages_per_seq) + MAX_PICK + SEQ * n_seq
+}
+
+/// Where a step buffer has what choosing tokens reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// First word of the picks.
+    pub picks: u32,
+    /// First word of the sequences.
+    pub seqs: u32,
+    /// Slots of each sequence's ring of chosen tokens, a power of two.
+    pub ring: u32,
+}
+
+impl Choice {
+    /// Those of a step buffer for at most `max_col` columns.
+    pub const fn of(max_col: usize, n_seq: usize, pages_per_seq: usize, ring: u32) -> Self {
+        let picks = picks_at(max_col, n_seq, pages_per_seq) as u32;
+        Choice { picks, seqs: picks + MAX_PICK as u32, ring }
+    }
+
+    /// What kernels are specialised by.
+    pub(crate) fn constants(&self) -> [(&'static str, f64); 3] {
+        [("PICKS", self.picks.into()), ("SEQS", self.seqs.into()), ("RING", self.ring.into())]
+    }
+
+    /// First word of a sequence.
+    pub const fn seq_at(&self, seq: u32) -> usize {
+        self.seqs as usize + SEQ * seq as usize
+    }
+
+    /// What choosing a token for every pick makes of a step buffer and of the rings of all sequences.
+    ///
+    /// Each token goes to its sequence and its ring. With one pick the next step is that token alone, at the next position;
+    /// with several, columns that are picks of their own number go on in place. The kernels `argmax` and `sample` do the same.
+    pub fn advance(&self, words: &mut [u32], rings: &mut [u32], tokens: &[u32]) {
+        for (row, token) in tokens.iter().enumerate() {
+            let picked = words[self.picks as usize + row] as usize;
+            let from = HEADER + COLUMN * picked;
+            let (pos, seq) = (words[from + POSITION] + 1, words[from + SEQUENCE]);
+            let at = self.seq_at(seq);
+            rings[(seq * self.ring + (words[at] & (self.ring - 1))) as usize] = *token;
+            words[at] += 1;
+            words[at + 1] = *token;
+            if words[N_PICK] == 1 {
+                words[N_COL] = 1;
+                words[self.picks as usize] = 0;
+                words[HEADER + SEQUENCE] = seq;
+            } else if picked != row {
+                continue;
+            }
+            let to = HEADER + COLUMN * row;
+            words[to] = *token;
+            words[to + POSITION] = pos;
+        }
+    }
+}
+
+/// Steps for the cases of operations that choose tokens.
+pub(crate) mod cases {
+    use super::*;
+
+    /// Sequences of these steps.
+    pub(crate) const N_SEQ: u32 = 70;
+    const MAX_COL: usize = 80;
+    const PAGES_PER_SEQ: usize = 3;
+
+    /// A step in which some columns have logits.
+    pub(crate) struct Picked {
+        pub(crate) choice: Choice,
+        pub(crate) words: Vec<u32>,
+    }
+
+    /// The sequence of a row.
+    pub(crate) fn seq_of(row: usize, n_row: usize) -> u32 {
+        if n_row == 1 { 2 } else { (row as u32 * 11 + 5) % N_SEQ }
+    }
+
+    impl Picked {
+        /// A step with `n_row` picks, each of a sequence that has chosen `count` tokens and some more. Alone, the last of three
+        /// columns is picked; of several, the first two go on in place and others are columns further on.
+        pub(crate) fn new(n_row: usize, ring: u32, count: u32) -> Self {
+            let choice = Choice::of(MAX_COL, N_SEQ as usize, PAGES_PER_SEQ, ring);
+            let mut words: Vec<u32> = (0..n_word(MAX_COL, N_SEQ as usize, PAGES_PER_SEQ) as u32).collect();
+            let column = |row: usize| match (n_row, row) {
+                (1, _) => 2,
+                (_, 0 | 1) => row,
+                _ => row + 2,
+            };
+            words[N_COL] = 3 + n_row as u32;
+            words[N_PICK] = n_row as u32;
+            for row in 0..n_row {
+                words[choice.picks as usize + row] = column(row) as u32;
+                let at = HEADER + COLUMN * column(row);
+                words[at + POSITION] = 100 + 7 * row as u32;
+                words[at + SEQUENCE] = seq_of(row, n_row);
+                words[choice.seq_at(seq_of(row, n_row))] = count.wrapping_add(3 * row as u32);
+            }
+            Picked { choice, words }
+        }
+    }
 }

@@ -456,8 +456,10 @@ type Rows = Vec<(u32, u32)>;
 fn runs(s: &Segments) -> Vec<(&'static str, Vec<&Planned>, u32)> {
     let mut out = Vec::new();
     for p in &s.prompt {
-        out.push(("prompt", p.body.iter().chain(&p.pick).chain(&p.head).collect(), p.max_col));
-        out.push(("all logits", p.body.iter().chain(&p.head_all).collect(), s.all_cols.min(p.max_col)));
+        for h in &p.heads {
+            let name = if h.max_row == 1 { "prompt" } else { "logits of some" };
+            out.push((name, p.body.iter().chain(&h.pick).chain(&h.head).collect(), p.max_col));
+        }
     }
     for d in &s.decode {
         out.push(("decode", d.body.iter().chain(&d.head).collect(), 1));

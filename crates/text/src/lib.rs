@@ -20,7 +20,7 @@ mod vocab_trie;
 
 pub use answer::{Answer, AnswerEvent, AnswerParser, AnswerSyntax, ToolCall};
 pub use constraint::{Constraint, ConstraintError, Grammar};
-pub use sampler::{Candidate, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
+pub use sampler::{Candidate, Draws, Logprobs, Mirostat, SampleError, Sampler, SamplerKind, SamplerParams};
 pub use stop::{StopStrings, Stopped};
 pub use stream::TextStream;
 pub use template::{

@@ -4,6 +4,7 @@ use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Speculatio
 use chaski_runtime::gpu::{Choose, GpuModel};
 use chaski_runtime::kernels::ops::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::ops::sample::{self, SampleParams};
+use chaski_text::Sampler;
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
@@ -169,16 +170,16 @@ fn by_references(
     prompt: &[u32],
     draw: &SampleParams,
     adjust: &AdjustParams,
-    n: usize,
+    uniforms: impl IntoIterator<Item = f32>,
 ) -> Vec<u32> {
     let mut all = prompt.to_vec();
     let runner = engine.runner();
     runner.truncate(0);
     block_on(runner.prefill(prompt)).expect("a prompt");
-    for i in 0..n {
+    for uniform in uniforms {
         let mut logits = block_on(runner.logits()).expect("logits");
         adjust::reference::adjust(&mut logits, adjust, &all);
-        all.push(sample::reference::sample(&logits, draw, i as u32));
+        all.push(sample::reference::sample(&logits, draw, uniform));
         block_on(runner.prefill(&all[all.len() - 1..])).expect("a token");
     }
     all.split_off(prompt.len())
@@ -194,6 +195,7 @@ fn adjusted_draws_are_those_of_the_references() {
     let bias = vec![(prompt[2], 1.5), (prompt[4], f32::NEG_INFINITY), (30, 2.0)];
     let mut failures = Failures::default();
     let mut texts = Vec::new();
+    let uniforms: Vec<f32> = Sampler::new(d.clone(), engine.tokenizer()).draws().take(N).collect();
     for (name, params) in [
         (
             "penalties",
@@ -208,7 +210,6 @@ fn adjusted_draws_are_those_of_the_references() {
             top_p: params.top_p,
             min_p: params.min_p,
             temp: params.temp,
-            seed: 5,
         };
         let adjust = AdjustParams {
             last_n: params.penalty_last_n as u32,
@@ -217,7 +218,7 @@ fn adjusted_draws_are_those_of_the_references() {
             present: params.penalty_present,
             bias: params.logit_bias.clone(),
         };
-        let expected = by_references(&mut engine, &prompt, &draw, &adjust, N);
+        let expected = by_references(&mut engine, &prompt, &draw, &adjust, uniforms.clone());
         for interval in [1, 4, 16] {
             engine.runner().truncate(0);
             let options = GenerateOptions { interval, ..sampler(params.clone(), N) };
@@ -254,6 +255,36 @@ fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
     all.iter().map(|x| x.0).zip(shares(&all)).collect()
 }
 
+/// The uniform numbers of a seed.
+fn draws_of(seed: u32, tokenizer: &chaski::Tokenizer) -> impl Iterator<Item = f32> {
+    Sampler::new(SamplerParams { seed: Some(seed), ..SamplerParams::default() }, tokenizer).draws()
+}
+
+#[test]
+fn a_seed_gives_the_same_text_on_the_device_and_on_the_processor() {
+    let _t = Timed::new("sampling, device and processor");
+    const N: usize = 60;
+    let mut gpu = build(default_engine());
+    let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
+    let prompt = encode(&gpu, PROMPT);
+    let mut failures = Failures::default();
+    let mut texts = Vec::new();
+    for seed in 0..4 {
+        let params = SamplerParams { seed: Some(seed), temp: 1.1, ..SamplerParams::default() };
+        let (found, on_device) = chosen(&mut gpu, &prompt, sampler(params.clone(), N));
+        let (expected, elsewhere) = chosen(&mut cpu, &prompt, sampler(params, N));
+        failures.check(on_device && !elsewhere, || {
+            format!("seed {seed}: the GPU should choose for itself alone")
+        });
+        failures
+            .check(found == expected, || format!("seed {seed}:\n   found {found:?}\nexpected {expected:?}"));
+        texts.push(found);
+    }
+    texts.dedup();
+    failures.check(texts.len() == 4, || "seeds that differ should give different texts".into());
+    failures.conclude();
+}
+
 /// Draws one token after the logits that are there.
 fn draw(model: &mut GpuModel) -> u32 {
     let ticket = model.choose(Choose::Sample).expect("a draw");
@@ -268,31 +299,31 @@ fn draws_follow_the_probabilities() {
     let mut engine = build(default_engine());
     let tokens = engine.tokenizer().encode(prompt, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes);
     let tokens = tokens.expect("tokens");
+    const N: u32 = 1000;
+    // The first draw of many seeds; many draws of one seed.
+    let of_seeds: Vec<f32> = (0..N).flat_map(|seed| draws_of(seed, engine.tokenizer()).take(1)).collect();
+    let of_one: Vec<f32> = draws_of(77, engine.tokenizer()).take(N as usize).collect();
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
     block_on(cpu.runner().prefill(&tokens)).expect("logits");
     let logits = block_on(cpu.runner().logits()).expect("logits");
     block_on(engine.runner().prefill(&tokens)).expect("logits");
     let model = engine.runner().gpu_mut().expect("a model on a GPU");
-    let plain = SampleParams { top_k: 40, top_p: 1.0, min_p: 0.0, temp: 1.0, seed: 0 };
+    let plain = SampleParams { top_k: 40, top_p: 1.0, min_p: 0.0, temp: 1.0 };
     let cases = [
         ("plain", plain),
         ("the default chain", SampleParams { top_p: 0.95, min_p: 0.05, temp: 0.8, ..plain }),
         ("hot", SampleParams { temp: 3.0, top_k: 10, ..plain }),
     ];
-    const N: u32 = 1000;
     let mut failures = Failures::default();
     for (name, params) in cases {
         let expected = distribution(&logits, &params);
         failures
             .check(expected.len() > 4, || format!("{name}: {} tokens are too few to tell", expected.len()));
-        // The first draw of many seeds; many draws of one seed.
-        for way in ["seeds", "draws"] {
+        for (way, uniforms) in [("seeds", &of_seeds), ("draws", &of_one)] {
             let mut counts = vec![0u32; logits.len()];
-            model.set_sampler(&SampleParams { seed: 77, ..params }, 0);
-            for i in 0..N {
-                if way == "seeds" {
-                    model.set_sampler(&SampleParams { seed: i, ..params }, 0);
-                }
+            model.set_sampler(&params);
+            for uniform in uniforms {
+                model.set_draws(&[*uniform]);
                 counts[draw(model) as usize] += 1;
             }
             let (mut chi, mut cells, mut rest, mut inside) = (0.0, 0, (0.0, 0), 0);

@@ -50,6 +50,7 @@ pub mod solve_tri;
 pub mod ssm_conv;
 pub mod ssm_scan;
 pub mod sum;
+pub mod take_chosen;
 pub mod timestep_embedding;
 pub mod top_k;
 pub mod topk_moe;

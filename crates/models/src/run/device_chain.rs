@@ -66,7 +66,6 @@ pub(super) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
         top_p: p.top_p,
         min_p: p.min_p,
         temp: p.temp,
-        seed: sampler.seed(),
     });
     let choose = if sample.is_some() { Choose::Sample } else { Choose::Greedy };
     Ok(DeviceChain { choose, sample, adjust })

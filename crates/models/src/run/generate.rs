@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use chaski_runtime::gpu::{Choose, Ticket};
+use chaski_runtime::gpu::{Choose, GpuModel, Ticket};
 use web_time::Instant;
 
 use super::device_chain::device_chain;
@@ -16,7 +16,7 @@ use super::suspend::Suspended;
 use super::writer::Writer;
 use crate::error::ModelError;
 use chaski_text::Grammar;
-use chaski_text::{Logprobs, SampleError, Sampler, SamplerParams};
+use chaski_text::{Draws, Logprobs, SampleError, Sampler, SamplerParams};
 use chaski_text::{RenderSpecial, Tokenizer};
 
 /// How to generate.
@@ -131,10 +131,20 @@ impl Stats {
 
 /// Who chooses the next token.
 pub(super) enum Chooser {
-    /// The device, without waiting for the processor, as the sampler would.
-    Device(Choose, Box<Sampler>),
+    /// The device, without waiting for the processor, as the sampler would; random choices take these numbers.
+    Device(Choose, Box<Sampler>, Option<Draws>),
     /// The processor, from logits that are read back for every token, and why.
     Processor(Box<Sampler>, &'static str),
+}
+
+impl Chooser {
+    /// Tells the sampler of tokens that the device chose in its place.
+    pub(super) fn catch_up(&mut self, tokens: &[u32]) {
+        if let Chooser::Device(_, sampler, _) = self {
+            tokens.iter().for_each(|t| sampler.accept(*t));
+            sampler.skip_draws(tokens.len());
+        }
+    }
 }
 
 /// An answer in the making; dropping it ends it.
@@ -223,7 +233,7 @@ impl<'a> Generation<'a> {
         let n_before = writer.accepted.len() + chosen.len();
         let chooser = match writer.needs_logits() {
             Some(why) => Chooser::Processor(Box::new(sampler), why),
-            None => choose_where(runner, sampler, &prompt, n_before)?,
+            None => choose_where(runner, sampler, &prompt)?,
         };
         let is_full = prompt.len() > runner.n_ctx() as usize;
         let mut g = Generation {
@@ -283,11 +293,13 @@ impl<'a> Generation<'a> {
     /// Sends a piece of the prompt; after the last one, the choice of the first token.
     async fn send_prompt(&mut self) -> Result<(), ModelError> {
         self.at = self.runner.prefill_piece(&self.prompt[self.n_cached..], self.at).await?;
-        if let (Chooser::Device(choose, _), None, true) =
-            (&self.chooser, self.writer.finish, self.at == self.rest().len())
+        let is_whole = self.at == self.rest().len();
+        if let (Chooser::Device(choose, _, draws), None, true) =
+            (&mut self.chooser, self.writer.finish, is_whole)
         {
             let gpu = self.runner.gpu_mut().expect("the device chooses only on a device");
             let runs_ahead = gpu.runs_ahead();
+            feed(gpu, draws, 1);
             self.tickets.push_back(gpu.choose(*choose)?);
             self.n_sent = 1;
             if runs_ahead {
@@ -299,7 +311,7 @@ impl<'a> Generation<'a> {
 
     /// Sends the next group of tokens if there is room for one.
     async fn send(&mut self, room: usize) -> Result<(), ModelError> {
-        let Chooser::Device(choose, _) = self.chooser else { return Ok(()) };
+        let Chooser::Device(choose, ..) = self.chooser else { return Ok(()) };
         let max = self.writer.max_tokens().saturating_sub(self.n_before);
         // A token that is run takes a cell of the context; the last one chosen is not run.
         let left = max.saturating_sub(self.n_sent).min((room + 1).saturating_sub(self.n_sent));
@@ -307,6 +319,9 @@ impl<'a> Generation<'a> {
         let n = (self.interval.min(most) as usize).min(left) as u32;
         if n > 0 {
             let pos = self.prompt.len() + self.n_sent - 1;
+            if let (Chooser::Device(_, _, draws), Some(gpu)) = (&mut self.chooser, self.runner.gpu_mut()) {
+                feed(gpu, draws, n as usize);
+            }
             self.tickets.push_back(self.runner.decode(n, pos, choose).await?);
             self.n_sent += n as usize;
             self.writer.stats.n_group += 1;
@@ -350,6 +365,8 @@ impl<'a> Generation<'a> {
         let Some(left) = self.writer.options.shift.and_then(|keep| shifted(&all, keep)) else { return false };
         self.writer.stats.n_forgotten += all.len() - left.len();
         self.settle_history();
+        let answered = self.answered().to_vec();
+        self.chooser.catch_up(&answered);
         let n_same = common(self.runner.history(), &left).min(left.len() - 1);
         self.n_cached = self.runner.reusable(n_same);
         self.runner.truncate(self.n_cached);
@@ -521,30 +538,32 @@ impl<'a> Generation<'a> {
     }
 }
 
-/// Prepares the device for the choice of tokens after `prompt`, of which it has drawn `n_drawn`, or the processor if the
-/// device cannot do it.
-fn choose_where(
-    runner: &mut Runner,
-    sampler: Sampler,
-    prompt: &[u32],
-    n_drawn: usize,
-) -> Result<Chooser, ModelError> {
+/// Prepares the device for the choice of tokens after `prompt`, or the processor if the device cannot do it.
+fn choose_where(runner: &mut Runner, sampler: Sampler, prompt: &[u32]) -> Result<Chooser, ModelError> {
     let sampler = Box::new(sampler);
     let why = match (runner.gpu_mut(), device_chain(&sampler)) {
         (Some(gpu), Ok(chain)) => {
             if let Some(sample) = &chain.sample {
-                gpu.set_sampler(sample, n_drawn as u32);
+                gpu.set_sampler(sample);
             }
             match &chain.adjust {
                 Some(adjust) => gpu.set_adjust(adjust, prompt)?,
                 None => gpu.clear_adjust(),
             }
-            return Ok(Chooser::Device(chain.choose, sampler));
+            let draws = chain.sample.map(|_| sampler.draws());
+            return Ok(Chooser::Device(chain.choose, sampler, draws));
         }
         (Some(_), Err(why)) => why,
         (None, _) => "the model runs on it",
     };
     Ok(Chooser::Processor(sampler, why))
+}
+
+/// Gives the device the numbers for the next `n` choices, if these are random.
+fn feed(gpu: &mut GpuModel, draws: &mut Option<Draws>, n: usize) {
+    if let Some(draws) = draws {
+        gpu.set_draws(&draws.take(n).collect::<Vec<f32>>());
+    }
 }
 
 /// What a future comes to that waits for nothing: a device with room takes a piece of a prompt as it is.

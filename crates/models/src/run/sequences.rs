@@ -298,7 +298,7 @@ impl Runner {
             let mut ends: Vec<usize> = self.seqs.iter().map(|s| s.history.len()).collect();
             let mut placed = Vec::new();
             for (seq, token) in part.iter().map(|i| columns[*i]) {
-                placed.push(Column { seq: seq as u32, token, pos: ends[seq] as u32 });
+                placed.push(Column { seq: seq as u32, token: Some(token), pos: ends[seq] as u32 });
                 ends[seq] += 1;
             }
             // Nothing is touched before it is known that all fit.
@@ -321,7 +321,7 @@ impl Runner {
             }
             for run in placed.chunk_by(|a, b| a.seq == b.seq) {
                 self.select(run[0].seq as usize);
-                self.ran(&run.iter().map(|c| c.token).collect::<Vec<_>>());
+                self.ran(&run.iter().filter_map(|c| c.token).collect::<Vec<_>>());
             }
         }
         Ok(out)

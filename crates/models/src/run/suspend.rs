@@ -39,13 +39,10 @@ impl Generation<'_> {
             Writer::without_constraint(GenerateOptions { max_tokens: Some(0), ..GenerateOptions::default() });
         let writer = std::mem::replace(&mut self.writer, nothing);
         let idle = Box::new(Sampler::new(SamplerParams::greedy(), self.tokenizer()));
-        let sampler = match std::mem::replace(&mut self.chooser, Chooser::Device(Choose::Greedy, idle)) {
-            Chooser::Processor(sampler, _) => *sampler,
-            Chooser::Device(_, mut sampler) => {
-                new.iter().for_each(|t| sampler.accept(*t));
-                *sampler
-            }
-        };
+        self.chooser.catch_up(&new);
+        let (Chooser::Processor(sampler, _) | Chooser::Device(_, sampler, _)) =
+            std::mem::replace(&mut self.chooser, Chooser::Device(Choose::Greedy, idle, None));
+        let sampler = *sampler;
         Suspended { tokens: [std::mem::take(&mut self.prompt), new].concat(), writer, sampler, chosen }
     }
 }

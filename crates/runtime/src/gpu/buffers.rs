@@ -1,7 +1,7 @@
 //! All memory of a model on the device: made before the first token, listed to the byte.
 
 use chaski_kernels::KvLayout;
-use chaski_kernels::ops::adjust;
+use chaski_kernels::ops::{adjust, sample};
 
 use super::choose::STAGING;
 use super::device::Gpu;
@@ -149,7 +149,7 @@ pub(super) async fn make_buffers(
         flight.sent(gpu, 4 * words.len()).await?;
         aux.push(buffer);
     }
-    let ring_bytes = u64::from(config.ring) * 4;
+    let ring_bytes = config.ring_bytes();
     let mut ring_staging = Vec::new();
     for _ in 0..STAGING {
         ring_staging.push(gpu.buffer("readback of tokens", ring_bytes, staging).await?);
@@ -172,8 +172,8 @@ pub(super) async fn make_buffers(
         arrived: gpu.buffer("counters of workgroups", segments.arrived_words * 4, storage).await?,
         ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
         ropes: load::ropes(gpu, &graph.ropes, config.n_ctx).await?,
-        sampler: gpu.buffer("sampler", 32, storage).await?,
-        adjust: gpu.buffer("biases and penalties", 4 * adjust::N_WORD as u64, storage).await?,
+        sampler: gpu.buffer("sampler", config.per_seq(sample::N_WORD), storage).await?,
+        adjust: gpu.buffer("biases and penalties", config.per_seq(adjust::N_WORD), storage).await?,
         logits: gpu.buffer("logits", logits, storage).await?,
         logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
         ring_staging,

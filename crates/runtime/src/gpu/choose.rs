@@ -1,8 +1,7 @@
 //! Tokens that the device chooses: sampler, adjustment of logits, and readings of what was chosen.
 
 use chaski_kernels::ops::adjust::{self, AdjustParams};
-use chaski_kernels::ops::sample::SampleParams;
-use chaski_kernels::step;
+use chaski_kernels::ops::sample::{self, SampleParams};
 
 use super::model::GpuModel;
 use super::ready::Body;
@@ -21,7 +20,7 @@ pub enum Choose {
 #[derive(Debug)]
 pub struct Ticket {
     slot: usize,
-    /// Ring index of its first token.
+    /// Place in its ring of its first token.
     first: u32,
     n: u32,
     index: wgpu::SubmissionIndex,
@@ -30,15 +29,35 @@ pub struct Ticket {
 /// Readbacks that may be under way at once.
 pub(super) const STAGING: usize = 4;
 
+/// Splits values that go to a ring of `size` slots from index `first` on: (slot, values) up to the end, and from the start.
+fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {
+    let at = first & (size - 1);
+    let (front, back) = values.split_at(values.len().min((size - at) as usize));
+    [(at, front), (0, back)]
+}
+
 impl GpuModel {
-    /// Sets the parameters of [`Choose::Sample`].
-    pub fn set_sampler(&mut self, params: &SampleParams, n_drawn: u32) {
-        self.gpu.queue.write_buffer(&self.buffers.sampler, 0, bytemuck::cast_slice(&params.words()));
-        // The count of draws starts again, so that a seed gives one text; or goes on where that was interrupted.
-        self.gpu.queue.write_buffer(&self.buffers.step, 4 * step::DRAWS as u64, &n_drawn.to_le_bytes());
+    /// Sets the parameters of [`Choose::Sample`] for the selected sequence.
+    pub fn set_sampler(&mut self, params: &SampleParams) {
+        let at = 4 * (self.seq as usize * sample::N_WORD) as u64;
+        self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));
     }
 
-    /// Says what is done to the logits, in place, before each choice of a token until [`Self::clear_adjust`].
+    /// The uniform numbers in [0, 1) that decide the next draws of the selected sequence, those after all under way: at most
+    /// [`sample::N_DRAW`]. Every draw needs one.
+    pub fn set_draws(&mut self, draws: &[f32]) {
+        assert!(draws.len() <= sample::N_DRAW as usize, "{} draws do not fit", draws.len());
+        let base = self.seq as usize * sample::N_WORD + sample::DRAWS_AT;
+        for (at, part) in around(sample::N_DRAW, self.ring_at[self.seq as usize], draws) {
+            if !part.is_empty() {
+                let at = 4 * (base + at as usize) as u64;
+                self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(part));
+            }
+        }
+    }
+
+    /// Says what is done to the logits of the selected sequence, in place, before each choice of a token until
+    /// [`Self::clear_adjust`].
     ///
     /// `recent` are the tokens so far, the newest last; those that are chosen follow them on the device, so penalties
     /// look back on both. To be called again when the sequence becomes another.
@@ -58,24 +77,33 @@ impl GpuModel {
         }
         // The tokens so far take the places of older ones in the ring, as if they had been chosen. Readbacks under
         // way have been copied by then: the queue keeps the order.
+        let seq = self.seq as usize;
         let n = recent.len().min(params.last_n as usize);
-        let (tail, first) = (&recent[recent.len() - n..], self.ring_at.wrapping_sub(n as u32));
-        let at = (first & (ring - 1)) as usize;
-        let (front, back) = tail.split_at(n.min(ring as usize - at));
+        let (tail, first) = (&recent[recent.len() - n..], self.ring_at[seq].wrapping_sub(n as u32));
         let queue = &self.gpu.queue;
-        for (at, part) in [(at, front), (0, back)] {
+        for (at, part) in around(ring, first, tail) {
             if !part.is_empty() {
-                queue.write_buffer(&self.buffers.ring, 4 * at as u64, bytemuck::cast_slice(part));
+                let at = 4 * u64::from(self.seq * ring + at);
+                queue.write_buffer(&self.buffers.ring, at, bytemuck::cast_slice(part));
             }
         }
-        queue.write_buffer(&self.buffers.adjust, 0, bytemuck::cast_slice(&params.words(first)));
-        self.adjusts = true;
+        self.write_adjust(&params.words(first));
+        self.adjusts[seq] = true;
         Ok(())
     }
 
-    /// Leaves the logits as they are from now on.
+    /// Leaves the logits of the selected sequence as they are from now on.
     pub fn clear_adjust(&mut self) {
-        self.adjusts = false;
+        let seq = self.seq as usize;
+        if std::mem::take(&mut self.adjusts[seq]) {
+            // Others may be adjusted beside it.
+            self.write_adjust(&[0; adjust::N_WORD]);
+        }
+    }
+
+    fn write_adjust(&self, words: &[u32; adjust::N_WORD]) {
+        let at = 4 * (self.seq as usize * adjust::N_WORD) as u64;
+        self.gpu.queue.write_buffer(&self.buffers.adjust, at, bytemuck::cast_slice(words));
     }
 
     /// Chooses the token after the logits that [`Self::prefill`] left; it becomes the input of [`Self::decode`].
@@ -89,20 +117,27 @@ impl GpuModel {
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            self.record_choice(&mut pass, choose);
+            self.record_choice(&mut pass, choose, 1, self.adjusts[self.seq as usize]);
         }
         self.read_back(encoder, 1)
     }
 
-    fn record_choice(&self, pass: &mut wgpu::ComputePass<'_>, choose: Choose) {
-        if self.adjusts {
-            self.on().record(pass, &self.ready.adjust, 1);
+    /// Chooses a token for each of `n_row` rows of logits.
+    pub(super) fn record_choice(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        choose: Choose,
+        n_row: u32,
+        adjusts: bool,
+    ) {
+        if adjusts {
+            self.on().record(pass, &self.ready.adjust, n_row);
         }
         let chooser = match choose {
             Choose::Greedy => &self.ready.argmax,
             Choose::Sample => &self.ready.sample,
         };
-        self.on().record(pass, chooser, 1);
+        self.on().record(pass, chooser, n_row);
     }
 
     /// Runs `n` tokens, each chosen from the last one's logits, without waiting for any, unless experts stay with the
@@ -126,6 +161,7 @@ impl GpuModel {
             from = self.stream(Body::One { pos }, 1).await?;
             self.set_state_at(Some(pos + n));
         }
+        let adjusts = self.adjusts[self.seq as usize];
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -133,14 +169,14 @@ impl GpuModel {
                 let d = self.ready.decode_at(pos + i);
                 self.on().record(&mut pass, &d.body[from..], 1);
                 self.on().record(&mut pass, &d.head, 1);
-                self.record_choice(&mut pass, choose);
+                self.record_choice(&mut pass, choose, 1, adjusts);
             }
         }
         self.read_back(encoder, n)
     }
 
     /// Whether there is a readback for another ticket.
-    fn check_ticket(&self) -> Result<(), RuntimeError> {
+    pub(super) fn check_ticket(&self) -> Result<(), RuntimeError> {
         if self.n_ticket < STAGING {
             return Ok(());
         }
@@ -151,13 +187,16 @@ impl GpuModel {
     fn read_back(&mut self, mut encoder: wgpu::CommandEncoder, n: u32) -> Result<Ticket, RuntimeError> {
         let slot = self.next_staging;
         self.next_staging = (slot + 1) % STAGING;
+        let seq = self.seq;
+        let (ring, to) = (&self.buffers.ring, &self.buffers.ring_staging[slot]);
         let n_byte = u64::from(self.config.ring) * 4;
-        encoder.copy_buffer_to_buffer(&self.buffers.ring, 0, &self.buffers.ring_staging[slot], 0, n_byte);
+        encoder.copy_buffer_to_buffer(ring, u64::from(seq) * n_byte, to, 0, n_byte);
         let index = self.gpu.submit(Some(encoder));
         self.gpu.check()?;
         self.n_ticket += 1;
-        let first = self.ring_at;
-        self.ring_at = self.ring_at.wrapping_add(n);
+        let at = &mut self.ring_at[seq as usize];
+        let first = *at;
+        *at = first.wrapping_add(n);
         Ok(Ticket { slot, first, n, index })
     }
 
@@ -181,9 +220,10 @@ impl GpuModel {
         self.n_ticket -= 1;
     }
 
-    /// Tokens that a profile chose do not count: the device goes on where the ring was.
+    /// Tokens that a profile chose do not count: the device goes on where the sequence's ring was.
     pub(crate) fn forget_choices(&self) {
-        let at = 4 * step::RING as u64;
-        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at));
+        let at = 4 * self.config.choice().seq_at(self.seq) as u64;
+        let count = &self.ring_at[self.seq as usize];
+        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(count));
     }
 }

@@ -9,8 +9,8 @@ use crate::error::RuntimeError;
 pub struct Column {
     /// Its sequence.
     pub seq: u32,
-    /// The token.
-    pub token: u32,
+    /// The token; `None`: the one that the device chose last for the sequence.
+    pub token: Option<u32>,
     /// Its position in the sequence.
     pub pos: u32,
 }
@@ -42,8 +42,9 @@ impl GpuModel {
             self.run_piece(tokens, pos, Want::Last, n).await?;
             return self.read_logits(1).await;
         }
-        self.write_columns(tokens, pos);
-        self.run_all(n).await?;
+        let seq = self.seq;
+        let column = |(token, pos): (&u32, u32)| Column { seq, token: Some(*token), pos };
+        self.run_all(n, tokens.iter().zip(pos..).map(column)).await?;
         self.set_state_at(Some(pos + n));
         self.read_logits(n).await
     }
@@ -76,8 +77,7 @@ impl GpuModel {
         // What fails on the way leaves states that nobody knows.
         runs.iter().for_each(|run| self.state_at[run[0].seq as usize] = None);
         let n = columns.len() as u32;
-        self.write(columns.len(), columns.iter().copied());
-        self.run_all(n).await?;
+        self.run_all(n, columns.iter().copied()).await?;
         for run in runs {
             self.state_at[run[0].seq as usize] = run.last().map(|c| c.pos + 1);
         }
@@ -85,7 +85,7 @@ impl GpuModel {
     }
 
     /// Whether the recurrent state of each sequence can go on with its columns, which are together.
-    fn check_runs(&self, runs: &[&[Column]]) -> Result<(), RuntimeError> {
+    pub(super) fn check_runs(&self, runs: &[&[Column]]) -> Result<(), RuntimeError> {
         for (i, run) in runs.iter().enumerate() {
             let Column { seq, pos, .. } = run[0];
             let at = self.state_at[seq as usize];
@@ -105,15 +105,18 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Runs the columns that are in place and makes the logits of all.
-    async fn run_all(&mut self, n: u32) -> Result<(), RuntimeError> {
+    /// Runs `n` columns and makes the logits of all.
+    async fn run_all(&mut self, n: u32, columns: impl Iterator<Item = Column>) -> Result<(), RuntimeError> {
+        self.write(columns, 0..n);
         let from = self.stream(Body::Many { n_col: n }, n).await?;
         let mut encoder = self.encoder();
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             let p = self.ready.prompt_of(n);
+            let head = p.head_of(n);
             self.on().record(&mut pass, &p.body[from..], n);
-            self.on().record(&mut pass, &p.head_all, n);
+            self.on().record(&mut pass, &head.pick, n);
+            self.on().record(&mut pass, &head.head, n);
         }
         self.gpu.submit(Some(encoder));
         Ok(())
@@ -160,7 +163,18 @@ impl GpuModel {
         let mut encoder = self.encoder();
         encoder.copy_buffer_to_buffer(from, 0, &self.buffers.logits_staging, 0, n_byte);
         let index = self.gpu.submit(Some(encoder));
-        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, Some(index)).await?;
+        self.rows(n, (width, ld), Some(index)).await
+    }
+
+    /// The first `n` rows that a submission left where logits are read back.
+    pub(super) async fn rows(
+        &self,
+        n: u32,
+        (width, ld): (u32, u32),
+        index: Option<wgpu::SubmissionIndex>,
+    ) -> Result<Vec<f32>, RuntimeError> {
+        let n_byte = u64::from(ld) * 4 * u64::from(n);
+        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, index).await?;
         let mut out = Vec::with_capacity((n * width) as usize);
         for row in bytes.chunks_exact(ld as usize * 4) {
             out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..width as usize * 4]));

@@ -18,6 +18,7 @@ mod reads;
 mod ready;
 mod sequences;
 mod snapshot;
+mod steps;
 #[cfg(not(target_arch = "wasm32"))]
 mod stream;
 #[cfg(target_arch = "wasm32")]
@@ -39,4 +40,5 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
+pub use steps::{ColumnOutput, StepOutputs};
 pub use tune::TuneStep;

@@ -15,13 +15,14 @@ use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
 use super::reads::ExpertReads;
 use super::ready::{
-    Ablation, Body, On, Ready, ReadyDecode, ReadyPrompt, ReadySegment, ReadySegments, all_segments,
-    make_ready, tile_of,
+    Ablation, Body, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
+    all_segments, make_ready, tile_of,
 };
+use super::steps::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
-use crate::plan::{Groups, PlanConfig, Planned, Segment, fuse, plan};
+use crate::plan::{Groups, HeadPlan, PlanConfig, Planned, Segment, fuse, plan};
 use crate::platform::{Aside, Clock};
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
@@ -54,6 +55,10 @@ pub struct GpuModel {
     streams: Option<Streams>,
     memory: Memory,
     pub(super) all_cols: u32,
+    /// Rows that can be chosen from at once.
+    pub(super) n_choice: u32,
+    /// Steps that were sent and not read.
+    pub(super) steps: Steps,
     /// Values of a column of what logits are made of, and from one column to the next.
     pub(super) hidden: (u32, u32),
     pub(super) hidden_cols: u32,
@@ -63,14 +68,14 @@ pub struct GpuModel {
     n_layer: usize,
     /// Words of a step, reused.
     words: Vec<u32>,
-    /// Tokens written to the ring so far.
-    pub(super) ring_at: u32,
+    /// Tokens that each sequence has chosen so far, those under way included: the place in its ring.
+    pub(super) ring_at: Vec<u32>,
     pub(super) next_staging: usize,
     /// Tickets that nobody has redeemed or given up.
     pub(super) n_ticket: usize,
-    /// Logits are adjusted before a token is chosen.
-    pub(super) adjusts: bool,
-    pace: Pace,
+    /// Sequences whose logits are adjusted before a token is chosen.
+    pub(super) adjusts: Vec<bool>,
+    pub(super) pace: Pace,
     times: LoadTimes,
     ablation: Ablation,
     /// The sequence that runs.
@@ -141,6 +146,9 @@ impl GpuModel {
             .iter()
             .map(|d| Ok(ReadyDecode { max_key: d.max_key, body: ready(&d.body)?, head: ready(&d.head)? }))
             .collect();
+        let head = |h: &HeadPlan| -> Result<ReadyHead, RuntimeError> {
+            Ok(ReadyHead { max_row: h.max_row, pick: ready(&h.pick)?, head: ready(&h.head)? })
+        };
         let prompt: Result<Vec<ReadyPrompt>, RuntimeError> = segments
             .prompt
             .iter()
@@ -148,9 +156,7 @@ impl GpuModel {
                 Ok(ReadyPrompt {
                     max_col: p.max_col,
                     body: ready(&p.body)?,
-                    pick: ready(&p.pick)?,
-                    head: ready(&p.head)?,
-                    head_all: ready(&p.head_all)?,
+                    heads: p.heads.iter().map(head).collect::<Result<_, _>>()?,
                     hidden: ready(&p.hidden.segment)?,
                     hidden_at: p.hidden.act,
                 })
@@ -159,6 +165,7 @@ impl GpuModel {
         let ready = ReadySegments {
             decode: decode?,
             prompt: prompt?,
+            take_chosen: ready(&segments.take_chosen)?,
             adjust: ready(&segments.adjust)?,
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
@@ -177,6 +184,8 @@ impl GpuModel {
             streams: Streams::new(graph, groups, tensors),
             memory,
             all_cols: segments.all_cols,
+            n_choice: segments.n_choice,
+            steps: Steps::default(),
             hidden: segments.hidden,
             hidden_cols: segments.hidden_cols,
             scales,
@@ -184,10 +193,10 @@ impl GpuModel {
             ld_logits: segments.ld_logits,
             n_layer: segments.n_layer,
             gpu,
-            ring_at: 0,
+            ring_at: vec![0; config.n_seq as usize],
             next_staging: 0,
             n_ticket: 0,
-            adjusts: false,
+            adjusts: vec![false; config.n_seq as usize],
             pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
             times,
             ablation: Ablation::default(),
@@ -308,7 +317,8 @@ impl GpuModel {
             [&d.body, &d.head, &self.ready.argmax]
         } else {
             let p = self.ready.prompt_of(n_col);
-            [&p.body, &p.pick, &p.head]
+            let head = p.head_of(1);
+            [&p.body, &head.pick, &head.head]
         }
     }
 
@@ -393,22 +403,34 @@ impl GpuModel {
     }
 
     pub(super) fn write_columns(&mut self, tokens: &[u32], pos: u32) {
-        let seq = self.seq;
-        let columns = tokens.iter().zip(pos..).map(|(token, pos)| Column { seq, token: *token, pos });
-        self.write(tokens.len(), columns);
+        let (seq, n) = (self.seq, tokens.len() as u32);
+        let column = |(token, pos): (&u32, u32)| Column { seq, token: Some(*token), pos };
+        self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);
     }
 
-    /// Puts columns in place; the last is the one whose logits are wanted.
-    pub(super) fn write(&mut self, n: usize, columns: impl Iterator<Item = Column>) {
-        for (c, Column { token, pos, seq }) in columns.enumerate() {
-            let at = step::HEADER + step::COLUMN * c;
-            self.words[at..at + 4].copy_from_slice(&[token, pos, seq, 0]);
+    /// Puts columns in place, and says which have logits.
+    pub(super) fn write(
+        &mut self,
+        columns: impl Iterator<Item = Column>,
+        picks: impl ExactSizeIterator<Item = u32>,
+    ) {
+        let mut n = 0;
+        for Column { token, pos, seq } in columns {
+            let at = step::HEADER + step::COLUMN * n;
+            let column = [token.unwrap_or(0), pos, seq, u32::from(token.is_none())];
+            self.words[at..at + step::COLUMN].copy_from_slice(&column);
+            n += 1;
         }
-        let head = [n as u32, n.saturating_sub(1) as u32];
-        let queue = &self.gpu.queue;
-        queue.write_buffer(&self.buffers.step, 0, bytemuck::cast_slice(&head));
-        let cols = &self.words[step::HEADER..step::HEADER + step::COLUMN * n];
-        queue.write_buffer(&self.buffers.step, 4 * step::HEADER as u64, bytemuck::cast_slice(cols));
+        let mut rows = [0; step::MAX_PICK];
+        let n_pick = picks.len();
+        rows.iter_mut().zip(picks).for_each(|(row, pick)| *row = pick);
+        self.words[step::N_COL] = n as u32;
+        self.words[step::N_PICK] = n_pick as u32;
+        let (queue, to) = (&self.gpu.queue, &self.buffers.step);
+        let words = &self.words[..step::HEADER + step::COLUMN * n];
+        queue.write_buffer(to, 0, bytemuck::cast_slice(words));
+        let at = 4 * u64::from(self.config.choice().picks);
+        queue.write_buffer(to, at, bytemuck::cast_slice(&rows[..n_pick]));
     }
 
     /// Runs a piece of a chunk of `whole` columns, by the chunk's plan: how a chunk is cut changes no result.
@@ -426,11 +448,12 @@ impl GpuModel {
         let from = self.stream(body, n).await?;
         self.set_state_at(Some(pos + n));
         let (single, several) = (self.ready.decode_at(pos), self.ready.prompt_of(whole));
+        let last = several.head_of(1);
         let head: &[&ReadySegment] = match (one, want) {
             (_, Want::Hidden) => &[&several.hidden],
             (_, Want::None) => &[],
             (true, Want::Last) => &[&single.head],
-            (false, Want::Last) => &[&several.pick, &several.head],
+            (false, Want::Last) => &[&last.pick, &last.head],
         };
         let per_submit = self.per_submit(body, n);
         // At least one, which has the head.
@@ -463,7 +486,7 @@ impl GpuModel {
     }
 
     /// Dispatches of a body that go in one submission.
-    fn per_submit(&self, body: Body, n_col: u32) -> usize {
+    pub(super) fn per_submit(&self, body: Body, n_col: u32) -> usize {
         let n_cut = if n_col == 1 { 1 } else { self.pace.n_cut(n_col as usize) };
         self.ready.body(body).len().div_ceil(n_cut).max(1)
     }

@@ -44,17 +44,31 @@ pub(super) struct ReadyDecode {
 pub(super) struct ReadyPrompt {
     pub(super) max_col: u32,
     pub(super) body: ReadySegment,
-    pub(super) pick: ReadySegment,
-    pub(super) head: ReadySegment,
-    pub(super) head_all: ReadySegment,
+    pub(super) heads: Vec<ReadyHead>,
     pub(super) hidden: ReadySegment,
     /// The activation buffer that has what logits are made of.
     pub(super) hidden_at: usize,
 }
 
+/// Logits of at most `max_row` picks.
+pub(super) struct ReadyHead {
+    pub(super) max_row: u32,
+    pub(super) pick: ReadySegment,
+    pub(super) head: ReadySegment,
+}
+
+impl ReadyPrompt {
+    /// The logits of so many picks.
+    pub(super) fn head_of(&self, n_row: u32) -> &ReadyHead {
+        let heads = &self.heads;
+        heads.iter().find(|h| n_row <= h.max_row).unwrap_or(&heads[heads.len() - 1])
+    }
+}
+
 pub(super) struct ReadySegments {
     pub(super) decode: Vec<ReadyDecode>,
     pub(super) prompt: Vec<ReadyPrompt>,
+    pub(super) take_chosen: ReadySegment,
     pub(super) adjust: ReadySegment,
     pub(super) argmax: ReadySegment,
     pub(super) sample: ReadySegment,
@@ -91,9 +105,11 @@ impl ReadySegments {
 
     pub(super) fn all_mut(&mut self) -> impl Iterator<Item = &mut Ready> {
         let decode = self.decode.iter_mut().flat_map(|d| [&mut d.body, &mut d.head]);
-        let prompt =
-            self.prompt.iter_mut().flat_map(|p| [&mut p.body, &mut p.pick, &mut p.head, &mut p.head_all]);
-        let rest = [&mut self.adjust, &mut self.argmax, &mut self.sample];
+        let prompt = self.prompt.iter_mut().flat_map(|p| {
+            let heads = p.heads.iter_mut().flat_map(|h| [&mut h.pick, &mut h.head]);
+            [&mut p.body].into_iter().chain(heads)
+        });
+        let rest = [&mut self.take_chosen, &mut self.adjust, &mut self.argmax, &mut self.sample];
         decode.chain(prompt).chain(rest).flatten()
     }
 }
@@ -153,8 +169,11 @@ impl On<'_> {
 /// All segments of a plan.
 pub(super) fn all_segments(s: &Segments) -> Vec<&Segment> {
     let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    let prompt = s.prompt.iter().flat_map(|p| [&p.body, &p.pick, &p.head, &p.head_all, &p.hidden.segment]);
-    decode.chain(prompt).chain([&s.adjust, &s.argmax, &s.sample]).collect()
+    let prompt = s.prompt.iter().flat_map(|p| {
+        let heads = p.heads.iter().flat_map(|h| [&h.pick, &h.head]);
+        [&p.body, &p.hidden.segment].into_iter().chain(heads)
+    });
+    decode.chain(prompt).chain([&s.take_chosen, &s.adjust, &s.argmax, &s.sample]).collect()
 }
 
 /// Compiles a dispatch and binds what it needs.

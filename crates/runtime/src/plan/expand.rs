@@ -90,6 +90,8 @@ pub(super) struct Expander<'a> {
     pub(super) route_words: u32,
     pub(super) logits: ValueId,
     pub(super) ld_logits: u32,
+    /// Columns are the step's picks: products of several count these.
+    pub(super) is_picked: bool,
 }
 
 impl Expander<'_> {
@@ -108,14 +110,9 @@ impl Expander<'_> {
             }
         }
         let mut last = vec![0; self.graph.widths.len()];
-        self.half =
-            self.graph.widths.iter().map(|k| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col)).collect();
+        self.half = self.half_of(body.iter().chain(head), n_col);
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
-            s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| self.half[v.0] = false);
-            if !s.can_round() {
-                self.half[s.output().0] = false;
-            }
         }
         // The head reads the wanted column through a copy that knows f32 alone.
         head.iter().flat_map(Fused::inputs).for_each(|v| self.half[v.0] = false);
@@ -130,6 +127,19 @@ impl Expander<'_> {
             }
         }
         Ok(std::mem::take(&mut self.out))
+    }
+
+    /// Which values are f16 in steps of so many columns.
+    pub(super) fn half_of<'b>(&self, steps: impl IntoIterator<Item = &'b Fused>, n_col: u32) -> Vec<bool> {
+        let takes = |k: &u32| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col);
+        let mut half: Vec<bool> = self.graph.widths.iter().map(takes).collect();
+        for s in steps {
+            s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| half[v.0] = false);
+            if !s.can_round() {
+                half[s.output().0] = false;
+            }
+        }
+        half
     }
 
     /// Values whose buffers a step reads or writes; a norm's result has one where there are many columns.
@@ -449,7 +459,10 @@ impl Expander<'_> {
                         bind[3].1 = Slot::Act(parts);
                     }
                     bind.push(("step", Slot::Step));
-                    let (dispatch, tile) = call.dispatch(self.caps)?;
+                    let (mut dispatch, tile) = call.dispatch(self.caps)?;
+                    if self.is_picked {
+                        dispatch.constants.push(("N_COL_AT", step::N_PICK as f64));
+                    }
                     let columns = tile.map_or(Columns::Fixed, Columns::XTiles);
                     self.push(dispatch, bind, columns, name, n_byte).col(moved, n_flop);
                     if let Some(parts) = parts {

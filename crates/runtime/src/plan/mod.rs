@@ -17,7 +17,8 @@ pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use fusion::{Fusion, Fusions};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
-    Columns, DecodePlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments, Slot, Work,
+    Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
+    Slot, Work,
 };
 pub use streaming::{Streamed, Streaming};
 pub use whole::plan;

@@ -1,7 +1,8 @@
 //! What a plan consists of: dispatches with what they bind, in segments that always run together.
 
 use chaski_kernels::ops::mul_mat_vec::{Act, MulMatVec};
-use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning, step};
+use chaski_kernels::step::{self, Choice};
+use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning};
 use ggml_format::GgmlType;
 
 use super::fusion::Fusions;
@@ -88,7 +89,7 @@ pub struct PlanConfig {
     pub inputs: Option<Act>,
     /// What was measured on this device.
     pub tuning: Tuning,
-    /// Slots of the ring of chosen tokens, a power of two.
+    /// Slots of each sequence's ring of chosen tokens, a power of two.
     pub ring: u32,
     /// Rules by which nodes become steps.
     pub fusions: Fusions,
@@ -111,6 +112,21 @@ impl PlanConfig {
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
         step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize)
+    }
+
+    /// Where the step buffer has what choosing tokens reads and writes.
+    pub fn choice(&self) -> Choice {
+        Choice::of(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize, self.ring)
+    }
+
+    /// Bytes of the rings of all sequences.
+    pub fn ring_bytes(&self) -> u64 {
+        4 * u64::from(self.ring) * u64::from(self.n_seq)
+    }
+
+    /// Bytes of so many words for every sequence.
+    pub fn per_seq(&self, n_word: usize) -> u64 {
+        4 * n_word as u64 * u64::from(self.n_seq)
     }
 
     /// Pages of a sequence that take turns in a layer with a window; 0 where there is a page for every part of it.
@@ -180,9 +196,9 @@ pub enum Slot {
     Ring,
     /// Tables of a rotation.
     Rope(usize),
-    /// Parameters of the draw.
+    /// Parameters of the draw, of every sequence.
     Sampler,
-    /// Biases and penalties on logits.
+    /// Biases and penalties on logits, of every sequence.
     Adjust,
     /// The logits.
     Logits,
@@ -323,14 +339,21 @@ pub struct PromptPlan {
     pub max_col: u32,
     /// All layers.
     pub body: Segment,
-    /// Copies the wanted column of the body's result.
-    pub pick: Segment,
-    /// The logits of that column.
-    pub head: Segment,
-    /// The logits of every column, of at most [`Segments::all_cols`].
-    pub head_all: Segment,
+    /// Logits of some of the columns, for few and for more.
+    pub heads: Vec<HeadPlan>,
     /// What the logits would be made of, for every column.
     pub hidden: Hidden,
+}
+
+/// Logits of the columns that are the step's picks.
+#[derive(Clone, Debug)]
+pub struct HeadPlan {
+    /// Picks at most.
+    pub max_row: u32,
+    /// Copies these columns of the body's result together.
+    pub pick: Segment,
+    /// The logits, a row for each.
+    pub head: Segment,
 }
 
 /// The last norm of every column: what embeddings are made of.
@@ -349,12 +372,16 @@ pub struct Segments {
     pub decode: Vec<DecodePlan>,
     /// Several columns, for small and for large batches.
     pub prompt: Vec<PromptPlan>,
-    /// Biases and penalties, before either choice.
+    /// Columns get the tokens that their sequences chose last.
+    pub take_chosen: Segment,
+    /// Biases and penalties on every row of logits, before either choice.
     pub adjust: Segment,
-    /// Greedy choice.
+    /// Greedy choice for every row.
     pub argmax: Segment,
-    /// Random choice.
+    /// Random choice for every row.
     pub sample: Segment,
+    /// Rows that can be chosen from at once.
+    pub n_choice: u32,
     /// Words of every activation buffer.
     pub act_words: Vec<u64>,
     /// Words of the longest run in which a route names experts that stay with the processor; 0 if none do.
@@ -365,7 +392,7 @@ pub struct Segments {
     pub logits_words: u64,
     /// Values from row to row of the logits of many columns.
     pub ld_logits: u32,
-    /// Columns that [`PromptPlan::head_all`] takes at most.
+    /// Columns that can have logits at once: rows of the largest [`HeadPlan`].
     pub all_cols: u32,
     /// Values of a column of [`PromptPlan::hidden`], and from one column to the next.
     pub hidden: (u32, u32),

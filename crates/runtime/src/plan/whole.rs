@@ -5,6 +5,7 @@ use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::get_rows::GetRows;
 use chaski_kernels::ops::mul_mat_vec;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
+use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
 
@@ -12,7 +13,7 @@ use super::expand::{Expander, Pool, f32s, ld};
 use super::fuse::Fused;
 use super::group::Groups;
 use super::segments::{
-    Columns, DecodePlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
+    Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
 };
 use crate::graph::Graph;
 
@@ -31,9 +32,8 @@ const SPLITS: [(u32, u32, u32); 3] = [(128, 1, 1), (1024, 64, 64), (u32::MAX, 25
 /// of each row. More such plans would save less than compiling their kernels costs.
 const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, BATCH, 128];
 
-/// Columns with logits at most, and so those that may be of several sequences. They run by a plan for as many, except where
-/// threads are alone.
-pub(super) const BATCH: u32 = 64;
+/// As many columns as can have logits, one for each of several answers.
+pub(super) const BATCH: u32 = step::MAX_PICK as u32;
 
 /// Makes the plan.
 ///
@@ -56,7 +56,7 @@ pub fn plan(
     let n_vocab = graph.width(logits);
     let ld_logits = ld(n_vocab);
     let fit = (caps.max_binding_bytes / 4 / u64::from(ld_logits.max(1))) as u32;
-    let all_cols = config.max_col.min(fit).clamp(1, BATCH);
+    let all_cols = config.max_col.min(fit).clamp(1, step::MAX_PICK as u32);
     if u64::from(n_vocab) * 4 > caps.max_binding_bytes {
         return Err(PlanError::TooLarge {
             what: "the logits of one token",
@@ -82,6 +82,7 @@ pub fn plan(
         route_words: 0,
         logits,
         ld_logits,
+        is_picked: false,
     };
 
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
@@ -106,46 +107,7 @@ pub fn plan(
         }
     }
 
-    let bind =
-        vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
-    let dispatch = Adjust { k: n_vocab, ring: config.ring }.dispatch()?;
-    e.push(dispatch, bind, Columns::Fixed, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
-    s.adjust = std::mem::take(&mut e.out);
-
-    let argmax = Argmax { k: n_vocab, ring: config.ring };
-    let parts = e.pool.acquire(2 * u64::from(argmax.n_part()));
-    e.push(
-        argmax.chunk(caps)?,
-        vec![("x", Slot::Logits), ("y", Slot::Act(parts))],
-        Columns::Fixed,
-        "argmax",
-        0,
-    )
-    .col(f32s(n_vocab), 0);
-    let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
-    e.push(argmax.join(caps)?, bind, Columns::Fixed, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
-    s.argmax = std::mem::take(&mut e.out);
-    e.pool.release(parts);
-
-    let sample = Sample::of(n_vocab, config.ring, caps);
-    let mut n_list = sample.n_part();
-    let mut lists = e.pool.acquire(2 * u64::from(MAX_TOP_K * n_list));
-    let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
-    e.push(sample.chunk(caps)?, bind, Columns::Fixed, "sample", 0).col(f32s(n_vocab), 0);
-    while n_list > sample.max_draw() {
-        let joined = sample.joined(n_list);
-        let next = e.pool.acquire(2 * u64::from(MAX_TOP_K * joined));
-        let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
-        let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
-        e.push(sample.join(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
-        e.pool.release(lists);
-        (lists, n_list) = (next, joined);
-    }
-    let bind =
-        vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
-    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
-    e.push(sample.draw(caps, n_list)?, bind, Columns::Fixed, "sample", 0).col(n_byte, 0);
-    s.sample = std::mem::take(&mut e.out);
+    choosers(&mut e, &mut s, n_vocab)?;
 
     s.arrived_words = e.arrived.into();
     s.route_words = e.route_words;
@@ -167,6 +129,54 @@ pub fn plan(
     Ok(s)
 }
 
+/// Choosing tokens from rows of logits, one of each sequence at most.
+fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), PlanError> {
+    let (caps, choice, ld) = (e.caps, e.config.choice(), s.ld_logits);
+    let n_row = s.all_cols.min(e.config.n_seq);
+    s.n_choice = n_row;
+    let take = TakeChosen { n_col: e.config.max_col, choice };
+    let columns = Columns::XTiles(take_chosen::TILE);
+    e.push(take.dispatch()?, vec![("step", Slot::Step)], columns, "take_chosen", 0).col(12, 0);
+    s.take_chosen = std::mem::take(&mut e.out);
+
+    let bind =
+        vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let dispatch = Adjust { k: n_vocab, ld, n_row, choice }.dispatch()?;
+    e.push(dispatch, bind, Columns::X, "adjust", 0).col(f32s(adjust::N_WORD as u32), 0);
+    s.adjust = std::mem::take(&mut e.out);
+
+    let argmax = Argmax { k: n_vocab, ld, n_row, choice };
+    let parts = e.pool.acquire(2 * u64::from(argmax.n_part() * n_row));
+    let bind = vec![("x", Slot::Logits), ("y", Slot::Act(parts))];
+    e.push(argmax.chunk(caps)?, bind, Columns::Y, "argmax", 0).col(f32s(n_vocab), 0);
+    let bind = vec![("x", Slot::Act(parts)), ("step", Slot::Step), ("ring", Slot::Ring)];
+    e.push(argmax.join(caps)?, bind, Columns::X, "argmax", 0).col(2 * f32s(argmax.n_part()), 0);
+    s.argmax = std::mem::take(&mut e.out);
+    e.pool.release(parts);
+
+    let sample = Sample::of(n_vocab, ld, n_row, choice, caps);
+    let words = |n_list: u32| 2 * u64::from(MAX_TOP_K * n_list * n_row);
+    let mut n_list = sample.n_part();
+    let mut lists = e.pool.acquire(words(n_list));
+    let bind = vec![("x", Slot::Logits), ("y", Slot::Act(lists))];
+    e.push(sample.chunk(caps)?, bind, Columns::Y, "sample", 0).col(f32s(n_vocab), 0);
+    while n_list > sample.max_draw() {
+        let joined = sample.joined(n_list);
+        let next = e.pool.acquire(words(joined));
+        let bind = vec![("x", Slot::Act(lists)), ("y", Slot::Act(next))];
+        let n_byte = 2 * f32s(MAX_TOP_K * (n_list + joined));
+        e.push(sample.join(caps, n_list)?, bind, Columns::Y, "sample", 0).col(n_byte, 0);
+        e.pool.release(lists);
+        (lists, n_list) = (next, joined);
+    }
+    let bind =
+        vec![("x", Slot::Act(lists)), ("sampler", Slot::Sampler), ("step", Slot::Step), ("ring", Slot::Ring)];
+    let n_byte = 2 * f32s(MAX_TOP_K * n_list);
+    e.push(sample.draw(caps, n_list)?, bind, Columns::X, "sample", 0).col(n_byte, 0);
+    s.sample = std::mem::take(&mut e.out);
+    Ok(())
+}
+
 /// The plan for up to `max_col` columns.
 fn prompt_plan(
     e: &mut Expander<'_>,
@@ -176,25 +186,50 @@ fn prompt_plan(
     all_cols: u32,
 ) -> Result<PromptPlan, PlanError> {
     let body = e.body(body, head, max_col)?;
+    let max_row = all_cols.min(max_col);
+    // One token of a prompt, few answers, many.
+    let fewer = [1, mul_mat_vec::Columns::MAX].into_iter().filter(|n| *n < max_row);
+    let fewer = fewer.filter(|n| *n == 1 || !e.caps.alone).collect::<Vec<_>>();
+    let mut heads = Vec::new();
+    for n_row in fewer.into_iter().chain([max_row]) {
+        heads.push(head_plan(e, head, max_col, n_row)?);
+    }
+    let hidden = hidden(e, head, max_col)?;
+    Ok(PromptPlan { max_col, body, heads, hidden })
+}
+
+/// The logits of at most `max_row` of `max_col` columns: those wanted go to a buffer of their own, from which the head reads.
+fn head_plan(
+    e: &mut Expander<'_>,
+    head: &[Fused],
+    max_col: u32,
+    max_row: u32,
+) -> Result<HeadPlan, PlanError> {
     let x = head
         .first()
         .and_then(|h| h.inputs().first().copied())
         .ok_or(PlanError::Missing { what: "a head" })?;
     let x_home = e.home[x.0].expect("the body made the head's input");
-    let head_all = e.head(head, all_cols.min(max_col))?;
-    let hidden = hidden(e, head, max_col)?;
-    // The wanted column goes to a buffer of its own, from which the head reads it.
     let width = e.graph.width(x);
-    let picked = e.pool.acquire(u64::from(ld(width)));
+    e.n_col = max_row;
+    let picked = e.tmp(width);
     let f32_format = Format::of(GgmlType::F32).expect("plain values are a format");
     let table = Matrix { format: f32_format, n_row: max_col, n_col: width };
-    let pick = GetRows { table, row0: 0, ids: step::PICK as u32, id_stride: 1, ldy: ld(width), n_col: 1 };
+    let ids = e.config.choice().picks;
+    let pick = GetRows { table, row0: 0, ids, id_stride: 1, ldy: ld(width), n_col: max_row };
     let bind = vec![("w", Slot::Act(x_home)), ("ids", Slot::Step), ("y", Slot::Act(picked))];
-    e.push(pick.dispatch(e.caps)?, bind, Columns::Fixed, "pick", 0).col(2 * f32s(width), 0);
+    let columns = e.many(Columns::Y);
+    e.push(pick.dispatch(e.caps)?, bind, columns, "pick", 0).col(2 * f32s(width), 0);
     let pick = std::mem::take(&mut e.out);
-    e.home[x.0] = Some(picked);
-    let head = e.head(head, 1)?;
-    Ok(PromptPlan { max_col, body, pick, head, head_all, hidden })
+    // What products round depends on the number of their columns.
+    let mut half = e.half_of(head, max_row);
+    half[x.0] = false;
+    let half = std::mem::replace(&mut e.half, half);
+    (e.home[x.0], e.is_picked) = (Some(picked), true);
+    let head = e.head(head, max_row)?;
+    (e.home[x.0], e.is_picked, e.half) = (Some(x_home), false, half);
+    e.pool.release(picked);
+    Ok(HeadPlan { max_row, pick, head })
 }
 
 /// The norm that the head takes in, for every column; without one the body's result is what the head reads.

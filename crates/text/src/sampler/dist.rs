@@ -5,11 +5,13 @@ use super::{Candidates, State};
 /// Draws one candidate; returns its place.
 pub(super) fn draw(state: &mut State, candidates: &mut Candidates) -> usize {
     candidates.softmax();
+    // A draw takes a number even if there is nothing to choose, so that the n-th token has the n-th.
+    let uniform = state.rng.next_f64();
     if candidates.len() == 1 {
         return 0;
     }
     let total: f64 = candidates.list.iter().map(|candidate| f64::from(candidate.p)).sum();
-    let wanted = state.rng.next_f64() * total;
+    let wanted = uniform * total;
     let mut sum = 0.0;
     let drawn = candidates.list.iter().position(|candidate| {
         sum += f64::from(candidate.p);

@@ -219,6 +219,19 @@ impl State {
     }
 }
 
+/// Uniform numbers in `[0, 1)`, one for each token; see [`Sampler::draws`].
+#[derive(Clone, Debug)]
+pub struct Draws(Mt19937);
+
+impl Iterator for Draws {
+    type Item = f32;
+
+    fn next(&mut self) -> Option<f32> {
+        // Rounding must not make a number 1.
+        Some((self.0.next_f64() as f32).min(1.0 - f32::EPSILON / 2.0))
+    }
+}
+
 /// Draws tokens from logits.
 ///
 /// ```
@@ -341,6 +354,21 @@ impl Sampler {
     /// Says that `token` is the next one of the text, drawn or not: prompts are told in this way.
     pub fn accept(&mut self, token: u32) {
         self.state.history.push(token);
+    }
+
+    /// The uniform numbers that decide the next tokens, for a device that draws them in the place of [`Self::sample`]; the
+    /// sampler keeps its own ([`Self::skip_draws`]).
+    ///
+    /// They decide the tokens of chains that end with a plain draw, one number each: not of Mirostat or adaptive-p.
+    pub fn draws(&self) -> Draws {
+        Draws(self.state.rng.clone())
+    }
+
+    /// Leaves out the numbers of `n` tokens that were drawn elsewhere.
+    pub fn skip_draws(&mut self, n: usize) {
+        for _ in 0..n {
+            self.state.rng.next_f64();
+        }
     }
 
     /// Forgets the text and starts the random numbers again.

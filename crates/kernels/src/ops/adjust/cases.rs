@@ -1,10 +1,10 @@
 //! Cases of `adjust`.
 
-use super::{Adjust, AdjustParams, reference};
+use super::{Adjust, AdjustParams, N_WORD, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
-use crate::step;
+use crate::step::cases::{N_SEQ, Picked, seq_of};
 
-/// Where the ring stands, tokens said since the start, and the window.
+/// Where the ring of the first row stands, tokens said since the start, and the window.
 struct At {
     ring: u32,
     end: u32,
@@ -28,39 +28,53 @@ pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for (i, k) in [1u32, 2, 100, 2003, 32_000].into_iter().enumerate() {
         for (j, at) in ats.iter().enumerate() {
-            for (n_bias, repeat, freq, present) in
+            for (l, (n_bias, repeat, freq, present)) in
                 [(0, 1.1, 0.0, 0.0), (1, 1.5, 0.25, -0.5), (7, 1.0, 0.5, 0.25), (64, 0.7, -0.125, 1.0)]
+                    .into_iter()
+                    .enumerate()
             {
                 let seed = (100 * i + 10 * j + n_bias) as u64;
                 let p =
                     AdjustParams { last_n: at.last_n, repeat, freq, present, bias: biases(seed, k, n_bias) };
-                out.push(case(seed, k, at, &p));
+                let n_row = if k < 3000 { [1, 2, 7, 64][(i + j + l) % 4] } else { 1 };
+                out.push(case(seed, k, n_row, at, &p));
             }
         }
     }
     out
 }
 
-fn case(seed: u64, k: u32, at: &At, p: &AdjustParams) -> Case {
-    let mut y = random_values(seed, k as usize);
-    y[0] = 0.0;
-    if k > 60 {
-        y[51] = f32::NEG_INFINITY;
-    }
+fn case(seed: u64, k: u32, n_row: usize, at: &At, p: &AdjustParams) -> Case {
+    let Picked { choice, words: step } = Picked::new(n_row, at.ring, at.end);
+    let ld = k.next_multiple_of(8);
+    let mut y = random_values(seed, ld as usize * n_row);
     // Few different tokens, so that they come more than once; some are none of the vocabulary.
-    let tokens: Vec<u32> =
-        random_values(seed + 7, at.ring as usize).iter().map(|v| (v.abs() * 60.0) as u32).collect();
-    let slot = |index: u32| tokens[(index & (at.ring - 1)) as usize];
-    let n = at.said.min(at.ring);
-    let recent: Vec<u32> = (0..n).map(|i| slot(at.end.wrapping_sub(n).wrapping_add(i))).collect();
-    let mut values = y.clone();
-    reference::adjust(&mut values, p, &recent);
-    let mut step = vec![3u32; step::HEADER + step::COLUMN];
-    step[step::RING] = at.end;
-    let call = Adjust { k, ring: at.ring };
+    let n_slot = (at.ring * N_SEQ) as usize;
+    let tokens: Vec<u32> = random_values(seed + 7, n_slot).iter().map(|v| (v.abs() * 60.0) as u32).collect();
+    let mut adjust = vec![0; N_WORD * N_SEQ as usize];
+    let mut values = Vec::new();
+    for (row, y) in y.chunks_mut(ld as usize).enumerate() {
+        y[0] = 0.0;
+        if k > 60 {
+            y[51] = f32::NEG_INFINITY;
+        }
+        let seq = seq_of(row, n_row);
+        let end = step[choice.seq_at(seq)];
+        let slot = |index: u32| tokens[(seq * at.ring + (index & (at.ring - 1))) as usize];
+        let n = at.said.min(at.ring);
+        let recent: Vec<u32> = (0..n).map(|i| slot(end.wrapping_sub(n).wrapping_add(i))).collect();
+        // Every third sequence leaves its logits as they are.
+        let off = AdjustParams { last_n: 0, repeat: 1.0, freq: 0.0, present: 0.0, bias: Vec::new() };
+        let own = if row % 3 == 2 { &off } else { p };
+        adjust[N_WORD * seq as usize..][..N_WORD].copy_from_slice(&own.words(end.wrapping_sub(at.said)));
+        let mut expected = y.to_vec();
+        reference::adjust(&mut expected[..k as usize], own, &recent);
+        values.extend(expected);
+    }
+    let call = Adjust { k, ld, n_row: n_row as u32, choice };
     Case::new(
         format!(
-            "k{k} ring{} end{} said{} last{} bias{} repeat{}",
+            "k{k} rows{n_row} ring{} end{} said{} last{} bias{} repeat{}",
             at.ring,
             at.end,
             at.said,
@@ -71,7 +85,7 @@ fn case(seed: u64, k: u32, at: &At, p: &AdjustParams) -> Case {
         move |_| call.dispatch(),
         vec![
             CaseBuffer::output("y", &y, Expected::F32 { values, max_nmse: 1e-12 }),
-            CaseBuffer::input("adjust", &p.words(at.end.wrapping_sub(at.said))),
+            CaseBuffer::input("adjust", &adjust),
             CaseBuffer::input("step", &step),
             CaseBuffer::input("ring", &tokens),
         ],

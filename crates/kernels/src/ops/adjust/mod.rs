@@ -1,10 +1,11 @@
-//! `adjust`: biases and penalties on logits, in place, before a token is chosen.
+//! `adjust`: biases and penalties on rows of logits, in place, before tokens are chosen.
 
 mod cases;
 pub mod reference;
 
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, dispatch};
+use crate::step::Choice;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -20,16 +21,20 @@ pub const OP: Op = Op {
 pub const MAX_WINDOW: u32 = 128;
 /// Tokens that can have a bias.
 pub const MAX_BIAS: usize = 64;
-/// Words of the `adjust` buffer.
+/// Words of the `adjust` buffer for a sequence.
 pub const N_WORD: usize = 8 + 2 * MAX_BIAS;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjust {
-    /// Logits.
+    /// Logits of a row.
     pub k: u32,
-    /// Slots of the ring of chosen tokens, a power of two: what penalties look back on.
-    pub ring: u32,
+    /// Values from row to row.
+    pub ld: u32,
+    /// Rows at most.
+    pub n_row: u32,
+    /// Where the step has what was chosen: penalties look back on a sequence's ring.
+    pub choice: Choice,
 }
 
 /// What is done to the logits.
@@ -48,7 +53,7 @@ pub struct AdjustParams {
 }
 
 impl AdjustParams {
-    /// The words of the `adjust` buffer, for a sequence whose first token that counts has this index in the ring.
+    /// The words of a sequence whose first token that counts has this index in the ring.
     ///
     /// # Panics
     /// If there are more than [`MAX_BIAS`] biases.
@@ -76,7 +81,8 @@ impl Adjust {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("K", self.k.into()), ("RING", self.ring.into())];
-        dispatch(OP.name, &[], constants, [1, 1, 1], "one workgroup, a thread a token".into())
+        let mut constants = vec![("K", self.k.into()), ("LD", self.ld.into())];
+        constants.extend(self.choice.constants());
+        dispatch(OP.name, &[], constants, [self.n_row, 1, 1], "a workgroup a row, a thread a token".into())
     }
 }

@@ -6,7 +6,7 @@ use super::{Argmax, ArgmaxRows, CHUNK};
 use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
 use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
-use crate::step;
+use crate::step::cases::{N_SEQ, Picked};
 use crate::tensor::Tensor;
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
@@ -36,45 +36,59 @@ fn rows(label: String, a: Tensor, y: Tensor) -> Case {
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for k in [1, 10, 32, 100, 2000, 2048, 2049, 5438, 32_000] {
-        let call = Argmax { k, ring: 64 };
-        let mut x = random_values(1, k as usize);
-        if k > 20 {
+        for n_row in [1, 2, 7, 64] {
+            if n_row < 64 || k < 6000 {
+                out.extend(choices(k, n_row));
+            }
+        }
+    }
+    out
+}
+
+/// The next tokens by `n_row` rows of `k` logits.
+fn choices(k: u32, n_row: usize) -> [Case; 2] {
+    let Picked { choice, words: before } = Picked::new(n_row, 64, 60);
+    let ld = k.next_multiple_of(8);
+    let call = Argmax { k, ld, n_row: n_row as u32, choice };
+    let mut x = random_values(1, ld as usize * n_row);
+    if k > 20 {
+        for row in x.chunks_mut(ld as usize) {
             // Equals: the first one wins. Masked values never do.
             let top = 100.0;
-            x[k as usize / 2] = top;
-            x[k as usize - 1] = top;
-            x[0] = f32::NEG_INFINITY;
+            row[k as usize / 2] = top;
+            row[k as usize - 1] = top;
+            row[0] = f32::NEG_INFINITY;
         }
-        let mut parts = Vec::new();
-        for (i, chunk) in x.chunks(CHUNK as usize).enumerate() {
+    }
+    let (mut parts, mut tokens) = (Vec::new(), Vec::new());
+    for row in x.chunks(ld as usize).map(|row| &row[..k as usize]) {
+        for (i, chunk) in row.chunks(CHUNK as usize).enumerate() {
             let (at, v) = best(chunk);
             parts.extend([v.to_bits(), (i * CHUNK as usize + at) as u32]);
         }
-        out.push(Case::new(
-            format!("chunk k{k}"),
-            move |caps| call.chunk(caps),
-            vec![
-                CaseBuffer::input("x", &x),
-                CaseBuffer::output("y", &vec![0u32; parts.len()], Expected::Words(parts.clone())),
-            ],
-        ));
-        let mut before: Vec<u32> = (0..step::HEADER as u32 + 12).collect();
-        before[step::PICK] = 2;
-        let mut after = before.clone();
-        let token = best(&x).0 as u32;
-        let mut ring = vec![9u32; 64];
-        step::advance(&mut after, &mut ring, token);
-        out.push(Case::new(
-            format!("final k{k}"),
-            move |caps| call.join(caps),
-            vec![
-                CaseBuffer::input("x", &parts),
-                CaseBuffer::output("step", &before, Expected::Words(after)),
-                CaseBuffer::output("ring", &vec![9u32; 64], Expected::Words(ring)),
-            ],
-        ));
+        tokens.push(best(row).0 as u32);
     }
-    out
+    let first = Case::new(
+        format!("chunk k{k} rows{n_row}"),
+        move |caps| call.chunk(caps),
+        vec![
+            CaseBuffer::input("x", &x),
+            CaseBuffer::output("y", &vec![0u32; parts.len()], Expected::Words(parts.clone())),
+        ],
+    );
+    let ring_before = vec![9u32; (64 * N_SEQ) as usize];
+    let (mut after, mut ring) = (before.clone(), ring_before.clone());
+    choice.advance(&mut after, &mut ring, &tokens);
+    let last = Case::new(
+        format!("final k{k} rows{n_row}"),
+        move |caps| call.join(caps),
+        vec![
+            CaseBuffer::input("x", &parts),
+            CaseBuffer::output("step", &before, Expected::Words(after)),
+            CaseBuffer::output("ring", &ring_before, Expected::Words(ring)),
+        ],
+    );
+    [first, last]
 }
 
 /// Index and value of the first largest value.

@@ -1,4 +1,4 @@
-//! `argmax`: greedy choice of the next token, in two dispatches, and the largest value of every row of a tensor.
+//! `argmax`: greedy choice of the next token of every row of logits, in two dispatches, and the largest value of every row of a tensor.
 
 mod cases;
 
@@ -8,6 +8,7 @@ use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value, dispatch};
+use crate::step::Choice;
 use crate::tensor::{A, Call, Tensor};
 
 /// The row of this operation.
@@ -56,36 +57,52 @@ impl ArgmaxRows {
 pub struct Argmax {
     /// Values a row.
     pub k: u32,
-    /// Slots of the ring of chosen tokens, a power of two.
-    pub ring: u32,
+    /// Values from row to row.
+    pub ld: u32,
+    /// Rows at most.
+    pub n_row: u32,
+    /// Where the step has what is chosen.
+    pub choice: Choice,
 }
 
 /// Values that one workgroup looks at.
 const CHUNK: u32 = 2048;
 
 impl Argmax {
-    /// Chunks, each with two words of result.
+    /// Chunks of a row, each with two words of result.
     pub fn n_part(&self) -> u32 {
         self.k.div_ceil(CHUNK)
     }
 
-    /// Leaves the best of every chunk.
+    /// Leaves the best of every chunk; rows are in grid.y.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("WG", caps.tree_threads()), ("K", self.k.into()), ("CHUNK", CHUNK.into())];
+        let constants = vec![
+            ("WG", caps.tree_threads()),
+            ("K", self.k.into()),
+            ("LD", self.ld.into()),
+            ("CHUNK", CHUNK.into()),
+            ("N_PART", self.n_part().into()),
+        ];
         let why = format!("{CHUNK} logits a workgroup");
-        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
+        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
-    /// Joins the chunks and advances the step.
+    /// Joins the chunks and advances the step; rows are in grid.x.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn join(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants =
-            vec![("WG", caps.tree_threads()), ("N_PART", self.n_part().into()), ("RING", self.ring.into())];
-        dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
+        let mut constants = vec![("WG", caps.tree_threads()), ("N_PART", self.n_part().into())];
+        constants.extend(self.choice.constants());
+        dispatch(
+            OP.name,
+            &[Value::Word("final")],
+            constants,
+            [self.n_row, 1, 1],
+            "one workgroup a row".into(),
+        )
     }
 }

@@ -1,5 +1,5 @@
-//! `sample`: draws the next token by top-k, top-p, min-p and temperature, in two dispatches, or three for large
-//! vocabularies.
+//! `sample`: draws the next token of every row of logits by top-k, top-p, min-p and temperature, in two dispatches, or three
+//! for large vocabularies.
 
 mod cases;
 pub mod reference;
@@ -7,6 +7,7 @@ pub mod reference;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
+use crate::step::Choice;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -24,19 +25,30 @@ const CHUNK_ALONE: u32 = 256;
 /// Candidates that a chunk keeps; no more than these can be drawn from.
 pub const MAX_TOP_K: u32 = 64;
 
+/// Uniform numbers that a sequence has at once: those of the next tokens.
+pub const N_DRAW: u32 = 128;
+/// Words of the `sampler` buffer for a sequence: [`SampleParams::words`], then [`N_DRAW`] uniform numbers.
+pub const N_WORD: usize = DRAWS_AT + N_DRAW as usize;
+/// The first word of the uniform numbers.
+pub const DRAWS_AT: usize = 8;
+
 /// A call: first [`Sample::chunk`], then [`Sample::join`] while there are more lists than [`Sample::max_draw`], then
 /// [`Sample::draw`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Logits.
+    /// Logits of a row.
     pub k: u32,
-    /// Slots of the ring of chosen tokens, a power of two.
-    pub ring: u32,
+    /// Values from row to row.
+    pub ld: u32,
+    /// Rows at most.
+    pub n_row: u32,
+    /// Where the step has what is chosen.
+    pub choice: Choice,
     /// Values that one workgroup sorts, a power of two above [`MAX_TOP_K`].
     pub chunk: u32,
 }
 
-/// What the draw depends on; five words of the `sampler` buffer.
+/// What the draw depends on, besides a uniform number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleParams {
     /// Candidates kept, 1 to [`MAX_TOP_K`].
@@ -47,22 +59,23 @@ pub struct SampleParams {
     pub min_p: f32,
     /// Temperature, above 0.
     pub temp: f32,
-    /// Start of the random sequence.
-    pub seed: u32,
 }
 
 impl SampleParams {
-    /// The words of the `sampler` buffer.
-    pub fn words(&self) -> [u32; 8] {
+    /// Keeps the largest logit alone.
+    pub const GREEDY: SampleParams = SampleParams { top_k: 1, top_p: 1.0, min_p: 0.0, temp: 1.0 };
+
+    /// The first words of a sequence in the `sampler` buffer.
+    pub fn words(&self) -> [u32; DRAWS_AT] {
         let inv_t = 1.0 / self.temp;
-        [self.top_k, self.top_p.to_bits(), self.min_p.to_bits(), inv_t.to_bits(), self.seed, 0, 0, 0]
+        [self.top_k, self.top_p.to_bits(), self.min_p.to_bits(), inv_t.to_bits(), 0, 0, 0, 0]
     }
 }
 
 impl Sample {
     /// The call that suits a device.
-    pub fn of(k: u32, ring: u32, caps: &Caps) -> Self {
-        Sample { k, ring, chunk: if caps.alone { CHUNK_ALONE } else { CHUNK } }
+    pub fn of(k: u32, ld: u32, n_row: u32, choice: Choice, caps: &Caps) -> Self {
+        Sample { k, ld, n_row, choice, chunk: if caps.alone { CHUNK_ALONE } else { CHUNK } }
     }
 
     /// Lists of candidates that one workgroup joins.
@@ -75,19 +88,25 @@ impl Sample {
         self.lists() - 1
     }
 
-    /// Chunks, each with [`MAX_TOP_K`] pairs of words of result.
+    /// Chunks of a row, each with [`MAX_TOP_K`] pairs of words of result.
     pub fn n_part(&self) -> u32 {
         self.k.div_ceil(self.chunk)
     }
 
-    /// Leaves the best of every chunk.
+    /// Leaves the best of every chunk; rows are in grid.y, as in [`Self::join`].
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn chunk(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let constants = vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("K", self.k.into())];
+        let constants = vec![
+            ("WG", caps.tree_threads()),
+            ("N", self.chunk.into()),
+            ("K", self.k.into()),
+            ("LD", self.ld.into()),
+            ("N_PART", self.n_part().into()),
+        ];
         let why = format!("{} logits a workgroup", self.chunk);
-        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), 1, 1], why)
+        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
     /// Lists that are left of `n_list` after a [`Self::join`].
@@ -100,23 +119,32 @@ impl Sample {
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn join(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
-        let constants =
-            vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("K", (n_list * MAX_TOP_K).into())];
+        let n_pair = f64::from(n_list * MAX_TOP_K);
+        let constants = vec![
+            ("WG", caps.tree_threads()),
+            ("N", self.chunk.into()),
+            ("K", n_pair),
+            ("LD", n_pair),
+            ("N_PART", self.joined(n_list).into()),
+        ];
         let why = format!("{} lists a workgroup", self.lists());
-        dispatch(OP.name, &[Value::Word("join")], constants, [self.joined(n_list), 1, 1], why)
+        dispatch(OP.name, &[Value::Word("join")], constants, [self.joined(n_list), self.n_row, 1], why)
     }
 
-    /// Joins `n_list` lists, draws and advances the step.
+    /// Joins `n_list` lists, draws and advances the step; rows are in grid.x.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn draw(&self, caps: &Caps, n_list: u32) -> Result<Dispatch, DispatchError> {
-        let constants = vec![
-            ("WG", caps.tree_threads()),
-            ("N", self.chunk.into()),
-            ("N_PART", n_list.into()),
-            ("RING", self.ring.into()),
-        ];
-        dispatch(OP.name, &[Value::Word("final")], constants, [1, 1, 1], "one workgroup".into())
+        let mut constants =
+            vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("N_PART", n_list.into())];
+        constants.extend(self.choice.constants());
+        dispatch(
+            OP.name,
+            &[Value::Word("final")],
+            constants,
+            [self.n_row, 1, 1],
+            "one workgroup a row".into(),
+        )
     }
 }

@@ -1,0 +1,66 @@
+//! `take_chosen`: columns get the tokens that their sequences chose last, so that a batch goes on without a readback.
+
+use crate::case::{Case, CaseBuffer, Expected};
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::{Op, dispatch};
+use crate::step::{self, Choice};
+
+/// The row of this operation.
+pub const OP: Op = Op {
+    name: "take_chosen",
+    template: template!("take_chosen/take_chosen.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: Op::cases(cases),
+    ggml: &[],
+    grid: None,
+};
+
+/// Columns of a workgroup.
+pub const TILE: u32 = 64;
+
+/// A call.
+#[derive(Clone, Copy, Debug)]
+pub struct TakeChosen {
+    /// Columns at most.
+    pub n_col: u32,
+    /// Where the step has what was chosen.
+    pub choice: Choice,
+}
+
+impl TakeChosen {
+    /// The kernel and its grid.
+    ///
+    /// # Errors
+    /// [`DispatchError::NoKernel`] if the kernel was not rendered.
+    pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
+        let constants = vec![("SEQS", self.choice.seqs.into())];
+        dispatch(OP.name, &[], constants, [self.n_col.div_ceil(TILE), 1, 1], "a thread a column".into())
+    }
+}
+
+fn cases() -> Vec<Case> {
+    [1, 2, 63, 64, 65, 200].into_iter().map(case).collect()
+}
+
+/// Of every five columns three take what was chosen; those behind the step's last keep theirs.
+fn case(n_col: u32) -> Case {
+    let (max_col, n_seq) = (n_col as usize + 3, 9);
+    let choice = Choice::of(max_col, n_seq, 2, 16);
+    let mut words: Vec<u32> = (0..step::n_word(max_col, n_seq, 2) as u32).map(|i| 1000 + i).collect();
+    words[step::N_COL] = n_col;
+    for column in 0..max_col {
+        let at = step::HEADER + step::COLUMN * column;
+        words[at + step::SEQUENCE] = (column * 4 % n_seq) as u32;
+        words[at + step::IS_CHOSEN] = u32::from(column % 5 < 3);
+    }
+    let mut after = words.clone();
+    for column in (0..n_col as usize).filter(|c| c % 5 < 3) {
+        after[step::HEADER + step::COLUMN * column] = words[choice.seq_at((column * 4 % n_seq) as u32) + 1];
+    }
+    let call = TakeChosen { n_col, choice };
+    Case::new(
+        format!("columns{n_col}"),
+        move |_| call.dispatch(),
+        vec![CaseBuffer::output("step", &words, Expected::Words(after))],
+    )
+}
