@@ -14,6 +14,7 @@ mod layers;
 mod model;
 mod recurrent;
 mod run;
+pub mod serve;
 
 pub use adapter::{Adapter, AdapterError};
 pub use arch::ARCHS;

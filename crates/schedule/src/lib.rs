@@ -14,6 +14,6 @@ mod scheduler;
 mod step;
 
 pub use pool::{Found, Pool, PoolStats};
-pub use request::{Refused, Request, RequestId};
+pub use request::{Refused, Request, RequestId, Turn};
 pub use scheduler::{Budget, Event, Limits, LimitsError, Scheduler, Usage, Work};
 pub use step::{Change, Input, Row, Step, Want};

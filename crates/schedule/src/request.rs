@@ -4,6 +4,10 @@
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
+/// A request's place in the order of service: the earlier, the sooner it is admitted and the later it is preempted.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Turn(pub(crate) u64);
+
 /// A request for tokens after a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {

@@ -24,5 +24,7 @@ pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
 pub use runner::{Inputs, InputsError, KvType, KvTypeError, Runner, RunnerConfig, Target};
 pub use session::SessionError;
+pub(crate) use shift::shifted;
 pub use speculate::Speculation;
 pub use suspend::Suspended;
+pub(crate) use writer::Writer;

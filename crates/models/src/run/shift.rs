@@ -3,7 +3,7 @@
 /// What is left of a full context: the first `keep` tokens, and the newer half of the others. `None` if that would be no less.
 ///
 /// The tokens get other positions than they had, and those that are left were read after others: they are run again.
-pub(super) fn shifted(tokens: &[u32], keep: usize) -> Option<Vec<u32>> {
+pub(crate) fn shifted(tokens: &[u32], keep: usize) -> Option<Vec<u32>> {
     let (kept, others) = tokens.split_at(keep.min(tokens.len()));
     let n_forgotten = others.len() / 2;
     (n_forgotten > 0).then(|| [kept, &others[n_forgotten..]].concat())

@@ -9,30 +9,30 @@ use chaski_text::{Logprobs, Sampler};
 use chaski_text::{RenderSpecial, Tokenizer};
 use chaski_text::{StopStrings, Stopped, TextStream};
 
-pub(super) struct Writer {
-    pub(super) options: GenerateOptions,
+pub(crate) struct Writer {
+    pub(crate) options: GenerateOptions,
     constraint: Option<Constraint>,
     stream: TextStream,
     stop: StopStrings,
     /// Tokens so far.
-    pub(super) accepted: Vec<u32>,
-    pub(super) start: Instant,
+    pub(crate) accepted: Vec<u32>,
+    pub(crate) start: Instant,
     first_at: Option<Instant>,
-    pub(super) finish: Option<Finish>,
-    pub(super) stats: Stats,
+    pub(crate) finish: Option<Finish>,
+    pub(crate) stats: Stats,
 }
 
 impl Writer {
     /// # Errors
     /// [`ModelError::Constraint`] for a grammar that cannot be used.
-    pub(super) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
+    pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         let grammar = options.grammar.as_ref();
         let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
         Ok(Writer { constraint, ..Writer::without_constraint(options) })
     }
 
     /// A writer whose output may be anything.
-    pub(super) fn without_constraint(options: GenerateOptions) -> Self {
+    pub(crate) fn without_constraint(options: GenerateOptions) -> Self {
         Writer {
             constraint: None,
             stop: StopStrings::new(options.stop.iter().cloned()),
@@ -47,12 +47,12 @@ impl Writer {
         }
     }
 
-    pub(super) fn max_tokens(&self) -> usize {
+    pub(crate) fn max_tokens(&self) -> usize {
         self.options.max_tokens.unwrap_or(usize::MAX)
     }
 
     /// Why the logits of every token must come to the processor; `None` if they need not.
-    pub(super) fn needs_logits(&self) -> Option<&'static str> {
+    pub(crate) fn needs_logits(&self) -> Option<&'static str> {
         match (&self.constraint, self.options.logprobs, self.options.speculate) {
             (Some(_), ..) => Some("the output is constrained"),
             (None, Some(_), _) => Some("log probabilities are asked for"),
@@ -62,13 +62,13 @@ impl Writer {
     }
 
     /// Whether nothing can come after this token, which was chosen last.
-    pub(super) fn is_over(&self, tokenizer: &Tokenizer, token: u32) -> bool {
+    pub(crate) fn is_over(&self, tokenizer: &Tokenizer, token: u32) -> bool {
         let fulfilled = self.constraint.as_ref().is_some_and(Constraint::is_finished);
         fulfilled || (tokenizer.is_eog(token) && !self.options.sampler.ignore_eos)
     }
 
     /// The end, if there is nothing to come after what is there.
-    pub(super) fn due_end(&mut self) -> Option<Piece> {
+    pub(crate) fn due_end(&mut self) -> Option<Piece> {
         if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
             return Some(self.end(Finish::Stop));
         }
@@ -79,7 +79,7 @@ impl Writer {
     ///
     /// # Errors
     /// Logits that are not finite.
-    pub(super) fn choose(
+    pub(crate) fn choose(
         &mut self,
         sampler: &mut Sampler,
         logits: &mut [f32],
@@ -98,7 +98,7 @@ impl Writer {
     }
 
     /// Takes a token that was chosen: the text that is certain then, or the end.
-    pub(super) fn accept(&mut self, tokenizer: &Tokenizer, token: u32, logprobs: Option<Logprobs>) -> Piece {
+    pub(crate) fn accept(&mut self, tokenizer: &Tokenizer, token: u32, logprobs: Option<Logprobs>) -> Piece {
         let now = Instant::now();
         match self.first_at {
             None => {
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// Ends with the text that was held back.
-    pub(super) fn end(&mut self, finish: Finish) -> Piece {
+    pub(crate) fn end(&mut self, finish: Finish) -> Piece {
         let rest = self.stream.finish().unwrap_or("").to_owned();
         let mut text = self.stop.push(&rest).0.to_owned();
         text.push_str(self.stop.finish());

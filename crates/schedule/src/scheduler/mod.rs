@@ -7,7 +7,7 @@ mod running;
 use std::collections::{HashSet, VecDeque};
 
 use crate::pool::{Pool, PoolStats};
-use crate::request::{Refused, Request, RequestId};
+use crate::request::{Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
 use running::{Logits, Running, Waiting};
 
@@ -199,28 +199,44 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request.
+    /// Takes a request, and gives its turn.
     ///
     /// # Errors
     /// [`Refused`]; the others are not affected.
-    pub fn submit(&mut self, request: Request) -> Result<(), Refused> {
-        let (found, limit) = (request.prompt.len(), self.limits.n_ctx);
-        if found == 0 {
-            return Err(Refused::Empty);
-        }
-        if found > limit {
-            return Err(Refused::Context { found, limit });
-        }
+    pub fn submit(&mut self, request: Request) -> Result<Turn, Refused> {
+        self.check(&request)?;
         if self.waiting.len() >= self.limits.max_waiting {
             return Err(Refused::Queue { limit: self.limits.max_waiting });
         }
+        let turn = Turn(self.n_submitted + 1);
+        self.go_on(request, turn)?;
+        self.n_submitted += 1;
+        Ok(turn)
+    }
+
+    /// Takes a request that has ended and goes on from another prompt, as after its context was shifted. It keeps its turn,
+    /// and a full queue does not refuse it.
+    ///
+    /// # Errors
+    /// [`Refused`]; the others are not affected.
+    pub fn go_on(&mut self, request: Request, turn: Turn) -> Result<(), Refused> {
+        self.check(&request)?;
         if !self.ids.insert(request.id) {
             return Err(Refused::Id { id: request.id });
         }
-        self.n_submitted += 1;
-        let (tokens, order) = (request.prompt.clone(), self.n_submitted);
+        let (tokens, order) = (request.prompt.clone(), turn.0);
         self.waiting.push(Waiting { request, tokens, order, waits_for_choice: false });
         Ok(())
+    }
+
+    /// Refuses a prompt that can never be served.
+    fn check(&self, request: &Request) -> Result<(), Refused> {
+        let (found, limit) = (request.prompt.len(), self.limits.n_ctx);
+        match found {
+            0 => Err(Refused::Empty),
+            _ if found > limit => Err(Refused::Context { found, limit }),
+            _ => Ok(()),
+        }
     }
 
     /// Ends a request, whether it waits, reads its prompt or answers; `false` if it has ended already. Its pages are free

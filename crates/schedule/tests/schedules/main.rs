@@ -281,6 +281,24 @@ fn requests_that_cannot_fit_are_refused_with_both_numbers() {
 }
 
 #[test]
+fn a_request_that_goes_on_keeps_its_turn() {
+    let mut s = Scheduler::new(Limits { n_seq: 1, ..small() }).expect("room for a context");
+    let all = Budget { rows: 8, repeat: 1 };
+    let first = s.submit(Request { max_tokens: 1, ..request(1, &[1]) }).expect("a prompt");
+    s.next(all).expect("the first prompt");
+    s.submit(request(2, &[2])).expect("a prompt");
+    s.submit(request(3, &[3])).expect("a prompt");
+    let id = RequestId(1);
+    assert_eq!(s.done(&[5]), [Event::Token { id, token: 5 }, Event::Length { id }]);
+    // The queue is full for new requests, but not for this one, which is before those that came later.
+    assert_eq!(s.submit(request(4, &[4])), Err(Refused::Queue { limit: 2 }));
+    s.go_on(request(1, &[1, 5]), first).expect("it goes on");
+    assert_eq!(s.go_on(request(1, &[1, 5]), first), Err(Refused::Id { id }));
+    let work = s.next(all).expect("it goes on");
+    assert!(work.before.iter().any(|c| matches!(c, Change::Start { id: RequestId(1), .. })), "{work:?}");
+}
+
+#[test]
 fn a_prompt_does_not_stop_answers() {
     let mut s = Scheduler::new(Limits { n_page: 8, ..small() }).expect("room for a context");
     s.submit(request(1, &[1, 2])).expect("a prompt");

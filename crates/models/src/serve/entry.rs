@@ -1,0 +1,174 @@
+//! A request as the driver keeps it.
+
+use chaski_schedule::{self as schedule, RequestId, Turn};
+use chaski_text::{Logprobs, Sampler, Tokenizer};
+use futures_channel::mpsc::UnboundedSender;
+
+use super::error::ServeError;
+use super::executor::Start;
+use super::handle::Event;
+use super::shared::Open;
+use crate::error::ModelError;
+use crate::run::{Finish, Piece, Writer, shifted};
+
+/// A request, from the handle that makes it to its last event.
+pub(super) struct Entry {
+    pub(super) id: RequestId,
+    /// The prompt; after the context was shifted, what was left of prompt and answer.
+    pub(super) prompt: Vec<u32>,
+    pub(super) priority: i32,
+    pub(super) client: u64,
+    pub(super) writer: Writer,
+    pub(super) sampler: Sampler,
+    pub(super) events: UnboundedSender<Event>,
+    pub(super) open: Open,
+}
+
+impl Entry {
+    /// Sends the last event. The request no longer counts as open when it arrives.
+    pub(super) fn finish(self, finish: Finish) {
+        let Entry { writer, events, open, .. } = self;
+        drop(open);
+        send(&events, Event::Finished { finish, stats: writer.stats });
+    }
+
+    /// Sends the last event of a request that cannot go on.
+    pub(super) fn fail(self, error: ServeError) {
+        let Entry { events, open, .. } = self;
+        drop(open);
+        send(&events, Event::Failed { error });
+    }
+}
+
+/// The caller may be gone; then its request is about to be cancelled.
+fn send(events: &UnboundedSender<Event>, event: Event) {
+    let _ = events.unbounded_send(event);
+}
+
+/// The rows that a request can run beside, and who chooses its tokens.
+pub(super) struct Plan {
+    /// Names the LoRA scales.
+    pub(super) group: u64,
+    pub(super) lora: Vec<f32>,
+    /// The reason why the service chooses its tokens; `None` if the device does.
+    pub(super) on_cpu: Option<&'static str>,
+}
+
+/// A request that the scheduler has.
+pub(super) struct Served {
+    entry: Entry,
+    plan: Plan,
+    turn: Turn,
+    /// Tokens of the answer that are part of the prompt, since the context was shifted.
+    n_before: usize,
+    has_started: bool,
+    /// The last step that gave it something.
+    last_step: u64,
+}
+
+impl Served {
+    /// The request that the scheduler is asked for.
+    pub(super) fn request_of(entry: &Entry, plan: &Plan) -> schedule::Request {
+        schedule::Request {
+            id: entry.id,
+            prompt: entry.prompt.clone(),
+            max_tokens: entry.writer.max_tokens().saturating_sub(entry.writer.accepted.len()),
+            logits: plan.on_cpu.is_some(),
+            group: plan.group,
+            priority: entry.priority,
+            client: entry.client,
+        }
+    }
+
+    /// A request that the scheduler has taken.
+    pub(super) fn new(mut entry: Entry, plan: Plan, turn: Turn) -> Self {
+        if plan.on_cpu.is_some() {
+            // Penalties look back on the prompt, too.
+            entry.prompt.iter().for_each(|t| entry.sampler.accept(*t));
+        }
+        Served { entry, plan, turn, n_before: 0, has_started: false, last_step: 0 }
+    }
+
+    pub(super) fn into_entry(self) -> Entry {
+        self.entry
+    }
+
+    pub(super) fn interval(&self) -> u32 {
+        self.entry.writer.options.interval
+    }
+
+    /// Notes that it has a slot, in which so many tokens of the prompt need not be run.
+    pub(super) fn started(&mut self, n_cached: usize) {
+        // A request that was preempted, or lost with its device, has told this already.
+        if std::mem::replace(&mut self.has_started, true) {
+            return;
+        }
+        let n_prompt = self.entry.prompt.len() - n_cached;
+        let stats = &mut self.entry.writer.stats;
+        (stats.n_prompt, stats.n_cached) = (n_prompt, n_cached);
+        let on_cpu = self.plan.on_cpu;
+        send(&self.entry.events, Event::Started { n_prompt, n_cached, on_cpu });
+    }
+
+    /// The tokens of its sequence: the prompt and what was chosen since.
+    pub(super) fn tokens(&self) -> Vec<u32> {
+        [&self.entry.prompt, &self.entry.writer.accepted[self.n_before..]].concat()
+    }
+
+    /// What the executor must know of it in a slot.
+    pub(super) fn start<'a>(&'a self, seq: u32, tokens: &'a [u32]) -> Start<'a> {
+        Start {
+            seq,
+            sampler: self.plan.on_cpu.is_none().then_some(&self.entry.sampler),
+            tokens,
+            n_drawn: self.entry.writer.accepted.len(),
+            lora: &self.plan.lora,
+        }
+    }
+
+    /// Chooses its next token from logits.
+    pub(super) fn choose(&mut self, logits: &mut [f32]) -> Result<(u32, Option<Logprobs>), ModelError> {
+        let Entry { writer, sampler, .. } = &mut self.entry;
+        writer.choose(sampler, logits)
+    }
+
+    /// Takes a token that was chosen in a step, and sends what it brings; the end, if it is that.
+    pub(super) fn accept(
+        &mut self,
+        tokenizer: &Tokenizer,
+        token: u32,
+        logprobs: Option<Logprobs>,
+        step: u64,
+    ) -> Option<Finish> {
+        let is_new = std::mem::replace(&mut self.last_step, step) != step;
+        let writer = &mut self.entry.writer;
+        writer.stats.n_group += usize::from(is_new);
+        let piece = writer.accept(tokenizer, token, logprobs);
+        let last = if writer.finish.is_none() { writer.due_end() } else { None };
+        let finish = writer.finish;
+        self.send(piece);
+        last.into_iter().for_each(|piece| self.send(piece));
+        finish
+    }
+
+    /// Sends the text that was held back.
+    pub(super) fn end(&mut self, finish: Finish) {
+        let piece = self.entry.writer.end(finish);
+        self.send(piece);
+    }
+
+    fn send(&self, piece: Piece) {
+        send(&self.entry.events, Event::Piece(piece));
+    }
+
+    /// Makes room in its context, which is full, if that was asked for and can be: the request that goes on, and its turn.
+    pub(super) fn shift(&mut self) -> Option<(schedule::Request, Turn)> {
+        let tokens = self.tokens();
+        let keep = self.entry.writer.options.shift?;
+        let left = shifted(&tokens, keep)?;
+        self.entry.writer.stats.n_forgotten += tokens.len() - left.len();
+        self.entry.prompt = left;
+        self.n_before = self.entry.writer.accepted.len();
+        Some((Self::request_of(&self.entry, &self.plan), self.turn))
+    }
+}

@@ -1,0 +1,192 @@
+//! The callers' side: requests go in, answers come out.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use chaski_schedule::{Refused, RequestId};
+use chaski_text::Sampler;
+use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
+use futures_core::Stream;
+
+use super::entry::Entry;
+use super::error::ServeError;
+use super::shared::{Load, Shared};
+use crate::error::ModelError;
+use crate::run::{Finish, GenerateOptions, Piece, Stats, Writer};
+
+/// A request for an answer.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// All tokens of the prompt.
+    pub prompt: Vec<u32>,
+    /// How to generate. [`GenerateOptions::speculate`] is without effect; the smallest [`GenerateOptions::interval`] of the
+    /// requests that run counts for all.
+    pub options: GenerateOptions,
+    /// Requests of a higher priority are served first, and give their slot up last.
+    pub priority: i32,
+    /// Whose request it is: among equals, the client with the fewest running requests is served first.
+    pub client: u64,
+}
+
+impl Request {
+    /// A request of no special priority.
+    pub fn new(prompt: Vec<u32>, options: GenerateOptions) -> Self {
+        Request { prompt, options, priority: 0, client: 0 }
+    }
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The prompt begins to run.
+    Started {
+        /// Tokens of the prompt that have to be run.
+        n_prompt: usize,
+        /// Tokens of the prompt that are in the cache already.
+        n_cached: usize,
+        /// The reason why every token is chosen on the CPU, from logits that are read back; `None` if the device does it.
+        on_cpu: Option<&'static str>,
+    },
+    /// The answer goes on.
+    Piece(Piece),
+    /// The answer has ended. Nothing follows.
+    Finished {
+        /// Why.
+        finish: Finish,
+        /// Counts and times.
+        stats: Stats,
+    },
+    /// The answer could not go on. Nothing follows.
+    Failed {
+        /// Why.
+        error: ServeError,
+    },
+}
+
+impl Event {
+    fn is_last(&self) -> bool {
+        matches!(self, Event::Finished { .. } | Event::Failed { .. })
+    }
+}
+
+/// A message to the driver.
+pub(super) enum Command {
+    Generate(Box<Entry>),
+    Cancel(RequestId),
+}
+
+/// Takes requests, on any thread. All clones are of the same service.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+    commands: UnboundedSender<Command>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").field("load", &self.load()).finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(super) fn new(shared: Arc<Shared>, commands: UnboundedSender<Command>) -> Self {
+        Handle { shared, commands }
+    }
+
+    /// Asks for an answer. Its grammar is compiled before this returns, so that others need not wait for it.
+    ///
+    /// # Errors
+    /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, [`ServeError::Model`] for one with
+    /// unknown tokens or a grammar that cannot be used, [`ServeError::Busy`] if too many requests wait; the device's error
+    /// once it is lost for good.
+    pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
+        if let Some(error) = self.shared.failure() {
+            return Err(error);
+        }
+        let Request { prompt, mut options, priority, client } = request;
+        let sizes = self.shared.sizes;
+        let (found, limit) = (prompt.len(), sizes.n_ctx);
+        if found == 0 {
+            return Err(Refused::Empty.into());
+        }
+        if found > limit {
+            return Err(Refused::Context { found, limit }.into());
+        }
+        if let Some(token) = prompt.iter().copied().find(|t| *t as usize >= sizes.n_vocab) {
+            return Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into());
+        }
+        let open = self.shared.open()?;
+        options.speculate = None;
+        let sampler = Sampler::new(options.sampler.clone(), &self.shared.tokenizer);
+        let writer = Writer::new(&self.shared.tokenizer, options)?;
+        let id = self.shared.next_id();
+        let (sender, events) = unbounded();
+        let entry = Entry { id, prompt, priority, client, writer, sampler, events: sender, open };
+        let command = Command::Generate(Box::new(entry));
+        if self.commands.unbounded_send(command).is_err() {
+            return Err(self.shared.failure().unwrap_or(ServeError::Stopped));
+        }
+        let (shared, commands) = (self.shared.clone(), self.commands.clone());
+        Ok(Answer { id, events, shared, commands, has_ended: false })
+    }
+
+    /// The work that there is.
+    pub fn load(&self) -> Load {
+        self.shared.load()
+    }
+}
+
+/// An answer in the making: a stream of events, of which the last is [`Event::Finished`] or [`Event::Failed`]. Dropping it
+/// ends the request within a step, also in the middle of its prompt.
+pub struct Answer {
+    id: RequestId,
+    events: UnboundedReceiver<Event>,
+    shared: Arc<Shared>,
+    /// Keeps the driver going, too.
+    commands: UnboundedSender<Command>,
+    has_ended: bool,
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Answer {
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl Stream for Answer {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let event = match Pin::new(&mut self.events).poll_next(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(event)) => event,
+            // The driver is gone.
+            Poll::Ready(None) => {
+                Event::Failed { error: self.shared.failure().unwrap_or(ServeError::Stopped) }
+            }
+        };
+        self.has_ended = event.is_last();
+        Poll::Ready(Some(event))
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            // A driver that is gone has nothing to cancel.
+            let _ = self.commands.unbounded_send(Command::Cancel(self.id));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How many tokens a step chooses between two readbacks.
+
+use std::time::Duration;
+
+use web_time::Instant;
+
+/// Time that a step should take at most, so that text flows.
+const STEP_TIME: Duration = Duration::from_millis(25);
+/// Tokens of a sequence in a step at most.
+const MAX_REPEAT: u32 = 16;
+
+/// Adapts the repetitions of a step to the speed of the device: more while they come fast, so that readbacks cost little.
+#[derive(Debug)]
+pub(super) struct Pace {
+    repeat: u32,
+    /// The device has worked without a pause since then.
+    busy_since: Instant,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Pace { repeat: 1, busy_since: Instant::now() }
+    }
+
+    /// Repetitions of the next step at most.
+    pub(super) fn repeat(&self, asked: Option<u32>) -> u32 {
+        asked.map_or(self.repeat, |n| n.clamp(1, MAX_REPEAT))
+    }
+
+    /// A step was submitted to a device without work.
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.busy_since = now;
+    }
+
+    /// A step was read, `n` repetitions of tokens that the device chose; `None` for one that could not be repeated.
+    pub(super) fn read(&mut self, n: Option<u32>, now: Instant) {
+        let took = now - std::mem::replace(&mut self.busy_since, now);
+        let Some(n) = n else { return };
+        let expected = took / n.max(1) * self.repeat;
+        if expected * 2 <= STEP_TIME {
+            self.repeat = (self.repeat * 2).min(MAX_REPEAT);
+        } else if expected > STEP_TIME * 2 {
+            self.repeat = (self.repeat / 2).max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The repetitions after so many steps, each of which takes this long for a token.
+    fn after(n_step: usize, pace: &mut Pace, per_token: Duration) -> u32 {
+        for _ in 0..n_step {
+            let n = pace.repeat(None);
+            let now = pace.busy_since + per_token * n;
+            pace.read(Some(n), now);
+        }
+        pace.repeat(None)
+    }
+
+    #[test]
+    fn steps_take_about_as_long_whatever_a_token_takes() {
+        let mut pace = Pace::new();
+        assert_eq!(after(9, &mut pace, Duration::from_micros(100)), 16);
+        assert_eq!(after(9, &mut pace, Duration::from_millis(10)), 4);
+        assert_eq!(after(9, &mut pace, Duration::from_millis(80)), 1);
+        assert_eq!(after(9, &mut pace, Duration::from_millis(6)), 4);
+    }
+
+    #[test]
+    fn steps_that_cannot_repeat_and_pauses_count_for_nothing() {
+        let mut pace = Pace::new();
+        assert_eq!(after(9, &mut pace, Duration::from_millis(1)), 16);
+        let later = pace.busy_since + Duration::from_secs(1);
+        pace.read(None, later);
+        pace.begin(later + Duration::from_secs(1));
+        pace.read(Some(16), later + Duration::from_millis(1016));
+        assert_eq!((pace.repeat(None), pace.repeat(Some(3)), pace.repeat(Some(0))), (16, 3, 1));
+    }
+}

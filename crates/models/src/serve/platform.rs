@@ -1,0 +1,28 @@
+//! What differs between platforms with threads and those without.
+
+/// `Send` natively, where a thread of its own may drive the executor; nothing on wasm32, where nothing moves between threads.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait MaybeSend: Send {}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Send + ?Sized> MaybeSend for T {}
+
+/// `Send` natively, where a thread of its own may drive the executor; nothing on wasm32, where nothing moves between threads.
+#[cfg(target_arch = "wasm32")]
+pub trait MaybeSend {}
+
+#[cfg(target_arch = "wasm32")]
+impl<T: ?Sized> MaybeSend for T {}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl<E: super::Executor + 'static> super::Driver<E> {
+    /// Runs on a thread of its own, which ends when all handles and answers are gone, or the device is for good. It holds
+    /// the executor until then.
+    ///
+    /// # Errors
+    /// If the system has no thread to give.
+    pub fn spawn(self) -> std::io::Result<std::thread::JoinHandle<Result<E, super::ServeError>>> {
+        let name = "chaski-serve".to_owned();
+        std::thread::Builder::new().name(name).spawn(move || pollster::block_on(self.run()))
+    }
+}

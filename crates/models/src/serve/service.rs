@@ -1,0 +1,263 @@
+//! The driver's side: one scheduler, one executor, and an entry for each request.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use chaski_schedule::{self as schedule, Budget, Change, Input, RequestId, Scheduler, Step};
+use chaski_text::SampleError;
+use rustc_hash::FxHashMap;
+use web_time::Instant;
+
+use super::entry::{Entry, Plan, Served};
+use super::error::ServeError;
+use super::executor::{Executor, Outputs};
+use super::pace::Pace;
+use super::shared::Shared;
+use crate::error::ModelError;
+use crate::run::Finish;
+
+/// Times in a row that the device may be lost before a token comes. Then it is likely that some request is the cause.
+const MAX_LOST: u32 = 3;
+
+/// Serves requests, one step after the other.
+pub(super) struct Service<E> {
+    executor: E,
+    scheduler: Scheduler,
+    shared: Arc<Shared>,
+    served: FxHashMap<RequestId, Served>,
+    /// The number of each set of LoRA scales, by their bits.
+    groups: FxHashMap<Vec<u32>, u64>,
+    /// For each step that was submitted and not read: its repetitions, if it can have any.
+    under_way: VecDeque<Option<u32>>,
+    pace: Pace,
+    n_read: u64,
+    n_recovered: u64,
+    /// Losses of the device since a token came.
+    n_lost: u32,
+}
+
+impl<E: Executor> Service<E> {
+    pub(super) fn new(executor: E, scheduler: Scheduler, shared: Arc<Shared>) -> Self {
+        let service = Service {
+            executor,
+            scheduler,
+            shared,
+            served: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            under_way: VecDeque::new(),
+            pace: Pace::new(),
+            n_read: 0,
+            n_recovered: 0,
+            n_lost: 0,
+        };
+        service.publish();
+        service
+    }
+
+    /// Whether there is nothing to do before a request comes.
+    pub(super) fn is_idle(&self) -> bool {
+        self.served.is_empty() && self.under_way.is_empty()
+    }
+
+    pub(super) fn into_executor(self) -> E {
+        self.executor
+    }
+
+    /// Takes a request.
+    pub(super) fn take(&mut self, entry: Entry) {
+        if let Some(finish) = entry.writer.finish {
+            return entry.finish(finish);
+        }
+        let lora = match self.executor.lora(entry.writer.options.lora.as_deref()) {
+            Ok(lora) => lora,
+            Err(error) => return entry.fail(error.into()),
+        };
+        let on_cpu = match entry.writer.needs_logits() {
+            None => self.executor.can_choose(&entry.sampler).err(),
+            why => why,
+        };
+        let plan = Plan { group: self.group(&lora), lora, on_cpu };
+        match self.scheduler.submit(Served::request_of(&entry, &plan)) {
+            Ok(turn) => drop(self.served.insert(entry.id, Served::new(entry, plan, turn))),
+            Err(refused) => entry.fail(refused.into()),
+        }
+    }
+
+    fn group(&mut self, lora: &[f32]) -> u64 {
+        let next = self.groups.len() as u64;
+        *self.groups.entry(lora.iter().map(|s| s.to_bits()).collect()).or_insert(next)
+    }
+
+    /// Ends a request that nobody waits for any more.
+    pub(super) fn cancel(&mut self, id: RequestId) {
+        if self.served.remove(&id).is_some() {
+            self.scheduler.end(id);
+            self.publish();
+        }
+    }
+
+    /// Keeps the device at work, and hands out what the oldest step gives.
+    ///
+    /// # Errors
+    /// The device's, once it is lost for good.
+    pub(super) async fn turn(&mut self) -> Result<(), ServeError> {
+        match self.work().await {
+            Ok(()) => Ok(()),
+            Err(error) => self.recover(error.into()).await,
+        }
+    }
+
+    async fn work(&mut self) -> Result<(), ModelError> {
+        while self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
+        self.publish();
+        let Some(repeat) = self.under_way.front().copied() else {
+            // One request alone can always go on, and those that choose from logits have done so.
+            assert!(self.served.is_empty(), "requests without a step that they wait for");
+            return Ok(());
+        };
+        let outputs = self.executor.read().await?;
+        self.under_way.pop_front();
+        self.pace.read(repeat, Instant::now());
+        self.hand_out(outputs);
+        Ok(())
+    }
+
+    /// Submits the next step; `false` if there is none before another is read.
+    fn submit(&mut self) -> Result<bool, ModelError> {
+        let asked = self.served.values().map(Served::interval).filter(|n| *n > 0).min();
+        let budget = Budget { rows: usize::MAX, repeat: self.pace.repeat(asked) };
+        let Some(work) = self.scheduler.next(budget) else { return Ok(false) };
+        for change in &work.before {
+            self.change(change)?;
+        }
+        if work.step.rows.is_empty() {
+            return Ok(true);
+        }
+        self.executor.submit(&work.step)?;
+        if self.under_way.is_empty() {
+            self.pace.begin(Instant::now());
+        }
+        self.under_way.push_back(repeats(&work.step).then_some(work.step.repeat));
+        Ok(true)
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), ModelError> {
+        let Change::Start { seq, id, n_drawn, n_cached } = change else {
+            return self.executor.change(change);
+        };
+        let served = self.served.get_mut(id).expect("a request that has a slot has not ended");
+        served.started(*n_cached);
+        let tokens = served.tokens();
+        debug_assert!(tokens.len() >= *n_drawn);
+        self.executor.start(served.start(*seq, &tokens))
+    }
+
+    /// Tells requests what a step gave.
+    fn hand_out(&mut self, outputs: Outputs) {
+        let Outputs { chosen, mut logits } = outputs;
+        self.n_read += 1;
+        let n_vocab = self.executor.n_vocab();
+        let events = self.scheduler.done(&chosen);
+        if !events.is_empty() {
+            self.n_lost = 0;
+        }
+        for event in events {
+            match event {
+                schedule::Event::Token { id, token } if token as usize >= n_vocab => {
+                    self.fail(id, ModelError::from(SampleError::NothingLeft).into());
+                }
+                schedule::Event::Token { id, token } => self.accept(id, token, None),
+                schedule::Event::Logits { id, index } => {
+                    self.choose(id, &mut logits[index * n_vocab..][..n_vocab]);
+                }
+                schedule::Event::Length { .. } | schedule::Event::Context { .. } => self.at_end(event),
+            }
+        }
+    }
+
+    /// The scheduler gives a request no more tokens.
+    fn at_end(&mut self, event: schedule::Event) {
+        let (id, finish) = match event {
+            schedule::Event::Length { id } => (id, Finish::Length),
+            schedule::Event::Context { id } => (id, Finish::Context),
+            schedule::Event::Token { .. } | schedule::Event::Logits { .. } => return,
+        };
+        // Its last token may have ended the answer already.
+        let Some(served) = self.served.get_mut(&id) else { return };
+        let shifted = if finish == Finish::Context { served.shift() } else { None };
+        match shifted.map(|(request, turn)| self.scheduler.go_on(request, turn)) {
+            Some(Ok(())) => {}
+            Some(Err(refused)) => self.fail(id, refused.into()),
+            None => {
+                served.end(finish);
+                self.finish(id, finish);
+            }
+        }
+    }
+
+    /// Chooses the next token of a request.
+    fn choose(&mut self, id: RequestId, logits: &mut [f32]) {
+        let Some(served) = self.served.get_mut(&id) else { return };
+        match served.choose(logits) {
+            Err(error) => self.fail(id, error.into()),
+            Ok((token, logprobs)) => {
+                let end = self.scheduler.choose(id, token);
+                self.accept(id, token, logprobs);
+                end.into_iter().for_each(|event| self.at_end(event));
+            }
+        }
+    }
+
+    fn accept(&mut self, id: RequestId, token: u32, logprobs: Option<chaski_text::Logprobs>) {
+        let Some(served) = self.served.get_mut(&id) else { return };
+        if let Some(finish) = served.accept(&self.shared.tokenizer, token, logprobs, self.n_read) {
+            self.finish(id, finish);
+        }
+    }
+
+    fn finish(&mut self, id: RequestId, finish: Finish) {
+        if let Some(entry) = self.remove(id) {
+            entry.finish(finish);
+        }
+    }
+
+    fn fail(&mut self, id: RequestId, error: ServeError) {
+        if let Some(entry) = self.remove(id) {
+            entry.fail(error);
+        }
+    }
+
+    fn remove(&mut self, id: RequestId) -> Option<Entry> {
+        let served = self.served.remove(&id)?;
+        self.scheduler.end(id);
+        // Who reads the last event finds the request gone.
+        self.publish();
+        Some(served.into_entry())
+    }
+
+    /// Begins again on a device that was lost, with all requests.
+    async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), ServeError> {
+        self.under_way.clear();
+        self.executor.recover(error.clone()).await.map_err(ServeError::Model)?;
+        self.scheduler.restart();
+        self.n_recovered += 1;
+        self.n_lost += 1;
+        if self.n_lost > MAX_LOST {
+            self.n_lost = 0;
+            let ids: Vec<RequestId> = self.served.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.fail(id, ServeError::Model(error.clone())));
+        }
+        self.publish();
+        Ok(())
+    }
+
+    /// Lets handles see the load.
+    fn publish(&self) {
+        self.shared.set_load(self.scheduler.usage(), self.scheduler.limits().page, self.n_recovered);
+    }
+}
+
+/// Whether a step has only rows that can repeat.
+fn repeats(step: &Step) -> bool {
+    step.rows.iter().all(|row| row.input == Input::Chosen)
+}

@@ -1,0 +1,182 @@
+//! Requests, and what comes of them alone and in company.
+
+use std::cell::{Cell, RefCell};
+
+use chaski_models::serve::{Answer, Event, Load, Request, ServeError, serve};
+use chaski_models::{Finish, GenerateOptions};
+use chaski_schedule::Limits;
+use chaski_text::{Grammar, SamplerParams};
+
+use crate::fake::{Fake, Habits, Yield, tokenizer};
+use crate::tasks::run_all;
+
+/// A request, with when it comes and when its caller leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub(crate) request: Request,
+    /// Turns of its task before it comes.
+    pub(crate) delay: usize,
+    /// The caller leaves after so many turns of its task or events; `None`: stays.
+    pub(crate) leaves: Option<usize>,
+}
+
+pub(crate) fn greedy() -> GenerateOptions {
+    GenerateOptions { sampler: SamplerParams::greedy(), ..GenerateOptions::default() }
+}
+
+pub(crate) fn seeded(seed: u32) -> GenerateOptions {
+    let sampler = SamplerParams { seed: Some(seed), ..SamplerParams::default() };
+    GenerateOptions { sampler, ..GenerateOptions::default() }
+}
+
+/// Samplers that the fake lacks.
+pub(crate) fn on_cpu(seed: u32) -> GenerateOptions {
+    let sampler =
+        SamplerParams { seed: Some(seed), top_k: 0, penalty_repeat: 1.3, ..SamplerParams::default() };
+    GenerateOptions { sampler, ..GenerateOptions::default() }
+}
+
+/// Answers that a grammar allows.
+pub(crate) const GRAMMAR: &str = "(ab|c[d-h]+i){2,9}";
+
+pub(crate) fn constrained() -> GenerateOptions {
+    GenerateOptions { grammar: Some(Grammar::Regex(GRAMMAR.into())), ..on_cpu(3) }
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) finish: Option<Finish>,
+    pub(crate) n_forgotten: usize,
+    pub(crate) error: Option<String>,
+}
+
+impl Text {
+    /// Takes an event; `false` after the last.
+    fn push(&mut self, event: Event) -> bool {
+        assert_eq!((self.finish, &self.error), (None, &None), "nothing follows the end");
+        match event {
+            Event::Started { .. } => assert_eq!(*self, Text::default(), "the start comes first"),
+            Event::Piece(piece) => {
+                self.text.push_str(&piece.text);
+                self.tokens.extend(piece.token);
+            }
+            Event::Finished { finish, stats } => {
+                (self.finish, self.n_forgotten) = (Some(finish), stats.n_forgotten);
+                // The token that ends an answer is no part of it.
+                assert!((0..=1).contains(&(stats.n_token - self.tokens.len())));
+                return false;
+            }
+            Event::Failed { error } => {
+                self.error = Some(error.to_string());
+                return false;
+            }
+            other => unreachable!("{other:?}"),
+        }
+        true
+    }
+}
+
+/// Reads an answer to its end.
+pub(crate) async fn read(mut answer: Answer) -> Text {
+    let mut text = Text::default();
+    while let Some(event) = answer.next().await {
+        if !text.push(event) {
+            assert!(answer.next().await.is_none());
+        }
+    }
+    text
+}
+
+/// What is left of a service whose callers are gone.
+pub(crate) struct Left {
+    pub(crate) texts: Vec<Text>,
+    pub(crate) executor: Result<Fake, ServeError>,
+    pub(crate) load: Load,
+}
+
+/// Runs all requests on one service.
+pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> Left {
+    let (handle, driver) = serve(Fake::new(limits, habits), tokenizer()).expect("sizes that fit");
+    let texts = RefCell::new(vec![Text::default(); cases.len()]);
+    let (end, load) = (RefCell::new(None), RefCell::new(Load::default()));
+    let n_open = Cell::new(cases.len());
+    let callers = cases.iter().enumerate().map(|(i, case)| {
+        let (handle, texts, n_open) = (handle.clone(), &texts, &n_open);
+        async move {
+            for _ in 0..case.delay {
+                Yield(false).await;
+            }
+            match handle.generate(case.request.clone()) {
+                Err(e) => texts.borrow_mut()[i].error = Some(e.to_string()),
+                Ok(answer) => {
+                    let mut text = Text::default();
+                    read_some(answer, case.leaves, &mut text).await;
+                    texts.borrow_mut()[i] = text;
+                }
+            }
+            n_open.set(n_open.get() - 1);
+        }
+    });
+    let mut tasks: Vec<std::pin::Pin<Box<dyn Future<Output = ()> + '_>>> = Vec::new();
+    for caller in callers {
+        tasks.push(Box::pin(caller));
+    }
+    tasks.push(Box::pin(async {
+        // The driver hears of callers that leave after they have left; one that has failed hears of nothing.
+        let is_busy = |load: Load| load.n_waiting + load.n_running > 0;
+        while n_open.get() > 0 || is_busy(handle.load()) && end.borrow().is_none() {
+            Yield(false).await;
+        }
+        *load.borrow_mut() = handle.load();
+        drop(handle);
+    }));
+    tasks.push(Box::pin(async { *end.borrow_mut() = Some(driver.run().await) }));
+    run_all(seed, tasks);
+    let executor = end.into_inner().expect("the driver ended");
+    Left { texts: texts.into_inner(), executor, load: load.into_inner() }
+}
+
+/// Reads an answer until the caller leaves.
+async fn read_some(mut answer: Answer, leaves: Option<usize>, text: &mut Text) {
+    let Some(n) = leaves else {
+        while let Some(event) = answer.next().await {
+            text.push(event);
+        }
+        return;
+    };
+    for _ in 0..n {
+        // Half of the turns wait for nothing, so that callers leave in the middle of prompts, too.
+        Yield(false).await;
+        let mut next = std::pin::pin!(answer.next());
+        let event = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
+        if let std::task::Poll::Ready(Some(event)) = event {
+            text.push(event);
+        }
+    }
+}
+
+/// The answer of a request that has a service for itself, one step at a time.
+pub(crate) fn alone(request: &Request, n_ctx: usize) -> Text {
+    let limits =
+        Limits { n_seq: 1, n_ctx, page: 8, n_page: n_ctx.div_ceil(8), max_ahead: 0, ..crate::fake::limits() };
+    let case = Case { request: request.clone(), delay: 0, leaves: None };
+    let mut left = run(0, limits, Habits::default(), &[case]);
+    left.texts.remove(0)
+}
+
+/// Compares what callers have with what they would have alone.
+pub(crate) fn check(cases: &[Case], left: &Left, n_ctx: usize) {
+    for (case, found) in cases.iter().zip(&left.texts) {
+        let expected = alone(&case.request, n_ctx);
+        let has_left = found.finish.is_none() && found.error.is_none() && case.leaves.is_some();
+        if has_left {
+            assert!(expected.text.starts_with(&found.text), "{case:?}: {found:?} is not {expected:?}");
+            assert!(expected.tokens.starts_with(&found.tokens), "{case:?}: {found:?} is not {expected:?}");
+        } else {
+            assert_eq!(*found, expected, "{case:?}");
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! An executor whose KV cache holds the tokens themselves, and whose logits are a hash of what the page table leads to.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use chaski_models::ModelError;
+use chaski_models::serve::{Executor, Outputs, Start};
+use chaski_runtime::RuntimeError;
+use chaski_schedule::{Change, Input, Limits, Step, Want};
+use chaski_text::{Sampler, Tokenizer, TokenizerSpec};
+
+/// Ids of the vocabulary: three of control, then letters.
+pub(crate) const N_VOCAB: u32 = 20;
+pub(crate) const EOS: u32 = 2;
+/// Once a sequence has it, no logit is finite.
+pub(crate) const POISON: u32 = 19;
+/// LoRAs of the model.
+const N_LORA: usize = 2;
+
+pub(crate) fn tokenizer() -> Arc<Tokenizer> {
+    let mut tokens = ["<unk>", "<s>", "</s>"].map(String::from).to_vec();
+    tokens.extend(('a'..).map(String::from).take(N_VOCAB as usize - 3));
+    let token_types = (0..N_VOCAB).map(|i| if i == 0 { 2 } else { 1 + 2 * i32::from(i < 3) }).collect();
+    let spec = TokenizerSpec {
+        model: "llama".into(),
+        tokens,
+        token_types,
+        eos: Some(EOS),
+        suppress: vec![0, 1, POISON as i32],
+        ..TokenizerSpec::default()
+    };
+    Arc::new(Tokenizer::from_spec(spec).expect("a small vocabulary"))
+}
+
+/// A hash of a number.
+pub(crate) fn mix(n: u64) -> u64 {
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
+}
+
+/// The logits after these tokens.
+pub(crate) fn logits(seen: &[u32], lora: &[f32]) -> Vec<f32> {
+    if seen.iter().any(|t| *t == POISON || *t >= N_VOCAB) {
+        return vec![f32::NAN; N_VOCAB as usize];
+    }
+    let seed = lora.iter().fold(7, |h, s| mix(h ^ u64::from(s.to_bits())));
+    let hash = seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t)));
+    // No two are the same, and answers do not end at once.
+    let logit = |t: u32| (mix(hash ^ u64::from(t) << 40) % 1000) as f32 / 100.0 + t as f32 / 10_000.0;
+    (0..N_VOCAB).map(|t| if t == EOS { logit(t) - 0.6 } else { logit(t) }).collect()
+}
+
+/// The token that the device chooses: the best one, or one by seed and number of the draw.
+pub(crate) fn choose(sampler: &Sampler, seen: &[u32], lora: &[f32], n_drawn: usize) -> u32 {
+    let mut logits = logits(seen, lora);
+    if logits[0].is_nan() {
+        return u32::MAX;
+    }
+    sampler.bias().iter().for_each(|(t, b)| logits[*t as usize] += b);
+    let mut best: Vec<u32> = (0..N_VOCAB).collect();
+    best.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+    let draw = mix(u64::from(sampler.seed()) << 32 ^ n_drawn as u64);
+    best[if sampler.params().is_argmax() { 0 } else { draw as usize % 4 }]
+}
+
+#[derive(Default)]
+struct Slot {
+    table: HashMap<usize, usize>,
+    sampler: Option<Sampler>,
+    lora: Vec<f32>,
+    /// The tokens that it began with, and the draws that were made before.
+    tokens: Vec<u32>,
+    n_before: usize,
+    n_drawn: usize,
+    chosen: Option<u32>,
+}
+
+/// How a fake behaves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Habits {
+    /// Steps that may be under way, beyond one.
+    pub(crate) n_more_under_way: usize,
+    /// Times that a read is pending before it is ready, at most.
+    pub(crate) n_pending: u64,
+    /// Calls (changes, submissions and reads, by number) in which the device is lost.
+    pub(crate) lost_at: Vec<u64>,
+    /// It is lost in every call that runs a sequence with this token.
+    pub(crate) deadly: Option<u32>,
+    /// It cannot be made anew.
+    pub(crate) cannot_recover: bool,
+}
+
+pub(crate) struct Fake {
+    limits: Limits,
+    habits: Habits,
+    pages: Vec<Vec<Option<u32>>>,
+    slots: Vec<Slot>,
+    outputs: VecDeque<Outputs>,
+    n_call: u64,
+    is_lost: bool,
+    /// Rows of each step that was submitted, and of all of them.
+    pub(crate) rows: Vec<usize>,
+    pub(crate) n_row: Arc<AtomicUsize>,
+    /// The last token that each request began with, in the order in which they began.
+    pub(crate) begun: Vec<u32>,
+    pub(crate) n_repeated: usize,
+    pub(crate) n_recovered: usize,
+}
+
+pub(crate) fn limits() -> Limits {
+    Limits {
+        n_seq: 4,
+        n_ctx: 64,
+        page: 4,
+        n_page: 48,
+        max_row: 16,
+        max_want: 8,
+        max_ahead: 31,
+        max_waiting: 100,
+        n_snapshot: None,
+    }
+}
+
+impl Fake {
+    pub(crate) fn new(limits: Limits, habits: Habits) -> Self {
+        let mut fake = Fake {
+            habits,
+            pages: Vec::new(),
+            slots: Vec::new(),
+            outputs: VecDeque::new(),
+            n_call: 0,
+            is_lost: false,
+            rows: Vec::new(),
+            n_row: Arc::default(),
+            begun: Vec::new(),
+            n_repeated: 0,
+            n_recovered: 0,
+            limits,
+        };
+        fake.begin();
+        fake
+    }
+
+    fn begin(&mut self) {
+        self.pages = vec![vec![None; self.limits.page]; self.limits.n_page];
+        self.slots = (0..self.limits.n_seq).map(|_| Slot::default()).collect();
+        self.outputs.clear();
+        self.is_lost = false;
+    }
+
+    /// Counts a call, in which the device may be lost.
+    fn call(&mut self) -> Result<(), ModelError> {
+        assert!(!self.is_lost, "a device that is lost is not asked before it is made anew");
+        self.n_call += 1;
+        match self.habits.lost_at.contains(&self.n_call) {
+            true => Err(self.lose()),
+            false => Ok(()),
+        }
+    }
+
+    fn lose(&mut self) -> ModelError {
+        self.is_lost = true;
+        RuntimeError::DeviceLost { reason: format!("call {}", self.n_call) }.into()
+    }
+
+    fn write(&mut self, seq: usize, pos: usize, token: u32) {
+        let page = self.slots[seq].table[&(pos / self.limits.page)];
+        self.pages[page][pos % self.limits.page] = Some(token);
+    }
+
+    /// The tokens up to a position, as the page table has them.
+    fn seen(&self, seq: usize, pos: usize) -> Vec<u32> {
+        let (page, table) = (self.limits.page, &self.slots[seq].table);
+        (0..=pos).map(|p| self.pages[table[&(p / page)]][p % page].expect("it was written")).collect()
+    }
+
+    fn run(&mut self, step: &Step) -> Outputs {
+        let mut out = Outputs::default();
+        for i in 0..step.repeat as usize {
+            for row in &step.rows {
+                let token = match row.input {
+                    Input::Token(token) => token,
+                    Input::Chosen => self.slots[row.seq as usize].chosen.expect("a token was chosen before"),
+                };
+                self.write(row.seq as usize, row.pos as usize + i, token);
+            }
+            for row in step.rows.iter().filter(|r| r.want != Want::Nothing) {
+                let seen = self.seen(row.seq as usize, row.pos as usize + i);
+                let slot = &mut self.slots[row.seq as usize];
+                assert!(seen.starts_with(&slot.tokens), "the sequence has the tokens that it began with");
+                match row.want {
+                    Want::Nothing => {}
+                    Want::Logits => {
+                        assert!(slot.sampler.is_none());
+                        out.logits.extend(logits(&seen, &slot.lora));
+                    }
+                    Want::Choose => {
+                        assert_eq!(
+                            seen.len(),
+                            slot.tokens.len() + slot.n_drawn - slot.n_before,
+                            "a draw for each"
+                        );
+                        let sampler = slot.sampler.as_ref().expect("a sampler");
+                        let token = choose(sampler, &seen, &slot.lora, slot.n_drawn);
+                        slot.n_drawn += 1;
+                        slot.chosen = Some(token);
+                        out.chosen.push(token);
+                    }
+                }
+            }
+        }
+        out
+    }
+}
+
+impl Executor for Fake {
+    fn limits(&self) -> Limits {
+        self.limits.clone()
+    }
+
+    fn n_vocab(&self) -> usize {
+        N_VOCAB as usize
+    }
+
+    fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {
+        match asked {
+            None => Ok(vec![1.0; N_LORA]),
+            Some(scales) if scales.len() == N_LORA => Ok(scales.to_vec()),
+            Some(scales) => {
+                let (found, limit) = (scales.len() as u64, N_LORA as u64);
+                Err(RuntimeError::Limit { what: "LoRA scales", found, limit }.into())
+            }
+        }
+    }
+
+    fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str> {
+        let p = sampler.params();
+        if p.is_argmax() || p.top_k > 0 { Ok(()) } else { Err("top-k is off") }
+    }
+
+    fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        self.call()?;
+        let Start { seq, sampler, tokens, n_drawn, lora } = start;
+        self.begun.extend(tokens.last());
+        let slot = &mut self.slots[seq as usize];
+        (slot.sampler, slot.tokens, slot.lora) = (sampler.cloned(), tokens.to_vec(), lora.to_vec());
+        (slot.n_drawn, slot.n_before, slot.chosen) = (n_drawn, n_drawn, None);
+        Ok(())
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), ModelError> {
+        self.call()?;
+        match change {
+            Change::Pages { seq, first, pages } => {
+                let table = &mut self.slots[*seq as usize].table;
+                table.extend((*first as usize..).zip(pages.iter().map(|p| *p as usize)));
+            }
+            Change::Copy { from, to } => self.pages[*to as usize] = self.pages[*from as usize].clone(),
+            other => unreachable!("{other:?} on a device that has nothing but pages"),
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.call()?;
+        assert!(self.outputs.len() < self.max_under_way());
+        let is_deadly = |t: &u32| self.habits.deadly == Some(*t);
+        if step.rows.iter().any(|r| matches!(r.input, Input::Token(t) if is_deadly(&t))) {
+            return Err(self.lose());
+        }
+        self.rows.push(step.rows.len());
+        self.n_row.fetch_add(step.rows.len(), Ordering::Relaxed);
+        self.n_repeated += usize::from(step.repeat > 1);
+        let outputs = self.run(step);
+        self.outputs.push_back(outputs);
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<Outputs, ModelError> {
+        self.call()?;
+        for _ in 0..mix(self.n_call) % (self.habits.n_pending + 1) {
+            Yield(false).await;
+        }
+        Ok(self.outputs.pop_front().expect("a step is under way"))
+    }
+
+    fn max_under_way(&self) -> usize {
+        1 + self.habits.n_more_under_way
+    }
+
+    async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), Arc<ModelError>> {
+        assert!(self.is_lost);
+        Yield(false).await;
+        if self.habits.cannot_recover {
+            return Err(error);
+        }
+        self.begin();
+        self.n_recovered += 1;
+        Ok(())
+    }
+}
+
+/// Pending once.
+pub(crate) struct Yield(pub(crate) bool);
+
+impl Future for Yield {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

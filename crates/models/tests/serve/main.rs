@@ -1,0 +1,493 @@
+//! The service over an executor without a device: what a request gets does not depend on what runs beside it, whoever
+//! leaves and whatever the device does.
+
+mod case;
+mod fake;
+mod random;
+mod tasks;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use case::{Case, alone, check, constrained, greedy, on_cpu, read, run, seeded};
+use chaski_models::serve::{Answer, Driver, Event, Handle, MaybeSend, Request, ServeError, serve};
+use chaski_models::{Finish, GenerateOptions, ModelError};
+use chaski_schedule::Limits;
+use chaski_text::{Grammar, Sampler};
+use fake::{EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
+use tasks::run_all;
+
+#[test]
+fn handles_and_answers_go_to_any_thread() {
+    fn is_shared<T: Send + Sync + Clone + 'static>() {}
+    fn is_sent<T: Send + Unpin + futures_core::Stream<Item = Event> + 'static>() {}
+    fn is_driven<E: chaski_models::serve::Executor + 'static>(driver: Driver<E>) -> impl MaybeSend {
+        driver.run()
+    }
+    is_shared::<Handle>();
+    is_sent::<Answer>();
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes that fit");
+    let running: Box<dyn Send> = Box::new(is_driven(driver));
+    drop((handle, running));
+}
+
+/// A prompt of so many letters, which begins as others do.
+fn prompt(seed: u64, n: usize) -> Vec<u32> {
+    (0..n).map(|i| 3 + (if i < n / 2 { i as u64 } else { mix(seed ^ i as u64) } % 15) as u32).collect()
+}
+
+fn options(seed: u64) -> GenerateOptions {
+    match seed % 4 {
+        0 => greedy(),
+        1 => constrained(),
+        2 => on_cpu(seed as u32),
+        _ => seeded(seed as u32),
+    }
+}
+
+#[test]
+fn text_does_not_depend_on_company() {
+    for (n, leavers) in [(1, 0), (2, 0), (7, 0), (32, 0), (7, 2), (32, 3)] {
+        for (seed, n_more) in [(1, 0), (2, 1), (3, 2)] {
+            let case = |i: u64| {
+                let r = mix(seed * 1000 + i);
+                let options = GenerateOptions { max_tokens: Some(3 + r as usize % 40), ..options(i) };
+                let request = Request::new(prompt(i, 1 + r as usize % 30), options);
+                let leaves = (leavers > 0 && i % leavers == 0).then_some(r as usize / 64 % 40);
+                Case { request, delay: r as usize / 4096 % 60, leaves }
+            };
+            let cases: Vec<Case> = (0..n).map(case).collect();
+            let habits = Habits { n_more_under_way: n_more, n_pending: 3, ..Habits::default() };
+            let left = run(seed, limits(), habits, &cases);
+            check(&cases, &left, limits().n_ctx);
+            let fake = left.executor.expect("the driver gives it back");
+            assert!(n < 7 || fake.rows.iter().any(|n| *n > 3), "requests run together: {:?}", fake.rows);
+            assert_eq!((left.load.n_waiting, left.load.n_running, left.load.pages.n_used), (0, 0, 0));
+            assert!(left.load.n_cached() > 0);
+        }
+    }
+}
+
+/// The answer as a loop over the fake's choices makes it.
+fn by_hand(prompt: &[u32], options: &GenerateOptions, n_max: usize) -> Vec<u32> {
+    let sampler = Sampler::new(options.sampler.clone(), &tokenizer());
+    let (mut seen, mut answer) = (prompt.to_vec(), Vec::new());
+    while answer.len() < n_max {
+        match fake::choose(&sampler, &seen, &[1.0, 1.0], answer.len()) {
+            EOS => break,
+            token => {
+                seen.push(token);
+                answer.push(token);
+            }
+        }
+    }
+    answer
+}
+
+fn spelled(tokens: &[u32]) -> String {
+    tokens.iter().map(|t| char::from(b'a' + (*t - 3) as u8)).collect()
+}
+
+#[test]
+fn text_is_what_the_device_chooses() {
+    let mut n_stop = 0;
+    for i in 0..20 {
+        for options in [greedy(), seeded(i)] {
+            let options = GenerateOptions { max_tokens: Some(25), ..options };
+            let prompt = prompt(u64::from(i), 7);
+            let expected = by_hand(&prompt, &options, 25);
+            let found = alone(&Request::new(prompt, options), 64);
+            assert_eq!((&found.tokens, &found.text), (&expected, &spelled(&expected)));
+            let is_whole = expected.len() == 25;
+            assert_eq!(found.finish, Some(if is_whole { Finish::Length } else { Finish::Stop }));
+            n_stop += usize::from(!is_whole);
+        }
+    }
+    assert!((1..40).contains(&n_stop));
+}
+
+#[test]
+fn the_cpu_chooses_the_best_token_as_the_device_does() {
+    let with_logprobs = GenerateOptions { logprobs: Some(2), max_tokens: Some(20), ..greedy() };
+    let device = GenerateOptions { max_tokens: Some(20), ..greedy() };
+    let of = |options: GenerateOptions| Request::new(prompt(5, 9), options);
+    assert_eq!(alone(&of(with_logprobs.clone()), 64), alone(&of(device.clone()), 64));
+    // And it says so.
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes that fit");
+    let caller = async move {
+        for (options, expected) in [
+            (device, None),
+            (with_logprobs, Some("log probabilities are asked for")),
+            (constrained(), Some("the output is constrained")),
+            (on_cpu(1), Some("top-k is off")),
+        ] {
+            let mut answer = handle.generate(of(options)).expect("a prompt");
+            let Some(Event::Started { on_cpu, .. }) = answer.next().await else { unreachable!("a start") };
+            assert_eq!(on_cpu, expected);
+            let Some(Event::Piece(piece)) = answer.next().await else { unreachable!("a piece") };
+            assert_eq!(piece.logprobs.is_some(), expected.is_some_and(|e| e.starts_with("log")));
+        }
+    };
+    run_all(1, vec![Box::pin(caller), Box::pin(async { drop(driver.run().await.expect("a device")) })]);
+}
+
+#[test]
+fn answers_end_at_stop_strings_and_at_their_length() {
+    let whole = by_hand(&prompt(3, 6), &seeded(8), 30);
+    assert!(whole.len() > 12, "a long answer: {whole:?}");
+    let text = spelled(&whole);
+    let stop = text[6..9].to_owned();
+    let before = &text[..text.find(&stop).expect("it is there")];
+    let with_stop = GenerateOptions { stop: vec!["zz".into(), stop.clone()], ..seeded(8) };
+    let found = alone(&Request::new(prompt(3, 6), with_stop), 64);
+    assert_eq!((found.text.as_str(), found.finish), (before, Some(Finish::StopText)));
+    for n in [0, 1, 5] {
+        let short = GenerateOptions { max_tokens: Some(n), ..seeded(8) };
+        let found = alone(&Request::new(prompt(3, 6), short), 64);
+        assert_eq!((found.text.as_str(), found.finish), (&text[..n], Some(Finish::Length)));
+    }
+}
+
+#[test]
+fn constrained_answers_fit_their_grammar_beside_others() {
+    let case = |i: u64| {
+        let options = if i % 2 == 0 { constrained() } else { seeded(i as u32) };
+        Case { request: Request::new(prompt(i, 5), options), delay: i as usize, leaves: None }
+    };
+    let cases: Vec<Case> = (0..12).map(case).collect();
+    let left = run(1, limits(), Habits { n_more_under_way: 1, n_pending: 2, ..Habits::default() }, &cases);
+    check(&cases, &left, limits().n_ctx);
+    for found in left.texts.iter().step_by(2) {
+        assert!(found.text.starts_with("ab") || found.text.starts_with('c'), "{found:?}");
+        assert!(found.text.chars().all(|c| c <= 'i'), "{found:?}");
+    }
+    assert!(left.executor.expect("a device").n_repeated > 0, "others run ahead when those have ended");
+}
+
+#[test]
+fn a_full_context_ends_an_answer_or_is_shifted() {
+    // An answer that is longer than its context.
+    let sampler = |seed| GenerateOptions { sampler: ignoring_ends(seed), ..GenerateOptions::default() };
+    let n_ctx = 24;
+    let short = Limits { n_ctx, ..limits() };
+    let request = |i: u64, shift: Option<usize>| {
+        let options = GenerateOptions { shift, max_tokens: shift.map(|_| 100), ..sampler(i as u32) };
+        Request::new(prompt(i, 10), options)
+    };
+    let found = alone(&request(1, None), n_ctx);
+    assert_eq!(
+        (found.tokens.len(), found.finish, found.n_forgotten),
+        (n_ctx + 1 - 10, Some(Finish::Context), 0)
+    );
+    let shifted = alone(&request(1, Some(4)), n_ctx);
+    assert_eq!((shifted.tokens.len(), shifted.finish), (100, Some(Finish::Length)));
+    assert!(shifted.n_forgotten > 50 && shifted.tokens.starts_with(&found.tokens));
+    // The tokens after the first shift follow those that are left, and the draws go on.
+    let before = [prompt(1, 10), found.tokens.clone()].concat();
+    let left = [&before[..4], &before[4 + (before.len() - 4) / 2..]].concat();
+    let next =
+        fake::choose(&Sampler::new(sampler(1).sampler, &tokenizer()), &left, &[1.0; 2], found.tokens.len());
+    assert_eq!(shifted.tokens[found.tokens.len()], next);
+    // Where nothing can be forgotten, the answer ends.
+    let all = alone(&request(1, Some(n_ctx)), n_ctx);
+    assert_eq!((&all.tokens, all.finish), (&found.tokens, Some(Finish::Context)));
+
+    // And so beside others, more than there are slots and on a device that is lost.
+    let shift = |i: u64| if i % 3 == 0 { None } else { Some(i as usize % 5) };
+    let case = |i: u64| Case { request: request(i, shift(i)), delay: 3 * i as usize, leaves: None };
+    let mut cases: Vec<Case> = (0..9).map(case).collect();
+    cases[4].request.options.logprobs = Some(1);
+    let habits =
+        Habits { n_more_under_way: 1, n_pending: 1, lost_at: vec![40, 80, 150], ..Habits::default() };
+    let left = run(9, short, habits, &cases);
+    check(&cases, &left, n_ctx);
+    assert_eq!(left.executor.expect("a device").n_recovered, 3);
+}
+
+fn ignoring_ends(seed: u32) -> chaski_text::SamplerParams {
+    chaski_text::SamplerParams { ignore_eos: true, ..seeded(seed).sampler }
+}
+
+#[test]
+fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
+    let limits = Limits { max_waiting: 1, n_seq: 1, ..limits() };
+    let (handle, driver) = serve(Fake::new(limits.clone(), Habits::default()), tokenizer()).expect("sizes");
+    let refused = |request: Request| match handle.generate(request) {
+        Err(e) => (e.to_string(), e),
+        Ok(answer) => unreachable!("{answer:?} of a bad request"),
+    };
+    let (text, e) = refused(Request::new(prompt(1, 65), greedy()));
+    assert_eq!(text, "the prompt has 65 tokens, but the context has 64");
+    assert!(matches!(e, ServeError::Refused(_)));
+    assert_eq!(refused(Request::new(Vec::new(), greedy())).0, "the prompt has no tokens");
+    assert_eq!(refused(Request::new(vec![20], greedy())).0, "token 20 is not in the vocabulary of 20");
+    let grammar = Some(Grammar::Regex("a(".into()));
+    let (_, e) = refused(Request::new(vec![4], GenerateOptions { grammar, ..greedy() }));
+    assert!(matches!(&e, ServeError::Model(e) if matches!(**e, ModelError::Constraint(_))), "{e:?}");
+    // Refused requests take no room.
+    let first = handle.generate(Request::new(vec![4], greedy())).expect("room for one that runs");
+    let second = handle.generate(Request::new(vec![4], greedy())).expect("room for one that waits");
+    assert_eq!((handle.load().n_waiting, handle.load().n_running), (2, 0));
+    let (text, e) = refused(Request::new(vec![4], greedy()));
+    assert_eq!(text, "2 requests run or wait already, and at most 2 can");
+    assert!(matches!(e, ServeError::Busy { .. }));
+    let caller = async move {
+        let text = read(first).await;
+        assert_eq!(text, alone(&Request::new(vec![4], greedy()), 64));
+        let third = handle.generate(Request::new(vec![4], greedy())).expect("room again");
+        assert_eq!((read(second).await, read(third).await), (text.clone(), text));
+        // Scales that the model lacks concern their request alone.
+        let lora = Some(vec![1.0; 3]);
+        let wrong =
+            handle.generate(Request::new(vec![4], GenerateOptions { lora, ..greedy() })).expect("a prompt");
+        assert_eq!(read(wrong).await.error.as_deref(), Some("LoRA scales: 3, but at most 2"));
+    };
+    run_all(1, vec![Box::pin(caller), Box::pin(async { drop(driver.run().await.expect("a device")) })]);
+    let e = serve(Fake::new(Limits { n_page: 3, ..limits }, Habits::default()), tokenizer())
+        .expect_err("no room");
+    assert!(e.to_string().contains("room for 12 tokens, but a context has 64"), "{e}");
+}
+
+#[test]
+fn lora_scales_are_those_of_their_request() {
+    let lora = |i: u64| {
+        [None, Some(vec![1.0, 1.0]), Some(vec![0.5, 0.0]), Some(vec![0.0, 0.5])][i as usize % 4].clone()
+    };
+    let case = |i: u64| {
+        let options = GenerateOptions { lora: lora(i), max_tokens: Some(20), ..greedy() };
+        Case { request: Request::new(prompt(1, 9), options), delay: 0, leaves: None }
+    };
+    let cases: Vec<Case> = (0..8).map(case).collect();
+    let left = run(4, limits(), Habits::default(), &cases);
+    check(&cases, &left, limits().n_ctx);
+    assert_eq!(left.texts[0], left.texts[1]);
+    assert_ne!(left.texts[1].text, left.texts[2].text);
+    assert_ne!(left.texts[2].text, left.texts[3].text);
+}
+
+#[test]
+fn a_lost_device_loses_and_doubles_nothing() {
+    let case = |i: u64| {
+        let options = GenerateOptions { max_tokens: Some(30), ..options(i) };
+        Case {
+            request: Request::new(prompt(i, 4 + i as usize), options),
+            delay: 5 * i as usize,
+            leaves: None,
+        }
+    };
+    let cases: Vec<Case> = (0..9).map(case).collect();
+    // In every one of the first calls, and in several of a run.
+    for at in (1..60).map(|at| vec![at]).chain([vec![10, 30, 31, 70, 90], vec![5, 6, 7, 40]]) {
+        let habits = Habits { n_more_under_way: 2, n_pending: 2, lost_at: at.clone(), ..Habits::default() };
+        let left = run(at[0], limits(), habits, &cases);
+        check(&cases, &left, limits().n_ctx);
+        assert_eq!((left.load.n_recovered as usize, left.load.pages.n_used), (at.len(), 0), "{at:?}");
+        assert_eq!(left.executor.expect("a device").n_recovered, at.len());
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_for_good_ends_all_requests_and_later_ones() {
+    let habits = Habits { lost_at: vec![30], cannot_recover: true, ..Habits::default() };
+    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer()).expect("sizes");
+    let asked = |i| Request::new(prompt(i, 9), GenerateOptions { sampler: ignoring_ends(1), ..greedy() });
+    let answers: Vec<Answer> = (0..9).map(|i| handle.generate(asked(i)).expect("a prompt")).collect();
+    let expected = "the device was lost: call 30";
+    let caller = async {
+        for answer in answers {
+            assert_eq!(read(answer).await.error.as_deref(), Some(expected));
+        }
+        let e = handle.generate(asked(1)).expect_err("no device");
+        assert_eq!(e.to_string(), expected);
+        assert_eq!(handle.load().n_waiting, 0);
+    };
+    let driver = async {
+        let e = driver.run().await.err().expect("no device");
+        assert!(matches!(e, ServeError::Model(_)), "{e:?}");
+    };
+    run_all(1, vec![Box::pin(driver), Box::pin(caller)]);
+}
+
+#[test]
+fn a_request_that_always_loses_the_device_is_given_up() {
+    let habits = Habits { deadly: Some(17), ..Habits::default() };
+    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer()).expect("sizes");
+    let options = || GenerateOptions { max_tokens: Some(5), ..greedy() };
+    let caller = async move {
+        let deadly = handle.generate(Request::new(vec![4, 17], options())).expect("a prompt");
+        assert!(read(deadly).await.error.expect("no answer").starts_with("the device was lost"));
+        let next = Request::new(vec![4, 5], options());
+        let answer = handle.generate(next.clone()).expect("a prompt");
+        assert_eq!(read(answer).await, alone(&next, 64));
+    };
+    let driver = async { assert_eq!(driver.run().await.expect("a device").n_recovered, 4) };
+    run_all(1, vec![Box::pin(driver), Box::pin(caller)]);
+}
+
+#[test]
+fn logits_that_are_not_finite_end_their_request_alone() {
+    let case = |i: u64| {
+        let mut prompt = prompt(i, 12);
+        if i % 3 == 1 {
+            prompt[9] = POISON;
+        }
+        let options = GenerateOptions { max_tokens: Some(20), ..options(i) };
+        Case { request: Request::new(prompt, options), delay: i as usize, leaves: None }
+    };
+    let cases: Vec<Case> = (0..12).map(case).collect();
+    let left = run(3, limits(), Habits { n_more_under_way: 1, ..Habits::default() }, &cases);
+    check(&cases, &left, limits().n_ctx);
+    for (i, text) in left.texts.iter().enumerate() {
+        assert_eq!(text.error.is_some(), i % 3 == 1, "{text:?}");
+    }
+    assert_eq!(left.load.pages.n_used, 0);
+}
+
+#[test]
+fn a_prompt_stops_within_a_step_of_its_caller() {
+    for (seed, n_more) in (0..20).map(|seed| (seed, seed as usize % 3)) {
+        let limits = Limits { n_ctx: 1000, n_page: 260, max_row: 10, ..limits() };
+        let fake = Fake::new(limits, Habits { n_more_under_way: n_more, n_pending: 3, ..Habits::default() });
+        let n_row = fake.n_row.clone();
+        let n_row = || n_row.load(Ordering::Relaxed);
+        let (handle, driver) = serve(fake, tokenizer()).expect("sizes that fit");
+        let caller = async move {
+            let mut answer = handle.generate(Request::new(prompt(1, 1000), greedy())).expect("a prompt");
+            let first = answer.next().await;
+            assert!(matches!(first, Some(Event::Started { n_prompt: 1000, n_cached: 0, .. })));
+            drop(answer);
+            let n_before = n_row();
+            while handle.load().n_running > 0 {
+                Yield(false).await;
+            }
+            assert!(
+                n_before < 500 && n_row() - n_before <= 10,
+                "{} rows without a caller",
+                n_row() - n_before
+            );
+            assert_eq!(handle.load().pages.n_used, 0);
+            // The rows that ran are still of use.
+            let mut answer = handle.generate(Request::new(prompt(1, 1000), greedy())).expect("a prompt");
+            let known = |e| match e {
+                Some(Event::Started { n_cached, .. }) => n_cached,
+                other => unreachable!("{other:?} before the start"),
+            };
+            assert_eq!(known(answer.next().await), n_before);
+        };
+        let driver = async { drop(driver.run().await.expect("a device")) };
+        run_all(seed, vec![Box::pin(driver), Box::pin(caller)]);
+    }
+}
+
+#[test]
+fn the_same_prompt_is_known_the_second_time() {
+    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let caller = async move {
+        let request = Request::new(prompt(1, 30), GenerateOptions { max_tokens: Some(4), ..greedy() });
+        let first = read(handle.generate(request.clone()).expect("a prompt")).await;
+        assert!(handle.load().n_cached() >= 30 && handle.load().n_used() == 0);
+        let mut answer = handle.generate(request).expect("a prompt");
+        assert!(matches!(
+            answer.next().await,
+            Some(Event::Started { n_prompt: 1, n_cached: 29, on_cpu: None })
+        ));
+        let mut last = None;
+        while let Some(event) = answer.next().await {
+            last = Some(event);
+        }
+        let Some(Event::Finished { stats, finish: _ }) = last else { unreachable!("{last:?}") };
+        assert_eq!((stats.n_prompt, stats.n_cached, stats.n_token), (1, 29, first.tokens.len()));
+        assert!(stats.n_group > 0 && stats.first > std::time::Duration::ZERO);
+    };
+    run_all(1, vec![Box::pin(async { drop(driver.run().await.expect("a device")) }), Box::pin(caller)]);
+}
+
+#[test]
+fn higher_priorities_are_served_first() {
+    let limits = Limits { n_seq: 1, ..limits() };
+    let (handle, driver) = serve(Fake::new(limits, Habits::default()), tokenizer()).expect("sizes that fit");
+    let asked = |(token, priority)| {
+        let request = Request { priority, ..Request::new(vec![token], greedy()) };
+        handle.generate(request).expect("a prompt")
+    };
+    let answers: Vec<Answer> = [(3, 0), (4, 2), (5, 1), (6, 2)].into_iter().map(asked).collect();
+    drop(handle);
+    let callers = async move {
+        for answer in answers {
+            read(answer).await;
+        }
+    };
+    let driver = async { assert_eq!(driver.run().await.expect("a device").begun, [4, 6, 5, 3]) };
+    run_all(1, vec![Box::pin(callers), Box::pin(driver)]);
+}
+
+#[test]
+fn the_driver_waits_while_handles_are_there_and_ends_when_they_go() {
+    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let mut run = std::pin::pin!(driver.run());
+    let waker = std::task::Waker::noop();
+    let mut poll = || run.as_mut().poll(&mut std::task::Context::from_waker(waker));
+    assert!(poll().is_pending());
+    let other = handle.clone();
+    drop(handle);
+    assert!(poll().is_pending());
+    // An answer keeps it going without a handle.
+    let mut answer = other.generate(Request::new(prompt(1, 5), greedy())).expect("a prompt");
+    drop(other);
+    assert!(poll().is_pending());
+    let text = pollster::block_on(async {
+        let mut text = String::new();
+        while let Some(event) = answer.next().await {
+            if let Event::Piece(piece) = event {
+                text.push_str(&piece.text);
+            }
+        }
+        text
+    });
+    assert_eq!(text, alone(&Request::new(prompt(1, 5), greedy()), 64).text);
+    assert!(poll().is_pending());
+    drop(answer);
+    assert!(matches!(poll(), Poll::Ready(Ok(_))));
+}
+
+#[test]
+fn a_driver_that_is_dropped_stops_its_answers() {
+    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let answer = handle.generate(Request::new(prompt(1, 5), greedy())).expect("a prompt");
+    drop(driver);
+    assert_eq!(pollster::block_on(read(answer)).error.as_deref(), Some("the service was stopped"));
+    let e = handle.generate(Request::new(prompt(1, 5), greedy())).expect_err("no driver");
+    assert!(matches!(e, ServeError::Stopped));
+    assert_eq!(handle.load().n_waiting, 0);
+}
+
+#[test]
+fn threads_share_a_service_on_a_thread_of_its_own() {
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits { n_more_under_way: 1, ..Habits::default() }), tokenizer())
+            .expect("sizes");
+    let driver = driver.spawn().expect("a thread");
+    let callers: Vec<_> = (0..8u64)
+        .map(|i| {
+            let handle = handle.clone();
+            std::thread::spawn(move || {
+                for k in 0..5 {
+                    let request = Request::new(prompt(i ^ k, 8), options(i + k));
+                    let answer = handle.generate(request.clone()).expect("a prompt");
+                    if k == 2 {
+                        drop(answer);
+                        continue;
+                    }
+                    assert_eq!(pollster::block_on(read(answer)), alone(&request, 64));
+                }
+            })
+        })
+        .collect();
+    drop(handle);
+    callers.into_iter().for_each(|c| c.join().expect("a caller"));
+    let fake = driver.join().expect("the driver's thread").expect("a device");
+    assert!(Arc::strong_count(&tokenizer()) == 1 && !fake.rows.is_empty());
+}

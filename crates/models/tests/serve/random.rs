@@ -1,0 +1,87 @@
+//! Random requests that come and go, on executors of random sizes and habits.
+
+use chaski_models::GenerateOptions;
+use chaski_models::serve::Request;
+use chaski_schedule::Limits;
+use proptest::prelude::*;
+
+use crate::case::{Case, check, constrained, greedy, on_cpu, run, seeded};
+use crate::fake::{Habits, POISON, limits};
+
+prop_compose! {
+    fn sizes()(page in 1_usize..9, n_ctx in 20_usize..60)(
+        page in Just(page),
+        n_ctx in Just(n_ctx),
+        n_page in n_ctx.div_ceil(page)..n_ctx.div_ceil(page) * 3,
+        n_seq in 1_usize..6,
+        max_row in 1_usize..20,
+        max_want in 1_usize..8,
+        max_ahead in 0_usize..20,
+    ) -> Limits {
+        Limits { n_seq, n_ctx, page, n_page, max_row, max_want, max_ahead, ..limits() }
+    }
+}
+
+fn options() -> impl Strategy<Value = GenerateOptions> {
+    let sampler = prop_oneof![
+        3 => Just(greedy()),
+        3 => (0_u32..5).prop_map(seeded),
+        1 => (0_u32..5).prop_map(on_cpu),
+        1 => Just(constrained()),
+    ];
+    let shift = prop_oneof![3 => Just(None), 1 => (0_usize..12).prop_map(Some)];
+    let stop = prop_oneof![3 => Just(Vec::new()), 1 => "[a-p]{1,2}".prop_map(|s| vec![s])];
+    let lora = prop_oneof![4 => Just(None), 1 => Just(Some(vec![0.5, 0.0]))];
+    (sampler, shift, stop, lora, 0_usize..50, 0_u32..4).prop_map(|(o, shift, stop, lora, max, interval)| {
+        // Without a length, a shifted answer might not end.
+        let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
+        GenerateOptions { shift, stop, lora, max_tokens, interval, ..o }
+    })
+}
+
+prop_compose! {
+    fn case()(
+        n_same in 0_usize..16,
+        end in prop::collection::vec(3_u32..18, 1..6),
+        is_poisoned in prop::bool::weighted(0.05),
+        options in options(),
+        priority in 0_i32..2,
+        client in 0_u64..3,
+        delay in 0_usize..80,
+        leaves in prop::option::weighted(0.25, 0_usize..40),
+    ) -> Case {
+        // Prompts that begin alike.
+        let mut prompt: Vec<u32> = (0..n_same as u32).map(|i| 3 + i % 5).collect();
+        prompt.extend(end);
+        prompt.extend(is_poisoned.then_some(POISON));
+        Case { request: Request { prompt, options, priority, client }, delay, leaves }
+    }
+}
+
+prop_compose! {
+    fn habits()(
+        n_more_under_way in 0_usize..3,
+        n_pending in 0_u64..4,
+        lost_at in prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(1_u64..300, 1..4)],
+    ) -> Habits {
+        Habits { n_more_under_way, n_pending, lost_at, ..Habits::default() }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_answer_is_that_of_its_request_alone(
+        limits in sizes(),
+        habits in habits(),
+        cases in prop::collection::vec(case(), 1..14),
+        seed in any::<u64>(),
+    ) {
+        let n_ctx = limits.n_ctx;
+        let left = run(seed, limits, habits, &cases);
+        check(&cases, &left, n_ctx);
+        prop_assert!(left.executor.is_ok());
+        prop_assert_eq!((left.load.n_waiting, left.load.n_running, left.load.pages.n_used), (0, 0, 0));
+    }
+}
