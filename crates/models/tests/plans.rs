@@ -239,6 +239,7 @@ fn config(n_ctx: u32) -> PlanConfig {
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
+        pool: None,
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),

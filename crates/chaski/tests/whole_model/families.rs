@@ -154,6 +154,7 @@ fn per_layer(name: &'static str) -> usize {
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
+        pool: None,
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),

@@ -8,12 +8,12 @@ use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 
 /// A chain of samplers in the device's terms.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct DeviceChain {
-    pub(super) choose: Choose,
+pub(crate) struct DeviceChain {
+    pub(crate) choose: Choose,
     /// The draw, if there is one.
-    pub(super) sample: Option<SampleParams>,
+    pub(crate) sample: Option<SampleParams>,
     /// Biases and penalties, if there are any.
-    pub(super) adjust: Option<AdjustParams>,
+    pub(crate) adjust: Option<AdjustParams>,
 }
 
 /// Larger numbers could make infinities of logits, which is an error that the processor reports.
@@ -24,7 +24,7 @@ fn is_tame(v: f32) -> bool {
 }
 
 /// The chain for the device, or why it needs the processor.
-pub(super) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static str> {
+pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static str> {
     let p = sampler.params();
     let is_argmax = p.is_argmax();
     let penalizes = !is_argmax && p.uses(SamplerKind::Penalties);

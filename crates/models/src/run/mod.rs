@@ -18,10 +18,12 @@ mod suspend;
 mod writer;
 
 pub use batch::{Batch, BatchEvent, RequestId};
+pub(crate) use device_chain::device_chain;
 pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embed};
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
+pub(crate) use runner::Device;
 pub use runner::{Inputs, InputsError, KvType, KvTypeError, Runner, RunnerConfig, Target};
 pub use session::SessionError;
 pub(crate) use shift::shifted;

@@ -253,6 +253,7 @@ impl RunnerConfig {
             f16_tiles: self.f16_tiles,
             inputs: self.inputs.act(),
             tuning: self.tuning.clone(),
+            pool: self.pool_pages(n_ctx),
             ring: 128,
             fusions: self.fusions,
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },

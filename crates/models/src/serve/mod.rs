@@ -6,11 +6,14 @@
 //! (`Driver::spawn`), or a task where there are no threads. Nothing here knows of a device, so all of it is tested
 //! over an executor of a few lines.
 
+mod cpu;
 mod driver;
 mod entry;
 mod error;
 mod executor;
+mod gpu;
 mod handle;
+mod model;
 mod pace;
 mod platform;
 mod service;
@@ -20,5 +23,6 @@ pub use driver::{Driver, serve};
 pub use error::ServeError;
 pub use executor::{Executor, Outputs, Start};
 pub use handle::{Answer, Event, Handle, Request};
+pub use model::ModelExecutor;
 pub use platform::MaybeSend;
 pub use shared::Load;

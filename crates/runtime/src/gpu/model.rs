@@ -170,9 +170,10 @@ impl GpuModel {
             argmax: ready(&segments.argmax)?,
             sample: ready(&segments.sample)?,
         };
-        // Sequence s has the s-th run of pages until something else is said.
+        // Sequence s has the s-th run of pages until something else is said, as far as there are so many.
         let at = step::pages_at(config.max_col as usize);
-        let pages: Vec<u32> = (0..config.n_seq * config.pages_per_seq()).collect();
+        let pages: Vec<u32> =
+            (0..config.n_seq * config.pages_per_seq()).map(|page| page % config.n_page().max(1)).collect();
         gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
         gpu.check()?;
         let times = LoadTimes { compile, upload, total: clock.elapsed() };
@@ -244,7 +245,10 @@ impl GpuModel {
     }
 
     /// Fails where experts stay with the processor.
-    pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
+    ///
+    /// # Errors
+    /// [`RuntimeError::NeedsExperts`] with what was asked.
+    pub fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
         self.streams.as_ref().map_or(Ok(()), |_| Err(RuntimeError::NeedsExperts { what }))
     }
 

@@ -42,7 +42,7 @@ impl GpuModel {
     /// Copies so many pages of each layer, from the first of one to the first of the other. A buffer is not copied to
     /// itself, so they go through another one.
     fn copy_pages(&self, of: impl Fn(&KvLayout) -> Option<(u32, u32, u32)>) {
-        let on_way = self.buffers.page.as_ref().expect("there is more than one sequence");
+        let on_way = self.buffers.page.as_ref().expect("a model with a cache has a page on its way");
         let mut encoder = self.encoder();
         for (buffer, layout) in &self.buffers.kv {
             let Some((from, to, n)) = of(layout) else { continue };
@@ -87,25 +87,35 @@ impl GpuModel {
 
     /// Copies the recurrent state to copy number `i` of [`STATE_COPIES`].
     pub fn keep_state(&mut self, i: usize) {
-        let mut encoder = self.encoder();
-        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[self.copy_of(i)]) {
-            encoder.copy_buffer_to_buffer(state, u64::from(self.seq) * n_byte, copy, 0, *n_byte);
-        }
-        self.gpu.submit(Some(encoder));
+        self.keep_snapshot(self.seq, self.copy_of(i));
     }
 
     /// Brings copy number `i` back, which was made after `at` tokens.
     pub fn bring_back_state(&mut self, i: usize, at: u32) {
-        let mut encoder = self.encoder();
-        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[self.copy_of(i)]) {
-            encoder.copy_buffer_to_buffer(copy, 0, state, u64::from(self.seq) * n_byte, *n_byte);
-        }
-        self.gpu.submit(Some(encoder));
-        self.set_state_at(Some(at));
+        self.restore_snapshot(self.seq, self.copy_of(i), at);
     }
 
     /// Where copy number `i` of the sequence lies.
-    fn copy_of(&self, i: usize) -> usize {
-        STATE_COPIES * self.seq as usize + i
+    fn copy_of(&self, i: usize) -> u32 {
+        STATE_COPIES as u32 * self.seq + i as u32
+    }
+
+    /// Copies the recurrent state of a sequence to a snapshot: there are [`STATE_COPIES`] for each sequence.
+    pub fn keep_snapshot(&mut self, seq: u32, snapshot: u32) {
+        let mut encoder = self.encoder();
+        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[snapshot as usize]) {
+            encoder.copy_buffer_to_buffer(state, u64::from(seq) * n_byte, copy, 0, *n_byte);
+        }
+        self.gpu.submit(Some(encoder));
+    }
+
+    /// Brings a snapshot, which was made after `at` tokens, back into a sequence.
+    pub fn restore_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
+        let mut encoder = self.encoder();
+        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[snapshot as usize]) {
+            encoder.copy_buffer_to_buffer(copy, 0, state, u64::from(seq) * n_byte, *n_byte);
+        }
+        self.gpu.submit(Some(encoder));
+        self.state_at[seq as usize] = Some(at);
     }
 }

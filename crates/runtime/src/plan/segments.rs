@@ -81,6 +81,8 @@ pub struct PlanConfig {
     pub max_col: u32,
     /// Tokens a page of the KV cache.
     pub page: u32,
+    /// Pages that the sequences share; `None`: a context for each.
+    pub pool: Option<u32>,
     /// Types of the keys and of the values in the KV cache.
     pub kv: (GgmlType, GgmlType),
     /// Stage tiles of matrix products in f16 where the device can.
@@ -103,10 +105,15 @@ impl PlanConfig {
         self.n_ctx.div_ceil(self.page)
     }
 
-    /// Bytes of a page of the largest layer, where pages are copied from sequence to sequence.
+    /// Pages of the pool: those asked for, or what all sequences have if none shares any.
+    pub fn n_page(&self) -> u32 {
+        self.pool.unwrap_or(self.pages_per_seq() * self.n_seq)
+    }
+
+    /// Bytes of a page of the largest layer, through which pages are copied.
     pub fn page_bytes(&self, graph: &Graph) -> Option<u64> {
         let bytes = |l: &KvLayer| self.kv_layout(l).page_ranges(0).iter().map(|r| r.1).sum::<u64>();
-        graph.kv.iter().map(bytes).max().filter(|_| self.n_seq > 1)
+        graph.kv.iter().map(bytes).max()
     }
 
     /// Words of the step buffer.
@@ -139,11 +146,11 @@ impl PlanConfig {
         if fewer { pages as u32 } else { 0 }
     }
 
-    /// Pages of one sequence in a layer.
-    pub fn pages_of(&self, layer: &KvLayer) -> u32 {
+    /// Pages of all sequences in a layer: those of the pool, or those that take turns.
+    pub fn pages_in(&self, layer: &KvLayer) -> u32 {
         match self.wrap(layer) {
-            0 => self.pages_per_seq(),
-            wrap => wrap,
+            0 => self.n_page(),
+            wrap => wrap * self.n_seq,
         }
     }
 
@@ -156,7 +163,7 @@ impl PlanConfig {
             in_keys: layer.in_keys,
             k: self.kv.0,
             v: if layer.in_keys { self.kv.0 } else { self.kv.1 },
-            n_page: self.pages_of(layer) * self.n_seq,
+            n_page: self.pages_in(layer),
             page: self.page,
             n_seq: self.n_seq,
             pages_per_seq: self.pages_per_seq(),

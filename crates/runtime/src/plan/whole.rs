@@ -264,7 +264,7 @@ fn check_cache(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<(), Pl
         }
     }
     for layer in &graph.kv {
-        let pages = u64::from(config.pages_of(layer)) * u64::from(config.n_seq);
+        let pages = u64::from(config.pages_in(layer));
         let n_cell = pages.saturating_mul(u64::from(config.page) * u64::from(layer.n_kv));
         let countable = u32::try_from(n_cell).is_ok();
         // So many cells have at least a block of 18 bytes each.

@@ -1,0 +1,140 @@
+//! A model on a GPU as an executor.
+
+use chaski_runtime::STATE_COPIES;
+use chaski_runtime::gpu::{Choose, Column, ColumnOutput, GpuModel};
+use chaski_runtime::kernels::ops::sample::SampleParams;
+use chaski_schedule::{Change, Input, Limits, Step, Want};
+use chaski_text::{Draws, SampleError, Sampler};
+
+use super::executor::{Outputs, Start};
+use crate::error::ModelError;
+use crate::run::device_chain;
+
+/// Tokens of a sequence that the device may have chosen and nobody has read.
+const MAX_AHEAD: usize = 31;
+
+/// The request in a slot.
+#[derive(Clone)]
+struct Slot {
+    choose: Choose,
+    /// Uniform numbers of the draws that were not sent.
+    draws: Option<Draws>,
+    lora: Vec<f32>,
+}
+
+/// A model on a GPU.
+pub(super) struct GpuExecutor {
+    model: GpuModel,
+    slots: Vec<Slot>,
+    /// Scales of the LoRAs that the device has.
+    lora: Vec<f32>,
+    max_waiting: usize,
+}
+
+impl GpuExecutor {
+    /// # Errors
+    /// If experts are offloaded to the CPU.
+    pub(super) fn new(model: GpuModel, lora: Vec<f32>, max_waiting: usize) -> Result<Self, ModelError> {
+        model.needs_experts("serving several requests")?;
+        let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.clone() };
+        let slots = vec![slot; model.config().n_seq as usize];
+        Ok(GpuExecutor { model, slots, lora, max_waiting })
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let c = self.model.config();
+        // States are copied to snapshots. Windows are not, so that prefixes of models with windows are not shared.
+        let n_snapshot = match (self.model.has_state(), self.model.has_window()) {
+            (false, false) => None,
+            (true, false) => Some(STATE_COPIES * c.n_seq as usize),
+            (_, true) => Some(0),
+        };
+        Limits {
+            n_seq: c.n_seq as usize,
+            n_ctx: c.n_ctx as usize,
+            page: c.page as usize,
+            n_page: c.n_page() as usize,
+            max_row: self.model.step_cols() as usize,
+            max_want: self.model.n_choice() as usize,
+            max_ahead: MAX_AHEAD,
+            max_waiting: self.max_waiting,
+            n_snapshot,
+        }
+    }
+
+    pub(super) fn max_under_way(&self) -> usize {
+        if self.model.runs_ahead() && self.model.takes_step() { 2 } else { 1 }
+    }
+
+    pub(super) fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        let slot = &mut self.slots[start.seq as usize];
+        slot.lora = start.lora.to_vec();
+        self.model.select(start.seq);
+        let Some(sampler) = start.sampler else {
+            self.model.clear_adjust();
+            return Ok(());
+        };
+        let chain = device_chain(sampler).map_err(|_| SampleError::NothingLeft)?;
+        let mut numbers = sampler.clone();
+        numbers.skip_draws(start.n_drawn);
+        slot.choose = chain.choose;
+        slot.draws = chain.sample.map(|_| numbers.draws());
+        // Greedy sequences may be beside others that draw.
+        self.model.set_sampler(&chain.sample.unwrap_or(SampleParams::GREEDY));
+        match &chain.adjust {
+            Some(adjust) => self.model.set_adjust(adjust, start.tokens)?,
+            None => self.model.clear_adjust(),
+        }
+        Ok(())
+    }
+
+    pub(super) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Start { .. } => unreachable!("a start comes with its sampler"),
+            Change::Pages { seq, first, pages } => self.model.set_pages(*seq, *first, pages),
+            Change::Copy { from, to } => self.model.copy_page(*from, *to),
+            Change::Keep { seq, snapshot } => self.model.keep_snapshot(*seq, *snapshot),
+            Change::Restore { seq, snapshot, n_token } => {
+                self.model.restore_snapshot(*seq, *snapshot, *n_token);
+            }
+        }
+    }
+
+    pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        let Some(first) = step.rows.first() else { return Ok(()) };
+        let lora = &self.slots[first.seq as usize].lora;
+        if *lora != self.lora {
+            self.model.set_adapter_scales(lora);
+            self.lora.clone_from(lora);
+        }
+        let (mut columns, mut outputs) = (Vec::new(), Vec::new());
+        let mut choose = Choose::Greedy;
+        for row in &step.rows {
+            let token = match row.input {
+                Input::Token(token) => Some(token),
+                Input::Chosen => None,
+            };
+            columns.push(Column { seq: row.seq, token, pos: row.pos });
+            outputs.push(match row.want {
+                Want::Nothing => ColumnOutput::Nothing,
+                Want::Choose => ColumnOutput::Choice,
+                Want::Logits => ColumnOutput::Logits,
+            });
+            let slot = &mut self.slots[row.seq as usize];
+            if let (Want::Choose, Choose::Sample) = (row.want, slot.choose) {
+                choose = Choose::Sample;
+                if let Some(draws) = &mut slot.draws {
+                    let numbers: Vec<f32> = draws.take(step.repeat as usize).collect();
+                    self.model.select(row.seq);
+                    self.model.set_draws(&numbers);
+                }
+            }
+        }
+        Ok(self.model.send_step(&columns, &outputs, step.repeat, choose)?)
+    }
+
+    pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
+        let out = self.model.read_step().await?;
+        Ok(Outputs { chosen: out.chosen, logits: out.logits })
+    }
+}
