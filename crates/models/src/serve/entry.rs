@@ -115,7 +115,7 @@ impl Served {
         [&self.entry.prompt, &self.entry.writer.accepted[self.n_before..]].concat()
     }
 
-    /// What the executor must know of it in a slot.
+    /// Sets it up in a slot of the executor.
     pub(super) fn start<'a>(&'a self, seq: u32, tokens: &'a [u32]) -> Start<'a> {
         Start {
             seq,

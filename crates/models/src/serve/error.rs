@@ -1,4 +1,4 @@
-//! Why a request is refused, or ends without an answer.
+//! Reasons to refuse a request, or to end it without an answer.
 
 use std::sync::Arc;
 

@@ -50,10 +50,10 @@ pub trait Executor: MaybeSend {
     /// If the model has other LoRAs than there are scales; the request fails alone.
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError>;
 
-    /// Whether rows can choose by this sampler; else the reason, and the service chooses from logits.
+    /// Accepts a sampler that rows can choose by on the device.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason why they cannot; the service then asks for logits and chooses itself.
     fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str>;
 
     /// Sets a slot up for a request. Applies to the steps that are submitted from now on.

@@ -25,7 +25,7 @@ pub struct Request {
     pub options: GenerateOptions,
     /// Requests of a higher priority are served first, and give their slot up last.
     pub priority: i32,
-    /// Whose request it is: among equals, the client with the fewest running requests is served first.
+    /// The client that asks: among equals, the client with the fewest running requests is served first.
     pub client: u64,
 }
 
@@ -53,14 +53,14 @@ pub enum Event {
     Piece(Piece),
     /// The answer has ended. Nothing follows.
     Finished {
-        /// Why.
+        /// The reason.
         finish: Finish,
         /// Counts and times.
         stats: Stats,
     },
     /// The answer could not go on. Nothing follows.
     Failed {
-        /// Why.
+        /// The reason.
         error: ServeError,
     },
 }

@@ -1,4 +1,4 @@
-//! What differs between platforms with threads and those without.
+//! The differences between platforms with threads and those without.
 
 /// `Send` natively, where a thread of its own may drive the executor; nothing on wasm32, where nothing moves between threads.
 #[cfg(not(target_arch = "wasm32"))]
@@ -16,8 +16,8 @@ impl<T: ?Sized> MaybeSend for T {}
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<E: super::Executor + 'static> super::Driver<E> {
-    /// Runs on a thread of its own, which ends when all handles and answers are gone, or the device is for good. It holds
-    /// the executor until then.
+    /// Runs on a thread of its own, which ends when all handles and answers are gone, or the device is lost for
+    /// good. It holds the executor until then.
     ///
     /// # Errors
     /// If the system has no thread to give.

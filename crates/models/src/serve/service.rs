@@ -1,6 +1,6 @@
 //! The driver's side: one scheduler, one executor, and an entry for each request.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use chaski_schedule::{self as schedule, Budget, Change, Input, RequestId, Scheduler, Step};
@@ -26,7 +26,7 @@ pub(super) struct Service<E> {
     shared: Arc<Shared>,
     served: FxHashMap<RequestId, Served>,
     /// The number of each set of LoRA scales, by their bits.
-    groups: FxHashMap<Vec<u32>, u64>,
+    groups: HashMap<Vec<u32>, u64>,
     /// For each step that was submitted and not read: its repetitions, if it can have any.
     under_way: VecDeque<Option<u32>>,
     pace: Pace,
@@ -43,7 +43,7 @@ impl<E: Executor> Service<E> {
             scheduler,
             shared,
             served: FxHashMap::default(),
-            groups: FxHashMap::default(),
+            groups: HashMap::new(),
             under_way: VecDeque::new(),
             pace: Pace::new(),
             n_read: 0,
@@ -54,7 +54,7 @@ impl<E: Executor> Service<E> {
         service
     }
 
-    /// Whether there is nothing to do before a request comes.
+    /// `true` if there is nothing to do before a request comes.
     pub(super) fn is_idle(&self) -> bool {
         self.served.is_empty() && self.under_way.is_empty()
     }
@@ -230,7 +230,7 @@ impl<E: Executor> Service<E> {
     fn remove(&mut self, id: RequestId) -> Option<Entry> {
         let served = self.served.remove(&id)?;
         self.scheduler.end(id);
-        // Who reads the last event finds the request gone.
+        // The load is up to date when the last event arrives.
         self.publish();
         Some(served.into_entry())
     }
@@ -257,7 +257,7 @@ impl<E: Executor> Service<E> {
     }
 }
 
-/// Whether a step has only rows that can repeat.
+/// `true` if all rows of a step can repeat.
 fn repeats(step: &Step) -> bool {
     step.rows.iter().all(|row| row.input == Input::Chosen)
 }

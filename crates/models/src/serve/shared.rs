@@ -1,4 +1,4 @@
-//! What handles and the driver both see.
+//! State that handles share with the driver.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

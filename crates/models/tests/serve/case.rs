@@ -90,7 +90,7 @@ pub(crate) async fn read(mut answer: Answer) -> Text {
     text
 }
 
-/// What is left of a service whose callers are gone.
+/// The outcome of a service whose callers are gone.
 pub(crate) struct Left {
     pub(crate) texts: Vec<Text>,
     pub(crate) executor: Result<Fake, ServeError>,

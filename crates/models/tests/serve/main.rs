@@ -70,6 +70,23 @@ fn text_does_not_depend_on_company() {
     }
 }
 
+#[test]
+fn text_survives_a_pool_that_is_too_small() {
+    let limits = Limits { n_page: 16, ..limits() };
+    let case = |i: u64| {
+        let options =
+            GenerateOptions { max_tokens: Some(40), sampler: ignoring_ends(i as u32), ..options(i) };
+        Case { request: Request::new(prompt(i, 9), options), delay: 2 * i as usize, leaves: None }
+    };
+    let cases: Vec<Case> = (0..8).map(case).collect();
+    for n_more in 0..3 {
+        let habits = Habits { n_more_under_way: n_more, n_pending: 1, ..Habits::default() };
+        let left = run(n_more as u64, limits.clone(), habits, &cases);
+        check(&cases, &left, limits.n_ctx);
+        assert!(left.load.n_preempted > 0 && left.load.pages.n_used == 0, "{:?}", left.load);
+    }
+}
+
 /// The answer as a loop over the fake's choices makes it.
 fn by_hand(prompt: &[u32], options: &GenerateOptions, n_max: usize) -> Vec<u32> {
     let sampler = Sampler::new(options.sampler.clone(), &tokenizer());
