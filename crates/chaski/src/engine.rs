@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use chaski_models::serve::ModelExecutor;
 use chaski_models::{
-    Batch, GenerateOptions, Generation, Inputs, KvType, Model, Runner, RunnerConfig, Suspended, Target,
+    GenerateOptions, Generation, Inputs, KvType, Model, Runner, RunnerConfig, Suspended, Target,
 };
 use chaski_runtime::gpu::{AdapterSummary, ExpertReads, Gpu, GpuOptions, Memory, Progress};
 use chaski_runtime::kernels::{FeatureSet, Tuning};
-use chaski_text::{
-    AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer, strip_added_special,
-};
+use chaski_text::{AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer};
 
+use crate::chat::{self, ModelText};
 use crate::device::{self, DeviceChoice, DeviceInfo, Opened};
 use crate::error::Error;
+use crate::handle::{Driver, Handle};
 use crate::lora;
 use crate::source::{AnySource, ModelInfo, Source};
 
@@ -29,6 +30,8 @@ pub struct EngineBuilder {
     trusted: Box<dyn Fn(&AdapterSummary) -> bool>,
     progress: Box<dyn FnMut(Progress)>,
     loras: Vec<(Source, f32)>,
+    /// Requests that may wait for a sequence ([`Engine::spawn`]).
+    max_waiting: usize,
 }
 
 impl EngineBuilder {
@@ -44,9 +47,23 @@ impl EngineBuilder {
         self
     }
 
-    /// Sequences that can be in the making at once ([`Engine::batch`]), each with its own context; by default one.
+    /// Sequences that can be in the making at once ([`Engine::spawn`]), each of a context at most; by default one.
     pub fn sequences(mut self, n: u32) -> Self {
         self.config.n_seq = n;
+        self
+    }
+
+    /// Tokens that the KV cache of all sequences on a GPU has room for, at least those of one context; by default a context
+    /// for each. With less, requests of [`Engine::spawn`] wait for pages, or begin again later, but none fails. Prefixes that
+    /// several requests begin with take room once.
+    pub fn kv_tokens(mut self, n: u32) -> Self {
+        self.config.kv_tokens = Some(n);
+        self
+    }
+
+    /// Requests of [`Engine::spawn`] that may wait for a sequence, beyond those that run; others are refused. By default 1024.
+    pub fn max_waiting(mut self, n: usize) -> Self {
+        self.max_waiting = n;
         self
     }
 
@@ -188,7 +205,7 @@ impl EngineBuilder {
     }
 }
 
-/// A model on a device, with one conversation, or several ([`Self::batch`]).
+/// A model on a device, with one conversation; or a service of many requests ([`Self::spawn`]).
 pub struct Engine {
     builder: EngineBuilder,
     pub(crate) model: Model<AnySource>,
@@ -210,6 +227,7 @@ impl Engine {
             trusted: Box::new(|_| true),
             progress: Box::new(|_| {}),
             loras: Vec::new(),
+            max_waiting: 1024,
         }
     }
 
@@ -355,19 +373,31 @@ impl Engine {
     /// # Errors
     /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
-        let template = self.template(!options.tools.is_empty())?.ok_or(Error::NoTemplate)?;
-        let tokenizer = self.tokenizer();
-        let text = |id: Option<u32>| id.and_then(|t| tokenizer.token_text(t)).unwrap_or("").to_owned();
-        let mut options = options.clone();
-        options.bos_token = text(tokenizer.bos());
-        options.eos_token = text(tokenizer.eos());
-        let rendered = template.render(messages, &options).map_err(chaski_models::ModelError::from)?;
-        Ok(strip_added_special(&rendered, tokenizer).to_owned())
+        chat::prompt(self.model.tokenizer(), self.model.templates(), messages, options)
     }
 
-    /// Begins to answer several prompts at once: as many as there are [`EngineBuilder::sequences`], and others after them.
-    pub fn batch(&mut self) -> Batch<'_> {
-        Batch::new(&mut self.runner, self.model.tokenizer())
+    /// Becomes a service of many requests at once, as many as there are [`EngineBuilder::sequences`], and others after them, on
+    /// a thread of its own. Conversations that the engine has are forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if experts are offloaded ([`EngineBuilder::experts_on_cpu`]); [`Error::Thread`] if the system has no
+    /// thread to give.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn spawn(self) -> Result<Handle, Error> {
+        let (handle, driver) = self.serve()?;
+        driver.spawn().map_err(Error::Thread)?;
+        Ok(handle)
+    }
+
+    /// As [`Self::spawn`], for callers who run the future themselves: [`Driver::run`] serves while it is polled. Natively it
+    /// blocks its thread while the device works; in a browser it gives way to other tasks.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if experts are offloaded ([`EngineBuilder::experts_on_cpu`]).
+    pub fn serve(self) -> Result<(Handle, Driver), Error> {
+        let (tokenizer, templates) = self.model.shared_text();
+        let executor = ModelExecutor::new(self.runner, self.builder.max_waiting)?;
+        Ok(Handle::new(executor, ModelText { tokenizer, templates })?)
     }
 
     /// Answers a conversation.

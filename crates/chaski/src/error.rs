@@ -1,6 +1,7 @@
 //! The error that callers see.
 
 use chaski_models::ModelError;
+use chaski_models::serve::ServeError;
 use chaski_runtime::RuntimeError;
 use ggml_format::SourceError;
 
@@ -34,6 +35,12 @@ pub enum Error {
         "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"
     )]
     NoDefaultModel,
+    /// A request that is refused, or that could not go on.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// No thread for a service.
+    #[error("the system has no thread for the service")]
+    Thread(#[source] std::io::Error),
     /// A chat with a model that has no template.
     #[error("the model has no chat template; give it a plain prompt")]
     NoTemplate,

@@ -16,19 +16,21 @@
 //! Everything is a future and no async runtime is needed: natively `pollster::block_on` will do, in a browser the
 //! event loop does.
 
+mod chat;
 mod device;
 mod embed;
 mod engine;
 mod error;
 mod estimate;
+mod handle;
 mod lora;
 mod source;
 
 pub use chaski_models::{
-    AdapterError, Batch, BatchEvent, EmbedOptions, Embedding, Finish, GenerateOptions, Generation,
-    ImatrixOptions, ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece,
-    Pooling, PoolingError, RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended,
-    VectorNorm, imatrix, perplexity,
+    AdapterError, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
+    ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece, Pooling,
+    PoolingError, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, VectorNorm, imatrix,
+    perplexity,
 };
 pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
@@ -43,13 +45,20 @@ pub use chaski_text::{
     ConstraintError, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
     SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
 };
+pub use chat::{Chat, ChatEvent};
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
 pub use estimate::{memory_need, memory_need_on_processor};
+pub use handle::{Driver, Handle};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
 pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
+
+/// Requests to a [`Handle`], and answers that are streams of events.
+pub mod serve {
+    pub use chaski_models::serve::{Answer, Event, Load, Request, ServeError};
+}
 
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {

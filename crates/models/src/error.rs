@@ -12,6 +12,14 @@ use chaski_text::TokenizerError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
+    /// A KV cache that is too small for one context.
+    #[error("the KV cache has room for {found} tokens, but a context has {needed}: {} are missing", needed - found)]
+    SmallPool {
+        /// Tokens of the cache.
+        found: u32,
+        /// Tokens of a context.
+        needed: u32,
+    },
     /// The file is not what it should be.
     #[error("the model file cannot be read")]
     Open(#[from] OpenError),

@@ -22,8 +22,8 @@ pub use derived::Transposed;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
-    Batch, BatchEvent, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
+    EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
     ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError,
-    RequestId, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed,
+    Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed,
     imatrix, perplexity,
 };

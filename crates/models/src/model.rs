@@ -19,8 +19,8 @@ use chaski_text::Tokenizer;
 pub struct Model<S> {
     files: Files<S>,
     arch: &'static Arch,
-    tokenizer: Tokenizer,
-    templates: ChatTemplates,
+    tokenizer: Arc<Tokenizer>,
+    templates: Arc<ChatTemplates>,
     /// How much each adapter counts.
     scales: Vec<f32>,
 }
@@ -54,6 +54,7 @@ impl<S: ByteSource> Model<S> {
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let templates = ChatTemplates::from_metadata(file.metadata());
         let files = Files { file: Arc::new(file), config: Arc::new(config), adapters: Vec::new() };
+        let (tokenizer, templates) = (Arc::new(tokenizer), Arc::new(templates));
         Ok(Model { files, arch, tokenizer, templates, scales: Vec::new() })
     }
 
@@ -90,6 +91,11 @@ impl<S: ByteSource> Model<S> {
     /// The chat templates that the file has.
     pub fn templates(&self) -> &ChatTemplates {
         &self.templates
+    }
+
+    /// Tokenizer and templates, for those who outlive the model.
+    pub fn shared_text(&self) -> (Arc<Tokenizer>, Arc<ChatTemplates>) {
+        (self.tokenizer.clone(), self.templates.clone())
     }
 
     /// Bytes of all tensors.

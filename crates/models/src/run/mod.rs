@@ -1,6 +1,5 @@
 //! Running a model: sequences on a device, generation, batches of answers, perplexity, embeddings.
 
-mod batch;
 mod device_chain;
 mod embed;
 mod generate;
@@ -17,7 +16,6 @@ mod state_copies;
 mod suspend;
 mod writer;
 
-pub use batch::{Batch, BatchEvent, RequestId};
 pub(crate) use device_chain::device_chain;
 pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embed};
 pub use generate::{Finish, GenerateOptions, Generation, Piece, Stats};

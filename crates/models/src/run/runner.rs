@@ -52,6 +52,9 @@ pub enum KvType {
 const CPU_PIECE: (usize, usize) = (4, 64);
 const CPU_PIECE_TIME: Duration = Duration::from_millis(60);
 
+/// Tokens of a page of the KV cache.
+const PAGE: u32 = 64;
+
 /// Bytes up to which [`KvType::Auto`] spends full precision.
 const SMALL_KV: u64 = 64 << 20;
 
@@ -195,8 +198,11 @@ pub struct RunnerConfig {
     pub tuning: Tuning,
     /// Rules by which operations run together on a device; fewer are slower, and compute the same.
     pub fusions: Fusions,
-    /// Sequences that can be held at once, each of `n_ctx` tokens.
+    /// Sequences that can be held at once, each of `n_ctx` tokens at most.
     pub n_seq: u32,
+    /// Tokens that the KV cache of all sequences on a device has room for, in whole pages of 64; `None`: a context for each
+    /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it knows how to wait for pages.
+    pub kv_tokens: Option<u32>,
     /// Layers of a mixture, from the first one with experts on, whose experts stay with the processor; more than there are
     /// means all. On the device each has room for some of its experts, and those that tokens want and that are not there
     /// are read from the file. The processor itself reads all weights there anyway: for it this changes nothing.
@@ -217,6 +223,7 @@ impl Default for RunnerConfig {
             tuning: Tuning::default(),
             fusions: Fusions::ALL,
             n_seq: 1,
+            kv_tokens: None,
             experts_on_cpu: 0,
             expert_slots: 0,
         }
@@ -248,12 +255,12 @@ impl RunnerConfig {
             n_seq: self.n_seq.max(1),
             // Columns stand along an axis of some grids.
             max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
-            page: 64,
+            page: PAGE,
             kv: self.kv.types(model, n_ctx, self.n_seq),
             f16_tiles: self.f16_tiles,
             inputs: self.inputs.act(),
             tuning: self.tuning.clone(),
-            pool: self.pool_pages(n_ctx),
+            pool: self.kv_tokens.map(|n| n / PAGE),
             ring: 128,
             fusions: self.fusions,
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
@@ -316,6 +323,10 @@ impl Runner {
         let device = match target {
             Target::Gpu(gpu) => {
                 let plan = config.plan_for(model, gpu.caps());
+                if plan.n_page() < plan.pages_per_seq() {
+                    let (found, needed) = (plan.n_page() * plan.page, n_ctx);
+                    return Err(ModelError::SmallPool { found, needed });
+                }
                 let loaded =
                     GpuModel::load(gpu.clone(), &graph, plan, model.files().clone(), progress).await?;
                 Device::Gpu(Box::new(loaded))
@@ -332,10 +343,14 @@ impl Runner {
                 Device::Cpu(Box::new(loaded))
             }
         };
-        let (n_seq, scales) = (config.n_seq.max(1), model.adapter_scales());
-        let per_seq = match &device {
-            Device::Gpu(g) => g.config().pages_per_seq(),
-            Device::Cpu(_) => 0,
+        let scales = model.adapter_scales();
+        // As many sequences as a pool has whole contexts for: nobody here waits for pages.
+        let (n_seq, per_seq) = match &device {
+            Device::Gpu(g) => {
+                let (c, per_seq) = (g.config(), g.config().pages_per_seq());
+                (c.n_seq.min(c.n_page() / per_seq.max(1)), per_seq)
+            }
+            Device::Cpu(_) => (config.n_seq.max(1), 0),
         };
         let mut runner = Runner {
             device,

@@ -1,0 +1,149 @@
+//! Conversations: their prompts, and the parts of their answers as they come.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use chaski_models::serve::{self, Event, ServeError};
+use chaski_models::{Finish, ModelError, Stats};
+use chaski_text::{
+    Answer, AnswerEvent, AnswerParser, ChatTemplates, Message, TemplateOptions, Tokenizer,
+    strip_added_special,
+};
+use futures_core::Stream;
+
+use crate::error::Error;
+
+/// The prompt of a conversation, by the template for tools if there are any.
+pub(crate) fn prompt(
+    tokenizer: &Tokenizer,
+    templates: &ChatTemplates,
+    messages: &[Message],
+    options: &TemplateOptions,
+) -> Result<String, Error> {
+    let template = templates.get(!options.tools.is_empty()).map_err(ModelError::from)?;
+    let template = template.ok_or(Error::NoTemplate)?;
+    let text = |id: Option<u32>| id.and_then(|t| tokenizer.token_text(t)).unwrap_or("").to_owned();
+    let mut options = options.clone();
+    options.bos_token = text(tokenizer.bos());
+    options.eos_token = text(tokenizer.eos());
+    let rendered = template.render(messages, &options).map_err(ModelError::from)?;
+    Ok(strip_added_special(&rendered, tokenizer).to_owned())
+}
+
+/// A part of an answer in a conversation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ChatEvent {
+    /// The prompt begins to run.
+    Started {
+        /// Tokens of the prompt that have to be run.
+        n_prompt: usize,
+        /// Tokens of the prompt that are in the KV cache already.
+        n_cached: usize,
+    },
+    /// Reasoning, content, or a part of a tool call.
+    Part(AnswerEvent),
+    /// The answer has ended. Nothing follows.
+    Finished {
+        /// The whole answer.
+        answer: Answer,
+        /// The reason.
+        finish: Finish,
+        /// Counts and times.
+        stats: Stats,
+    },
+    /// The answer could not go on. Nothing follows.
+    Failed {
+        /// The reason.
+        error: ServeError,
+    },
+}
+
+/// An answer in a conversation: a stream of events, of which the last is [`ChatEvent::Finished`] or [`ChatEvent::Failed`].
+/// Dropping it ends the request within a step.
+#[derive(Debug)]
+pub struct Chat {
+    events: serve::Answer,
+    parser: AnswerParser,
+    answer: Answer,
+    /// Events that are certain and were not given.
+    ready: VecDeque<ChatEvent>,
+}
+
+impl Chat {
+    pub(crate) fn new(events: serve::Answer, parser: AnswerParser) -> Self {
+        Chat { events, parser, answer: Answer::default(), ready: VecDeque::new() }
+    }
+
+    /// The next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<ChatEvent> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// The rest of the answer, all of it: what was said, the reason of its end, counts and times.
+    ///
+    /// # Errors
+    /// [`ServeError`] if the answer could not go on.
+    pub async fn whole(mut self) -> Result<(Answer, Finish, Stats), ServeError> {
+        loop {
+            match self.next().await {
+                Some(ChatEvent::Finished { answer, finish, stats }) => return Ok((answer, finish, stats)),
+                Some(ChatEvent::Failed { error }) => return Err(error),
+                Some(ChatEvent::Started { .. } | ChatEvent::Part(_)) => {}
+                None => return Err(ServeError::Stopped),
+            }
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Started { n_prompt, n_cached, .. } => {
+                self.ready.push_back(ChatEvent::Started { n_prompt, n_cached });
+            }
+            Event::Piece(piece) => {
+                let parts = self.parser.push(&piece.text);
+                self.take_parts(parts);
+            }
+            Event::Finished { finish, stats } => {
+                let parts = self.parser.finish();
+                self.take_parts(parts);
+                let answer = std::mem::take(&mut self.answer);
+                self.ready.push_back(ChatEvent::Finished { answer, finish, stats });
+            }
+            Event::Failed { error } => self.ready.push_back(ChatEvent::Failed { error }),
+            // Nothing else is known here.
+            _ => {}
+        }
+    }
+
+    fn take_parts(&mut self, parts: Vec<AnswerEvent>) {
+        self.answer.extend(parts.iter().cloned());
+        self.ready.extend(parts.into_iter().map(ChatEvent::Part));
+    }
+}
+
+impl Stream for Chat {
+    type Item = ChatEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ChatEvent>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            match Pin::new(&mut self.events).poll_next(cx) {
+                Poll::Ready(Some(event)) => self.take(event),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// Tokenizer and templates of a model.
+#[derive(Clone)]
+pub(crate) struct ModelText {
+    pub(crate) tokenizer: Arc<Tokenizer>,
+    pub(crate) templates: Arc<ChatTemplates>,
+}

@@ -1,0 +1,107 @@
+//! One model, many requests, callers on any thread.
+
+use chaski_models::serve::{self, Answer, Load, ModelExecutor, Request, ServeError};
+use chaski_models::{GenerateOptions, ModelError};
+use chaski_text::{
+    AddSpecial, AnswerParser, AnswerSyntax, Message, ParseSpecial, TemplateOptions, Tokenizer,
+};
+
+use crate::chat::{self, Chat, ModelText};
+use crate::error::Error;
+
+/// Drives a [`Handle`]: a future that must run while answers are wanted.
+pub type Driver = serve::Driver<ModelExecutor>;
+
+/// A model that answers many requests at once ([`crate::Engine::spawn`]). All clones are of the same model; the thread that
+/// runs it ends when the last of them, and of their answers, is dropped.
+///
+/// No call blocks: requests are queued, and answers are streams that any executor can poll. Dropping an answer cancels its
+/// request within a step, in the middle of its prompt, too.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), chaski::Error> {
+/// use chaski::{ChatEvent, Engine, Message, Source};
+///
+/// let handle = Engine::builder(Source::path("model.gguf")).sequences(8).build().await?.spawn()?;
+/// let mut answer = handle.chat(&[Message::user("Hello!")], &Default::default(), Default::default())?;
+/// while let Some(event) = answer.next().await {
+///     if let ChatEvent::Part(part) = event {
+///         println!("{part:?}");
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Handle {
+    handle: serve::Handle,
+    text: ModelText,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(executor: ModelExecutor, text: ModelText) -> Result<(Handle, Driver), ServeError> {
+        let (handle, driver) = serve::serve(executor, text.tokenizer.clone())?;
+        Ok((Handle { handle, text }, driver))
+    }
+
+    /// Asks for an answer to tokens.
+    ///
+    /// # Errors
+    /// As [`serve::Handle::generate`].
+    pub fn generate_tokens(&self, request: Request) -> Result<Answer, ServeError> {
+        self.handle.generate(request)
+    }
+
+    /// Asks for the continuation of a text as it stands; special tokens in it count as such.
+    ///
+    /// # Errors
+    /// [`Error::Serve`] as [`Self::generate_tokens`]; [`Error::Model`] for a model without text.
+    pub fn generate(&self, prompt: &str, options: GenerateOptions) -> Result<Answer, Error> {
+        let tokens = self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes);
+        let tokens = tokens.map_err(ModelError::from)?;
+        Ok(self.generate_tokens(Request::new(tokens, options))?)
+    }
+
+    /// Asks for the answer to a conversation.
+    ///
+    /// # Errors
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages; [`Error::Serve`] as
+    /// [`Self::generate_tokens`].
+    pub fn chat(
+        &self,
+        messages: &[Message],
+        template: &TemplateOptions,
+        mut options: GenerateOptions,
+    ) -> Result<Chat, Error> {
+        let prompt = self.chat_prompt(messages, template)?;
+        let source = self.text.templates.get(!template.tools.is_empty()).map_err(ModelError::from)?;
+        let syntax = AnswerSyntax::of_template(source.ok_or(Error::NoTemplate)?.source());
+        options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
+        let parser = AnswerParser::new(syntax, &prompt, &template.tools);
+        Ok(Chat::new(self.generate(&prompt, options)?, parser))
+    }
+
+    /// The prompt of a conversation, by the model's template; by the one for tools if there are any.
+    ///
+    /// # Errors
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages.
+    pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
+        chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options)
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.text.tokenizer
+    }
+
+    /// Requests that wait and run, and the use of the KV cache.
+    pub fn load(&self) -> Load {
+        self.handle.load()
+    }
+}
