@@ -23,7 +23,7 @@ pub type Driver = serve::Driver<ModelExecutor>;
 /// use chaski::{ChatEvent, Engine, Message, Source};
 ///
 /// let handle = Engine::builder(Source::path("model.gguf")).sequences(8).build().await?.spawn()?;
-/// let mut answer = handle.chat(&[Message::user("Hello!")], &Default::default(), Default::default())?;
+/// let mut answer = handle.chat(&[Message::new("user", "Hello!")], &Default::default(), Default::default())?;
 /// while let Some(event) = answer.next().await {
 ///     if let ChatEvent::Part(part) = event {
 ///         println!("{part:?}");

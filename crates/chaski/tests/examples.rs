@@ -28,11 +28,11 @@ fn run(name: &str, stdin: &str) -> String {
 fn examples_do_what_they_say() {
     let simple = run("simple", "");
     assert!(simple.lines().count() > 1 && simple.contains("n_token: 96"), "{simple}");
-    let batch = run("batch", "");
+    let served = run("serve", "");
     for prompt in ["Once upon a time", "Once upon a hill", "The little dog", "Lily and Tom"] {
-        assert!(batch.contains(prompt), "{prompt}: {batch}");
+        assert!(served.contains(prompt), "{prompt}: {served}");
     }
-    assert_eq!(batch.matches(" tokens, ").count(), 4, "{batch}");
+    assert_eq!(served.matches(" tokens, ").count(), 4, "{served}");
     let constrained = run("constrained", "");
     assert!(["cat", "dog", "mouse"].iter().any(|a| constrained.contains(a)), "{constrained}");
     let custom = run("custom_sampler", "");

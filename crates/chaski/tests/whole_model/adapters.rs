@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
-use chaski::{BatchEvent, GenerateOptions, KvType, Runner, SamplerParams};
+use chaski::serve::Request;
+use chaski::{GenerateOptions, KvType, Runner, SamplerParams};
+use chaski_models::serve::{ModelExecutor, serve};
 use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted, weights};
 use crate::common::{Failures, Timed, block_on, chain, nmse, say, shared_gpu};
+use crate::serve::outcome;
 
 /// Fixtures with what adapters meet: plain products and those of experts, parts of one tensor one after the other and in
 /// turns, biases and scales, products that are one value, recurrent layers, norms of many kinds, an output matrix.
@@ -314,33 +317,25 @@ fn sequences_are_adapted_by_themselves() {
         assert_eq!(r.history().len(), 0);
         assert!(r.adapt(&[]).is_err() && r.adapt(&[f32::INFINITY]).is_err());
     }
-    // Requests of a batch, and of one sequence after the other.
+    // Requests of a service, and of one sequence after the other.
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
     let run_all = |n_seq, scales: &[Option<f32>]| {
         let config = RunnerConfig { n_ctx: 64, n_seq, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
-        let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
-        let mut batch = chaski::Batch::new(&mut r, model.tokenizer());
-        let options = |scale: &Option<f32>| GenerateOptions {
-            sampler: SamplerParams::greedy(),
-            max_tokens: Some(6),
-            lora: scale.map(|s| vec![s]),
-            ..GenerateOptions::default()
+        let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+        let executor = ModelExecutor::new(r, 8).expect("an executor");
+        let (handle, driver) = serve(executor, model.shared_text().0).expect("a service");
+        driver.spawn().expect("a thread");
+        let request = |scale: &Option<f32>| {
+            let options = GenerateOptions {
+                sampler: SamplerParams::greedy(),
+                max_tokens: Some(6),
+                lora: scale.map(|s| vec![s]),
+                ..GenerateOptions::default()
+            };
+            handle.generate(Request::new(tokens.to_vec(), options)).expect("a request that fits")
         };
-        let ids: Vec<_> =
-            scales.iter().map(|s| batch.submit(tokens, options(s)).expect("a prompt that fits")).collect();
-        let mut found = vec![Vec::new(); scales.len()];
-        while batch.n_open() > 0 {
-            for event in block_on(batch.step()).expect("a step") {
-                match event {
-                    BatchEvent::Piece { id, piece } => {
-                        let at = ids.iter().position(|i| *i == id).expect("a request");
-                        found[at].extend(piece.token);
-                    }
-                    BatchEvent::Failed { error, .. } => panic!("{error}"),
-                    BatchEvent::Finished { .. } => {}
-                }
-            }
-        }
+        let answers: Vec<_> = scales.iter().map(request).collect();
+        let found: Vec<Vec<u32>> = answers.into_iter().map(|a| outcome(a).tokens).collect();
         found
     };
     let scales = [Some(0.75), None, Some(-0.5), Some(0.75), Some(0.0)];

@@ -4,7 +4,7 @@
 
 mod adapters;
 mod archs;
-mod batch;
+
 mod caches;
 mod common;
 mod constrained;
@@ -22,5 +22,6 @@ mod pieces;
 mod recurrent;
 mod sampling;
 mod sequences;
+mod serve;
 mod speculate;
 mod streaming;

@@ -1,5 +1,6 @@
 //! How tokens are chosen and when a generation ends.
 
+use chaski::serve::Request;
 use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Speculation, TemplateOptions};
 use chaski_runtime::gpu::{Choose, GpuModel};
 use chaski_runtime::kernels::ops::adjust::{self, AdjustParams};
@@ -8,6 +9,7 @@ use chaski_text::Sampler;
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
+use crate::serve::outcome;
 
 fn seeded(seed: u32, n: usize) -> GenerateOptions {
     let sampler = SamplerParams { seed: Some(seed), ..SamplerParams::default() };
@@ -465,17 +467,11 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
         }
         let mut options = GenerateOptions { shift: Some(keep), ..greedy(N) };
         options.sampler.ignore_eos = true;
-        let mut batch = engine.batch();
-        batch.submit(&prompt, options).expect("a prompt that fits");
-        let mut tokens = Vec::new();
-        while batch.n_open() > 0 {
-            for event in block_on(batch.step()).expect("a step") {
-                if let chaski::BatchEvent::Piece { piece, .. } = event {
-                    tokens.extend(piece.token);
-                }
-            }
-        }
-        failures.check(tokens == expected, || format!("keep {keep}, in a batch: {tokens:?}"));
+        let handle = build(default_engine().context(64)).spawn().expect("a thread");
+        let answer =
+            handle.generate_tokens(Request::new(prompt.clone(), options)).expect("a request that fits");
+        let tokens = outcome(answer).tokens;
+        failures.check(tokens == expected, || format!("keep {keep}, in a service: {tokens:?}"));
     }
     // All that there is shall be kept: there is no room to make.
     let (_, tokens, why) = answer(&mut engine, PROMPT, GenerateOptions { shift: Some(64), ..greedy(N) });

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use chaski::gguf::{ByteSource, MemorySource, OwnedValue, SourceError};
 use chaski::kernels::FeatureSet;
 use chaski::{
-    BatchEvent, DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, GpuOptions, KvType, ModelError,
-    Runner, RunnerConfig, RuntimeError, SamplerParams, Source, Speculation,
+    DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, GpuOptions, KvType, ModelError, Runner,
+    RunnerConfig, RuntimeError, SamplerParams, Source, Speculation,
 };
 use chaski_models::{Model, Target};
 use chaski_runtime::gpu::{Choose, ExpertReads, Gpu};
@@ -313,7 +313,7 @@ fn answer(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> Vec<
     g.tokens().to_vec()
 }
 
-/// Every way to answer: tokens chosen on the device, greedily and drawn, on the processor with guesses, in a batch; after a
+/// Every way to answer: tokens chosen on the device, greedily and drawn, on the processor with guesses; after a
 /// session was kept; and what perplexity is made of.
 #[test]
 fn answers_are_the_same_wherever_experts_are() {
@@ -340,20 +340,6 @@ fn answers_are_the_same_wherever_experts_are() {
             e.runner().truncate(0);
             block_on(e.restore(&session)).expect("the session");
             out.push(("after a session", answer(&mut e, &next, greedy(5))));
-            let mut batch = e.batch();
-            for from in [0, 9, 20] {
-                batch.submit(&f.tokens[from..from + 12], greedy(6)).expect("a prompt that fits");
-            }
-            let mut tokens = Vec::new();
-            while batch.n_open() > 0 {
-                for event in block_on(batch.step()).expect("a step") {
-                    if let BatchEvent::Piece { piece, .. } = event {
-                        tokens.extend(piece.token);
-                    }
-                }
-            }
-            drop(batch);
-            out.push(("a batch", tokens));
             e.runner().truncate(0);
             block_on(e.runner().prefill(&f.tokens[..9])).expect("tokens run");
             out.push(("on the device alone", block_on(e.runner().greedy(12)).expect("tokens")));

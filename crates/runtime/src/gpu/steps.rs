@@ -126,7 +126,14 @@ impl GpuModel {
             chosen.push((seq, *at));
             *at = at.wrapping_add(repeat);
         }
-        let done = (picks.n() == 0).then(|| self.gpu.mark().1);
+        // Without a readback, somebody must tell when it has run.
+        let (index, done) = match picks.n() {
+            0 => {
+                let (index, done) = self.gpu.mark();
+                (index, Some(done))
+            }
+            _ => (index, None),
+        };
         self.n_ticket += 1;
         self.steps.0.push_back(Sent { slot, chosen, repeat, n_logits: picks.n_logits(), index, done });
         Ok(())

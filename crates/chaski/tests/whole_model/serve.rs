@@ -1,0 +1,363 @@
+//! A service: answers are those that each prompt has by itself, whoever comes and goes beside it.
+
+use chaski::serve::{Event, Request, ServeError};
+use chaski::{
+    AddSpecial, ChatEvent, DeviceChoice, Engine, EngineBuilder, Error, Finish, GenerateOptions, Grammar,
+    Handle, Message, ParseSpecial, SamplerParams, Source, Stats, TemplateOptions,
+};
+use chaski_models::KvType;
+use chaski_models::serve::Answer;
+use chaski_runtime::kernels::FeatureSet;
+
+use crate::archs::Fixture;
+use crate::common::{Timed, block_on, build, default_engine, full, greedy, shared_gpu};
+
+const PROMPTS: [&str; 5] =
+    ["Once upon a time", "The little dog saw a", "One day, Lily", "Tom was sad because", "In the morning"];
+
+/// What came of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) finish: Option<(Finish, Stats)>,
+    pub(crate) failed: Option<String>,
+    on_cpu: Option<&'static str>,
+}
+
+/// Reads an answer to its end.
+pub(crate) fn outcome(mut answer: Answer) -> Outcome {
+    let mut out = Outcome::default();
+    while let Some(event) = block_on(answer.next()) {
+        match event {
+            Event::Started { on_cpu, .. } => out.on_cpu = on_cpu,
+            Event::Piece(piece) => {
+                out.text.push_str(&piece.text);
+                out.tokens.extend(piece.token);
+            }
+            Event::Finished { finish, stats } => out.finish = Some((finish, stats)),
+            Event::Failed { error } => out.failed = Some(error.to_string()),
+            other => panic!("an event that nobody knows: {other:?}"),
+        }
+    }
+    out
+}
+
+fn spawn(builder: EngineBuilder) -> Handle {
+    build(builder).spawn().expect("a thread")
+}
+
+fn tokens(engine: &Engine, text: &str) -> Vec<u32> {
+    engine.tokenizer().encode(text, AddSpecial::Yes, ParseSpecial::No).expect("the text is spelled")
+}
+
+fn seeded(seed: u32, n: usize) -> GenerateOptions {
+    let sampler = SamplerParams { seed: Some(seed), temp: 0.9, ..SamplerParams::default() };
+    GenerateOptions { sampler, ..greedy(n) }
+}
+
+fn penalised(seed: u32, n: usize) -> GenerateOptions {
+    let mut options = seeded(seed, n);
+    (options.sampler.penalty_repeat, options.sampler.logit_bias) = (1.2, vec![(300, 1.5)]);
+    options
+}
+
+fn alone(engine: &mut Engine, prompt: &[u32], options: &GenerateOptions) -> String {
+    let mut g = engine.generate_tokens(prompt, options.clone()).expect("a prompt");
+    let mut text = String::new();
+    while let Some(piece) = block_on(g.next()).expect("the device runs") {
+        text.push_str(&piece.text);
+    }
+    text
+}
+
+fn ask(handle: &Handle, prompt: &[u32], options: &GenerateOptions) -> Answer {
+    handle.generate_tokens(Request::new(prompt.to_vec(), options.clone())).expect("a request that fits")
+}
+
+/// Waits until a service has let go of requests that were dropped.
+fn settle(handle: &Handle) {
+    while handle.load().n_running + handle.load().n_waiting > 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// Greedy, drawn and penalised answers of several lengths, 1, 2, 7 and 32 at once, in two orders of arrival, some of them
+/// given up on the way: each is the one that its prompt has by itself, chosen on the device.
+#[test]
+fn answers_are_those_of_each_prompt_by_itself() {
+    let _t = Timed::new("serve, texts");
+    let mut single = build(default_engine());
+    let requests: Vec<(Vec<u32>, GenerateOptions)> = (0..32u32)
+        .map(|i| {
+            let prompt = tokens(&single, PROMPTS[i as usize % PROMPTS.len()]);
+            let n = 4 + (i as usize * 5) % 17;
+            let options = match i % 3 {
+                0 => greedy(n),
+                1 => seeded(i, n),
+                _ => penalised(i, n),
+            };
+            (prompt, options)
+        })
+        .collect();
+    let expected: Vec<String> = requests.iter().map(|(p, o)| alone(&mut single, p, o)).collect();
+    let handle = spawn(default_engine().sequences(32).context(128));
+    for n in [1, 2, 7, 32] {
+        for backwards in [false, true] {
+            let mut order: Vec<usize> = (0..n).collect();
+            if backwards {
+                order.reverse();
+            }
+            let mut answers: Vec<(usize, Answer)> =
+                order.into_iter().map(|i| (i, ask(&handle, &requests[i].0, &requests[i].1))).collect();
+            // Every fourth is given up, some before anything came of it.
+            if backwards && n > 4 {
+                for at in (0..n).step_by(4).rev() {
+                    let (_, mut answer) = answers.remove(at);
+                    if at % 8 == 0 {
+                        block_on(answer.next()).expect("an event");
+                    }
+                }
+            }
+            for (i, answer) in answers {
+                let found = outcome(answer);
+                assert_eq!(found.text, expected[i], "request {i} of {n}, backwards {backwards}");
+                assert!(matches!(found.finish, Some((Finish::Length | Finish::Stop, _))), "{found:?}");
+                assert_eq!(found.on_cpu, None, "request {i}: the device chooses");
+            }
+            settle(&handle);
+        }
+    }
+    assert_eq!(handle.load().n_used(), 0);
+}
+
+/// Prompts that begin alike share what they begin with, while the first is still answered, and after it has ended.
+#[test]
+fn what_prompts_begin_with_is_run_once() {
+    let _t = Timed::new("serve, shared beginnings");
+    let story =
+        "Once upon a time there was a little girl who had a red ball. She liked to play in the park. "
+            .repeat(8);
+    let mut single = build(default_engine());
+    let [a, b] = ["One day she", "Her friend Tom"].map(|end| tokens(&single, &(story.clone() + end)));
+    let alike = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+    assert!(alike > 130, "{alike} tokens should be more than two pages");
+    let options = greedy(12);
+    let expected = [&a, &b].map(|p| alone(&mut single, p, &options));
+    let handle = spawn(default_engine().sequences(3));
+    let n_cached = |found: &Outcome| found.finish.as_ref().map_or(0, |f| f.1.n_cached);
+    let first = outcome(ask(&handle, &a, &options));
+    assert_eq!((&first.text, n_cached(&first)), (&expected[0], 0));
+    // Whole pages of 64 tokens at least, from a request that has ended.
+    let second = outcome(ask(&handle, &b, &options));
+    assert_eq!(second.text, expected[1]);
+    assert!((alike / 64 * 64..=alike).contains(&n_cached(&second)), "{} of {alike}", n_cached(&second));
+    // Word for word the first again.
+    let third = outcome(ask(&handle, &a, &options));
+    assert_eq!(third.text, expected[0]);
+    assert!(n_cached(&third) >= (a.len() - 1) / 64 * 64, "{} of {}", n_cached(&third), a.len());
+    let both = [ask(&handle, &a, &options), ask(&handle, &b, &options)].map(outcome);
+    assert_eq!(both.map(|o| o.text), expected);
+}
+
+/// A pool with room for few contexts: requests wait or begin again, and none fails.
+#[test]
+fn many_sequences_share_a_small_pool() {
+    let _t = Timed::new("serve, a small pool");
+    let mut single = build(default_engine().context(256));
+    let n = if full() { 8 } else { 3 };
+    let prompts: Vec<Vec<u32>> =
+        (0..n).map(|i| tokens(&single, &format!("{} {i}", PROMPTS[i % PROMPTS.len()]))).collect();
+    let mut options = greedy(150);
+    options.sampler.ignore_eos = true;
+    let expected: Vec<String> = prompts.iter().map(|p| alone(&mut single, p, &options)).collect();
+    // One context, of which each request wants most.
+    let handle = spawn(default_engine().context(256).sequences(3).kv_tokens(256));
+    let answers: Vec<Answer> = prompts.iter().map(|p| ask(&handle, p, &options)).collect();
+    for (answer, expected) in answers.into_iter().zip(&expected) {
+        assert_eq!(&outcome(answer).text, expected);
+    }
+    settle(&handle);
+    let load = handle.load();
+    assert_eq!((load.n_used(), load.n_token()), (0, 256), "{load:?}");
+    assert!(load.n_preempted > 0, "the pool was too small for all at once: {load:?}");
+    // 64 sequences of 8,192 tokens on a pool of 65,536.
+    let handle = spawn(default_engine().context(8192).sequences(64).kv_tokens(65_536).kv(KvType::F16));
+    assert_eq!(handle.load().n_token(), 65_536);
+    let short = greedy(3);
+    let answers: Vec<Answer> = (0..64).map(|i| ask(&handle, &prompts[i % n], &short)).collect();
+    for (i, answer) in answers.into_iter().enumerate() {
+        let found = outcome(answer);
+        assert!(expected[i % n].starts_with(&found.text) && found.tokens.len() == 3, "{i}: {found:?}");
+    }
+    // Less than a context is an error at load.
+    let error =
+        block_on(default_engine().context(256).kv_tokens(200).build()).err().expect("a pool too small");
+    let message = error.to_string();
+    assert!(
+        message.contains("192") && message.contains("256") && message.contains("64 are missing"),
+        "{message}"
+    );
+}
+
+/// Requests that end early, in every way there is.
+#[test]
+fn requests_come_and_go() {
+    let _t = Timed::new("serve, requests");
+    let mut single = build(default_engine().context(64));
+    let prompt = tokens(&single, PROMPTS[0]);
+    let long = alone(&mut single, &prompt, &greedy(1000));
+    let digits = Grammar::Regex("[0-9]{6}".into());
+    let handle = spawn(default_engine().sequences(2).context(64));
+    let refused = |prompt: &[u32]| {
+        let request = Request::new(prompt.to_vec(), greedy(4));
+        handle.generate_tokens(request).map(drop).expect_err("a prompt that cannot be").to_string()
+    };
+    assert!(refused(&[]).contains("no tokens"));
+    assert!(refused(&[u32::MAX]).contains("4294967295"));
+    let found = refused(&vec![prompt[0]; 65]);
+    assert!(found.contains("65") && found.contains("64"), "{found}");
+    let nothing = ask(&handle, &prompt, &greedy(0));
+    let mut given_up = ask(&handle, &prompt, &greedy(50));
+    let until_full = ask(&handle, &prompt, &greedy(1000));
+    let waiting = ask(&handle, &prompt, &greedy(50));
+    let options = GenerateOptions { grammar: Some(digits), logprobs: Some(2), ..greedy(50) };
+    let constrained = ask(&handle, &prompt, &options);
+    block_on(given_up.next()).expect("an event");
+    drop((given_up, waiting));
+    assert_eq!(outcome(nothing).finish.map(|f| f.0), Some(Finish::Length));
+    let found = outcome(until_full);
+    assert_eq!((found.finish.map(|f| f.0), found.text), (Some(Finish::Context), long.clone()));
+    let found = outcome(constrained);
+    assert!(found.text.len() == 6 && found.text.chars().all(|c| c.is_ascii_digit()), "{found:?}");
+    assert_eq!((found.finish.map(|f| f.0), found.on_cpu.is_some()), (Some(Finish::Stop), true));
+    assert_eq!(outcome(ask(&handle, &prompt, &greedy(1000))).text, long);
+}
+
+/// Nothing can be chosen for one of three: it fails, and the others go on.
+#[test]
+fn one_that_fails_leaves_the_others_alone() {
+    let _t = Timed::new("serve, failures");
+    let mut single = build(default_engine());
+    let prompt = tokens(&single, PROMPTS[0]);
+    let expected = alone(&mut single, &prompt, &greedy(12));
+    let mut hopeless = greedy(12);
+    hopeless.sampler.logit_bias = (0..single.runner().n_vocab()).map(|t| (t, f32::NEG_INFINITY)).collect();
+    let handle = spawn(default_engine().sequences(2));
+    let [good, bad, later] =
+        [&greedy(12), &hopeless, &greedy(12)].map(|options| ask(&handle, &prompt, options)).map(outcome);
+    assert!(bad.failed.is_some() && bad.finish.is_none(), "{bad:?}");
+    for found in [good, later] {
+        assert_eq!((found.text.as_str(), found.failed), (expected.as_str(), None));
+    }
+}
+
+/// The CPU runs the same steps, with the same results.
+#[test]
+fn the_cpu_serves_too() {
+    let _t = Timed::new("serve, CPU");
+    let builder = |n| Engine::builder(Source::Default).device(DeviceChoice::Cpu).sequences(n).context(64);
+    let mut single = build(builder(1));
+    let prompts: Vec<Vec<u32>> = PROMPTS[..3].iter().map(|p| tokens(&single, p)).collect();
+    let options = [greedy(6), seeded(3, 6), penalised(4, 6)];
+    let requests = || prompts.iter().zip(&options);
+    let expected: Vec<String> = requests().map(|(p, o)| alone(&mut single, p, o)).collect();
+    let handle = spawn(builder(2));
+    let answers: Vec<Answer> = requests().map(|(p, o)| ask(&handle, p, o)).collect();
+    let found: Vec<String> = answers.into_iter().map(|a| outcome(a).text).collect();
+    assert_eq!(found, expected);
+}
+
+/// A conversation's parts come as events, and the whole answer is what they add up to.
+#[test]
+fn a_chat_gives_parts_and_the_whole() {
+    let _t = Timed::new("serve, chat");
+    let handle = spawn(default_engine());
+    let messages = [Message::new("user", "Tell me a story.")];
+    let found = handle.chat(&messages, &TemplateOptions::default(), greedy(8));
+    let mut chat = match found {
+        Ok(chat) => chat,
+        // The default model tells stories, and may have no template.
+        Err(Error::NoTemplate) => {
+            return assert!(
+                block_on(default_engine().build())
+                    .is_ok_and(|e| { e.template(false).is_ok_and(|t| t.is_none()) })
+            );
+        }
+        Err(e) => panic!("{e}"),
+    };
+    let mut content = String::new();
+    while let Some(event) = block_on(chat.next()) {
+        match event {
+            ChatEvent::Part(chaski::AnswerEvent::Content(text)) => content.push_str(&text),
+            ChatEvent::Finished { answer, stats, .. } => {
+                assert_eq!((answer.content, stats.n_token), (std::mem::take(&mut content), 8));
+            }
+            ChatEvent::Failed { error } => panic!("{error}"),
+            _ => {}
+        }
+    }
+}
+
+/// The driver ends with the last handle, and a dropped driver ends all answers.
+#[test]
+fn services_end() {
+    let _t = Timed::new("serve, ends");
+    let (handle, driver) = build(default_engine()).serve().expect("a service");
+    let answer = handle.generate(PROMPTS[0], greedy(500)).expect("a prompt");
+    drop(driver);
+    assert_eq!(outcome(answer).failed.as_deref(), Some("the service was stopped"));
+    assert!(matches!(handle.generate(PROMPTS[0], greedy(1)), Err(Error::Serve(ServeError::Stopped))));
+    let (handle, driver) = build(default_engine()).serve().expect("a service");
+    let thread = driver.spawn().expect("a thread");
+    let answer = handle.generate(PROMPTS[0], greedy(4)).expect("a prompt");
+    drop(handle);
+    assert_eq!(outcome(answer).tokens.len(), 4);
+    thread.join().expect("no panic").expect("no error");
+}
+
+/// Recurrent models and models with windows: the same answers together as alone, with prefixes from snapshots where there are
+/// any.
+#[test]
+fn recurrent_models_and_windows_are_served() {
+    let _t = Timed::new("serve, recurrent models");
+    for (name, shares) in [("mamba2-dense", true), ("falcon-h1-dense", true), ("gemma3-dense", false)] {
+        let f = Fixture::load(name);
+        let bytes: &'static [u8] = f.gguf(false, &|_, _| {}).leak();
+        let builder = |n| {
+            Engine::builder(Source::Bytes { name: "fixture.gguf".into(), bytes })
+                .gpu(shared_gpu(FeatureSet::Sg, false))
+                .context(256)
+                .chunk(16)
+                .sequences(n)
+                .kv(KvType::F32)
+        };
+        let long: Vec<u32> = f.tokens.iter().cycle().take(150).copied().collect();
+        let prompts = [&long[..], &f.tokens[..9], &long[..140], &f.tokens[3..20]];
+        let mut single = build(builder(1));
+        let mut by_itself = |prompt: &[u32]| {
+            let mut g = single.generate_tokens(prompt, greedy(6)).expect("a prompt");
+            while block_on(g.next()).expect("a piece").is_some() {}
+            g.tokens().to_vec()
+        };
+        let expected = prompts.map(&mut by_itself);
+        let handle = spawn(builder(3));
+        for round in 0..2 {
+            let found = prompts.map(|p| ask(&handle, p, &greedy(6))).map(outcome);
+            for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                assert_eq!(&found.tokens, expected, "{name}, round {round}, prompt {i}: {found:?}");
+            }
+            if round == 1 && shares {
+                let n_cached = found[0].finish.as_ref().map_or(0, |f| f.1.n_cached);
+                assert!(n_cached >= 64, "{name}: {n_cached} tokens come from a snapshot");
+            }
+        }
+    }
+}
+
+/// Without a service there are as many sequences as the pool has room for contexts.
+#[test]
+fn a_pool_bounds_the_sequences_of_a_runner() {
+    let mut engine = build(default_engine().context(256).sequences(6).kv_tokens(512));
+    assert_eq!(engine.runner().n_seq(), 2);
+}
