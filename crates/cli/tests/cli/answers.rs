@@ -85,7 +85,7 @@ fn answers_fit_what_they_must() {
     assert!((3..=5).contains(&value.as_u64().unwrap()), "{value}");
     for (option, value, says) in [
         ("--grammar", "root ::= x", "GBNF grammar, line 1, column 10: rule `x` is used but not defined"),
-        ("--regex", "[a", "the regular expression cannot be used"),
+        ("--regex", "[a", "cannot compile the regular expression"),
         ("--json-schema", "{", "the schema of --json-schema is not valid JSON"),
         ("--grammar-file", "no/such.gbnf", "no/such.gbnf"),
     ] {
