@@ -43,7 +43,7 @@ fn run_prints_json() {
     assert_eq!(o["tokens"].as_array().unwrap().len(), 8);
     assert_eq!(o["finish_reason"], "length");
     assert_eq!(o["stats"]["answer_tokens"], 8);
-    assert_eq!(o["device"]["name"], "processor");
+    assert_eq!(o["device"]["name"], "CPU");
     for key in ["load_ms", "ttft_ms", "prompt_tokens_per_second", "answer_tokens_per_second"] {
         assert!(o["stats"][key].as_f64().unwrap() > 0.0, "{key}: {o}");
     }
