@@ -74,7 +74,7 @@ pub fn quantize(
 /// As [`quantize`].
 pub fn quantize_cells(ty: GgmlType, x: &[f32], n_per_row: usize, out: &mut [u8]) -> Result<(), ConvertError> {
     let convert = match ty {
-        GgmlType::IQ4_NL => Some((|x, _, out| iq4_nl::quantize_soon(x, out)) as QuantizeFn),
+        GgmlType::IQ4_NL => Some((|x, _, out| iq4_nl::quantize_fast(x, out)) as QuantizeFn),
         _ => ty.info().quantize,
     };
     rows_of(ty, convert, x, n_per_row, None, out)

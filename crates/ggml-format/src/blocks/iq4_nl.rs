@@ -65,7 +65,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
 /// Maps the extreme value to code 0 to get the codes, then fits the scale with the least error to them:
 /// little worse than a search, and fast enough for values that are written all the time, such as the KV
 /// cache.
-pub(crate) fn quantize_soon(row: &[f32], out: &mut [u8]) {
+pub(crate) fn quantize_fast(row: &[f32], out: &mut [u8]) {
     quantize_blocks(row, None, out, |x, _, block: &mut BlockIq4Nl| {
         let max = signed_extreme(x);
         let is_some = max.abs() >= crate::blocks::search::EPSILON;

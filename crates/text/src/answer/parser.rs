@@ -148,7 +148,7 @@ impl AnswerParser {
     }
 
     /// Continues with the text after a part, whose leading white space belongs to no part.
-    fn go_on_with_text(&mut self, reasoning: Option<&'static Reasoning>) {
+    fn continue_with_text(&mut self, reasoning: Option<&'static Reasoning>) {
         self.state = State::Text(reasoning);
         self.skip_space = true;
     }
@@ -171,7 +171,7 @@ impl AnswerParser {
         if let Some(reasoning) = reasoning {
             return self.until_marker(&[reasoning.close], last, true, out, |parser, _, n_marker, _| {
                 parser.take(n_marker);
-                parser.go_on_with_text(None);
+                parser.continue_with_text(None);
                 true
             });
         }
@@ -194,7 +194,7 @@ impl AnswerParser {
         self.until_marker(&markers, last, false, out, |parser, index, n_marker, out| {
             if index < n_frame {
                 parser.take(n_marker);
-                parser.go_on_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
+                parser.continue_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
                 return true;
             }
             if let Form::Harmony = parser.syntax.calls.form {
@@ -243,7 +243,7 @@ impl AnswerParser {
             match expect(&self.buffer, reasoning.close, last) {
                 Head::Yes(n, ()) => {
                     self.take(n);
-                    self.go_on_with_text(None);
+                    self.continue_with_text(None);
                     return Head::Yes(n, ());
                 }
                 Head::Wait => waits = true,
@@ -343,7 +343,7 @@ impl AnswerParser {
                 self.state = State::Block;
             }
             None if !last => return false,
-            _ => self.go_on_with_text(None),
+            _ => self.continue_with_text(None),
         }
         true
     }
@@ -371,7 +371,7 @@ impl AnswerParser {
                 Head::Wait => return false,
                 Head::Yes(n, ()) => {
                     self.take(n);
-                    self.go_on_with_text(None);
+                    self.continue_with_text(None);
                     return true;
                 }
                 Head::No => {}
@@ -390,7 +390,7 @@ impl AnswerParser {
         match call_head(&calls.form, &self.buffer, last) {
             Head::Wait => return false,
             Head::Yes(n, head) => self.begin(n, head, out),
-            Head::No => self.go_on_with_text(None),
+            Head::No => self.continue_with_text(None),
         }
         true
     }

@@ -116,14 +116,14 @@ mod engine {
         }
 
         pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
-            self.go_on(|at, _| at < from);
+            self.advance_while(|at, _| at < from);
             self.engine.set_last_index(self.at_unit as u32);
             let engine: &Expression = wasm_bindgen::JsCast::unchecked_ref(self.engine);
             let start_unit = engine.exec(&self.handed)?.index();
             let end_unit = self.engine.last_index() as usize;
-            self.go_on(|_, unit| unit < start_unit);
+            self.advance_while(|_, unit| unit < start_unit);
             let (start, start_unit) = (self.at, self.at_unit);
-            self.go_on(|_, unit| unit < end_unit);
+            self.advance_while(|_, unit| unit < end_unit);
             let found = start..self.at;
             // The caller may continue from before the end of the match.
             (self.at, self.at_unit) = (start, start_unit);
@@ -131,7 +131,7 @@ mod engine {
         }
 
         /// Advances by whole characters, while `more` returns true for the bytes and units.
-        fn go_on(&mut self, more: impl Fn(usize, usize) -> bool) {
+        fn advance_while(&mut self, more: impl Fn(usize, usize) -> bool) {
             let mut chars = self.text[self.at..].chars();
             while more(self.at, self.at_unit) {
                 let Some(c) = chars.next() else { break };
