@@ -1,4 +1,4 @@
-//! Opening a device, and what to do about one that computes wrong values.
+//! Opening a device, with a fallback if it computes wrong values.
 
 use std::sync::Arc;
 
@@ -9,44 +9,44 @@ use chaski_runtime::kernels::{Caps, FeatureSet, probes};
 
 use crate::error::Error;
 
-/// Which device to use.
+/// The device to run on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The fastest GPU; the processor if there is none, or only one that is a program, which takes several times as long. A
-    /// choice of features takes such a GPU.
+    /// The fastest GPU; the CPU if there is none, or only a software renderer, which is several times slower
+    /// than the CPU backend. With an explicit feature set, a software renderer is used.
     #[default]
     Auto,
-    /// A GPU, by part of its name or its number; the fastest if `None`.
+    /// A GPU, by part of its name or its index; the fastest one if `None`.
     Gpu(Option<String>),
-    /// The processor.
+    /// The CPU.
     Cpu,
 }
 
 /// The device that an engine runs on.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {
-    /// The adapter's name, or `processor`.
+    /// The adapter's name, or `CPU`.
     pub name: String,
-    /// Interface and driver.
+    /// Backend and driver.
     pub driver: String,
-    /// What kernels can use; `None` on the processor.
+    /// Capabilities that kernels can use; `None` on the CPU.
     pub caps: Option<Caps>,
-    /// Why the processor was taken although a GPU would do, if so.
+    /// The reason why the CPU is used although the choice allows a GPU, if it is.
     pub fallback: Option<String>,
-    /// Why kernels use less than the device offers: what it computed wrong.
+    /// The reason why kernels use fewer features than the device offers: its self-test failure.
     pub distrust: Option<String>,
 }
 
-/// An open device, and how it came to be this one.
+/// An open device, with the record of how it was chosen.
 pub(crate) struct Opened {
     pub(crate) target: Target,
     pub(crate) info: DeviceInfo,
 }
 
-/// Uses a device that is open. `trusted` says whether its kernels need not be tested.
+/// Uses an already open device. `trusted` returns true if its kernels need no self-test.
 ///
 /// # Errors
-/// What the device reported before; [`RuntimeError::SelfTest`] if it computes wrong values.
+/// Errors reported by the device earlier; [`RuntimeError::SelfTest`] if it computes wrong values.
 pub(crate) async fn share(gpu: Arc<Gpu>, trusted: impl Fn(&AdapterSummary) -> bool) -> Result<Opened, Error> {
     gpu.check()?;
     if !trusted(gpu.summary()) {
@@ -56,7 +56,7 @@ pub(crate) async fn share(gpu: Arc<Gpu>, trusted: impl Fn(&AdapterSummary) -> bo
     Ok(Opened { target: Target::Gpu(gpu), info })
 }
 
-/// Opens a device. `trusted` says whether its kernels need not be tested.
+/// Opens a device. `trusted` returns true if its kernels need no self-test.
 pub(crate) async fn open(
     choice: &DeviceChoice,
     options: &mut GpuOptions,
@@ -69,20 +69,21 @@ pub(crate) async fn open(
     .await
 }
 
-/// The same with any test: what fails it is opened again with fewer features, and the processor comes last.
-#[allow(clippy::arc_with_non_send_sync, reason = "on the web there are no threads")]
+/// Likewise with any test: a device that fails it is opened again with fewer features, and finally replaced
+/// by the CPU.
+#[allow(clippy::arc_with_non_send_sync, reason = "there are no threads on the web")]
 async fn open_tested(
     choice: &DeviceChoice,
     options: &mut GpuOptions,
     test: impl AsyncFn(&Gpu) -> Result<(), RuntimeError>,
 ) -> Result<Opened, Error> {
     if *choice == DeviceChoice::Cpu {
-        return Ok(processor(None));
+        return Ok(cpu(None));
     }
     if let DeviceChoice::Gpu(Some(name)) = choice {
         options.adapter = Some(name.clone());
     }
-    // Who asks for features wants them of whatever GPU there is.
+    // An explicit feature set applies to any GPU.
     options.no_software |= *choice == DeviceChoice::Auto && options.set.is_none();
     let mut distrust = None;
     loop {
@@ -91,7 +92,7 @@ async fn open_tested(
             Err(e @ (RuntimeError::NoAdapter { .. } | RuntimeError::Software { .. }))
                 if *choice == DeviceChoice::Auto =>
             {
-                return Ok(processor(Some(e.to_string())));
+                return Ok(cpu(Some(e.to_string())));
             }
             Err(e) => return Err(e.into()),
         };
@@ -103,10 +104,10 @@ async fn open_tested(
         options.set = match gpu.caps().most() {
             FeatureSet::Coop | FeatureSet::Alone => Some(FeatureSet::Sg),
             FeatureSet::Sg => Some(FeatureSet::Base),
-            FeatureSet::Base if *choice == DeviceChoice::Auto => return Ok(processor(Some(e.to_string()))),
+            FeatureSet::Base if *choice == DeviceChoice::Auto => return Ok(cpu(Some(e.to_string()))),
             FeatureSet::Base => return Err(e.into()),
         };
-        // The first failure says most.
+        // The first failure is the most informative one.
         distrust.get_or_insert(e.to_string());
     }
 }
@@ -122,8 +123,8 @@ fn describe(gpu: &Gpu, distrust: Option<String>) -> DeviceInfo {
     }
 }
 
-fn processor(fallback: Option<String>) -> Opened {
-    let (name, driver) = ("processor".into(), "vectors of 128 bits".into());
+fn cpu(fallback: Option<String>) -> Opened {
+    let (name, driver) = ("CPU".into(), "128-bit SIMD".into());
     Opened { target: Target::Cpu, info: DeviceInfo { name, driver, caps: None, fallback, distrust: None } }
 }
 
@@ -136,7 +137,7 @@ mod tests {
         RuntimeError::SelfTest { kernel, case, what }
     }
 
-    /// Opens whatever GPU there is, which fails with more than these features.
+    /// Opens any GPU; the test fails with more than these features.
     fn open_with(choice: &DeviceChoice, most: Option<FeatureSet>) -> Result<Opened, Error> {
         let good = |caps: &Caps| match most {
             None => false,
@@ -154,16 +155,16 @@ mod tests {
         let whole = open_with(&any, Some(FeatureSet::Coop)).expect("a GPU");
         assert!(whole.info.distrust.is_none());
         let base = open_with(&any, Some(FeatureSet::Base)).expect("a GPU");
-        let base_caps = base.info.caps.expect("those of a GPU");
+        let base_caps = base.info.caps.expect("a GPU has capabilities");
         assert!(base_caps.subgroup.is_none() && !base_caps.coop);
-        let had_more = whole.info.caps.expect("those of a GPU").most() != FeatureSet::Base;
+        let had_more = whole.info.caps.expect("a GPU has capabilities").most() != FeatureSet::Base;
         assert_eq!(base.info.distrust, had_more.then(|| wrong().to_string()));
 
-        let e = open_with(&any, None).err().expect("no set computes right");
+        let e = open_with(&any, None).err().expect("every feature set fails the test");
         assert_eq!(e.to_string(), wrong().to_string());
-        let cpu = open_with(&DeviceChoice::Auto, None).expect("the processor");
+        let cpu = open_with(&DeviceChoice::Auto, None).expect("the CPU");
         assert!(matches!(cpu.target, Target::Cpu));
-        // A GPU that is a program is not even opened.
+        // A software renderer is not even opened.
         let software = base_caps.software;
         assert_eq!(cpu.info.fallback == Some(wrong().to_string()), !software, "{:?}", cpu.info.fallback);
     }
@@ -197,7 +198,7 @@ mod tests {
         let gpu = pollster::block_on(Gpu::open(&GpuOptions::default())).expect("a GPU");
         let mut cases = probes();
         for case in &mut cases {
-            // Other inputs than those that the reference saw.
+            // Other inputs than those of the reference.
             let input = case.buffers.iter_mut().find(|b| matches!(b.binding, "x" | "q")).expect("an input");
             input.bytes.fill(0x3c);
             let e =

@@ -1,4 +1,4 @@
-//! Embeddings of texts by an engine.
+//! Text embeddings.
 
 use chaski_models::{EmbedOptions, Embedding, Pooling};
 
@@ -6,12 +6,12 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 impl Engine {
-    /// The vectors of texts, one after the other: `[n_embd]` for each, or one for each of its tokens if they are not pooled.
-    /// The conversation is forgotten.
+    /// The embeddings of texts, in order: `[n_embd]` per text, or one per token if they are not pooled. The
+    /// conversation is cleared.
     ///
     /// # Errors
-    /// [`Error::Model`] if neither the file nor the options say how tokens are pooled, for a text of no tokens or of more
-    /// than the context holds, or a device that fails.
+    /// [`Error::Model`] if neither the file nor the options specify the pooling, for a text without tokens or
+    /// longer than the context, or if the device fails.
     pub async fn embed(
         &mut self,
         texts: &[impl AsRef<str>],

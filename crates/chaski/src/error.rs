@@ -1,38 +1,38 @@
-//! The error that callers see.
+//! The error type of this crate.
 
 use chaski_models::ModelError;
 use chaski_models::serve::ServeError;
 use chaski_runtime::RuntimeError;
 use ggml_format::SourceError;
 
-/// An error of the engine. Display prints one frame; `source()` has the rest.
+/// An error of the engine. Display prints one frame; `source()` returns the next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model: its file, its tokens, its template.
+    /// An error of the model: its file, its tokens or its template.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The device.
+    /// An error of the device.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// A file that cannot be opened.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// An adapter.
-    #[error("the adapter `{file}` cannot be used")]
+    /// A LoRA that cannot be applied to the model.
+    #[error("cannot use the LoRA `{file}`")]
     Lora {
-        /// Its file.
+        /// The LoRA's file.
         file: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: Box<ModelError>,
     },
-    /// A source of no files.
-    #[error("no file was given; name a GGUF file, or all files of a split set")]
+    /// A source without files.
+    #[error("no model file given; specify a GGUF file, or all files of a split set")]
     NoFile,
-    /// The default model was left out of this build.
+    /// This build has no embedded default model.
     #[error(
-        "this build has no default model; name a GGUF file (the cargo feature `default-model` embeds one)"
+        "this build has no default model; specify a GGUF file (the cargo feature `default-model` embeds one)"
     )]
     NoDefaultModel,
     /// A request that is refused, or that could not go on.
@@ -41,18 +41,18 @@ pub enum Error {
     /// No thread for a service.
     #[error("the system has no thread for the service")]
     Thread(#[source] std::io::Error),
-    /// A chat with a model that has no template.
-    #[error("the model has no chat template; give it a plain prompt")]
+    /// A chat with a model without a chat template.
+    #[error("the model has no chat template; use a plain prompt")]
     NoTemplate,
 }
 
 impl Error {
-    /// The device is out of memory.
+    /// True if the device is out of memory.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self.runtime(), Some(RuntimeError::OutOfMemory { .. }))
     }
 
-    /// The device is gone; [`crate::Engine::rebuild`] makes a new one.
+    /// True if the device is lost; [`crate::Engine::rebuild`] opens a new one.
     pub fn is_device_lost(&self) -> bool {
         matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. }))
     }

@@ -1,4 +1,4 @@
-//! Memory that a model will need on a device, before anything is loaded.
+//! Estimates the device memory that a model will need, before anything is loaded.
 
 use chaski_models::{ModelError, RunnerConfig};
 use chaski_runtime::gpu::{Memory, MemoryItem};
@@ -10,10 +10,11 @@ use chaski_runtime::{RuntimeError, STATE_COPIES};
 use crate::error::Error;
 use crate::source::OpenModel;
 
-/// Memory that [`crate::Engine`] will take on a device of these capabilities for a model that runs like this, by what it holds.
+/// The memory that [`crate::Engine`] will allocate on a device with these capabilities for this model and
+/// configuration, by purpose.
 ///
 /// # Errors
-/// [`Error`]: tensors that are missing or wrong, or a model that cannot be planned for such a device.
+/// [`Error`]: missing or invalid tensors, or a model that cannot be planned for such a device.
 pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) -> Result<Memory, Error> {
     let config = config.plan_for(model, caps);
     let n_ctx = config.n_ctx;
@@ -52,7 +53,7 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
     Ok(Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() })
 }
 
-/// Memory that [`crate::Engine`] will take for a model on the processor ([`crate::DeviceChoice::Cpu`]).
+/// The memory that [`crate::Engine`] will allocate for a model on the CPU ([`crate::DeviceChoice::Cpu`]).
 ///
 /// # Errors
 /// [`Error`]: tensors that are missing or wrong.

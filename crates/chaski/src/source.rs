@@ -1,4 +1,4 @@
-//! Where a model comes from.
+//! Sources of models.
 
 use std::fmt;
 use std::future::Future;
@@ -11,38 +11,38 @@ use ggml_format::{ByteSource, HeaderBytes, MemorySource, SourceError};
 
 use crate::error::Error;
 
-/// Where a model comes from.
+/// The source of a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Source {
-    /// A file; the first of a split set brings its siblings.
+    /// A file; for the first file of a split set, its siblings are opened too.
     Path(PathBuf),
     /// A file in memory.
     Bytes {
-        /// A name for messages.
+        /// The name in messages.
         name: String,
-        /// The whole file.
+        /// The contents of the file.
         bytes: &'static [u8],
     },
-    /// Files behind readers of the caller's own: one, or all of a split set, whose names tell them apart.
+    /// Files behind the caller's own readers: one, or all files of a split set, distinguished by their names.
     Readers(Vec<Arc<dyn Reader>>),
-    /// The model that is embedded in the build: a small teller of children's stories.
+    /// The model that is embedded in the build: a small model that tells children's stories.
     Default,
 }
 
-/// What [`Reader::read_at`] returns.
+/// The future returned by [`Reader::read_at`].
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'a>>;
 
-/// A file that the caller reads: [`ByteSource`] as an object, for sources that this crate does not know.
-#[allow(clippy::len_without_is_empty, reason = "an empty file is no case that anyone asks for")]
+/// A file that the caller reads: an object-safe [`ByteSource`], for sources that this crate does not know.
+#[allow(clippy::len_without_is_empty, reason = "an empty file has no use")]
 pub trait Reader: fmt::Debug + Send + Sync {
-    /// The file's name, for messages and to find the parts of a split set.
+    /// The file's name, used in messages and to find the parts of a split set.
     fn name(&self) -> &str;
 
     /// Number of bytes.
     fn len(&self) -> u64;
 
-    /// Fills `buf` with the bytes from `offset` on. It is asked for a few MiB at once at most.
+    /// Fills `buf` with the bytes starting at `offset`. A call requests a few MiB at most.
     fn read_at<'a>(&'a self, offset: u64, buf: &'a mut [u8]) -> Reading<'a>;
 }
 
@@ -57,7 +57,7 @@ impl Source {
         Source::Path(path.into())
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Source::Path(p) => p.display().to_string(),
@@ -67,7 +67,7 @@ impl Source {
         }
     }
 
-    /// Opens the file: reads its header, not its weights.
+    /// Opens the file and reads its header, not its weights.
     ///
     /// # Errors
     /// [`Error::Source`], [`Error::Model`], [`Error::NoDefaultModel`].
@@ -79,11 +79,12 @@ impl Source {
             Source::Path(_) => sibling(name),
             Source::Readers(all) => {
                 let found = all.iter().find(|r| r.name() == name).cloned().map(AnySource::Reader);
-                found.ok_or_else(|| missing(name, "this part of the split set was not given"))
+                found.ok_or_else(|| missing(name, "this file of the split set is missing"))
             }
-            Source::Bytes { .. } | Source::Default => {
-                Err(missing(name, "a part of a split set that was given as bytes: the others are not known"))
-            }
+            Source::Bytes { .. } | Source::Default => Err(missing(
+                name,
+                "this file of the split set is missing: a source of bytes has only one file",
+            )),
         };
         Ok(Model::open(first, next).await?)
     }
@@ -104,10 +105,10 @@ impl Source {
     }
 }
 
-/// A model file of any source, opened.
+/// An open model file from any source.
 pub type OpenModel = Model<AnySource>;
 
-/// What a model file says of itself.
+/// Summary of a model file.
 #[derive(Clone, Debug)]
 pub struct ModelInfo {
     /// Family, size and file type.
@@ -118,9 +119,9 @@ pub struct ModelInfo {
     pub n_byte: u64,
     /// Values of all tensors.
     pub n_param: u64,
-    /// Context that the model was trained for, in tokens.
+    /// Context size that the model was trained with, in tokens.
     pub n_ctx_train: u32,
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub n_vocab: u32,
 }
 
@@ -128,7 +129,7 @@ pub struct ModelInfo {
 pub enum AnySource {
     /// In memory.
     Memory(MemorySource),
-    /// A reader of the caller's.
+    /// A reader of the caller.
     Reader(Arc<dyn Reader>),
     /// A file.
     #[cfg(not(target_arch = "wasm32"))]
@@ -140,8 +141,8 @@ fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
     Ok(AnySource::File(FileSource::open(path)?))
 }
 
-/// A file that is read in place, not mapped: pages of a mapping would count as memory of the process while a model
-/// streams through.
+/// A file that is read, not mapped: while a model streams through, mapped pages would count as memory of the
+/// process.
 #[cfg(not(target_arch = "wasm32"))]
 pub struct FileSource {
     name: String,
@@ -205,11 +206,11 @@ fn read_exact_at(file: &std::fs::File, mut offset: u64, mut buf: &mut [u8]) -> s
 
 #[cfg(target_arch = "wasm32")]
 fn open_file(path: &std::path::Path) -> Result<AnySource, Error> {
-    let source = "a browser has no files by path; use bytes".into();
+    let source = "a browser cannot open files by path; use bytes".into();
     Err(Error::Source(SourceError::Other { name: path.display().to_string(), source }))
 }
 
-/// The next file of a split set, which lies beside the first.
+/// The next file of a split set, from the directory of the first.
 fn sibling(name: &str) -> Result<AnySource, SourceError> {
     open_file(std::path::Path::new(name)).map_err(|e| match e {
         Error::Source(e) => e,

@@ -1,6 +1,6 @@
-//! Quantises a GGUF model: `quantize IN.gguf OUT.gguf TYPE`, TYPE as in `Q4_K_M`.
+//! Quantises a GGUF model: `quantize IN.gguf OUT.gguf TYPE`, with a TYPE such as `Q4_K_M`.
 //!
-//! Memory holds one tensor at a time; the rest streams.
+//! Memory holds one tensor at a time; the rest is streamed.
 
 use std::error::Error;
 use std::fs::File;

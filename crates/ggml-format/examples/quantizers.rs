@@ -1,6 +1,6 @@
-//! Speed and error of every quantiser: `quantizers [TYPE...]`; build it with `--release`.
+//! Speed and error of every quantiser: `quantizers [TYPE...]`; build with `--release`.
 //!
-//! The values are noise of normal distribution, the importance lies between 0.5 and 2.
+//! The values are normally distributed noise; the importance lies between 0.5 and 2.
 
 #![allow(clippy::print_stdout, reason = "a command prints")]
 
@@ -21,7 +21,7 @@ fn main() {
         if !is_wanted || info.quantize.is_none() {
             continue;
         }
-        // The first call builds the tables of codebooks.
+        // The first call builds the codebook tables.
         rmse(info, &x[..N_PER_ROW], None);
         let start = Instant::now();
         let plain = rmse(info, &x, None);
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// Error of the quantised values, relative to the values, weighted if there is importance.
+/// Error of the quantised values, relative to the values, weighted if importance is given.
 fn rmse(info: &TypeInfo, x: &[f32], importance: Option<&[f32]>) -> f64 {
     let (quantize, dequantize) = info.quantize.zip(info.dequantize).expect("a type that is quantised");
     let mut row = vec![0; N_PER_ROW / info.block_len * info.block_bytes];
@@ -49,7 +49,7 @@ fn rmse(info: &TypeInfo, x: &[f32], importance: Option<&[f32]>) -> f64 {
     (error / norm).sqrt()
 }
 
-/// Numbers of about normal distribution, the same each time.
+/// Approximately normally distributed numbers, always the same.
 fn noise(n: usize) -> Vec<f32> {
     let mut state = 1u64;
     let mut uniform = || {

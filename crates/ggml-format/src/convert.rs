@@ -1,31 +1,31 @@
-//! Conversion of whole tensors, with the lengths checked.
+//! Conversion of whole tensors, with length checks.
 
 use crate::types::{GgmlType, QuantizeFn, iq4_nl};
 
-/// Lengths that do not fit each other, or a conversion that we do not have.
+/// A length mismatch, or a conversion that is not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ConvertError {
     #[error("{ty}: expected a whole number of blocks of {} bytes, found {found} bytes", .ty.block_bytes())]
     Bytes { ty: GgmlType, found: usize },
-    #[error("{ty}: expected room for {expected} values, found {found}")]
+    #[error("{ty}: expected an output of {expected} values, found {found}")]
     Values { ty: GgmlType, expected: usize, found: usize },
     #[error("{ty}: expected rows of a multiple of {} values, found {found}", .ty.block_len())]
     RowLength { ty: GgmlType, found: usize },
     #[error("{ty}: expected a whole number of rows of {n_per_row} values, found {found} values")]
     Rows { ty: GgmlType, n_per_row: usize, found: usize },
-    #[error("{ty}: expected {expected} bytes of room, found {found}")]
+    #[error("{ty}: expected an output of {expected} bytes, found {found}")]
     Room { ty: GgmlType, expected: usize, found: usize },
-    #[error("{ty}: expected one importance for each of {expected} columns, found {found}")]
+    #[error("{ty}: expected an importance value for each of {expected} columns, found {found}")]
     Importance { ty: GgmlType, expected: usize, found: usize },
-    #[error("{ty}: values cannot be dequantised")]
+    #[error("{ty}: dequantisation is not supported")]
     NoDequantizer { ty: GgmlType },
-    #[error("{ty}: values cannot be quantised to this type")]
+    #[error("{ty}: quantisation to this type is not supported")]
     NoQuantizer { ty: GgmlType },
 }
 
-/// Turns the blocks in `bytes` into as many values as they hold.
+/// Dequantises all blocks in `bytes` into `y`.
 ///
 /// ```
 /// use ggml_format::{GgmlType, dequantize};
@@ -36,7 +36,7 @@ pub enum ConvertError {
 /// ```
 ///
 /// # Errors
-/// If the lengths do not fit.
+/// If the lengths do not match.
 pub fn dequantize(ty: GgmlType, bytes: &[u8], y: &mut [f32]) -> Result<(), ConvertError> {
     let convert = ty.info().dequantize.ok_or(ConvertError::NoDequantizer { ty })?;
     if !bytes.len().is_multiple_of(ty.block_bytes()) {
@@ -50,13 +50,13 @@ pub fn dequantize(ty: GgmlType, bytes: &[u8], y: &mut [f32]) -> Result<(), Conve
     Ok(())
 }
 
-/// Quantises rows of `n_per_row` values; `importance` says how much an error in each column counts.
+/// Quantises rows of `n_per_row` values; `importance` weighs the error of each column.
 ///
 /// # Shapes
 /// `x`: `[n_row, n_per_row]`; `importance`: `[n_per_row]`, not negative; `out`: the rows' bytes
 ///
 /// # Errors
-/// If the lengths do not fit, and for types that have no quantiser ([`crate::TypeInfo::quantize`]).
+/// If the lengths do not match, and for types that have no quantiser ([`crate::TypeInfo::quantize`]).
 pub fn quantize(
     ty: GgmlType,
     x: &[f32],
@@ -67,13 +67,14 @@ pub fn quantize(
     rows_of(ty, ty.info().quantize, x, n_per_row, importance, out)
 }
 
-/// The same for a cache of keys or values, as devices write it: without the search for a scale where a format has one.
+/// Quantises KV cache rows the way devices write them: as [`quantize`], but without the search for a scale
+/// that some formats do.
 ///
 /// # Errors
 /// As [`quantize`].
 pub fn quantize_cells(ty: GgmlType, x: &[f32], n_per_row: usize, out: &mut [u8]) -> Result<(), ConvertError> {
     let convert = match ty {
-        GgmlType::IQ4_NL => Some((|x, _, out| iq4_nl::quantize_soon(x, out)) as QuantizeFn),
+        GgmlType::IQ4_NL => Some((|x, _, out| iq4_nl::quantize_fast(x, out)) as QuantizeFn),
         _ => ty.info().quantize,
     };
     rows_of(ty, convert, x, n_per_row, None, out)

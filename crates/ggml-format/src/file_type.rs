@@ -1,12 +1,12 @@
-//! File types: what `general.file_type` says about a file as a whole, such as `Q4_K_M`.
+//! File types: the value of `general.file_type`, which describes a file as a whole, such as `Q4_K_M`.
 
 use std::fmt;
 
 use crate::types::GgmlType;
 
-/// A recipe for the types of a model's tensors, as llama.cpp names them.
+/// A quantisation mix: the recipe for the types of a model's tensors, with llama.cpp's names.
 ///
-/// The number in a file is informational; each tensor's own type is what counts.
+/// The number in a file is informational; each tensor's own type is authoritative.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[allow(non_camel_case_types, reason = "these are llama.cpp's own names")]
 #[allow(missing_docs, reason = "a variant is documented by its row in FILE_TYPES")]
@@ -52,13 +52,13 @@ pub enum FileType {
 /// One row of [`FILE_TYPES`].
 #[derive(Copy, Clone, Debug)]
 pub struct FileTypeInfo {
-    /// The file type that this row describes.
+    /// The file type of this row.
     pub file_type: FileType,
     /// The value of `general.file_type`; not to be confused with [`GgmlType::id`].
     pub id: u32,
-    /// llama.cpp's name for it.
+    /// llama.cpp's name of the file type.
     pub name: &'static str,
-    /// The type of most of its matrices.
+    /// The type of most matrices in the file.
     pub base: GgmlType,
 }
 
@@ -110,19 +110,19 @@ const fn row(file_type: FileType, id: u32, name: &'static str, base: GgmlType) -
 const MEDIUM: [(&str, FileType); 3] =
     [("Q3_K", FileType::Q3_K_M), ("Q4_K", FileType::Q4_K_M), ("Q5_K", FileType::Q5_K_M)];
 
-/// Added to an id by loaders that guessed it from the tensors.
+/// Offset that loaders add to an id that they guessed from the tensors.
 const GUESSED: u32 = 1024;
 
 impl FileType {
-    /// The file type of this id, whether stated or guessed (1024 added); `None` for unknown ones.
+    /// The file type with this id, stated or guessed (id + 1024); `None` if unknown.
     pub fn from_id(id: u32) -> Option<FileType> {
         let id = if id >= GUESSED { id - GUESSED } else { id };
         FILE_TYPES.iter().find(|t| t.id == id).map(|t| t.file_type)
     }
 
-    /// The file type of this name, in any mix of upper and lower case.
+    /// The file type with this name, case-insensitive.
     ///
-    /// As in llama.cpp, `Q3_K`, `Q4_K` and `Q5_K` stand for the `_M` mixes.
+    /// As in llama.cpp, `Q3_K`, `Q4_K` and `Q5_K` are short for the `_M` mixes.
     pub fn from_name(name: &str) -> Option<FileType> {
         let of_alias = MEDIUM.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(name)).map(|row| row.1);
         let named = || FILE_TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name)).map(|t| t.file_type);
@@ -139,7 +139,7 @@ impl FileType {
         self.info().id
     }
 
-    /// llama.cpp's name for the file type.
+    /// llama.cpp's name of the file type.
     pub fn name(self) -> &'static str {
         self.info().name
     }

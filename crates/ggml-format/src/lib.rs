@@ -1,20 +1,22 @@
 //! GGUF files and ggml tensor formats: read, write, quantise, dequantise.
 //!
-//! A GGUF file holds a model: metadata (keys and values), a directory of tensors, and the tensors' bytes in
-//! one of some thirty formats. This crate knows all of it and nothing of what a model is:
+//! A GGUF file holds a model: metadata (keys and values), a directory of tensors, and the tensor data in one
+//! of some thirty formats. This crate handles all of that and knows nothing about model architectures:
 //!
-//! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and functions that convert them;
-//! - [`product`]: rows of weights times columns, on a processor;
-//! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the mixes that make a `Q4_K_M` file;
-//! - [`types`]: also the bytes of each format, as structs, by modules; [`blocks`]: what these share;
-//! - [`Gguf`] reads the head of a file from its first bytes, wherever these come from;
-//! - [`ModelFile`] reads a model from a [`ByteSource`], or several if it is split over files;
-//! - [`Imatrix`]: how much the columns of a model's matrices count, which [`quantize`] takes;
+//! - [`GgmlType`] and [`TYPES`]: the formats, with their block sizes and conversion functions;
+//! - [`product`]: matrix multiplication with quantised weights, on the CPU;
+//! - [`quantize`] and [`dequantize`] for whole tensors; [`tensor_type`]: the type mix of a file such as
+//!   `Q4_K_M`;
+//! - [`types`] also has a module per format with its block layout as a struct; [`blocks`] is the code they
+//!   share;
+//! - [`Gguf`] reads the header of a file from its first bytes, from any source;
+//! - [`ModelFile`] reads a model from one [`ByteSource`], or from several if it is split over files;
+//! - [`Imatrix`]: importance matrices, the weight of each matrix column in [`quantize`];
 //! - [`GgufWriter`] writes a file while its tensors stream through.
 //!
-//! Nothing here blocks, spawns or keeps a model's data; with the feature `mmap` off nothing touches a file
-//! system. What a file says is checked when it is read: a damaged or hostile one gives an error which names
-//! the byte, never a panic, and never an allocation out of proportion to the file.
+//! Nothing here blocks, spawns threads or keeps tensor data; with the feature `mmap` off nothing touches a
+//! file system. The contents of a file are checked when it is read: a damaged or hostile file gives an error
+//! that names the byte, never a panic, and never an allocation out of proportion to the file.
 
 pub mod blocks;
 mod convert;

@@ -1,7 +1,7 @@
-//! Which type each tensor of a quantised model gets: the mixes of llama.cpp's `llama-quantize`.
+//! The type of each tensor in a quantised model: the mixes of llama.cpp's `llama-quantize`.
 //!
-//! A file type names a base type, and rules give some tensors more bits, or fewer. The rules are tables:
-//! for a part of the model the first row that holds decides.
+//! A file type names a base type, and rules give some tensors more bits, or fewer. The rules are tables: the
+//! first row that applies to a part of the model decides.
 
 use crate::file_type::FileType;
 use crate::types::GgmlType;
@@ -9,31 +9,31 @@ use crate::types::GgmlType;
 use FileType as F;
 use GgmlType as T;
 
-/// What the rules need to know about the model.
+/// Properties of the model that the rules depend on.
 #[derive(Copy, Clone, Debug)]
 pub struct ModelFacts {
     /// Number of layers (`block_count`).
     pub n_layer: u32,
-    /// Number of value projections, which are fewer than layers where some layers have no attention.
+    /// Number of value projections; fewer than layers if some layers have no attention.
     pub n_attn_v: u32,
-    /// Query heads for each key-value head.
+    /// Query heads per KV head.
     pub gqa: u32,
-    /// Experts in a layer; 0 if the model has none.
+    /// Experts per layer; 0 if the model has none.
     pub n_expert: u32,
-    /// Whether there is an `output.weight`; without it the token embedding is the output matrix too.
+    /// True if there is an `output.weight`; otherwise the output matrix is tied to the token embedding.
     pub has_output: bool,
-    /// Whether llama.cpp counts the model as a 70B Llama: 80 layers, and another number of key-value heads than of
+    /// True if llama.cpp treats the model as a 70B Llama: 80 layers, and different numbers of KV heads and
     /// query heads.
     pub is_70b: bool,
-    /// Whether the model is a Falcon of the first generation (`falcon`), which has rules of its own.
+    /// True for a first-generation Falcon (`falcon`), which has rules of its own.
     pub is_falcon: bool,
-    /// Whether importance weights are used.
+    /// True if an importance matrix is used.
     pub has_importance: bool,
 }
 
-/// How many tensors of some parts were seen so far; the rules depend on it.
+/// Running counts of the tensors seen so far in each part, which the rules depend on.
 ///
-/// Start with the default, and ask for all tensors in the order of [`mix_order`].
+/// Start with the default, and query all tensors in the order of [`mix_order`].
 #[derive(Copy, Clone, Default, Debug)]
 pub struct MixCounters {
     n_attn_v: u32,
@@ -42,19 +42,20 @@ pub struct MixCounters {
     n_ffn_up: u32,
 }
 
-/// A tensor that no type of the mix can hold.
+/// A tensor whose rows fit neither the type of the mix nor a fallback.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tensor `{tensor}`: expected rows of a multiple of {} values for {ty}, found {n_per_row}", .ty.block_len())]
 pub struct MixError {
     /// The tensor's name.
     pub tensor: String,
-    /// The type that the mix wants.
+    /// The type that the mix requires.
     pub ty: GgmlType,
     /// Values in a row.
     pub n_per_row: u64,
 }
 
-/// Parts of a model that have rules of their own, by words in tensor names; the first that fits.
+/// Parts of a model that have rules of their own, recognised by words in tensor names; the first match
+/// counts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Part {
     AttnV,
@@ -76,7 +77,7 @@ const PARTS: [(Part, &[&str]); 7] = [
     (Part::FfnUp, &["ffn_up"]),
 ];
 
-/// Words in the names of matrices that stay as they are: small ones, or ones that do not bear rounding.
+/// Words in the names of matrices that are not quantised: small ones, or ones sensitive to rounding.
 const KEPT: &[&str] = &[
     "_norm.weight",
     "ffn_gate_inp.weight",
@@ -115,12 +116,12 @@ const KEPT: &[&str] = &[
     "mm.a.code_embd",
 ];
 
-/// Names of matrices that stay as they are.
+/// Names of matrices that are not quantised.
 const KEPT_NAMES: &[&str] = &["position_embd.weight", "token_types.weight"];
 
-/// Where a tensor is among those of its part.
+/// Position of a tensor within its part.
 struct Place {
-    /// Number of the tensor's layer.
+    /// Index of the tensor's layer.
     layer: u32,
     /// Number of layers.
     n: u32,
@@ -132,7 +133,7 @@ impl Place {
         true
     }
 
-    /// In the first or last eighth of the layers, or every third between.
+    /// True in the first and the last eighth of the layers, and for every third layer between.
     fn more_bits(&self) -> bool {
         let (layer, n) = (self.layer, self.n);
         layer < n / 8 || layer >= 7 * n / 8 || (layer - n / 8) % 3 == 2
@@ -195,10 +196,10 @@ impl Place {
     }
 }
 
-/// For these files, where this holds, the part gets this type.
+/// A rule: for these files, where the condition holds, the part gets this type.
 type Rule = (Part, &'static [FileType], fn(&Place) -> bool, GgmlType);
 
-/// File types of about two bits a weight, which have rules of their own.
+/// File types of about two bits per weight, which have rules of their own.
 const TINY: &[FileType] = &[F::IQ1_S, F::IQ1_M, F::IQ2_XXS, F::IQ2_XS, F::IQ2_S, F::IQ2_M];
 
 const TINY_RULES: &[Rule] = &[
@@ -213,7 +214,7 @@ const TINY_RULES: &[Rule] = &[
     (Part::AttnOutput, &[F::IQ2_S, F::IQ2_M], Place::always, T::IQ3_S),
 ];
 
-/// Files whose attention output gets q5_K in models of eight experts.
+/// Files whose attention output gets q5_K in models with eight experts.
 const MIXTRAL_OUTPUT: &[FileType] = &[
     F::Q2_K,
     F::Q3_K_S,
@@ -271,7 +272,7 @@ const RULES: &[Rule] = &[
     (Part::FfnUp, &[F::IQ3_XS], Place::middle, T::IQ3_XXS),
 ];
 
-/// Rules for Falcon, which come before the others. Its attention output has no others.
+/// Rules for Falcon, checked before the others. Its attention output has no other rules.
 const FALCON_RULES: &[Rule] = &[
     (Part::FfnDown, &[F::Q3_K_M], Place::first_16th, T::Q5_K),
     (Part::FfnDown, &[F::Q3_K_M], Place::more_bits, T::Q4_K),
@@ -283,14 +284,14 @@ const FALCON_RULES: &[Rule] = &[
     (Part::AttnOutput, &[F::Q3_K_L], Place::always, T::Q4_K),
 ];
 
-/// What token embeddings get where they are not the output matrix too.
+/// Types of token embeddings that are not also the output matrix.
 const EMBEDDING_RULES: &[(&[FileType], GgmlType)] = &[
     (&[F::IQ2_XXS, F::IQ2_XS, F::IQ1_S, F::IQ1_M], T::Q2_K),
     (&[F::IQ2_S, F::IQ2_M, F::IQ3_XXS], T::IQ3_S),
     (&[F::TQ1_0, F::TQ2_0, F::Q2_0], T::Q4_K),
 ];
 
-/// What a type is replaced by where rows are no whole number of its blocks.
+/// Replacements for a type whose block length does not divide the rows.
 const FALLBACKS: &[(&[GgmlType], GgmlType)] = &[
     (&[T::IQ1_S, T::IQ1_M, T::IQ2_XXS, T::IQ2_XS, T::IQ2_S, T::IQ3_XXS, T::IQ3_S, T::IQ4_XS], T::IQ4_NL),
     (&[T::Q2_0, T::Q2_K, T::Q3_K, T::TQ1_0, T::TQ2_0], T::Q4_0),
@@ -299,7 +300,8 @@ const FALLBACKS: &[(&[GgmlType], GgmlType)] = &[
     (&[T::Q6_K], T::Q8_0),
 ];
 
-/// The order in which tensors are asked for, and written: by layer, those of no layer first, then by name.
+/// Sort key of the order in which tensors are queried and written: by layer, tensors without a layer first,
+/// then by name.
 ///
 /// ```
 /// let mut names = ["output.weight", "blk.10.attn_q.weight", "blk.9.ffn_up.weight"];
@@ -314,9 +316,9 @@ fn layer_of(name: &str) -> Option<u32> {
     name.strip_prefix("blk.")?.split_once('.')?.0.parse().ok()
 }
 
-/// Whether a tensor is quantised at all.
+/// True if a tensor is quantised at all.
 fn is_quantised(name: &str, ne: &[u64]) -> bool {
-    // As ggml counts dimensions: trailing ones of size 1 are none.
+    // As ggml counts dimensions: trailing sizes of 1 do not count.
     let n_dims = ne.iter().rposition(|&size| size > 1).map_or(1, |last| last + 1);
     n_dims >= 2
         && name.ends_with("weight")
@@ -324,13 +326,13 @@ fn is_quantised(name: &str, ne: &[u64]) -> bool {
         && !KEPT_NAMES.contains(&name)
 }
 
-/// The type that a tensor gets in a file of this type; `None` for tensors that stay as they are.
+/// The type of a tensor in a file of this type; `None` for tensors that are not quantised.
 ///
 /// # Shapes
 /// `ne`: sizes in ggml's order, fastest varying first
 ///
 /// # Errors
-/// If the type needs longer blocks than the rows have, and there is no other to take its place (q1_0 only).
+/// If the type needs longer blocks than the rows have, and there is no fallback (q1_0 only).
 pub fn tensor_type(
     file_type: FileType,
     name: &str,
@@ -404,7 +406,7 @@ fn wanted_type(
     } else if facts.n_expert == 8 {
         T::Q8_0
     } else if facts.is_70b && matches!(ty, T::Q3_K | T::Q4_K) {
-        // Eight heads share a value there, so that better values cost little.
+        // Eight heads share a value there, so better values cost little.
         T::Q5_K
     } else {
         ty
@@ -422,7 +424,7 @@ fn output_type(file_type: FileType, n_per_row: u64, facts: &ModelFacts) -> GgmlT
     }
 }
 
-/// Counts the tensor, and says where it stands.
+/// Counts the tensor and returns its position.
 fn place(part: Part, name: &str, is_tiny: bool, facts: ModelFacts, counters: &mut MixCounters) -> Place {
     let (counter, n) = match part {
         Part::AttnV => (&mut counters.n_attn_v, facts.n_attn_v),
@@ -433,13 +435,13 @@ fn place(part: Part, name: &str, is_tiny: bool, facts: ModelFacts, counters: &mu
     };
     let counted = *counter;
     *counter += 1;
-    // With experts a layer may have several such tensors, so that counting them does not count layers. llama.cpp counts
-    // nevertheless in files of about two bits a weight.
+    // With experts a layer may have several such tensors, so their count is not the layer index. llama.cpp
+    // nevertheless uses the count in files of about two bits per weight.
     let by_name = if facts.n_expert > 1 && part != Part::AttnV && !is_tiny { layer_of(name) } else { None };
     Place { layer: by_name.unwrap_or(counted), n, facts }
 }
 
-/// Whether llama.cpp refuses to quantise a tensor to this type without importance weights.
+/// True if llama.cpp refuses to quantise a tensor to this type without an importance matrix.
 pub fn needs_importance(file_type: FileType, name: &str, ty: GgmlType) -> bool {
     if matches!(name, "token_embd.weight" | "per_layer_token_embd.weight" | "output.weight") {
         return false;

@@ -9,8 +9,8 @@ use crate::source::{ByteSource, SourceError, copy_range};
 
 /// A file mapped into memory, read-only.
 ///
-/// The operating system loads pages when they are touched and may drop them again, so that a large file
-/// takes address space, not memory.
+/// The operating system loads pages on first access and may drop them again, so a large file takes address
+/// space, not memory.
 #[derive(Clone)]
 pub struct MmapSource {
     name: String,
@@ -18,7 +18,7 @@ pub struct MmapSource {
 }
 
 impl MmapSource {
-    /// Maps the file at `path`, which nobody should change while it is mapped.
+    /// Maps the file at `path`, which must not be modified while it is mapped.
     ///
     /// # Errors
     /// [`SourceError::Io`] if the file cannot be opened or mapped.

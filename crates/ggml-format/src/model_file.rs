@@ -1,4 +1,4 @@
-//! A model as one thing, whether it lies in one file or in a split set.
+//! A model, from one file or from a split set.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use crate::gguf::{Gguf, GgufError, HeaderBytes, Metadata, Scan, TensorInfo};
 use crate::source::{ByteSource, SourceError};
 use crate::split::SplitName;
 
-/// A model that could not be opened.
+/// A failure to open a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum OpenError {
-    #[error("a file of the model could not be read")]
+    #[error("could not read a model file")]
     Source(#[from] SourceError),
     #[error("in `{file}`")]
     Gguf {
@@ -19,7 +19,7 @@ pub enum OpenError {
         #[source]
         source: Box<GgufError>,
     },
-    #[error("`{file}`: expected a head of at most {limit} bytes, found one of at least {n_byte}")]
+    #[error("`{file}`: expected a header of at most {limit} bytes, found at least {n_byte} bytes")]
     HeadTooLong { file: String, n_byte: u64, limit: u64 },
     #[error("`{file}`: key `split.no`: expected 0, the first of {count} files, found {found}{}", hint(.first))]
     NotFirst { file: String, found: u16, count: u16, first: Option<String> },
@@ -27,9 +27,7 @@ pub enum OpenError {
         "`{file}`: expected a name that ends in `-00001-of-{count:05}.gguf`, because it is the first of {count} files"
     )]
     SplitName { file: String, count: u16 },
-    #[error(
-        "`{file}`: key `split.no`: expected {expected}, found {found}; the file is not what its name says"
-    )]
+    #[error("`{file}`: key `split.no`: expected {expected}, found {found}; the file name does not match")]
     SplitNumber { file: String, expected: u16, found: u16 },
     #[error("`{file}`: key `split.count`: expected {expected}, as in the first file, found {found}")]
     SplitCount { file: String, expected: u16, found: u16 },
@@ -43,7 +41,7 @@ fn hint(first: &Option<String>) -> String {
     first.as_ref().map(|name| format!("; open `{name}`")).unwrap_or_default()
 }
 
-/// A model: metadata, tensors, and the sources of their data.
+/// A model: metadata, tensors, and the sources of the tensor data.
 #[derive(Debug)]
 pub struct ModelFile<S> {
     shards: Vec<S>,
@@ -53,13 +51,13 @@ pub struct ModelFile<S> {
     n_byte_data: u64,
 }
 
-/// Bytes of a file that are read first, when it is not in memory.
+/// Bytes in the first read of a file that is not in memory.
 const FIRST_READ: u64 = 1 << 20;
 
-/// Longest head that is read into memory, in bytes: some forty times the largest we know of.
+/// Upper limit on the header in bytes: some forty times the largest known one.
 const HEAD_LIMIT: u64 = 1 << 30;
 
-/// Reads the head of a file from its source, in a few growing reads if it is not in memory.
+/// Reads the header of a file from its source, in a few growing reads if it is not in memory.
 ///
 /// # Errors
 /// [`OpenError::Source`], [`OpenError::Gguf`], and [`OpenError::HeadTooLong`] beyond 1 GiB.
@@ -77,7 +75,7 @@ pub async fn read_header<S: ByteSource>(source: &S) -> Result<Gguf, OpenError> {
         source.read_at(start as u64, &mut bytes[start..]).await?;
         match Scan::new(&bytes, len) {
             Ok(scan) => {
-                // The start of the tensors' data came along; the metadata outlives it.
+                // The read may include the start of the tensor data; the metadata outlives it.
                 bytes.truncate(scan.n_byte_header() as usize);
                 bytes.shrink_to_fit();
                 return Ok(scan.with_bytes(HeaderBytes::from(bytes)));
@@ -98,13 +96,13 @@ pub async fn read_header<S: ByteSource>(source: &S) -> Result<Gguf, OpenError> {
 }
 
 impl<S: ByteSource> ModelFile<S> {
-    /// Opens the model that `first` begins.
+    /// Opens a model, given its first file.
     ///
-    /// If `first` is the first file of a split set, `open_sibling` is called with the name of each other one:
-    /// `first`'s [`ByteSource::name`] with another number in it.
+    /// If `first` is the first file of a split set, `open_sibling` is called with the name of each other
+    /// file: `first`'s [`ByteSource::name`] with another number in it.
     ///
     /// # Errors
-    /// For files that are damaged, missing, or not of one set.
+    /// For files that are damaged, missing, or not from one set.
     pub async fn open(
         first: S,
         mut open_sibling: impl AsyncFnMut(&str) -> Result<S, SourceError>,
@@ -150,7 +148,7 @@ impl<S: ByteSource> ModelFile<S> {
         Ok(model)
     }
 
-    /// Adds the tensors of the file that was pushed last.
+    /// Adds the tensors of the most recently pushed file.
     fn add(&mut self, tensors: Vec<TensorInfo>) -> Result<(), OpenError> {
         let shard = (self.shards.len() - 1) as u16;
         for mut tensor in tensors {
@@ -169,7 +167,7 @@ impl<S: ByteSource> ModelFile<S> {
         Ok(())
     }
 
-    /// The metadata, which is that of the first file.
+    /// The metadata of the first file.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -179,12 +177,12 @@ impl<S: ByteSource> ModelFile<S> {
         &self.tensors
     }
 
-    /// The tensor of this name.
+    /// The tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.index.get(name).map(|&i| &self.tensors[i as usize])
     }
 
-    /// Bytes of all tensors together, padding not included.
+    /// Bytes of all tensors together, without padding.
     pub fn n_byte_data(&self) -> u64 {
         self.n_byte_data
     }
@@ -194,10 +192,10 @@ impl<S: ByteSource> ModelFile<S> {
         &self.shards
     }
 
-    /// Fills `buf` with data of a tensor of this model, from byte `offset` of the tensor on.
+    /// Fills `buf` with data of a tensor of this model, starting at byte `offset` of the tensor.
     ///
     /// # Errors
-    /// [`SourceError::OutOfRange`] beyond the tensor's end; otherwise what the source meets.
+    /// [`SourceError::OutOfRange`] beyond the tensor's end; otherwise any error of the source.
     pub async fn read_tensor(
         &self,
         tensor: &TensorInfo,

@@ -1,5 +1,5 @@
-//! Products in a processor's own way: inputs are rounded to 16 bits, each 32 with a scale, and whole numbers are
-//! multiplied with the codes of the weights. What formats without codes hold is multiplied as f32.
+//! Matrix multiplication on the CPU: activations are rounded to 16-bit integers with a scale per 32 values,
+//! and integer products are taken with the codes of the weights. Formats without codes are multiplied as f32.
 
 use std::borrow::Cow;
 
@@ -8,16 +8,16 @@ use wide::{f32x4, i16x8, i32x4};
 use crate::blocks::codes::Codes;
 use crate::types::GgmlType;
 
-/// Values of a column that share a scale.
+/// Values of an activation column that share a scale.
 const RUN: usize = 32;
 /// The largest magnitude of a rounded value.
 const TOP: f32 = 32767.0;
-/// Rows whose codes are kept while all columns are multiplied with them, where there are many.
+/// Rows whose codes are kept while all columns are multiplied with them, if there are many columns.
 const ROWS: usize = 8;
-/// Columns that are multiplied with a row at once, or rows with a column: as many sums as registers hold.
+/// Columns multiplied with a row at once, or rows with a column: as many accumulators as fit in registers.
 const AT_ONCE: usize = 4;
 
-/// Inputs of products.
+/// Activations, as columns of `k` values.
 #[derive(Debug)]
 pub struct Columns<'a> {
     k: usize,
@@ -26,43 +26,43 @@ pub struct Columns<'a> {
     rounded: Option<Rounded>,
 }
 
-/// Columns as whole numbers: 16 bits and a scale for each [`RUN`] are as exact as f32, in which sums of products are
-/// inexact, too.
+/// Columns as integers: 16 bits and a scale per [`RUN`] are as exact as f32, whose dot products are inexact
+/// too.
 #[derive(Debug)]
 struct Rounded {
     /// `[n, k]`
     code: Vec<i16>,
     /// `[n, k / RUN]`
     scale: Vec<f32>,
-    /// Sums of the rounded values, for weights that have minima: of 16 each and of 32 each.
+    /// Sums of the rounded values per 16 and per 32, for weights with minima.
     sum16: Vec<f32>,
     sum32: Vec<f32>,
 }
 
 impl<'a> Columns<'a> {
-    /// Columns of `k` values, one behind the other.
+    /// Contiguous columns of `k` values.
     pub fn new(x: &'a [f32], k: usize) -> Self {
         Columns { k, x, rounded: None }
     }
 
-    /// How many there are.
+    /// Number of columns.
     pub fn n(&self) -> usize {
         self.x.len() / self.k.max(1)
     }
 
-    /// Their values.
+    /// The values of the columns.
     pub fn x(&self) -> &'a [f32] {
         self.x
     }
 
-    /// Rounds them, unless that was done or a format does not want it.
+    /// Rounds the columns, unless they are already rounded or the format does not need it.
     pub fn round_for(&mut self, ty: GgmlType) {
         if ty.info().codes.is_some() && self.k % RUN == 0 && self.rounded.is_none() {
             self.rounded = Some(Rounded::of(self.x));
         }
     }
 
-    /// Products with rows that lie one behind the other in `bytes`: `out[r * n + c]`, as many rows as `out` has room for.
+    /// Multiplies with the contiguous rows in `bytes`: `out[r * n + c]`, for as many rows as fit in `out`.
     ///
     /// # Panics
     /// If `bytes` has fewer rows, or the type has no dequantiser.
@@ -91,10 +91,10 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// A row as f32: where it lies if it is that already.
+/// A row as f32, borrowed if it is f32 already.
 ///
 /// # Panics
-/// If the type has no dequantiser, or `bytes` is no whole row of `n` values.
+/// If the type has no dequantiser, or `bytes` is not a whole row of `n` values.
 pub fn values(ty: GgmlType, bytes: &[u8], n: usize) -> Cow<'_, [f32]> {
     if ty == GgmlType::F32
         && let Ok(values) = bytemuck::try_cast_slice(bytes)
@@ -119,7 +119,7 @@ impl Rounded {
             let x: [f32x4; RUN / 4] = bytemuck::cast(*x);
             let top = x.iter().fold(f32x4::ZERO, |m, v| m.fast_max(v.abs())).to_array();
             let top = top.into_iter().fold(0.0, f32::max);
-            // 0 of finite values; what is infinite or NaN makes the scale NaN, and so every product.
+            // 0 for finite values; an infinity or a NaN makes the scale NaN, and so every product.
             let odd = x.iter().fold(f32x4::ZERO, |m, v| m + *v * f32x4::ZERO).reduce_add();
             let inverse = if top > 0.0 { f32x4::splat(TOP / top) } else { f32x4::ZERO };
             let whole: [[i32; 4]; RUN / 4] = x.map(|v| (v * inverse).fast_round_int().to_array());
@@ -127,7 +127,7 @@ impl Rounded {
                 *c = *v as i16;
             }
             let scale = top / TOP + odd;
-            // What is infinite or NaN may be any whole number, of which nothing is left by the scale.
+            // Infinities and NaN may become any integer, because their scale is NaN anyway.
             let sum = |part: &[[i32; 4]]| {
                 part.as_flattened().iter().fold(0, |n: i32, v| n.wrapping_add(*v)) as f32 * scale
             };
@@ -140,7 +140,7 @@ impl Rounded {
     }
 }
 
-/// Rows of weights taken apart.
+/// Unpacked rows of weights.
 struct Unpacked {
     code: Vec<i16>,
     scale: Vec<f32>,
@@ -154,7 +154,7 @@ impl Unpacked {
         Unpacked { code: vec![0; n], scale: vec![0.0; n_group], min: vec![0.0; n_min] }
     }
 
-    /// Some rows of `k` values with all columns.
+    /// Multiplies some rows of `k` values with all columns.
     fn multiply(&mut self, codes: Codes, bytes: &[u8], k: usize, x: &Rounded, out: &mut [f32]) {
         let (n, n_run, n_group) = (x.code.len() / k, k / RUN, k / codes.group);
         let rows = out.len() / n;
@@ -208,14 +208,14 @@ impl Unpacked {
     }
 }
 
-/// A row or a column: codes, and a scale for each [`RUN`] or each group of them.
+/// A row or a column: codes, and a scale per [`RUN`] or per group.
 #[derive(Clone, Copy)]
 struct Runs<'a> {
     code: &'a [[i16; RUN]],
     scale: &'a [f32],
 }
 
-/// Products of some rows, of which groups of 16 or 32 codes have a scale, with some columns.
+/// Products of some rows, whose scales cover groups of 16 or 32 codes, with some columns.
 fn products<const R: usize, const C: usize>(
     group: usize,
     rows: [Runs<'_>; R],
@@ -259,7 +259,7 @@ fn eights(run: &[i16; RUN]) -> [i16x8; 4] {
     std::array::from_fn(|i| i16x8::from_slice_unaligned(&run[8 * i..][..8]))
 }
 
-/// Scalar product in f32.
+/// Dot product in f32.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a16, a_rest) = a.as_chunks::<16>();
     let (b16, b_rest) = b.as_chunks::<16>();
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::types::TYPES;
 
-    /// Values between -1 and 1, some of them outliers.
+    /// Values between -1 and 1, with some outliers.
     fn noise(n: usize, seed: u32) -> Vec<f32> {
         let mut state = seed;
         let mut draw = || {
@@ -329,7 +329,7 @@ mod tests {
                     let (w, x) = (&exact[i / n * k..][..k], &x[i % n * k..][..k]);
                     let pairs = w.iter().zip(x).map(|(a, b)| f64::from(*a) * f64::from(*b));
                     let exact: f64 = pairs.clone().sum();
-                    // Half a step of each input, and what sums in f32 lose.
+                    // Half a step of each activation, plus the rounding error of f32 sums.
                     let half_step = |x: &[f32]| x.iter().fold(0.0f32, |m, v| m.max(v.abs())) / TOP / 2.0;
                     let runs = w.chunks_exact(RUN).zip(x.chunks_exact(RUN));
                     let rounded = runs.map(|(w, x)| half_step(x) * w.iter().map(|w| w.abs()).sum::<f32>());
@@ -346,7 +346,7 @@ mod tests {
     fn the_largest_codes_do_not_overflow() {
         let k = 64;
         let mut bytes = vec![0x80; 2 * 34];
-        // Scales of 1.
+        // All scales 1.
         for block in bytes.chunks_exact_mut(34) {
             block[..2].copy_from_slice(&[0, 0x3c]);
         }

@@ -1,4 +1,4 @@
-//! Where the bytes of a file come from: memory, a mapped file, or a reader of ranges.
+//! Byte sources: memory, a mapped file, or a reader of ranges.
 
 use std::fmt;
 use std::future::Future;
@@ -12,13 +12,13 @@ use crate::gguf::HeaderBytes;
 pub enum SourceError {
     #[error("`{name}`: expected {n_byte} bytes at byte {offset}, found the end at byte {len}")]
     OutOfRange { name: String, offset: u64, n_byte: u64, len: u64 },
-    #[error("`{name}`: reading failed")]
+    #[error("`{name}`: read failed")]
     Io {
         name: String,
         #[source]
         source: std::io::Error,
     },
-    #[error("`{name}`: reading failed")]
+    #[error("`{name}`: read failed")]
     Other {
         name: String,
         #[source]
@@ -39,19 +39,19 @@ impl SourceError {
     }
 }
 
-/// A file's bytes, readable at any place.
-#[allow(clippy::len_without_is_empty, reason = "an empty source is no case that anyone asks for")]
+/// A file with random access to its bytes.
+#[allow(clippy::len_without_is_empty, reason = "an empty source has no use")]
 pub trait ByteSource {
-    /// Path, address or any other name; error messages show it, and names of a split set's files derive from it.
+    /// Path, URL or any other name; used in error messages, and to derive the names of a split set's files.
     fn name(&self) -> &str;
 
     /// Number of bytes.
     fn len(&self) -> u64;
 
-    /// Fills `buf` with the bytes from `offset` on.
+    /// Fills `buf` with the bytes starting at `offset`.
     ///
     /// # Errors
-    /// [`SourceError::OutOfRange`] if there are too few; otherwise whatever the source meets.
+    /// [`SourceError::OutOfRange`] if there are too few; otherwise any failure of the source.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> impl Future<Output = Result<(), SourceError>>;
 
     /// All bytes at once, if they are in memory.
@@ -59,7 +59,7 @@ pub trait ByteSource {
         None
     }
 
-    /// All bytes as shared ones, if they are in memory: with them the metadata needs no copy.
+    /// All bytes as a shared handle, if they are in memory; the metadata then needs no copy.
     fn shared(&self) -> Option<HeaderBytes> {
         None
     }
@@ -73,7 +73,7 @@ pub struct MemorySource {
 }
 
 impl MemorySource {
-    /// A source of these bytes: a `Vec<u8>`, an `Arc<[u8]>`, or a `&'static [u8]`.
+    /// A source over a `Vec<u8>`, an `Arc<[u8]>` or a `&'static [u8]`.
     pub fn new(name: impl Into<String>, bytes: impl Into<HeaderBytes>) -> MemorySource {
         MemorySource { name: name.into(), bytes: bytes.into() }
     }

@@ -1,18 +1,18 @@
 //! Names of the files of a split set: `PREFIX-00001-of-00003.gguf`.
 
-/// The name of one file of a split set, taken apart.
+/// The parsed name of one file of a split set.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SplitName<'a> {
-    /// What comes before the numbers, directories included.
+    /// The part before the numbers, including directories.
     pub prefix: &'a str,
-    /// The file's number, from 0 (the name counts from 1).
+    /// The file's index, from 0 (the name counts from 1).
     pub index: u32,
     /// Number of files in the set.
     pub count: u32,
 }
 
 impl<'a> SplitName<'a> {
-    /// Takes a name apart; `None` if it is no name of a split set's file.
+    /// Parses a name; `None` if it is not the name of a file of a split set.
     ///
     /// ```
     /// use ggml_format::SplitName;
@@ -27,7 +27,7 @@ impl<'a> SplitName<'a> {
         (1..=count).contains(&number).then(|| SplitName { prefix, index: number - 1, count })
     }
 
-    /// The name of the file with another number, from 0.
+    /// The name of the file with another index, from 0.
     pub fn sibling(&self, index: u32) -> String {
         format!("{}-{:05}-of-{:05}.gguf", self.prefix, index + 1, self.count)
     }

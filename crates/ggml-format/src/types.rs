@@ -1,6 +1,6 @@
-//! The table of ggml tensor types: ids, names, block sizes, and who converts them.
+//! The table of ggml tensor types: ids, names, block sizes and conversion functions.
 //!
-//! A new type is a file in `blocks/`, and four lines here: its module and the path of that, its variant, its row.
+//! To add a type: a file in `blocks/`, and four lines here (the module, its path, the variant, the row).
 
 use std::fmt;
 
@@ -66,9 +66,9 @@ pub mod tq1_0;
 #[path = "blocks/tq2_0.rs"]
 pub mod tq2_0;
 
-/// A ggml tensor type: how the numbers of a tensor lie in bytes.
+/// A ggml tensor type: the encoding of a tensor's values as bytes.
 ///
-/// Each variant is one row of [`TYPES`], which holds everything else that there is to know about it.
+/// Each variant is one row of [`TYPES`], which holds everything else there is to know about it.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 #[allow(non_camel_case_types, reason = "these are ggml's own names for the formats")]
 #[allow(missing_docs, reason = "a variant is documented by its row in TYPES and its file under blocks/")]
@@ -110,25 +110,25 @@ pub enum GgmlType {
     Q2_0,
 }
 
-/// Turns whole blocks into values; the two lengths must describe the same number of blocks.
+/// Dequantises whole blocks; the two lengths must describe the same number of blocks.
 pub type DequantizeFn = fn(&[u8], &mut [f32]);
 
-/// Quantises one row: values, the importance of each column if known, and where the blocks go.
+/// Quantises one row: values, optional importance of each column, output blocks.
 ///
-/// The row's length is a multiple of the block length, and the output has exactly the row's bytes.
+/// The row length is a multiple of the block length, and the output has exactly the bytes of the row.
 pub type QuantizeFn = fn(&[f32], Option<&[f32]>, &mut [u8]);
 
-/// Finds the first block, by index, whose scales are not finite.
+/// Finds the index of the first block whose scales are not finite.
 pub type InvalidBlockFn = fn(&[u8]) -> Option<usize>;
 
 /// One row of [`TYPES`].
 #[derive(Copy, Clone, Debug)]
 pub struct TypeInfo {
-    /// The type that this row describes.
+    /// The type of this row.
     pub ty: GgmlType,
-    /// The number that stands for the type in a file.
+    /// The id of the type in a file.
     pub id: u32,
-    /// ggml's name for the type, such as `q4_K`.
+    /// ggml's name of the type, such as `q4_K`.
     pub name: &'static str,
     /// Values in a block; 1 for plain numbers.
     pub block_len: usize,
@@ -136,11 +136,11 @@ pub struct TypeInfo {
     pub block_bytes: usize,
     /// The reference dequantiser.
     pub dequantize: Option<DequantizeFn>,
-    /// The quantiser; none for integers and f64. For wasm32 most need the cargo feature `quantizers`.
+    /// The quantiser; none for integers and f64. On wasm32 most need the cargo feature `quantizers`.
     pub quantize: Option<QuantizeFn>,
     /// Looks for infinities and NaN among the scales (for plain floats: among the values).
     pub invalid_block: InvalidBlockFn,
-    /// Whole numbers and scales apart, for formats whose values are products of these.
+    /// Unpacks integer codes and scales, for formats whose values are products of the two.
     pub codes: Option<Codes>,
 }
 
@@ -183,7 +183,8 @@ pub static TYPES: &[TypeInfo] = &[
     coded::<q2_0::BlockQ2_0>(GgmlType::Q2_0, 42, "q2_0", searched(q2_0::quantize)),
 ];
 
-/// A quantiser that a browser has no use for: there, models are run, and only caches and tests of devices quantise.
+/// A quantiser that browsers do not need: they run models, and only KV caches and device tests quantise
+/// there.
 const fn searched(quantize: QuantizeFn) -> Option<QuantizeFn> {
     if cfg!(any(not(target_arch = "wasm32"), feature = "quantizers")) { Some(quantize) } else { None }
 }
@@ -212,12 +213,12 @@ const fn coded<B: Coded>(
 }
 
 impl GgmlType {
-    /// The type with this number in a file; `None` for removed and unknown numbers.
+    /// The type with this id in a file; `None` for removed and unknown ids.
     pub fn from_id(id: u32) -> Option<GgmlType> {
         TYPES.iter().find(|t| t.id == id).map(|t| t.ty)
     }
 
-    /// The type of this name, in any mix of upper and lower case.
+    /// The type with this name, case-insensitive.
     pub fn from_name(name: &str) -> Option<GgmlType> {
         TYPES.iter().find(|t| t.name.eq_ignore_ascii_case(name)).map(|t| t.ty)
     }
@@ -227,12 +228,12 @@ impl GgmlType {
         &TYPES[self as usize]
     }
 
-    /// The number that stands for the type in a file.
+    /// The id of the type in a file.
     pub fn id(self) -> u32 {
         self.info().id
     }
 
-    /// ggml's name for the type, such as `q4_K`.
+    /// ggml's name of the type, such as `q4_K`.
     pub fn name(self) -> &'static str {
         self.info().name
     }
@@ -247,7 +248,7 @@ impl GgmlType {
         self.info().block_bytes
     }
 
-    /// Bytes of `n_elem` values; `None` if they are no whole number of blocks, or too many for a `u64`.
+    /// Bytes of `n_elem` values; `None` if they are not a whole number of blocks, or too many for a `u64`.
     pub fn row_bytes(self, n_elem: u64) -> Option<u64> {
         let block_len = self.block_len() as u64;
         if !n_elem.is_multiple_of(block_len) {
@@ -256,7 +257,7 @@ impl GgmlType {
         (n_elem / block_len).checked_mul(self.block_bytes() as u64)
     }
 
-    /// Bits that one value takes on average, scales included.
+    /// Average bits per value, scales included.
     pub fn bits_per_weight(self) -> f64 {
         self.block_bytes() as f64 * 8.0 / self.block_len() as f64
     }

@@ -1,4 +1,4 @@
-//! What a file claims about itself does not decide how much memory reading it takes.
+//! Memory use of the reader is bounded by the file, not by the sizes that the file claims.
 
 #![allow(unsafe_code, reason = "a global allocator that counts is unsafe to write")]
 
@@ -10,7 +10,7 @@ use std::cell::Cell;
 use common::{Raw, rich};
 use ggml_format::Gguf;
 
-/// The system's allocator, counting what this thread holds.
+/// The system allocator, counting the bytes held by this thread.
 struct Counting;
 
 thread_local! {
@@ -19,25 +19,25 @@ thread_local! {
 }
 
 fn count(n: isize) {
-    // A thread that is being torn down has no counters any more; nobody reads them then.
+    // A thread during teardown has no counters any more; nobody reads them then.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + n);
         PEAK.with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
 
-// SAFETY: All requests go to the system's allocator unchanged; counting neither allocates nor touches memory
+// SAFETY: All requests go to the system allocator unchanged; counting neither allocates nor touches memory
 // that it hands out.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
-        // SAFETY: the caller's promise is the one that `System` asks for.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is the one that `System` asks for.
+        // SAFETY: the caller guarantees what `System` requires.
         unsafe { System.dealloc(p, layout) }
     }
 }
@@ -45,7 +45,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes held at once while `bytes` were read, the bytes themselves left out.
+/// Peak of the bytes held while `bytes` are read, excluding the bytes themselves.
 fn peak_of_reading(bytes: Vec<u8>, file_len: u64) -> usize {
     let bytes = bytes.into();
     let before = HELD.get();
@@ -53,7 +53,7 @@ fn peak_of_reading(bytes: Vec<u8>, file_len: u64) -> usize {
     let result = Gguf::parse(bytes, file_len);
     let peak = PEAK.get() - before;
     drop(result);
-    assert!(HELD.get() <= before, "reading leaves nothing behind");
+    assert!(HELD.get() <= before, "reading leaks nothing");
     peak as usize
 }
 
@@ -72,7 +72,7 @@ fn large_claims_take_no_memory() {
     for raw in claims {
         for file_len in [raw.bytes.len() as u64, 1 << 40, u64::MAX] {
             let peak = peak_of_reading(raw.bytes.clone(), file_len);
-            assert!(peak < 4096, "{peak} bytes for a file of {} (said to be {file_len})", raw.bytes.len());
+            assert!(peak < 4096, "{peak} bytes for a file of {} (claimed {file_len})", raw.bytes.len());
         }
     }
 }
@@ -84,7 +84,7 @@ fn memory_is_in_proportion_to_the_head() {
     let peak = peak_of_reading(bytes, n as u64);
     assert!(peak < 8 * n, "{peak} bytes for a file of {n}");
 
-    // The worst case: nothing but the shortest keys, or the shortest tensors.
+    // The worst case: only the shortest keys, or only the shortest tensors.
     let keys =
         (0..50_000u32).fold(Raw::header(3, 0, 50_000), |raw, i| raw.str(&format!("{i:x}")).u32(0).u8(0));
     let tensors =

@@ -11,7 +11,7 @@ fn check(info: &TypeInfo, codes: Codes, blocks: &[u8]) -> Result<(), String> {
     let n = blocks.len() / info.block_bytes * info.block_len;
     let mut expected = vec![0.0; n];
     info.dequantize.expect("a format of weights")(blocks, &mut expected);
-    // What was there before makes no difference.
+    // The previous content makes no difference.
     let (mut code, mut scale) = (vec![0x1234; n], vec![f32::NAN; n / codes.group]);
     let mut min = vec![f32::NAN; if codes.has_min { n / codes.group } else { 0 }];
     (codes.unpack)(blocks, &mut code, &mut scale, &mut min);
@@ -41,7 +41,7 @@ fn codes_are_the_values() {
         let blocks = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         check(info, codes, &blocks).unwrap_or_else(|e| panic!("{e}"));
     }
-    assert!(coded().count() >= 18, "formats of whole numbers and scales");
+    assert!(coded().count() >= 18, "formats with integer codes and scales");
 }
 
 proptest! {

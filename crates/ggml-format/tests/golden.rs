@@ -1,4 +1,4 @@
-//! Every row of the type table against blocks and values that ggml itself made.
+//! Every row of the type table against blocks and values made by ggml.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn read_f32(name: &str) -> Vec<f32> {
     read(name).chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
-/// Formats without a golden file: plain numbers, and the two that only activations use.
+/// Formats without a golden file: plain numbers, and the two used only for activations.
 const WITHOUT_GOLDEN: [GgmlType; 8] = [
     GgmlType::F32,
     GgmlType::Q8_1,
@@ -104,7 +104,7 @@ fn relative_rmse(info: &TypeInfo, blocks: &[u8], weight: Option<&[f32]>) -> f64 
     (error / norm).sqrt()
 }
 
-/// Formats with a codebook: no two searches find the same codes, so these are compared by error.
+/// Formats with a codebook: no two searches find the same codes, so they are compared by error.
 const BY_CODEBOOK: [GgmlType; 7] = [
     GgmlType::IQ1_S,
     GgmlType::IQ1_M,
@@ -140,7 +140,7 @@ fn other_quantisers_equal_ggml_byte_for_byte() {
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
-/// Of every type: the plain error, and with importance also the error that was made small.
+/// For every type: the plain error, and with importance also the weighted error, which was minimised.
 #[test]
 fn no_quantiser_errs_more_than_ggml() {
     let importance = read_f32("importance.f32");
@@ -163,7 +163,7 @@ fn no_quantiser_errs_more_than_ggml() {
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
-/// Importance weights buy less weighted error; formats that do not use them give the same bytes.
+/// Importance reduces the weighted error; formats that ignore it give the same bytes.
 #[test]
 fn importance_lowers_the_weighted_error() {
     let importance = read_f32("importance.f32");
@@ -174,7 +174,7 @@ fn importance_lowers_the_weighted_error() {
         }
         let n = N_QUANTISED / info.block_len * info.block_bytes;
         let weighted = quantise(info, Some(&importance));
-        // Of our own making: ggml's blocks of some types are made with importance.
+        // Quantised here: ggml's blocks of some types are made with importance.
         let plain = quantise(info, None);
         if weighted == plain {
             assert_eq!(weighted, blocks[..n], "{}", info.name);
@@ -186,10 +186,10 @@ fn importance_lowers_the_weighted_error() {
         assert!(after < before, "{}: {after} with importance, {before} without", info.name);
         assert!(after > 0.5 * before, "{}: {after} is too good to be true", info.name);
     }
-    assert!(n_using >= 18, "{n_using} formats use importance: some did, and do so no more");
+    assert!(n_using >= 18, "{n_using} formats use importance: some have stopped using it");
 }
 
-/// Values that a format can hold are found again, but for the rounding of the block's scale.
+/// Values that a format can represent survive, except for the rounding of the block's scale.
 #[test]
 fn codebooks_find_their_own_values() {
     for ty in BY_CODEBOOK {
@@ -224,7 +224,7 @@ fn codebooks_find_their_own_values() {
     }
 }
 
-/// An expert that no text asked for has importance zero; its weights are still weights.
+/// An expert that no text selected has importance zero; its weights still count.
 #[test]
 fn every_quantiser_does_without_importance_where_there_is_none() {
     for info in TYPES.iter().filter(|info| info.quantize.is_some()) {
@@ -232,7 +232,7 @@ fn every_quantiser_does_without_importance_where_there_is_none() {
     }
 }
 
-/// A text may leave any columns without inputs: a whole group of a block, or all but one.
+/// A text may leave any columns without activations: a whole group of a block, or all but one.
 #[test]
 fn every_quantiser_gives_valid_blocks_where_some_columns_have_no_importance() {
     let first_group: [f32; ROW] = std::array::from_fn(|j| if j % 256 < 32 { 0.0 } else { 1.0 });
@@ -244,7 +244,7 @@ fn every_quantiser_gives_valid_blocks_where_some_columns_have_no_importance() {
             let rmse = relative_rmse(info, &blocks, Some(importance));
             assert!(rmse.is_finite(), "{}: {what}: {rmse}", info.name);
         }
-        // Groups of iq4_xs and iq4_nl have scales of their own, which are not lost.
+        // Groups of iq4_xs and iq4_nl have their own scales, which are not lost.
         if matches!(info.ty, GgmlType::IQ4_NL | GgmlType::IQ4_XS) {
             let other = quantise(info, Some(&first_group));
             let rmse = relative_rmse(info, &other, Some(&first_group.map(|w| 1.0 - w)));

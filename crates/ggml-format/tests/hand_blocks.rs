@@ -1,4 +1,4 @@
-//! Blocks worked out by hand from the formulas, and the rules of the type table.
+//! Blocks computed by hand from the formulas, and the rules of the type table.
 
 use ggml_format::blocks::F16;
 use ggml_format::types::{float::ValueBf16, mxfp4::e8m0_half, nvfp4::ue4m3_half};
@@ -179,7 +179,7 @@ fn infinite_scales_are_found() {
     bytes[36..38].copy_from_slice(&inf);
     assert_eq!((GgmlType::Q4_0.info().invalid_block)(&bytes), Some(2));
     assert_eq!((GgmlType::Q4_0.info().invalid_block)(&bytes[..36]), None);
-    // iq1_m hides its scale in the top bits of four words: 0x7c00 is 0, 0, c, 7 from the first on.
+    // iq1_m stores its scale in the top bits of four words: 0x7c00 is 0, 0, c, 7 starting with the first.
     let mut bytes = [0; 56];
     bytes[48 + 5] = 0xc0;
     bytes[48 + 7] = 0x70;
@@ -211,5 +211,5 @@ fn lengths_that_do_not_fit_are_refused() {
         Err(ConvertError::Importance { ty, expected: 32, found: 1 })
     );
     let error = quantize(GgmlType::I8, &y, 32, None, &mut out).unwrap_err();
-    assert_eq!(error.to_string(), "i8: values cannot be quantised to this type");
+    assert_eq!(error.to_string(), "i8: quantisation to this type is not supported");
 }

@@ -1,4 +1,4 @@
-//! The mixes, against what `llama-quantize` made of real models, and rule by rule.
+//! The mixes, against the output of `llama-quantize` for real models, and rule by rule.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ggml_format::{
 
 use GgmlType as T;
 
-/// A dense Llama: names and sizes as GGUF files have them.
+/// A dense Llama with the names and sizes of its GGUF file.
 struct Dense {
     n_layer: u32,
     n_embd: u64,
@@ -71,7 +71,7 @@ impl Dense {
             .collect()
     }
 
-    /// Layers whose tensor of this name has this type.
+    /// Layers whose tensor with this name has this type.
     fn layers(&self, file_type: FileType, name: &str, ty: GgmlType) -> Vec<u32> {
         let types = self.types(file_type);
         (0..self.n_layer).filter(|layer| types[&format!("blk.{layer}.{name}.weight")] == Some(ty)).collect()
@@ -83,7 +83,7 @@ fn one(file_type: FileType, name: &str, ne: &[u64], facts: &ModelFacts) -> Optio
     tensor_type(file_type, name, ne, facts, &mut MixCounters::default()).unwrap()
 }
 
-/// The model that comes with the repository was made by llama-quantize.
+/// The model in the repository was made by llama-quantize.
 #[test]
 fn mix_equals_that_of_a_file_made_by_llama_quantize() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/storyteller-Q4_K_M.gguf");
@@ -106,11 +106,11 @@ fn mix_equals_that_of_a_file_made_by_llama_quantize() {
 
 type Counts<'a> = &'a [(GgmlType, usize)];
 
-/// Numbers of tensors of each type, counted in files that llama-quantize made.
+/// Numbers of tensors per type, counted in files made by llama-quantize.
 #[test]
 fn type_counts_equal_those_of_llama_quantize() {
     use FileType as F;
-    // Five layers, an output matrix of its own; eight layers, tied.
+    // Five layers with an output matrix of their own; eight layers, tied.
     let five = Dense::new(5, 256, 512, true, 2);
     let eight = Dense::new(8, 256, 768, false, 2);
     let cases: &[(_, _, Counts<'_>)] = &[
@@ -217,7 +217,8 @@ fn experts_count_by_the_names_of_their_layers() {
     assert_eq!(one(FileType::MXFP4_MOE, "blk.0.attn_q.weight", &[256, 256], &facts), Some(T::Q8_0));
 }
 
-/// A layer with shared experts has two such tensors, and llama.cpp counts both in files of about two bits.
+/// A layer with shared experts has two such tensors, and llama.cpp counts both in files of about two bits per
+/// weight.
 #[test]
 fn tiny_files_count_tensors_with_experts_too() {
     let facts = ModelFacts { n_expert: 8, ..Dense::new(16, 256, 512, true, 4).facts };
@@ -312,7 +313,7 @@ fn tiny_types_need_importance() {
     assert!(!needs_importance(FileType::IQ4_XS, name, T::IQ4_XS));
 }
 
-/// Whatever the file type and the sizes, the answer is a type that fits.
+/// For every file type and all sizes, the resulting type fits.
 #[test]
 fn every_file_type_gives_types_that_fit() {
     for row in FILE_TYPES {
@@ -341,7 +342,7 @@ fn falcon_has_rules_of_its_own() {
         };
         (0..32).map(ty).collect::<Vec<_>>()
     };
-    // The first sixteenth, the rest of the first eighth, and then all but each third.
+    // The first sixteenth, the rest of the first eighth, then all but every third.
     assert_eq!(down(FileType::Q4_K_M)[..7], [T::Q6_K, T::Q6_K, T::Q5_K, T::Q5_K, T::Q4_K, T::Q4_K, T::Q5_K]);
     assert_eq!(down(FileType::Q3_K_M)[..7], [T::Q5_K, T::Q5_K, T::Q4_K, T::Q4_K, T::Q3_K, T::Q3_K, T::Q4_K]);
     assert_eq!(down(FileType::Q3_K_L), [T::Q4_K; 32]);

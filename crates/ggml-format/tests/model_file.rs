@@ -1,4 +1,4 @@
-//! Models from sources of every kind, and split sets, right and wrong.
+//! Models from all kinds of sources, and valid and invalid split sets.
 
 mod common;
 
@@ -9,7 +9,7 @@ use ggml_format::{
     ByteSource, GgmlType, GgufWriter, MemorySource, ModelFile, OpenError, SourceError, read_header,
 };
 
-/// A source that is not in memory, as a server would be one; it counts what was asked of it.
+/// A source that is not in memory, like a server; it counts its reads.
 struct Ranges {
     name: String,
     bytes: Vec<u8>,
@@ -77,7 +77,7 @@ impl Shard {
     }
 }
 
-/// Opens a set whose files are called `m-00001-of-…` and so on, starting with file `first`.
+/// Opens a set of files named `m-00001-of-…` and so on, starting with file `first`.
 fn open(shards: &[Shard], first: usize) -> Result<ModelFile<MemorySource>, OpenError> {
     let name = |i: usize| format!("dir/m-{:05}-of-{:05}.gguf", i + 1, shards.len());
     let files: HashMap<String, Vec<u8>> =
@@ -135,7 +135,7 @@ fn wrong_sets_are_refused() {
         (
             vec![good(0, &["a"]), good(0, &["b"])],
             0,
-            "`dir/m-00002-of-00002.gguf`: key `split.no`: expected 1, found 0; the file is not what its name says",
+            "`dir/m-00002-of-00002.gguf`: key `split.no`: expected 1, found 0; the file name does not match",
         ),
         (
             vec![good(0, &["a"]), Shard::of(1, 3, 2, &["b"])],
@@ -157,12 +157,12 @@ fn wrong_sets_are_refused() {
             vec![Shard { n_tensor: None, ..good(0, &["a"]) }, good(1, &["b"])],
             0,
             "in `dir/m-00001-of-00002.gguf`: key `split.tensors.count`: expected an integer from 0 to 2^64 - 1, \
-             found no such key",
+             but the key is missing",
         ),
         (
             vec![good(0, &["a"]), Shard { no: None, ..good(1, &["b"]) }],
             0,
-            "in `dir/m-00002-of-00002.gguf`: key `split.no`: expected an integer from 0 to 2^16 - 1, found no such key",
+            "in `dir/m-00002-of-00002.gguf`: key `split.no`: expected an integer from 0 to 2^16 - 1, but the key is missing",
         ),
         (
             vec![Shard::of(0, 3, 2, &["a"]), good(1, &["b"])],
@@ -190,7 +190,7 @@ fn missing_sibling_is_an_error_of_its_source() {
     }));
     assert_eq!(
         message(result),
-        "a file of the model could not be read: `m-00002-of-00002.gguf`: reading failed: not found"
+        "could not read a model file: `m-00002-of-00002.gguf`: read failed: not found"
     );
 }
 
@@ -234,7 +234,7 @@ fn damaged_file_is_named() {
     assert!(pollster::block_on(read_header(&empty)).is_err());
 }
 
-/// A file of 2^50 bytes: what it begins with, then zeros.
+/// A file of 2^50 bytes: the given start, then zeros.
 struct Endless(Vec<u8>);
 
 impl ByteSource for Endless {
@@ -260,7 +260,7 @@ fn head_of_absurd_length_is_not_fetched() {
     let error = pollster::block_on(read_header(&source)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`endless.gguf`: expected a head of at most 1073741824 bytes, found one of at least 1099511627808"
+        "`endless.gguf`: expected a header of at most 1073741824 bytes, found at least 1099511627808 bytes"
     );
 }
 
@@ -277,5 +277,5 @@ fn mapped_file_is_read_in_place() {
     pollster::block_on(model.read_tensor(t, 1000, &mut buf)).unwrap();
     assert_eq!(model.tensor_bytes(t).unwrap()[1000..1064], buf);
     let error = MmapSource::open("/no/such/file").unwrap_err();
-    assert_eq!(error.to_string(), "`/no/such/file`: reading failed");
+    assert_eq!(error.to_string(), "`/no/such/file`: read failed");
 }

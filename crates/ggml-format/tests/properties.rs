@@ -1,4 +1,4 @@
-//! Properties that hold for any bytes, any values and any file.
+//! Properties that hold for any bytes, values and files.
 
 mod common;
 
@@ -104,7 +104,7 @@ proptest! {
         prop_assert_eq!(gguf.alignment(), 1 << log_alignment);
         for (i, value) in values.iter().enumerate() {
             let found = OwnedValue::from(gguf.get(&format!("key {i}")).unwrap());
-            // NaN does not equal itself, its text does.
+            // NaN does not equal itself, but its text does.
             prop_assert_eq!(format!("{found:?}"), format!("{value:?}"));
         }
         for (i, (_, _, ty)) in tensors.iter().enumerate() {
@@ -114,7 +114,7 @@ proptest! {
             prop_assert_eq!(&file[t.offset as usize..][..t.n_byte as usize], written[i].as_slice());
         }
 
-        // Copied metadata are the same bytes.
+        // Copied metadata has the same bytes.
         let mut copy = GgufWriter::new();
         copy.copy_metadata(gguf.metadata(), |_| true).unwrap();
         let copy = copy.begin(Vec::new()).unwrap().finish().unwrap();
@@ -130,7 +130,7 @@ proptest! {
         let bytes = &bytes[..n_block * info.block_bytes];
         let mut y = vec![0.0; n_block * info.block_len];
         dequantize(info.ty, bytes, &mut y).unwrap();
-        // Scales that are finite give finite values, where the values of the type are not too large for an f32.
+        // Finite scales give finite values, unless the values of the type are too large for an f32.
         if !matches!(info.ty, GgmlType::MXFP4 | GgmlType::F64 | GgmlType::Q8_K) && (info.invalid_block)(bytes).is_none() {
             prop_assert!(y.iter().all(|y| y.is_finite()), "{}", info.name);
         }
@@ -157,9 +157,10 @@ proptest! {
         weigh in any::<bool>(),
     ) {
         let info = &TYPES[row];
-        // A type of b bits resolves the range of a block to some 2^-b, offsets included; with two bits and less that says little.
+        // A type of b bits resolves the range of a block to about 2^-b, offsets included; with two bits or
+        // fewer that says little.
         let bits = info.ty.bits_per_weight();
-        // And of eight signs of iq3_xxs one may be wrong.
+        // In addition, one of eight signs of iq3_xxs may be wrong.
         if info.quantize.is_some() && bits > 3.0 && info.ty != GgmlType::IQ3_XXS {
             let x: Vec<f32> = x.iter().map(|x| x * (scale as f32).exp2()).collect();
             let w = weigh.then(|| vec![1.0f32; 256]);
@@ -168,9 +169,9 @@ proptest! {
             let mut y = vec![0.0; 256];
             dequantize(info.ty, &out, &mut y).unwrap();
             let max = x.iter().fold(0.0f32, |max, x| max.max(x.abs()));
-            // mxfp4 has only powers of two as scales: just below one, 8 becomes 6.
+            // mxfp4 has only power-of-two scales: just below one, 8 becomes 6.
             let least = if info.ty == GgmlType::MXFP4 { 0.25 } else { 0.0 };
-            // nvfp4's scales end at 2^-9 below, halved and times 6, where half a step is lost.
+            // The smallest scale of nvfp4 is 2^-9, halved and times 6, of which half a step is lost.
             let smallest = if info.ty == GgmlType::NVFP4 { 0.006 } else { 0.0 };
             let limit = max * (4.0 * (-bits.min(7.0).floor() as f32).exp2()).max(least);
             for (i, (x, y)) in x.iter().zip(&y).enumerate() {

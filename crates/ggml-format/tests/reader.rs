@@ -1,4 +1,4 @@
-//! The reader on right files, and on every kind of wrong one that we could think of.
+//! The reader on valid files, and on every kind of invalid file we could think of.
 
 mod common;
 
@@ -52,7 +52,7 @@ fn getters_say_what_they_expected_and_found() {
     let errors = [
         (
             gguf.u32("a.missing").unwrap_err(),
-            "key `a.missing`: expected an integer from 0 to 2^32 - 1, found no such key",
+            "key `a.missing`: expected an integer from 0 to 2^32 - 1, but the key is missing",
         ),
         (
             gguf.u32("a.i8").unwrap_err(),
@@ -128,7 +128,7 @@ fn file_without_tensors_needs_no_padding() {
     assert_eq!(gguf.n_byte_header(), gguf.data_start());
 }
 
-/// Where the last tensor's data end; padding after them may be missing.
+/// End of the last tensor's data; the padding after it may be missing.
 fn end_of_data(gguf: &Gguf) -> usize {
     gguf.tensors().iter().map(|t| t.offset + t.n_byte).max().unwrap() as usize
 }
@@ -173,22 +173,22 @@ fn wrong_headers_are_refused() {
         (Raw::default(), "magic at byte 0: expected 4 more bytes, found the end of the file after 0"),
         (
             Raw::default().put(b"ggml").zeros(20),
-            "magic at byte 0: expected `GGUF`, found `ggml`; this is not a gguf file",
+            "magic at byte 0: expected `GGUF`, found `ggml`; this is not a GGUF file",
         ),
         (
             Raw::default().put(b"\x89PN\xff").zeros(20),
-            "magic at byte 0: expected `GGUF`, found `\\x89PN\\xff`; this is not a gguf file",
+            "magic at byte 0: expected `GGUF`, found `\\x89PN\\xff`; this is not a GGUF file",
         ),
         (Raw::header(1, 0, 0), "version at byte 4: expected 2 or 3, found 1"),
         (Raw::header(4, 0, 0), "version at byte 4: expected 2 or 3, found 4"),
         (
             Raw::header(0x0300_0000, 0, 0),
-            "version at byte 4: found 0x03000000; the file is big endian, expected little endian",
+            "version at byte 4: found 0x03000000; the file is big-endian, expected little-endian",
         ),
-        (Raw::header(3, -1, 0), "number of tensors at byte 8: expected a count, found -1"),
+        (Raw::header(3, -1, 0), "number of tensors at byte 8: expected a non-negative count, found -1"),
         (
             Raw::header(3, 0, i64::MIN),
-            "number of keys at byte 16: expected a count, found -9223372036854775808",
+            "number of keys at byte 16: expected a non-negative count, found -9223372036854775808",
         ),
         (
             Raw::header(3, 0, i64::MAX),
@@ -209,14 +209,14 @@ fn wrong_metadata_are_refused() {
     let one = || Raw::header(3, 0, 1);
     let huge = 1u64 << 63;
     let cases = [
-        (one().str("").u32(4).u32(1), "key 0 at byte 24: expected a name, found an empty one"),
+        (one().str("").u32(4).u32(1), "key 0 at byte 24: the name is empty"),
         (
             one().u64(huge).zeros(20),
             "key 0 at byte 32: expected 9223372036854775808 more bytes, found the end of the file after 20",
         ),
         (
             one().u64(2).put(&[b'a', 0xff]).u32(4).u32(1),
-            "key 0 at byte 32: expected utf-8, found an invalid sequence after 1 bytes",
+            "key 0 at byte 32: expected UTF-8, found an invalid sequence after 1 bytes",
         ),
         (one().str("k").u32(13).u32(1), "type of key `k` at byte 33: expected 0 to 12, found 13"),
         (
@@ -229,7 +229,7 @@ fn wrong_metadata_are_refused() {
         ),
         (
             one().str("k").u32(8).u64(1).u8(0x80),
-            "value of key `k` at byte 45: expected utf-8, found an invalid sequence after 0 bytes",
+            "value of key `k` at byte 45: expected UTF-8, found an invalid sequence after 0 bytes",
         ),
         (
             one().str("k").u32(9).u32(9).u64(0),
@@ -250,7 +250,7 @@ fn wrong_metadata_are_refused() {
         ),
         (
             Raw::header(3, 0, 2).kv_u32("k", 1).kv_u32("k", 2),
-            "key `k` at byte 49: expected each key once, found it at byte 32 already",
+            "key `k` at byte 49: duplicate key, first found at byte 32",
         ),
         (
             one().kv_u32("general.alignment", 48),
@@ -283,11 +283,11 @@ fn wrong_tensors_are_refused() {
     let cases: Vec<(Raw, &str)> = vec![
         (
             with_tensors(&[(&long, &[1], 0, 0)], 32),
-            "name of tensor 0 at byte 24: expected less than 64 bytes, found 64",
+            "name of tensor 0 at byte 24: expected fewer than 64 bytes, found 64",
         ),
         (
             Raw::header(3, 1, 0).u64(1).u8(0xc0).zeros(64),
-            "name of tensor 0 at byte 32: expected utf-8, found an invalid sequence after 0 bytes",
+            "name of tensor 0 at byte 32: expected UTF-8, found an invalid sequence after 0 bytes",
         ),
         (
             with_tensors(&[("t", &[1; 5], 0, 0)], 32),
@@ -295,20 +295,20 @@ fn wrong_tensors_are_refused() {
         ),
         (
             with_tensors(&[("t", &[4, -1], 0, 0)], 32),
-            "dimension 1 of tensor `t` at byte 45: expected a size, found -1",
+            "dimension 1 of tensor `t` at byte 45: expected a non-negative size, found -1",
         ),
         (
             with_tensors(&[("t", &[1 << 32, 1 << 31], 0, 0)], 32),
-            "shape of tensor `t` at byte 37: expected less than 2^63 values and bytes, found [4294967296, 2147483648, 1, 1]",
+            "shape of tensor `t` at byte 37: expected fewer than 2^63 values and bytes, found [4294967296, 2147483648, 1, 1]",
         ),
         (
             with_tensors(&[("t", &[0, i64::MAX, i64::MAX], 0, 0)], 32),
-            "shape of tensor `t` at byte 37: expected less than 2^63 values and bytes, found \
+            "shape of tensor `t` at byte 37: expected fewer than 2^63 values and bytes, found \
              [0, 9223372036854775807, 9223372036854775807, 1]",
         ),
         (
             with_tensors(&[("t", &[i64::MAX], 28, 0)], 32),
-            "shape of tensor `t` at byte 37: expected less than 2^63 values and bytes, found [9223372036854775807, 1, 1, 1]",
+            "shape of tensor `t` at byte 37: expected fewer than 2^63 values and bytes, found [9223372036854775807, 1, 1, 1]",
         ),
         (
             with_tensors(&[("t", &[1 << 40], 0, 0)], 32),
@@ -328,19 +328,19 @@ fn wrong_tensors_are_refused() {
         ),
         (
             with_tensors(&[("t", &[2], 0, 32)], 64),
-            "data offset of tensor `t` at byte 49: expected 0, where the tensor before ends, found 32",
+            "data offset of tensor `t` at byte 49: expected 0, the end of the previous tensor, found 32",
         ),
         (
             with_tensors(&[("t", &[2], 0, 0), ("u", &[2], 0, 0)], 64),
-            "data offset of tensor `u` at byte 82: expected 32, where the tensor before ends, found 0",
+            "data offset of tensor `u` at byte 82: expected 32, the end of the previous tensor, found 0",
         ),
         (
             with_tensors(&[("t", &[2], 0, 0), ("u", &[2], 0, 64)], 128),
-            "data offset of tensor `u` at byte 82: expected 32, where the tensor before ends, found 64",
+            "data offset of tensor `u` at byte 82: expected 32, the end of the previous tensor, found 64",
         ),
         (
             with_tensors(&[("t", &[2], 0, 0), ("t", &[2], 0, 32)], 64),
-            "tensor `t` at byte 57: expected each tensor once, found it a second time",
+            "tensor `t` at byte 57: duplicate tensor",
         ),
         (
             with_tensors(&[("t", &[9], 0, 0)], 32),
@@ -362,8 +362,8 @@ fn tensor_of_no_dimensions_is_one_value() {
 #[test]
 fn types_that_a_fork_numbered_otherwise_are_named() {
     // 64 rows of 256 values: nvfp4 takes 9216 bytes, the fork's q1_0 3072.
-    let expected = "tensor `t` at byte 24: expected 9216 bytes for type id 40 (nvfp4), found 3072, which is what a \
-                    fork's q1_0 with blocks of 32 values and 6 bytes takes; convert the model again with a current \
+    let expected = "tensor `t` at byte 24: expected 9216 bytes for type id 40 (nvfp4), found 3072, the size of a \
+                    fork's q1_0 with blocks of 32 values and 6 bytes; convert the model again with a current \
                     llama.cpp";
     let first = with_tensors(&[("t", &[256, 64], 40, 0), ("u", &[8], 0, 3072)], 3104);
     assert_eq!(first.error(), expected);
@@ -377,10 +377,7 @@ fn types_that_a_fork_numbered_otherwise_are_named() {
         with_tensors(&[("s", &[8], 0, 0), ("t", &[256, 64], 42, 32), ("u", &[8], 0, 4384)], 4416),
     ] {
         let error = raw.error();
-        assert!(
-            error.contains("found 4352, which is what a fork's q2_0 with blocks of 128 values"),
-            "{error}"
-        );
+        assert!(error.contains("found 4352, the size of a fork's q2_0 with blocks of 128 values"), "{error}");
     }
     with_tensors(&[("t", &[256, 64], 42, 0), ("u", &[8], 0, 4608)], 4640).parse().unwrap();
 }

@@ -1,6 +1,6 @@
-//! The seeds of the fuzz target `gguf`: they are what this file makes, and reading them does no harm.
+//! The seeds of the fuzz target `gguf`: this file generates them, and checks that reading them is harmless.
 //!
-//! `UPDATE_SEEDS=1 cargo test -p ggml-format --test seeds` writes them anew.
+//! `UPDATE_SEEDS=1 cargo test -p ggml-format --test seeds` regenerates them.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/gguf")
 }
 
-/// Name, content, and whether a reader takes it.
+/// Name, content, and true if the reader accepts it.
 fn seeds() -> Vec<(&'static str, Vec<u8>, bool)> {
     let one_tensor = |ty: u32, ne: &[i64], n_byte: usize| {
         Raw::header(3, 1, 0).tensor("t", ne, ty, 0).pad(32).zeros(n_byte).bytes

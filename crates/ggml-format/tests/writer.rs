@@ -1,4 +1,4 @@
-//! The writer refuses what a reader would refuse.
+//! The writer rejects what the reader would reject.
 
 use ggml_format::{ArrayBuf, GgmlType, Gguf, GgufWriter, ValueType, WriteError};
 
@@ -11,8 +11,8 @@ fn wrong_declarations_are_refused() {
     let mut writer = GgufWriter::new();
     writer.set("k", 1u32).unwrap();
     writer.tensor("t", &[32, 2], GgmlType::Q4_0).unwrap();
-    assert_eq!(text(writer.set("k", 2u32)), "key `k`: expected each key once");
-    assert_eq!(text(writer.set("", 2u32)), "metadata: expected a key, found an empty one");
+    assert_eq!(text(writer.set("k", 2u32)), "key `k`: duplicate key");
+    assert_eq!(text(writer.set("", 2u32)), "metadata: the key is empty");
     assert_eq!(
         text(writer.set("general.alignment", 24u32)),
         "key `general.alignment`: expected a u32 that is a power of two, found u32 24"
@@ -21,7 +21,7 @@ fn wrong_declarations_are_refused() {
         text(writer.set("general.alignment", 32u64)),
         "key `general.alignment`: expected a u32 that is a power of two, found u64 32"
     );
-    assert_eq!(text(writer.tensor("t", &[1], GgmlType::F32)), "tensor `t`: expected each tensor once");
+    assert_eq!(text(writer.tensor("t", &[1], GgmlType::F32)), "tensor `t`: duplicate tensor");
     assert_eq!(
         text(writer.tensor("u", &[33], GgmlType::Q4_0)),
         "tensor `u`: expected rows of a multiple of 32 values for q4_0, found 33"
@@ -36,12 +36,12 @@ fn wrong_declarations_are_refused() {
     );
     assert_eq!(
         text(writer.tensor("u", &[1 << 40, 1 << 40], GgmlType::F32)),
-        "tensor `u`: expected less than 2^63 values and bytes, found the shape [1099511627776, 1099511627776]"
+        "tensor `u`: expected fewer than 2^63 values and bytes, found the shape [1099511627776, 1099511627776]"
     );
     let long = "n".repeat(64);
     assert_eq!(
         text(writer.tensor(&long, &[1], GgmlType::F32)),
-        format!("tensor `{long}`: expected a name of less than 64 bytes, found 64")
+        format!("tensor `{long}`: expected a name of fewer than 64 bytes, found 64")
     );
     assert!(ArrayBuf::new(ValueType::Array).is_err());
 }
@@ -67,7 +67,7 @@ fn wrong_data_are_refused() {
     assert_eq!(data.next(), Some(("a", 16)));
     assert_eq!(
         text(data.write("b", &[0; 4])),
-        "data of tensor `b`: expected data of tensor `a`, which was declared before"
+        "data of tensor `b`: expected data of tensor `a`, which was declared earlier"
     );
     assert_eq!(
         text(data.write("a", &[0; 17])),
@@ -81,7 +81,7 @@ fn wrong_data_are_refused() {
     assert_eq!(data.next(), None);
     assert_eq!(
         text(data.write("b", &[0])),
-        "data of tensor `b`: expected the data of all declared tensors to be complete"
+        "data of tensor `b`: the data of all declared tensors is already complete"
     );
     let file = data.finish().unwrap();
     let gguf = Gguf::parse(file.clone().into(), file.len() as u64).unwrap();
@@ -93,13 +93,13 @@ fn missing_data_are_noticed() {
     let mut writer = GgufWriter::new();
     writer.tensor("a", &[4], GgmlType::F32).unwrap();
     let data = writer.begin(Vec::new()).unwrap();
-    assert_eq!(text(data.finish()), "data of tensor `a`: expected 16 more bytes, found the end");
+    assert_eq!(text(data.finish()), "data of tensor `a`: expected 16 more bytes, found the end of the data");
 }
 
 #[test]
 fn failure_of_the_output_is_passed_on() {
     let mut room = [0; 20];
     let error = GgufWriter::new().begin(&mut room[..]).unwrap_err();
-    assert_eq!(error.to_string(), "the output failed");
+    assert_eq!(error.to_string(), "write failed");
     assert!(std::error::Error::source(&error).is_some());
 }

@@ -1,4 +1,4 @@
-//! Tokenizers of real models: time to build one from its metadata, and megabytes of text a second.
+//! Tokenizers of real models: time to build from metadata, and throughput in megabytes of text per second.
 //!
 //! Needs the golden data (`CHASKI_TEST_DATA`): `vocab/` and, for the text, `corpus/`.
 
@@ -10,7 +10,7 @@ use std::hint::black_box;
 use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
-/// Vocabularies of each kind of tokenizer, and the largest.
+/// A vocabulary for each kind of tokenizer, and the largest one.
 const NAMES: &[&str] = &["llama-spm", "llama-bpe", "qwen2", "gemma-4", "bert-bge"];
 
 /// Text of one megabyte: the corpus, repeated.

@@ -1,9 +1,9 @@
 //! The text side of language models: from messages to tokens, and from logits to answers.
 //!
-//! A [`ChatTemplate`] renders messages as a prompt and a [`Tokenizer`] encodes it; both are built from the metadata of
-//! a GGUF file. A [`Sampler`] chooses a token from logits, among those that a [`Constraint`] allows. [`TextStream`] and
-//! [`StopStrings`] turn the bytes of tokens into text, in which an [`AnswerParser`] separates reasoning, content and
-//! tool calls. Nothing here knows of GPUs or of what a model computes.
+//! A [`ChatTemplate`] renders messages as a prompt and a [`Tokenizer`] encodes it; both are built from GGUF
+//! metadata. A [`Sampler`] samples a token from logits, among those that a [`Constraint`] allows.
+//! [`TextStream`] and [`StopStrings`] turn the bytes of tokens into text, which an [`AnswerParser`] splits
+//! into reasoning, content and tool calls. Nothing here depends on GPUs or on the model's computation.
 
 #![forbid(unsafe_code)]
 

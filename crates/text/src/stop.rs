@@ -1,9 +1,10 @@
-//! Ends a text where a stop string begins, wherever the pieces of text are cut.
+//! Stop strings: ends a text where one begins, regardless of how the text is chunked.
 
-/// Watches a text for stop strings.
+/// Searches a streamed text for stop strings.
 ///
-/// Text that may be the beginning of a stop string is held back until it is clear whether it is one. The text ends
-/// before the stop string that is complete first; of two that are complete at the same place, before the longer.
+/// Text that may be the beginning of a stop string is held back until the match is decided. The text ends
+/// before the stop string that is completed first; if two are completed at the same position, before the
+/// longer one.
 ///
 /// ```
 /// use chaski_text::{StopStrings, Stopped};
@@ -16,27 +17,27 @@
 #[derive(Clone, Debug)]
 pub struct StopStrings {
     stops: Vec<String>,
-    /// What was held back, then the text that came with the last call.
+    /// The text held back, followed by the text of the last call.
     text: String,
-    /// How much of `text` has been given out.
+    /// The part of `text` that has been returned, in bytes.
     n_byte_given: usize,
     stopped: Stopped,
 }
 
-/// Whether a stop string has been found.
+/// The state of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// The text goes on.
+    /// The text continues.
     No,
-    /// The text is at its end.
+    /// The text has ended.
     Yes {
-        /// Which stop string, by its place in the list given to [`StopStrings::new`].
+        /// Index of the stop string in the list given to [`StopStrings::new`].
         index: usize,
     },
 }
 
 impl StopStrings {
-    /// Watches for `stops`; empty strings never match.
+    /// Searches for `stops`; empty strings never match.
     pub fn new(stops: impl IntoIterator<Item = impl Into<String>>) -> StopStrings {
         StopStrings {
             stops: stops.into_iter().map(Into::into).collect(),
@@ -46,9 +47,9 @@ impl StopStrings {
         }
     }
 
-    /// Takes the next piece of text; gives what can be shown now, and whether the text has ended.
+    /// Takes the next piece of text; returns the text that can be shown now, and the state of the search.
     ///
-    /// After the end, nothing is given any more.
+    /// After the end, it returns no more text.
     pub fn push(&mut self, piece: &str) -> (&str, Stopped) {
         self.text.drain(..self.n_byte_given);
         self.n_byte_given = 0;
@@ -64,7 +65,7 @@ impl StopStrings {
         if let Some((start, _, index)) = matches.min_by_key(|(start, len, _)| (start + len, *start)) {
             self.stopped = Stopped::Yes { index };
             self.n_byte_given = start;
-            // The held text goes with the end; `drain` of the next call must not find it.
+            // The text held back is dropped at the end; `drain` of the next call must not find it.
             self.text.truncate(start);
         } else {
             self.n_byte_given = self.text.len() - self.n_byte_held();
@@ -72,14 +73,14 @@ impl StopStrings {
         (&self.text[..self.n_byte_given], self.stopped)
     }
 
-    /// Ends the text: gives what was held back.
+    /// Ends the text and returns the part held back.
     pub fn finish(&mut self) -> &str {
         self.text.drain(..self.n_byte_given);
         self.n_byte_given = self.text.len();
         &self.text
     }
 
-    /// Length of the longest end of the text that is the beginning of a stop string.
+    /// Length of the longest suffix of the text that is a prefix of a stop string.
     fn n_byte_held(&self) -> usize {
         let held = |stop: &String| {
             let longest = stop.len().saturating_sub(1).min(self.text.len());
@@ -98,12 +99,12 @@ mod tests {
 
     use super::*;
 
-    /// The end of the text by the definition: try every prefix, from the shortest.
+    /// The end of the text by definition: tries every prefix, shortest first.
     fn naive(stops: &[String], text: &str) -> (String, Stopped) {
         for end in (0..=text.len()).filter(|&end| text.is_char_boundary(end)) {
             let ends =
                 stops.iter().enumerate().filter(|(_, stop)| !stop.is_empty() && text[..end].ends_with(*stop));
-            // The first of the longest ones.
+            // The first of the longest matches.
             if let Some((index, stop)) = ends.min_by_key(|(_, stop)| std::cmp::Reverse(stop.len())) {
                 return (text[..end - stop.len()].to_owned(), Stopped::Yes { index });
             }

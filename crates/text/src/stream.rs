@@ -1,9 +1,9 @@
-//! Puts the bytes of tokens together to text without ever cutting a character.
+//! Assembles the bytes of tokens into text without splitting a character.
 
-/// Turns tokens' bytes into text as they come.
+/// Decodes a stream of token bytes as UTF-8 text.
 ///
-/// A token may end inside a character; its bytes wait for the next token. Bytes that can never become a character
-/// come out as U+FFFD, in the same way as [`String::from_utf8_lossy`] does for the whole.
+/// A token may end inside a character; its bytes are held until the next token. Invalid bytes become U+FFFD,
+/// exactly as [`String::from_utf8_lossy`] replaces them in the whole text.
 ///
 /// ```
 /// use chaski_text::TextStream;
@@ -16,7 +16,7 @@
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct TextStream {
-    /// The beginning of a character.
+    /// The first bytes of an incomplete character.
     held: Vec<u8>,
     text: String,
 }
@@ -27,7 +27,7 @@ impl TextStream {
         TextStream::default()
     }
 
-    /// Takes the bytes of the next token and gives the text that is complete now, if any.
+    /// Takes the bytes of the next token and returns the completed text, if any.
     pub fn push(&mut self, bytes: &[u8]) -> Option<&str> {
         self.held.extend_from_slice(bytes);
         self.text.clear();
@@ -49,7 +49,7 @@ impl TextStream {
         (!self.text.is_empty()).then_some(self.text.as_str())
     }
 
-    /// Ends the text: bytes that still wait come out as U+FFFD. The stream is empty then, and can be used again.
+    /// Ends the text: held bytes become U+FFFD. The stream is then empty and can be reused.
     pub fn finish(&mut self) -> Option<&str> {
         self.text.clear();
         if !self.held.is_empty() {
@@ -60,7 +60,7 @@ impl TextStream {
     }
 }
 
-/// Whether `bytes` is the beginning of a character.
+/// True if `bytes` is a prefix of a character.
 fn may_continue(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => false,

@@ -1,6 +1,6 @@
-//! A vocabulary as constraints see it: the bytes of every token, in a trie.
+//! The vocabulary of constraints: the bytes of every token, in a trie.
 //!
-//! The tokenizer keeps it and the constraint makes it, so it is below both.
+//! The constraint builds it and the tokenizer caches it, so this module is below both.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use llguidance::toktrie::{
     ApproximateTokEnv, INVALID_TOKEN, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie,
 };
 
-/// A vocabulary that is prepared for constraints; it can be shared.
+/// A vocabulary prepared for constraints; it can be shared.
 #[derive(Clone)]
 pub(crate) struct VocabTrie(Arc<ParserFactory>);
 
@@ -21,9 +21,9 @@ impl std::fmt::Debug for VocabTrie {
 }
 
 impl VocabTrie {
-    /// Builds the trie of `words`, one per token, in which `ends` end a generation.
+    /// Builds the trie of `words`, one per token; the tokens in `ends` end a generation.
     ///
-    /// Takes some time: 0.1 to 0.5 s for the largest vocabularies.
+    /// This takes 0.1 to 0.5 s for the largest vocabularies.
     pub(crate) fn new(
         words: &[Vec<u8>],
         ends: &[u32],
@@ -35,18 +35,18 @@ impl VocabTrie {
         let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let slices = SlicedBiasComputer::general_slices();
         let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &slices)?;
-        // Libraries do not print; errors name the place, not the whole state.
+        // Libraries do not print; errors name the location, not the whole state.
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
         Ok(VocabTrie(Arc::new(factory)))
     }
 
-    /// The word of a control token: grammars name it by its text, which no other text can spell.
+    /// The word of a control token: grammars refer to it by its text, which no plain text can produce.
     pub(crate) fn control_word(text: &str) -> Vec<u8> {
         [&[TokTrie::SPECIAL_TOKEN_MARKER], text.as_bytes()].concat()
     }
 
-    /// What makes parsers for this vocabulary.
+    /// The factory of parsers for this vocabulary.
     pub(crate) fn parsers(&self) -> &ParserFactory {
         &self.0
     }

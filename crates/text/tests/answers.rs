@@ -1,4 +1,4 @@
-//! Answers in parts: what chat templates teach models to write is what the parser reads back.
+//! Answers in parts: the parser reads back what chat templates teach models to write.
 
 mod common;
 
@@ -11,7 +11,7 @@ use chaski_text::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The answer in parts, if its text comes in pieces of at most `n_char` characters.
+/// The parsed answer, for text in pieces of at most `n_char` characters.
 fn parse(syntax: &'static AnswerSyntax, prompt: &str, tools: &[Value], text: &str, n_char: usize) -> Answer {
     let mut parser = AnswerParser::new(syntax, prompt, tools);
     let mut answer = Answer::default();
@@ -27,7 +27,7 @@ fn by_name(name: &str) -> &'static AnswerSyntax {
     AnswerSyntax::by_name(name).unwrap_or_else(|| panic!("no syntax {name}"))
 }
 
-/// The parts of `text`, which must be the same however it is cut.
+/// The parsed `text`, whose parts must not depend on the chunking.
 fn parts(name: &str, text: &str) -> Answer {
     let whole = parse(by_name(name), "", &[], text, usize::MAX);
     for n_char in [1, 2, 3, 7] {
@@ -40,7 +40,7 @@ fn call(name: &str, arguments: Value) -> (String, Value) {
     (name.to_owned(), arguments)
 }
 
-/// Names and arguments of calls, which must be valid.
+/// Names and arguments of calls, which must all be valid.
 fn calls(calls: &[ToolCall]) -> Vec<(String, Value)> {
     let read = |call: &ToolCall| {
         assert!(call.is_valid, "{call:?}");
@@ -49,7 +49,7 @@ fn calls(calls: &[ToolCall]) -> Vec<(String, Value)> {
     calls.iter().map(read).collect()
 }
 
-/// Templates whose calls are not read back, and why; each is asserted to fail still.
+/// Templates whose calls are not read back, with the reason; each is asserted to still fail.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("MiniMax-M3/2", "objects within arguments are tags within tags, which come out as text"),
     ("muse-glimmer/1", "calls are messages to recipients with tags in them; no released model does so"),
@@ -118,13 +118,13 @@ fn calls_that_templates_render_are_read_back() {
                 n_without += 1;
                 continue;
             }
-            // The model goes on where prompt and text part.
+            // The model continues where prompt and text diverge.
             let n_common = prompt.chars().zip(text.chars()).take_while(|(a, b)| a == b);
             let n_common = n_common.map(|(c, _)| c.len_utf8()).sum::<usize>();
             let n_common = if n_common == prompt.len() {
                 n_common
             } else {
-                // Not within a marker.
+                // Not inside a marker.
                 text[..n_common].rfind(['>', ']', '\n', ':']).map_or(0, |at| at + 1)
             };
             let (prompt, text) = (&text[..n_common], &text[n_common..]);
@@ -132,7 +132,7 @@ fn calls_that_templates_render_are_read_back() {
             let is_read = whole.calls.len() == n_call
                 && whole.calls.iter().all(|call| call.is_valid)
                 && calls(&whole.calls) == wanted[..n_call];
-            // What is left is what ends a turn.
+            // The rest is the end of the turn.
             let is_end = |text: &str| {
                 let has_marker = text.is_empty() || text.starts_with(['<', '[']);
                 has_marker && !text.contains("weather") && !text.contains("write")
@@ -203,11 +203,11 @@ fn families_without_calls_in_their_template_are_read_too() {
 fn reasoning_and_content_are_told_apart() {
     let answer = parts("hermes", "<think>\nHm, <b>?\n</think>\n\nYes.\n");
     assert_eq!((answer.reasoning.as_str(), answer.content.as_str()), ("Hm, <b>?", "Yes.\n"));
-    // The prompt has opened it.
+    // Opened by the prompt.
     let answer =
         parse(by_name("hermes"), "<|im_start|>assistant\n<think>\n", &[], "Hm.\n</think>\n\nYes.", 3);
     assert_eq!((answer.reasoning.as_str(), answer.content.as_str()), ("Hm.", "Yes."));
-    // It has opened and closed it.
+    // Opened and closed by the prompt.
     let answer = parse(by_name("hermes"), "<think>\n\n</think>\n\n", &[], "Yes.", 1);
     assert_eq!((answer.reasoning.as_str(), answer.content.as_str()), ("", "Yes."));
     let text = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.";
@@ -366,7 +366,7 @@ fn names_are_unique_and_found() {
     assert!(AnswerSyntax::by_name("no such").is_none());
 }
 
-/// Texts made of what syntaxes are made of.
+/// Random texts of syntax fragments.
 fn broken_text() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "<think>",
@@ -457,7 +457,7 @@ proptest! {
 
     #[test]
     fn whatever_is_not_a_marker_is_in_some_part(text in broken_text()) {
-        // Words that no marker contains.
+        // Words that are in no marker.
         let answer = parse(by_name("hermes"), "", &[], &text, 3);
         let all = format!("{}{}{:?}", answer.reasoning, answer.content, answer.calls);
         for word in ["é", "name_end"] {

@@ -1,4 +1,4 @@
-//! Constrained output with real vocabularies: no token that is allowed leads to an invalid text.
+//! Constrained output with real vocabularies: no allowed token leads to an invalid text.
 #![cfg(feature = "constraint")]
 
 mod common;
@@ -31,7 +31,7 @@ fn vocabularies() -> Vec<(String, Tokenizer)> {
     all
 }
 
-/// Whether `text` can be written, token by token as the tokenizer writes it, and is complete then.
+/// True if `text` is allowed, token by token as the tokenizer encodes it, and complete.
 fn takes(tokenizer: &Tokenizer, grammar: &Grammar, text: &str) -> bool {
     let mut constraint = Constraint::new(tokenizer, grammar).unwrap();
     for id in tokenizer.encode(text, AddSpecial::No, ParseSpecial::No).unwrap() {
@@ -44,7 +44,7 @@ fn takes(tokenizer: &Tokenizer, grammar: &Grammar, text: &str) -> bool {
     constraint.may_end().unwrap() || constraint.is_finished()
 }
 
-/// A text of random allowed tokens, and whether it is complete.
+/// A text of random allowed tokens, with true if it is complete.
 fn random_text(
     tokenizer: &Tokenizer,
     all_logits: &[f32],
@@ -90,7 +90,7 @@ fn person() -> Value {
     })
 }
 
-/// What the schema of [`person`] says, by hand.
+/// The schema of [`person`], checked by hand.
 fn is_person(text: &str) -> bool {
     let Ok(Value::Object(object)) = serde_json::from_str(text) else { return false };
     let is_known = object.keys().all(|key| ["name", "age", "likes"].contains(&key.as_str()));
@@ -107,7 +107,7 @@ fn is_person(text: &str) -> bool {
 fn random_tokens_make_valid_json() {
     let grammar = Grammar::JsonSchema(person());
     for (name, tokenizer) in vocabularies() {
-        // What closes is likely, so that texts end.
+        // Closing tokens are likely, so that texts end.
         let closes = |id: u32| {
             let bytes = tokenizer.token_bytes(id, RenderSpecial::No);
             tokenizer.is_eog(id) || bytes.iter().any(|byte| b"\"}]".contains(byte))
@@ -153,7 +153,7 @@ fn grammars_take_what_they_say_and_nothing_else() {
             (&regex, &["2026-11", "2026-11/été"], &["2026-1", "26-11", "2026-11/", "x2026-11"]),
         ] {
             for text in good {
-                // SPM writes a space first, which the grammars do not allow.
+                // SPM adds a space at the start, which the grammars do not allow.
                 if !tokenizer.adds_space_prefix() {
                     assert!(takes(tokenizer, grammar, text), "{name}: {grammar:?} {text:?}");
                 }
@@ -204,13 +204,13 @@ fn grammars_that_cannot_be_used_are_refused_with_the_reason() {
         (error.to_string(), source)
     };
     let (text, source) = error(Grammar::Regex("[a".into()));
-    assert_eq!(text, "the regular expression cannot be used");
+    assert_eq!(text, "cannot compile the regular expression");
     assert!(source.contains("unclosed character class"), "{source}");
     let (text, source) = error(Grammar::JsonSchema(json!({"type": "strange"})));
-    assert_eq!(text, "the JSON schema cannot be used");
+    assert_eq!(text, "cannot compile the JSON schema");
     assert!(source.contains("strange"), "{source}");
     let (text, source) = error(Grammar::Lark("start: nothing".into()));
-    assert_eq!(text, "the grammar cannot be used");
+    assert_eq!(text, "cannot compile the grammar");
     assert!(source.contains("nothing"), "{source}");
     let (text, _) = error(Grammar::Gbnf("root ::= x".into()));
     assert_eq!(text, "GBNF grammar, line 1, column 10: rule `x` is used but not defined");
@@ -243,7 +243,7 @@ fn huge_grammars_are_errors_or_small() {
         "root ::= ((((\"a\"?){0,9999})?){0,9999} \"b\"?){0,9999}",
         "root ::= root root | \"a\" | \"\"",
     ] {
-        // Whatever it says of them, it says it soon, and never panics.
+        // Whatever the result, it comes soon and without a panic.
         let begun = std::time::Instant::now();
         let constraint = Constraint::new(&STORYTELLER, &Grammar::from_text(text));
         if let Ok(mut constraint) = constraint {

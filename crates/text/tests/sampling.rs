@@ -1,4 +1,4 @@
-//! Samplers by statistics: how often tokens are drawn is what the formulas say.
+//! Samplers by statistics: token frequencies match the formulas.
 
 use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams, Tokenizer, TokenizerSpec};
 
@@ -9,16 +9,16 @@ fn tokenizer(n_vocab: u32) -> Tokenizer {
     Tokenizer::from_spec(spec).unwrap()
 }
 
-/// A chain in which nothing but the draw happens, at temperature 1.
+/// A chain with only the final sampling step, at temperature 1.
 fn bare() -> SamplerParams {
     SamplerParams { seed: Some(11), temp: 1.0, top_k: 0, top_p: 1.0, min_p: 0.0, ..SamplerParams::default() }
 }
 
-/// Probabilities of five tokens; not in order, with an outlier.
+/// Probabilities of five tokens; unsorted, with an outlier.
 const P: [f64; 5] = [0.08, 0.5, 0.02, 0.3, 0.1];
 
 fn logits() -> Vec<f32> {
-    // Any constant may be added to the logits.
+    // An additive constant on the logits has no effect.
     P.iter().map(|p| p.ln() as f32 + 30.0).collect()
 }
 
@@ -28,7 +28,7 @@ fn normal(weights: [f64; 5]) -> [f64; 5] {
     weights.map(|weight| weight / sum)
 }
 
-/// [`P`] of the tokens that are left.
+/// [`P`] restricted to the remaining tokens.
 fn only(left: [usize; 5]) -> [f64; 5] {
     let mut weights = [0.0; 5];
     (0..5).for_each(|i| weights[i] = P[i] * left[i] as f64);
@@ -40,12 +40,13 @@ fn frequencies_are_those_of_the_formulas() {
     let power = |exponent: f64| normal(P.map(|p| p.powf(exponent)));
     let entropy: f64 = -P.iter().map(|p| p * p.ln()).sum::<f64>();
     let dynamic = 0.5 + 1.0 * (entropy / 5f64.ln());
-    // Token 3 came twice and token 1 once: logits of all are about 30, so they are divided.
+    // Token 3 occurred twice and token 1 once: all logits are about 30, so they are divided.
     let raised: Vec<f64> = P.iter().map(|p| p.ln() + 30.0).collect();
     let penalised = |i: usize, count: f64| (raised[i] / 1.05 - count * 0.2 - 0.3).exp();
     let penalties =
         normal([raised[0].exp(), penalised(1, 1.0), raised[2].exp(), penalised(3, 2.0), raised[4].exp()]);
-    // 1 3 came before and ends with 1: token 3 would extend a match of length 1 (allowed length 1).
+    // 1 3 occurred before and the history ends with 1: token 3 would extend a match of length 1 (allowed
+    // length 1).
     let dry = normal([P[0], P[1], P[2], P[3] * (-0.8f64).exp(), P[4]]);
     let biased = normal([P[0] * 1f64.exp(), P[1], 0.0, P[3], P[4] * (-0.5f64).exp()]);
     let mixed = |probability: f64, with: [f64; 5]| {
@@ -101,7 +102,7 @@ fn frequencies_are_those_of_the_formulas() {
             let deviation = (n * p * (1.0 - p)).sqrt();
             assert!(
                 (count as f64 - n * p).abs() <= 5.0 * deviation + 1e-6,
-                "{what}: token {id} came {count} times, not {:.0}: {counts:?}",
+                "{what}: token {id} sampled {count} times, not {:.0}: {counts:?}",
                 n * p
             );
         }
@@ -120,7 +121,7 @@ fn the_order_of_samplers_matters() {
     assert_eq!(with(vec![SamplerKind::Temperature, SamplerKind::MinP]), 5);
 }
 
-/// A thousand tokens whose probabilities fall as a power of their rank, as words' do.
+/// A thousand tokens whose probabilities follow a power law of their rank, like words.
 fn zipf() -> Vec<f32> {
     (1..=1000).map(|rank| -1.1 * (rank as f32).ln()).collect()
 }
@@ -139,7 +140,7 @@ fn mirostat_holds_the_surprise() {
             assert!(left <= total * (1.0 + 1e-6));
             surprises.push(-(f64::from(logits[id as usize]).exp() / left).log2());
         }
-        // The surprise is measured among the tokens that were left, as Mirostat does.
+        // The surprise is measured among the remaining tokens, as Mirostat does.
         let mean = surprises[500..].iter().sum::<f64>() / 3500.0;
         assert!((mean - f64::from(tau)).abs() < 0.1, "tau {tau}: mean surprise {mean}");
     }
@@ -160,7 +161,7 @@ fn adaptive_p_aims_at_the_target() {
         let p = |id: u32| f64::from(logits[id as usize]).exp() / total;
         (0..2000).map(|_| p(sampler.sample(&logits).unwrap())).sum::<f64>() / 2000.0
     };
-    // The most probable token has 0.17 of all; a higher target gives more probable tokens.
+    // The most probable token has 0.17 of the total; a higher target gives more probable tokens.
     let (low, high) = (mean_of(0.02), mean_of(0.3));
     assert!(low < 0.06 && high > 0.08 && high > 2.0 * low, "{low}, {high}");
 }

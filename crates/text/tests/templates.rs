@@ -1,4 +1,4 @@
-//! Chat templates of real models against what Python's Jinja2 renders.
+//! Chat templates of real models, compared with Python's Jinja2.
 
 mod common;
 
@@ -9,7 +9,7 @@ use chaski_text::{ChatTemplate, ChatTemplates, Content, LocalTime, Message, Temp
 use ggml_format::{Gguf, GgufWriter};
 use serde_json::{Value, json};
 
-/// Renderings that differ, as `template/conversation`, with the reason; each is asserted to differ still.
+/// Renderings that differ, as `template/conversation`, with the reason; each is asserted to still differ.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("llama-cpp-deepseek-r1/tools", R1_DIFFERS),
     ("llama-cpp-deepseek-r1/tool_call", R1_DIFFERS),
@@ -220,7 +220,7 @@ fn conversations_with_tools_take_the_template_for_tools() {
     assert_eq!(source(&usual, true), Some(Some("usual".to_owned())));
     let none = templates_of(&[]);
     assert_eq!([false, true].map(|has_tools| source(&none, has_tools)), [Some(None), Some(None)]);
-    // One that cannot be read hinders only those who ask for it.
+    // A broken template only affects those who request it.
     let broken = templates_of(&[(USUAL, "usual"), (TOOLS, "{% if %}")]);
     assert_eq!(source(&broken, false), Some(Some("usual".to_owned())));
     let error = broken.get(true).unwrap_err();

@@ -1,4 +1,4 @@
-//! Tokenizers against the ids that the reference implementation gives.
+//! Tokenizers, compared with the ids of the reference implementation.
 
 mod common;
 
@@ -15,8 +15,8 @@ fn load(path: &Path) -> Result<Tokenizer, TokenizerError> {
     Tokenizer::from_metadata(common::read_gguf(path).metadata())
 }
 
-/// Vocabularies whose words forget case, accents and white space; their ids are compared, and that the words they
-/// spell have the same ids again.
+/// Vocabularies that discard case, accents and white space; the tests compare their ids, and re-encode the
+/// decoded words.
 const LOSSY: &[&str] = &["ggml-vocab-bert-bge.gguf"];
 
 #[test]
@@ -55,7 +55,7 @@ fn ids_equal_the_reference_for_every_vocabulary() {
     assert!(n_file > 0, "no vocabulary in {}", folder.display());
 }
 
-/// Vocabularies of the golden data that can spell every text, built once.
+/// Vocabularies of the golden data that can encode every text, built once.
 static REAL: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
     let folder = common::test_data("vocab", "random texts through tokenizers of real models");
     let names = ["llama-spm", "phi-3", "llama-bpe", "qwen2", "qwen35", "gemma-4", "gpt-2"];
@@ -74,7 +74,7 @@ proptest! {
         text in prop_oneof![any::<String>(), "[a-z >▁<\n\t.,'0-9é你😀</]{0,40}"],
     ) {
         for (name, tokenizer) in &*REAL {
-            // In SPM and gemma, a written `▁` is a space.
+            // In SPM and gemma, a literal `▁` is a space.
             let expected = match name.as_str() {
                 "llama-spm" | "phi-3" | "gemma-4" => text.replace('▁', " "),
                 _ => text.clone(),
@@ -147,7 +147,7 @@ fn dry_breakers_are_spelled_in_tokens() {
     logits[repeated as usize] = 1.0;
     ids.iter().for_each(|&id| sampler.accept(id));
     assert_ne!(sampler.sample(&logits), Ok(repeated), "the penalty must stop the repetition");
-    // After a breaker nothing is repeated any more.
+    // After a breaker nothing is a repetition any more.
     plain(&STORYTELLER, ":").iter().for_each(|&id| sampler.accept(id));
     assert_eq!(sampler.sample(&logits), Ok(repeated));
 }
@@ -248,7 +248,7 @@ fn spm_spells_unknown_characters_in_bytes() {
 fn user_defined_tokens_match_in_any_text_and_longer_ones_first() {
     let words = [SPM, &[("<u><u>", 0.0, 4), ("u><", 0.0, 4)]].concat();
     let tokenizer = spm(&words, |spec| spec.add_space_prefix = Some(false));
-    // 10 is the longest; then "u><" (11) has the length of "<u>" but the larger id.
+    // 10 is the longest; then "u><" (11) is as long as "<u>" but has the larger id.
     assert_eq!(plain(&tokenizer, "<u><u>"), [10]);
     assert_eq!(plain(&tokenizer, "a<u>b</s>")[..3], [4, 9, 5]);
     assert_eq!(plain(&tokenizer, "<u><")[0], 9);
@@ -283,7 +283,7 @@ fn end_of_generation_is_known_by_id_and_by_text() {
     let (eog, tokenizer) = with(&harmony, Some(1));
     assert_eq!(eog, [1, 2]);
     assert_eq!(tokenizer.kind(4), Some(TokenKind::UserDefined));
-    // Solar Open: likewise, by other tokens; without them it is the end.
+    // Solar Open: likewise with other tokens; without them it is the end.
     for calls in ["<|call|>", "<|calls|>"] {
         let (eog, tokenizer) = with(&["a", "<|flush|>", calls, "<|end|>"], Some(1));
         assert_eq!(eog, [1, 2], "{calls}");
@@ -306,7 +306,7 @@ fn control_tokens_called_unused_are_control_tokens() {
     assert_eq!(ids, [4, 10]);
     assert_eq!(tokenizer.decode_lossy(&ids, RenderSpecial::Yes), "a<unused94>");
     assert_eq!(tokenizer.decode_lossy(&ids, RenderSpecial::No), "a");
-    // What the file itself calls unused is nothing.
+    // Tokens that the file marks as unused render as nothing.
     assert_eq!(tokenizer.decode_lossy(&[11], RenderSpecial::Yes), "");
 }
 
@@ -316,12 +316,12 @@ fn tokens_recognised_by_their_texts_are_control_tokens() {
         [SPM, &[("<|prefix|>", 0.0, 1), ("<|suffix|>", 0.0, 4), ("<|middle|>", 0.0, 1), ("<PRE>", 0.0, 1)]];
     let tokenizer = spm(&words.concat(), |_| {});
     let fim = tokenizer.fim();
-    // The first text of the list wins; the other one stays what it was.
+    // The first text of the list wins; the other one stays unchanged.
     assert_eq!((fim.prefix, fim.suffix, fim.middle), (Some(13), Some(11), Some(12)));
     let kinds = [10, 11, 12, 13].map(|id| tokenizer.kind(id).unwrap());
     use TokenKind::{Control, Normal};
     assert_eq!(kinds, [Normal, Control, Control, Control]);
-    // An id that the file states is no guess.
+    // An id in the file overrides recognition by text.
     let tokenizer = spm(&words.concat(), |spec| spec.fim.prefix = Some(10));
     assert_eq!((tokenizer.fim().prefix, tokenizer.kind(10)), (Some(10), Some(Normal)));
 }
@@ -347,7 +347,7 @@ fn models_without_text_take_ids_only() {
         let error = tokenizer.encode("Hi", AddSpecial::Yes, ParseSpecial::Yes).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("this model has no text vocabulary (tokenizer model `{model}`): give it token ids")
+            format!("this model has no text vocabulary (tokenizer model `{model}`): use token ids")
         );
         assert!(tokenizer.decode(&[1, 2, 500], RenderSpecial::Yes).is_empty());
     }
@@ -372,14 +372,14 @@ fn broken_metadata_are_refused_with_the_reason() {
     assert_eq!(error(|spec| spec.merges.clear()), "tokenizer metadata `tokenizer.ggml.merges` is missing");
     assert_eq!(
         error(|spec| spec.merges.push("ab".into())),
-        "merge 1 is \"ab\": expected two parts with a space between them"
+        "merge 1 is \"ab\": expected two parts separated by a space"
     );
     assert_eq!(error(|spec| spec.tokens[2] = "a".into()), "tokens 0 and 2 have the same text \"a\"");
     assert_eq!(
         error(|spec| spec.token_types.push(1)),
         "tokenizer metadata `tokenizer.ggml.token_type`: expected 3 entries, one per token, found 1"
     );
-    assert!(error(|spec| spec.pre = Some("x".into())).starts_with("pre-tokenizer `x` is not known"));
+    assert!(error(|spec| spec.pre = Some("x".into())).starts_with("unknown pre-tokenizer `x`"));
 }
 
 #[test]

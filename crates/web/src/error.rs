@@ -119,7 +119,7 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         ModelError::Template(_) => {
             Some(("template", "the model's chat template refuses these messages", Value::Null))
         }
-        ModelError::Constraint(ConstraintError::LeftOut) => Some((
+        ModelError::Constraint(ConstraintError::FeatureDisabled) => Some((
             "unsupported",
             "build the package with `cargo xtask web --constraint` for response_format and grammar",
             Value::Null,

@@ -1,17 +1,17 @@
-//! What can go wrong, where, and through which includes.
+//! Errors, with their location and the chain of includes.
 
 use std::fmt;
 
 use crate::load::LoadError;
 
-/// A place in a source file; lines and columns count from one.
+/// A position in a source file; lines and columns count from one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The name of the file or template, as its loader gave it.
+    /// The name of the file or template, as given by its loader.
     pub file: String,
     /// The line, from one.
     pub line: u32,
-    /// The column in characters, from one, where it is known.
+    /// The column in characters, from one, if known.
     pub column: Option<u32>,
 }
 
@@ -25,9 +25,9 @@ impl fmt::Display for Location {
     }
 }
 
-/// An error with its place and the includes that led there.
+/// An error with its location and its chain of includes.
 ///
-/// Its text has the place first and one line for each include, innermost first:
+/// Its text starts with the location and has one line per include, innermost first:
 ///
 /// ```text
 /// a.wgsl:3:1: unknown directive `#foo`
@@ -50,17 +50,17 @@ impl Error {
         Self { inner: Box::new(Inner { kind, at, included_from }) }
     }
 
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.inner.kind
     }
 
-    /// Where it went wrong; `None` when no file is to blame, as with a bad macro among the options.
+    /// The location of the error; `None` if no file is at fault, as with an invalid macro in the options.
     pub fn location(&self) -> Option<&Location> {
         self.inner.at.as_ref()
     }
 
-    /// The lines that included the file of [`location`](Self::location), innermost first.
+    /// The lines that include the file of [`location`](Self::location), innermost first.
     pub fn included_from(&self) -> &[Location] {
         &self.inner.included_from
     }
@@ -81,18 +81,18 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What went wrong; the texts say what was expected and what was found.
+/// The kind of an error; messages name the expected and the found text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A template does not parse, uses an undefined name, or fails in one of Jinja's own operations.
     #[error("{message}")]
     Template {
-        /// What Jinja says about it.
+        /// Jinja's message.
         message: String,
     },
-    /// A template writes `none`, which means nothing in WGSL.
-    #[error("the value is none, which has no text in WGSL")]
+    /// A template writes `none`, which has no meaning in WGSL.
+    #[error("`none` cannot be written in WGSL")]
     Nothing,
     /// A template called `raise(message)`.
     #[error("{message}")]
@@ -100,28 +100,28 @@ pub enum ErrorKind {
         /// The template's message.
         message: String,
     },
-    /// A WGSL filter got a value it cannot write.
+    /// A WGSL filter received a value that it cannot write.
     #[error("filter `{filter}`: expected {expected}, found {found}")]
     Filter {
         /// The filter's name.
         filter: &'static str,
-        /// What the filter takes.
+        /// The values that the filter accepts.
         expected: String,
-        /// The value that it got.
+        /// The value that it received.
         found: String,
     },
-    /// A line begins with `#` and no directive follows.
+    /// A line begins with `#`, but no directive follows.
     #[error("unknown directive `{directive}`")]
     UnknownDirective {
-        /// The directive as written, `#` included.
+        /// The directive as written, including `#`.
         directive: String,
     },
-    /// Something follows a directive that is complete.
+    /// Extra text after a complete directive.
     #[error("unexpected `{found}` after `{directive}`")]
     UnexpectedText {
         /// The directive.
         directive: &'static str,
-        /// What follows it.
+        /// The extra text.
         found: String,
     },
     /// An `#error` was reached.
@@ -130,18 +130,18 @@ pub enum ErrorKind {
         /// The message of the directive.
         message: String,
     },
-    /// An `#include` names no file in quotes.
+    /// An `#include` without a file name in quotes.
     #[error("expected a file name in double quotes after `#include`, found {found}")]
     ExpectedFileName {
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
-    /// A file does not load.
+    /// A file that cannot be loaded.
     #[error("cannot load `{path}`: {reason}")]
     Load {
-        /// The file as it was asked for.
+        /// The path as requested.
         path: String,
-        /// Why it does not load.
+        /// The reason.
         reason: LoadError,
     },
     /// A file includes itself, directly or through others.
@@ -150,18 +150,18 @@ pub enum ErrorKind {
         /// The file.
         path: String,
     },
-    /// Files include files, deeper or more often than any text needs.
-    #[error("includes are deeper than {max_depth} or more than {max_count}")]
+    /// Includes nested too deeply, or too many of them.
+    #[error("includes are nested deeper than {max_depth} or number more than {max_count}")]
     TooManyIncludes {
-        /// The deepest nesting.
+        /// The maximum nesting depth.
         max_depth: usize,
-        /// The most includes in one text.
+        /// The maximum number of includes in one text.
         max_count: usize,
     },
-    /// A conditional is open at the end of its file; the place is that of the opening line.
+    /// A conditional that is still open at the end of its file; the location is that of the opening line.
     #[error("`{directive}` has no `#endif`")]
     UnclosedConditional {
-        /// The directive that opened it.
+        /// The directive that opened the conditional.
         directive: &'static str,
     },
     /// `#elif`, `#else` or `#endif` outside a conditional.
@@ -175,33 +175,33 @@ pub enum ErrorKind {
     AfterElse {
         /// The directive.
         directive: &'static str,
-        /// Where the `#else` is.
+        /// The line of the `#else`.
         else_line: u32,
     },
-    /// A directive needs the name of a macro.
-    #[error("expected the name of a macro after `{directive}`, found {found}")]
+    /// A directive without the name of a macro.
+    #[error("expected a macro name after `{directive}`, found {found}")]
     ExpectedName {
         /// The directive.
         directive: &'static str,
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
-    /// A macro given from outside has a name that no text could use.
-    #[error("`{name}` cannot be the name of a macro")]
+    /// A macro from the options or the call with an invalid name.
+    #[error("`{name}` is not a valid macro name")]
     MacroName {
         /// The name.
         name: String,
     },
-    /// The parameters of a macro are not names between commas, each once.
-    #[error("expected the parameters of macro `{name}` as `(a, b)`, each name once, found {found}")]
+    /// Macro parameters that are not comma-separated names without duplicates.
+    #[error("expected parameters of macro `{name}` such as `(a, b)`, without duplicates, found {found}")]
     BadParameters {
         /// The macro.
         name: String,
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
     /// `##` without a left or a right side.
-    #[error("`##` at an end of macro `{name}` has nothing to join")]
+    #[error("`##` at the start or end of macro `{name}`")]
     PasteAtEnd {
         /// The macro.
         name: String,
@@ -212,8 +212,8 @@ pub enum ErrorKind {
         /// The macro.
         name: String,
     },
-    /// A macro stands for a text with itself in it.
-    #[error("macro `{name}` comes up again in its own value")]
+    /// A macro whose expansion contains itself.
+    #[error("macro `{name}` is recursive")]
     RecursiveMacro {
         /// The macro.
         name: String,
@@ -229,56 +229,56 @@ pub enum ErrorKind {
         found: usize,
     },
     /// A call without its closing parenthesis before the next directive or the end of the file.
-    #[error("the call of macro `{name}` is not closed")]
+    #[error("unclosed call of macro `{name}`")]
     UnclosedCall {
         /// The macro.
         name: String,
     },
-    /// Calls in arguments of calls, deeper than any text needs.
-    #[error("calls nest deeper than {limit} around macro `{name}`")]
+    /// Macro calls nested too deeply in the arguments of calls.
+    #[error("macro calls are nested deeper than {limit} at macro `{name}`")]
     CallsTooDeep {
         /// The macro.
         name: String,
-        /// The deepest nesting.
+        /// The maximum nesting depth.
         limit: u32,
     },
-    /// Macros make one line larger than any text needs.
+    /// Macros whose expansion makes one line too large.
     #[error("macro `{name}` makes this line too large")]
     ExpansionTooLarge {
-        /// The macro that went over the limit.
+        /// The macro that exceeded the limit.
         name: String,
     },
-    /// An expression has a gap where a value should be.
+    /// An expression with a missing value.
     #[error("expected a value, found {found}")]
     ExpectedValue {
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
-    /// An expression goes on with something that is no operator.
+    /// An expression that continues with something other than an operator.
     #[error("expected an operator, found `{found}`")]
     ExpectedOperator {
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
-    /// An expression lacks a closing parenthesis.
+    /// An expression with a missing closing parenthesis.
     #[error("expected `)`, found {found}")]
     ExpectedClose {
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
     /// `defined` without a name.
     #[error("expected a name after `defined`, found {found}")]
     ExpectedDefinedName {
-        /// What is there instead.
+        /// The text found instead.
         found: String,
     },
-    /// A number in an expression that is not an integer of 64 bits.
-    #[error("`{text}` is no integer that `#if` can read")]
+    /// A number in an expression that is not a 64-bit integer.
+    #[error("`{text}` is not a valid integer in `#if`")]
     BadNumber {
         /// The number as written.
         text: String,
     },
-    /// A macro in an expression has a value that is no expression.
+    /// A macro in an expression whose value is not an expression.
     #[error("macro `{name}` is `{value}`, which is no integer expression")]
     MacroValue {
         /// The macro.
@@ -286,10 +286,10 @@ pub enum ErrorKind {
         /// Its value.
         value: String,
     },
-    /// Parentheses, signs or macros in an expression, deeper than any text needs.
-    #[error("the expression nests deeper than {limit}")]
+    /// Parentheses, signs or macros nested too deeply in an expression.
+    #[error("the expression is nested deeper than {limit}")]
     ExpressionTooDeep {
-        /// The deepest nesting.
+        /// The maximum nesting depth.
         limit: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! Macro expansion of the tokens of a line.
+//! Macro expansion in the tokens of a line.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -8,20 +8,21 @@ use crate::lex::{self, Kind, Token};
 use crate::macros::{Definition, Table};
 use crate::words::is_ident_continue;
 
-/// The most bytes that the expansions in one line can add up to, so that a few lines of macros cannot fill memory.
+/// Upper limit on the total bytes of the expansions in one line, so that a few lines of macros cannot exhaust
+/// memory.
 const MAX_BYTES: usize = 1 << 22;
 
-/// How deep calls can nest in the arguments of calls.
+/// Maximum nesting depth of calls in the arguments of calls.
 const MAX_DEPTH: u32 = 100;
 
-/// Why an expansion failed and at which byte of the line.
+/// The reason why an expansion failed, and the byte offset in the line.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Error {
         kind: ErrorKind,
         at: usize,
     },
-    /// A call of `name` is not closed: `depth` parentheses are open where the tokens end.
+    /// An unclosed call of `name`: `depth` parentheses are open at the end of the tokens.
     Unclosed {
         name: Rc<str>,
         at: usize,
@@ -30,7 +31,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The error, where no further line can close a call.
+    /// The error to report if no further line can close the call.
     pub(crate) fn into_error(self) -> (ErrorKind, usize) {
         match self {
             Self::Error { kind, at } => (kind, at),
@@ -43,12 +44,12 @@ fn fail<T>(kind: ErrorKind, at: usize) -> Result<T, Failure> {
     Err(Failure::Error { kind, at })
 }
 
-/// Replaces the macros among `tokens` until none is left.
+/// Expands the macros in `tokens` until none is left.
 pub(crate) fn expand(tokens: Vec<Token>, table: &Table) -> Result<Vec<Token>, Failure> {
     expand_within(tokens, table, &mut Budget::new())
 }
 
-/// [`expand`] as one of several expansions in a line, which share a budget.
+/// [`expand`] for one of several expansions in a line, which share a budget.
 pub(crate) fn expand_within(
     tokens: Vec<Token>,
     table: &Table,
@@ -57,7 +58,7 @@ pub(crate) fn expand_within(
     Expander { table, budget, active: HashSet::new() }.expand(tokens, 0)
 }
 
-/// How much text macros may still become in a line.
+/// The remaining text that macros may expand to in a line.
 pub(crate) struct Budget {
     n_byte_left: usize,
 }
@@ -67,7 +68,7 @@ impl Budget {
         Budget { n_byte_left: MAX_BYTES }
     }
 
-    /// Takes what the macro `name` became.
+    /// Charges the expansion of the macro `name`.
     pub(crate) fn spend(&mut self, replaced: &[Token], name: &str) -> Result<(), ErrorKind> {
         let n_byte = replaced.iter().map(|token| token.text.len() + 1).sum::<usize>();
         let left = self.n_byte_left.checked_sub(n_byte);
@@ -76,7 +77,7 @@ impl Budget {
     }
 }
 
-/// The text of tokens, with a blank where two of them would be read as one.
+/// The text of the tokens, with a space where two of them would merge into one.
 pub(crate) fn join(tokens: &[Token]) -> String {
     let mut text = String::new();
     let mut last: Option<&Token> = None;
@@ -96,7 +97,7 @@ fn would_fuse(left: &Token, right: &Token) -> bool {
             matches!(right.kind, Kind::Ident | Kind::Number) && right.text.starts_with(is_ident_continue)
         }
         Kind::Punct => {
-            // The lexer reads these pairs as one token, so as two they come from different macros.
+            // The lexer reads these pairs as one token, so as two tokens they come from different macros.
             matches!((&*left.text, &*right.text), ("-", "-") | ("+", "+") | ("&", "&") | ("/", "/" | "*"))
                 || (&*left.text == "/" && right.kind == Kind::Comment)
         }
@@ -104,7 +105,7 @@ fn would_fuse(left: &Token, right: &Token) -> bool {
     }
 }
 
-/// A token yet to be read, or the point where the text of a macro ends.
+/// A token to read, or the end of a macro's text.
 enum Item {
     Token(Token),
     End(Rc<str>),
@@ -113,7 +114,7 @@ enum Item {
 struct Expander<'a> {
     table: &'a Table,
     budget: &'a mut Budget,
-    /// The macros whose text is being read; one that comes up again would never end.
+    /// The macros being expanded; one that recurs would never end.
     active: HashSet<Rc<str>>,
 }
 
@@ -171,7 +172,7 @@ impl Expander<'_> {
         }
     }
 
-    /// Takes `( … , … )` off the input.
+    /// Consumes `( … , … )` from the input.
     fn arguments(
         &mut self,
         input: &mut Vec<Item>,
@@ -208,7 +209,7 @@ impl Expander<'_> {
                 }
                 token = Token { kind: Kind::Space, text: " ".into(), at: token.at };
             }
-            let arg = args.last_mut().expect("there is one argument from the start");
+            let arg = args.last_mut().expect("there is always a first argument");
             if !token.is_space() || arg.last().is_some_and(|last| !last.is_space()) {
                 arg.push(token);
             }
@@ -243,7 +244,7 @@ impl Expander<'_> {
         }
         args.iter()
             .map(|arg| {
-                // No later line can close a call that an argument leaves open.
+                // No later line can close a call that is left open in an argument.
                 self.expand(arg.clone(), depth + 1).map_err(|failure| {
                     let (kind, at) = failure.into_error();
                     Failure::Error { kind, at }
@@ -253,7 +254,7 @@ impl Expander<'_> {
     }
 }
 
-/// Whether the next thing to be read, after blanks, is an opening parenthesis.
+/// True if the next item, ignoring spaces, is an opening parenthesis.
 fn next_is_call(input: &[Item]) -> bool {
     let next = input.iter().rev().find_map(|item| match item {
         Item::Token(token) if !matches!(token.kind, Kind::Space | Kind::Comment) => Some(token),
@@ -262,7 +263,7 @@ fn next_is_call(input: &[Item]) -> bool {
     next.is_some_and(|token| token.is("("))
 }
 
-/// The body with its parameters replaced: by the arguments as written next to `#` and `##`, else by expanded ones.
+/// Substitutes the parameters in a body: unexpanded arguments next to `#` and `##`, expanded ones elsewhere.
 fn substitute(definition: &Definition, args: &[Vec<Token>], expanded: &[Vec<Token>]) -> Vec<Token> {
     let body = &definition.body;
     let param_idx = |token: &Token| {
@@ -307,7 +308,7 @@ fn substitute(definition: &Definition, args: &[Vec<Token>], expanded: &[Vec<Toke
     out
 }
 
-/// The empty token that stands for an empty argument next to `##`.
+/// The empty token for an empty argument next to `##`.
 fn nothing(at: usize) -> Token {
     Token { kind: Kind::Space, text: "".into(), at }
 }
@@ -324,7 +325,7 @@ fn stringise(arg: &[Token]) -> Token {
     Token { kind: Kind::Text, text: text.into(), at: 0 }
 }
 
-/// Glues the last token of `out` to the first of `right`.
+/// Pastes the last token of `out` and the first of `right`.
 fn paste(out: &mut Vec<Token>, right: Vec<Token>) {
     while out.last().is_some_and(|last| last.is_space() && !last.text.is_empty()) {
         out.pop();

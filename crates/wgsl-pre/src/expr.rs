@@ -7,14 +7,13 @@ use crate::expand::{self, Budget, Failure};
 use crate::lex::{self, Kind, Token};
 use crate::macros::Table;
 
-/// How deep parentheses, signs and macros can nest.
+/// Maximum nesting depth of parentheses, signs and macros.
 const MAX_DEPTH: u32 = 100;
 
-/// Why an expression has no value, and at which byte of the line.
+/// The value of an expression, or the reason why it has none and the byte offset in the line.
 pub(crate) type Result<T> = std::result::Result<T, (ErrorKind, usize)>;
 
-/// The value of the expression `tokens`, which are a line's from some point on and have no comments; `end` is the
-/// offset where they end.
+/// Evaluates the expression `tokens`, the rest of a line without comments; `end` is the offset of their end.
 pub(crate) fn evaluate(tokens: &[Token], end: usize, table: &Table) -> Result<i64> {
     let (active, budget) = (&mut Vec::new(), &mut Budget::new());
     Evaluator { tokens, at: 0, end, table, active, budget, depth: 0, dead: 0 }.whole()
@@ -25,16 +24,16 @@ struct Evaluator<'a> {
     at: usize,
     end: usize,
     table: &'a Table,
-    /// The macros whose values are being evaluated.
+    /// The macros being evaluated.
     active: &'a mut Vec<Rc<str>>,
-    /// What the values of macros may add up to: each use of a macro evaluates its value anew.
+    /// The limit on the total size of macro values: each use of a macro evaluates its value again.
     budget: &'a mut Budget,
     depth: u32,
-    /// Greater than zero in an operand that cannot matter, as the right one in `0 && x`.
+    /// Greater than zero in an operand that is not evaluated, such as the right one in `0 && x`.
     dead: u32,
 }
 
-/// How tightly a binary operator binds, or `None` if it is none.
+/// The precedence of a binary operator; `None` for other tokens.
 fn precedence(operator: &str) -> Option<u32> {
     Some(match operator {
         "||" => 1,
@@ -51,7 +50,7 @@ fn precedence(operator: &str) -> Option<u32> {
     })
 }
 
-/// Integers of 64 bits that wrap around; division by zero gives zero, and so do shifts that leave no bit.
+/// Wrapping 64-bit arithmetic; division by zero gives zero, and so do shifts by too many bits.
 fn apply(operator: &str, left: i64, right: i64) -> i64 {
     let shift = u32::try_from(right).unwrap_or(u32::MAX);
     match operator {
@@ -75,7 +74,7 @@ fn apply(operator: &str, left: i64, right: i64) -> i64 {
         "%" if right == 0 => 0,
         "/" => left.wrapping_div(right),
         "%" => left.wrapping_rem(right),
-        _ => unreachable!("`precedence` knows every operator"),
+        _ => unreachable!("`precedence` covers every operator"),
     }
 }
 
@@ -109,7 +108,7 @@ impl Evaluator<'_> {
         found
     }
 
-    /// The offset of the next token, and its text for an error.
+    /// The offset of the next token, and its text for an error message.
     fn found(&mut self) -> (String, usize) {
         let end = self.end;
         match self.peek() {
@@ -243,7 +242,7 @@ impl Evaluator<'_> {
         })
     }
 
-    /// The tokens of `name(…)`, as far as the matching parenthesis.
+    /// The tokens of `name(…)`, up to the matching parenthesis.
     fn call(&mut self, name: &Token) -> Vec<Token> {
         let mut tokens = vec![name.clone()];
         let mut depth = 0;
@@ -260,7 +259,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// A decimal or hexadecimal integer with an optional `u` or `i`.
+/// Parses a decimal or hexadecimal integer with an optional `u` or `i` suffix.
 fn number(text: &str) -> Option<i64> {
     let digits = text.strip_suffix(['u', 'U', 'i']).unwrap_or(text);
     let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
@@ -270,7 +269,7 @@ fn number(text: &str) -> Option<i64> {
     i64::from_str_radix(digits, radix).ok()
 }
 
-/// The tokens of a text without its comments.
+/// The tokens of a text, without comments.
 pub(crate) fn tokens(text: &str, from: usize) -> Vec<Token> {
     lex::lex(text.get(from..).unwrap_or_default(), &mut 0)
         .into_iter()
@@ -390,15 +389,15 @@ mod tests {
             ("(1 + 2", "6: expected `)`, found the end of the line"),
             ("1 2", "2: expected an operator, found `2`"),
             ("1 $ 2", "2: expected an operator, found `$`"),
-            ("1.5", "0: `1.5` is no integer that `#if` can read"),
-            ("0x", "0: `0x` is no integer that `#if` can read"),
-            ("99999999999999999999", "0: `99999999999999999999` is no integer that `#if` can read"),
+            ("1.5", "0: `1.5` is not a valid integer in `#if`"),
+            ("0x", "0: `0x` is not a valid integer in `#if`"),
+            ("99999999999999999999", "0: `99999999999999999999` is not a valid integer in `#if`"),
             ("defined(1)", "8: expected a name after `defined`, found `1`"),
             ("defined(A", "9: expected `)`, found the end of the line"),
             ("1 + TYPE", "4: macro `TYPE` is `vec4<u32>`, which is no integer expression"),
-            ("LOOP", "0: macro `LOOP` comes up again in its own value"),
+            ("LOOP", "0: macro `LOOP` is recursive"),
             ("DOUBLE(1, 2)", "0: macro `DOUBLE` takes 1 argument, found 2"),
-            ("DOUBLE(1", "0: the call of macro `DOUBLE` is not closed"),
+            ("DOUBLE(1", "0: unclosed call of macro `DOUBLE`"),
         ] {
             assert_eq!(value(text), Err(expected.to_owned()), "{text}");
         }

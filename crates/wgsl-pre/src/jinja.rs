@@ -1,4 +1,4 @@
-//! Jinja templates for WGSL: strict about names, with filters that write WGSL literals.
+//! Jinja templates for WGSL, with strict names and filters that write WGSL literals.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,32 +15,32 @@ use crate::words;
 
 /// Renders Jinja templates into WGSL.
 ///
-/// Templates include, import and extend each other by name. Undefined names are errors, and so is writing `none`;
-/// booleans are written as `true` and `false`; nothing is escaped; a line
-/// with only a block tag leaves no line behind, and `{% break %}` and `{% continue %}` work. The same templates and
-/// variables always give the same text, if maps among the variables have an order of their own: structs and
-/// `BTreeMap`s have one, a `HashMap` has none.
+/// Templates include, import and extend each other by name. Undefined names are errors, and so is writing
+/// `none`; booleans are written as `true` and `false`; nothing is escaped; a line with only a block tag
+/// produces no output line, and `{% break %}` and `{% continue %}` are supported. The output is deterministic
+/// if maps among the variables are ordered: structs and `BTreeMap`s are, a `HashMap` is not.
 ///
-/// The text is tidied: no blanks at the ends of lines, no two empty lines in a row, none at the top, and one newline
+/// The output is tidied: no trailing spaces, no two consecutive empty lines, none at the top, and one newline
 /// at the end.
 ///
 /// # Filters and functions
 ///
-/// Beside those of Jinja:
+/// In addition to Jinja's own:
 ///
-/// | call | gives |
+/// | call | result |
 /// | --- | --- |
-/// | `1 \| f32`, `0.5 \| f16` | `1.0f`, `0.5h`: the shortest literal that reads as the nearest value |
+/// | `1 \| f32`, `0.5 \| f16` | `1.0f`, `0.5h`: the shortest literal that parses to the nearest value |
 /// | `7 \| u32`, `-7 \| i32` | `7u`, `-7i` |
 /// | `255 \| hex`, `255 \| hex(8)` | `0xffu`, `0x000000ffu` |
 /// | `[1, 2] \| vec(2, "u32")`, `1 \| vec(4, "f32")` | `vec2<u32>(1u, 2u)`, `vec4<f32>(1.0f)`; a scalar for one component |
 /// | `"f32" \| vec_type(4)` | `vec4<f32>`; the scalar type for one component |
 /// | `[1, 2] \| array_literal("u32")` | `array<u32, 2>(1u, 2u)`; types as above, or `vec2<f32>` for a list of lists; `hex=true` for `0x1u` |
-/// | `"x" \| ident` | `x`, if it can be a name in WGSL |
+/// | `"x" \| ident` | `x`, if it is a valid WGSL identifier |
 /// | `32 \| log2` | `5` |
-/// | `raise("why")` | the error that the template wants |
+/// | `raise("why")` | an error with this message |
 ///
-/// A value that a filter cannot write is an error: a fraction as `u32`, infinity as `f32`, a word as a number.
+/// A value that a filter cannot write is an error: a fraction as `u32`, infinity as `f32`, a word as a
+/// number.
 ///
 /// # Example
 ///
@@ -86,10 +86,10 @@ impl Renderer {
         let mut syntax = SyntaxConfig::builder();
         syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
         env.set_syntax(syntax.build().expect("the default delimiters are valid"));
-        // Errors then know their column and name the undefined expression.
+        // Enables columns and the names of undefined expressions in error messages.
         env.set_debug(true);
         env.set_formatter(|out, state, value| match value.kind() {
-            // Jinja says `True`, after Python.
+            // Jinja writes `True`, like Python.
             ValueKind::Bool => Ok(write!(out, "{}", value.is_true())?),
             ValueKind::None => Err(carry(ErrorKind::Nothing)),
             _ => minijinja::escape_formatter(out, state, value),
@@ -98,11 +98,11 @@ impl Renderer {
         Self { env }
     }
 
-    /// Adds a template, or replaces the one of that name.
+    /// Adds a template, or replaces the one with that name.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] if it does not parse; the error has the line.
+    /// [`ErrorKind::Template`] if it does not parse; the error includes the line.
     pub fn add_template(
         &mut self,
         name: impl Into<Cow<'static, str>>,
@@ -111,7 +111,7 @@ impl Renderer {
         self.env.add_template_owned(name, source).map_err(|e| from_jinja(&e))
     }
 
-    /// Lets `loader` find the templates that were not added; it is asked outside any file.
+    /// Sets the loader for templates that were not added; it is called without an including file.
     pub fn set_loader(&mut self, loader: impl Loader + 'static) {
         self.env.set_loader(move |name| match loader.load(name, None) {
             Ok(source) => Ok(Some(source.text)),
@@ -120,12 +120,13 @@ impl Renderer {
         });
     }
 
-    /// Renders a template with `vars`, which is a struct or a map (`()` for no variables).
+    /// Renders a template with `vars`, a struct or a map (`()` for no variables).
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Template`] for an unknown template or an undefined name, [`ErrorKind::Filter`] for a value that
-    /// a filter cannot write, [`ErrorKind::Raised`] if the template gave up; each with its line.
+    /// [`ErrorKind::Template`] for an unknown template or an undefined name, [`ErrorKind::Filter`] for a
+    /// value that a filter cannot write, [`ErrorKind::Raised`] if the template calls `raise`; each includes
+    /// the line.
     pub fn render(&self, name: &str, vars: &(impl Serialize + ?Sized)) -> Result<String, Error> {
         let vars = Value::from(Serde(vars));
         let rendered = self.env.get_template(name).and_then(|template| template.render(vars));
@@ -182,7 +183,7 @@ fn named<T>(filter: &'static str, result: Result<T, Mismatch>) -> Result<T, mini
     result.map_err(|Mismatch { expected, found }| carry(ErrorKind::Filter { filter, expected, found }))
 }
 
-/// Sends one of our errors through Jinja, which adds the place; [`from_jinja`] takes it out again.
+/// Wraps one of our errors in a Jinja error, which adds the location; [`from_jinja`] unwraps it.
 fn carry(kind: ErrorKind) -> minijinja::Error {
     minijinja::Error::new(minijinja::ErrorKind::InvalidOperation, kind.to_string()).with_source(kind)
 }
@@ -220,7 +221,7 @@ fn location(error: &minijinja::Error) -> Option<Location> {
     Some(Location { file: error.name()?.to_owned(), line: u32::try_from(error.line()?).ok()?, column })
 }
 
-/// Takes the traces of block tags out of a rendered text.
+/// Removes the traces of block tags from a rendered text.
 fn tidy(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let mut empty_lines = 0;

@@ -1,25 +1,25 @@
-//! Lines and tokens: what both the directives and macro expansion read.
+//! Lines and tokens, shared by directives and macro expansion.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use crate::words::{is_ident_continue, is_ident_start};
 
-/// What a token is, as far as a preprocessor needs to know.
+/// The kind of a token, as far as a preprocessor distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ident,
-    /// Anything that begins like a number, with its suffix: `1u`, `0xff`, `.5`, `1e`.
+    /// Anything that starts like a number, with its suffix: `1u`, `0xff`, `.5`, `1e`.
     Number,
-    /// `"quoted"`, closed on its line; WGSL has none, but `#include` and `#` do.
+    /// `"quoted"`, closed on its line; not part of WGSL, but used by `#include` and `#`.
     Text,
     Space,
-    /// A comment or the part of one that lies on this line.
+    /// A comment, or its part on this line.
     Comment,
     Punct,
 }
 
-/// A piece of a line; the pieces together are the line.
+/// A piece of a line; the pieces concatenate to the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lexeme<'a> {
     pub(crate) kind: Kind,
@@ -28,12 +28,12 @@ pub(crate) struct Lexeme<'a> {
     pub(crate) at: usize,
 }
 
-/// A lexeme that outlives its line, as macro bodies do.
+/// A lexeme that outlives its line, as in macro bodies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) text: Rc<str>,
-    /// Byte offset in the line of the code that this came from, for errors.
+    /// Byte offset in the line of code it came from, for error messages.
     pub(crate) at: usize,
 }
 
@@ -53,14 +53,14 @@ impl From<Lexeme<'_>> for Token {
     }
 }
 
-/// Two characters that are one operator; the rest of the operators are single characters.
+/// Two-character operators; all other operators are single characters.
 const PAIRS: [&str; 18] = [
     "##", "&&", "||", "==", "!=", "<=", ">=", "<<", ">>", "->", "++", "--", "+=", "-=", "*=", "/=", "%=",
     "^=",
 ];
 
-/// Cuts `text` into lexemes. `comment_depth` counts the block comments that are open, as WGSL nests them; it goes
-/// from line to line.
+/// Splits `text` into lexemes. `comment_depth` counts the open block comments, which nest in WGSL; it carries
+/// over from line to line.
 pub(crate) fn lex<'a>(text: &'a str, comment_depth: &mut u32) -> Vec<Lexeme<'a>> {
     let mut lexemes = Vec::new();
     let mut at = 0;
@@ -101,7 +101,7 @@ fn next(rest: &str, comment_depth: &mut u32) -> (Kind, usize) {
     }
 }
 
-/// The length of the block comment that `rest` begins with or lies in.
+/// The length of the block comment that starts at `rest` or contains it.
 fn block_comment(rest: &str, depth: &mut u32) -> usize {
     let bytes = rest.as_bytes();
     let mut at = 0;
@@ -124,19 +124,19 @@ fn block_comment(rest: &str, depth: &mut u32) -> usize {
     at
 }
 
-/// Splits a line from its end, `\n`, `\r\n` or none.
+/// Splits a line from its line ending: `\n`, `\r\n` or none.
 pub(crate) fn split_ending(line: &str) -> (&str, &str) {
     let content = line.strip_suffix('\n').map_or(line, |line| line.strip_suffix('\r').unwrap_or(line));
     line.split_at(content.len())
 }
 
-/// One or more lines of a file that are read as one.
+/// A logical line: one or more lines of a file that are read as one.
 #[derive(Debug)]
 pub(crate) struct Logical<'a> {
     pub(crate) text: Cow<'a, str>,
     /// The number of the first line, from one.
     pub(crate) line: u32,
-    /// Where in `text` the further lines begin.
+    /// Offsets in `text` of the continuation lines.
     later: Vec<usize>,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Logical<'a> {
         Self { text: Cow::Borrowed(text), line, later: Vec::new() }
     }
 
-    /// Joins the next line, after `glue`.
+    /// Appends the next line, after `glue`.
     pub(crate) fn join(&mut self, glue: &str, text: &str) {
         let own = self.text.to_mut();
         own.push_str(glue);
@@ -153,7 +153,7 @@ impl<'a> Logical<'a> {
         own.push_str(text);
     }
 
-    /// Takes a backslash and the blanks after it off the end; `false` if there is none.
+    /// Removes a trailing backslash and the spaces after it; `false` if there is none.
     pub(crate) fn drop_continuation(&mut self) -> bool {
         let Some(content) = self.text.trim_end().strip_suffix('\\') else { return false };
         let n_byte = content.len();

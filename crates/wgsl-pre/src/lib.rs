@@ -1,44 +1,46 @@
-//! A preprocessor for WGSL, which has none of its own: two languages that make one shader text out of several.
+//! A preprocessor for WGSL, which has none of its own: two languages that assemble one shader from several
+//! texts.
 //!
-//! * [`Renderer`] renders **Jinja** templates, with filters that write WGSL literals. This is for shaders that are
-//!   generated: loops, tables, variants from data.
-//! * [`Preprocessor`] carries out **directives**, `#include`, `#define`, `#if` and their kin, as C has them and as the
-//!   shaders written for *pre-wgsl* use them. This is for shaders that are written and share pieces.
+//! * [`Renderer`] renders **Jinja** templates, with filters that write WGSL literals. Use it for generated
+//!   shaders: loops, tables, variants from data.
+//! * [`Preprocessor`] executes **directives**, `#include`, `#define`, `#if` and so on, as in C and as in
+//!   shaders written for *pre-wgsl*. Use it for handwritten shaders that share code.
 //!
-//! Either is used without the other. Both say of every error where it is, by file, line and column, and through which
-//! includes it was reached; [`Output::locate`] takes the lines that a WGSL compiler complains about back to the files
-//! they came from. Neither reads files on its own: templates are added or asked of a function, includes are asked of a
-//! [`Loader`], and a map of texts is one. The crate has no unsafe code and runs on the web.
+//! The two are independent. Both report every error with file, line, column and chain of includes;
+//! [`Output::locate`] maps the lines in a WGSL compiler's messages back to the files they came from. Neither
+//! reads files on its own: templates are added or loaded by a function, and includes are loaded by a
+//! [`Loader`], which can be a map of texts. The crate has no unsafe code and runs on the web.
 //!
 //! # The directives
 //!
-//! | directive | does |
+//! | directive | effect |
 //! | --- | --- |
-//! | `#include "file"` | puts the processed file here; a file that includes itself is an error, unless it is guarded |
-//! | `#pragma once` | lets further includes of this file do nothing |
-//! | `#define NAME text` | lets `NAME` stand for the text; a later definition replaces an earlier one |
+//! | `#include "file"` | inserts the processed file; a file that includes itself is an error, unless it has an include guard |
+//! | `#pragma once` | ignores further includes of this file |
+//! | `#define NAME text` | defines `NAME` as the text; a later definition replaces an earlier one |
 //! | `#define NAME(a, b) text` | the same with parameters; `#a` quotes an argument, `a ## b` joins two tokens |
-//! | `#undef NAME` | forgets the macro |
-//! | `#if`, `#elif` expression | keeps the lines up to the next branch if the value is not zero |
-//! | `#ifdef NAME`, `#ifndef NAME` | the same, if the macro is, or is not, defined |
-//! | `#else`, `#endif` | the other branch, and the end |
+//! | `#undef NAME` | removes the macro |
+//! | `#if`, `#elif` expression | keeps the lines up to the next branch if the value is nonzero |
+//! | `#ifdef NAME`, `#ifndef NAME` | the same, if the macro is defined or undefined |
+//! | `#else`, `#endif` | the alternative branch, and the end |
 //! | `#error text` | fails with the text |
 //!
-//! A directive is a line whose first character other than a blank is `#`; a backslash at its end joins the next line.
-//! In branches that are left out, directives other than conditionals do nothing. Conditionals end in the file that
-//! they begin in.
+//! A directive is a line whose first non-blank character is `#`; a backslash at its end continues it on the
+//! next line. In inactive branches, only conditionals are processed. A conditional ends in the file that it
+//! begins in.
 //!
-//! **Macros** are replaced on all other lines where they stand as whole identifiers, again and again until none is
-//! left; one that comes up in its own text is an error. Comments and `"quoted"` texts stay as they are. A macro with
-//! parameters is only replaced in front of `(`, which must be on the same line; its arguments may go on over lines.
-//! Commas separate arguments unless they are in parentheses: `F((vec2<f32>(a, b)))` is one argument, and so is
+//! **Macros** are expanded on all other lines, where they occur as whole identifiers, until none is left; a
+//! recursive macro is an error. Comments and `"quoted"` texts are not expanded. A macro with parameters is
+//! only expanded in front of `(`, which must be on the same line; its arguments may span lines. Commas
+//! separate arguments unless they are in parentheses: `F((vec2<f32>(a, b)))` is one argument, and so is
 //! `F(vec2<f32>(a, b))`, but `F(array<f32, 4>)` is two.
 //!
-//! **Expressions** are made of integers (`7`, `0xff`, with or without `u` or `i`), `defined(NAME)`, `defined NAME`,
-//! names, and, from loose to tight, `||`, `&&`, `|`, `^`, `&`, `== !=`, `< > <= >=`, `<< >>`, `+ -`, `* / %`, then
-//! `! - + ~`, and parentheses. Values have 64 bits and wrap around; division by zero gives zero. A name has the value of
-//! its macro's text as an expression of its own: after `#define SUM 1 + 1`, `SUM * 2` is 4. An empty macro has the
-//! value 1, an undefined name 0, except for `true`, which is 1.
+//! **Expressions** consist of integers (`7`, `0xff`, with or without `u` or `i`), `defined(NAME)`,
+//! `defined NAME`, names, and, in order of increasing precedence, `||`, `&&`, `|`, `^`, `&`, `== !=`,
+//! `< > <= >=`, `<< >>`, `+ -`, `* / %`, then `! - + ~`, and parentheses. Values are 64-bit integers and wrap
+//! around; division by zero gives zero. A name has the value of its macro's text as a separate expression: after
+//! `#define SUM 1 + 1`, `SUM * 2` is 4. An empty macro has the value 1, an undefined name 0, except for `true`,
+//! which is 1.
 //!
 //! # Cargo features
 //!
@@ -73,7 +75,7 @@ pub use process::{Options, Preprocessor};
 #[cfg(feature = "wasm")]
 pub use wasm::{Processed, preprocess, render};
 
-/// Runs the examples of the readme.
+/// Runs the examples in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

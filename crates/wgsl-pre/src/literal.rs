@@ -1,10 +1,10 @@
-//! Values of templates as WGSL literals and constructors; wrong ones are errors, never wrong shaders.
+//! Template values as WGSL literals and constructors; invalid values are errors, never invalid shaders.
 
 use half::f16;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 
-/// What a value should have been and what it was.
+/// The expected value and the value found.
 #[derive(Debug)]
 pub(crate) struct Mismatch {
     pub(crate) expected: String,
@@ -17,7 +17,7 @@ pub(crate) fn mismatch(expected: impl Into<String>, found: impl Into<String>) ->
     Mismatch { expected: expected.into(), found: found.into() }
 }
 
-/// A value in an error: its kind if it has no short text.
+/// A value in an error message: its kind if its text is too long.
 pub(crate) fn describe(value: &Value) -> String {
     match value.kind() {
         ValueKind::Undefined => "an undefined value".into(),
@@ -38,7 +38,7 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
-/// Booleans are numbers to Jinja, but not to WGSL.
+/// Jinja treats booleans as numbers, WGSL does not.
 fn is_number(value: &Value) -> bool {
     value.kind() == ValueKind::Number
 }
@@ -47,13 +47,13 @@ fn number(value: &Value, expected: &str) -> Result<f64, Mismatch> {
     if !is_number(value) {
         return Err(mismatch(expected, describe(value)));
     }
-    // Conversion to `f64` is refused for integers beyond 2^53; those go through their digits.
+    // Conversion to `f64` fails for integers beyond 2^53; they are converted through their digits.
     f64::try_from(value.clone())
         .or_else(|_| value.to_string().parse())
         .map_err(|_| mismatch(expected, describe(value)))
 }
 
-/// An integer, also if it is written as the float that `/` makes of two integers.
+/// An integer, including an integral float such as the result of `/` on two integers.
 pub(crate) fn integer(
     value: &Value,
     range: std::ops::RangeInclusive<i128>,
@@ -74,7 +74,7 @@ pub(crate) fn u32(value: &Value) -> Literal {
     Ok(format!("{}u", integer(value, 0..=u32::MAX.into(), "an integer")?))
 }
 
-/// `-7i`; the smallest has no literal of its own, since WGSL reads its minus sign apart.
+/// `-7i`; the smallest has no literal of its own, because WGSL parses its minus sign separately.
 pub(crate) fn i32(value: &Value) -> Literal {
     let n = integer(value, i32::MIN.into()..=i32::MAX.into(), "an integer")?;
     Ok(if n == i128::from(i32::MIN) { format!("i32({n})") } else { format!("{n}i") })
@@ -86,7 +86,7 @@ pub(crate) fn hex(value: &Value, n_digit: usize) -> Literal {
     Ok(format!("0x{n:0n_digit$x}u"))
 }
 
-/// The shortest decimal that WGSL reads as the nearest f32: `1.0f`.
+/// The shortest decimal that WGSL parses to the nearest f32: `1.0f`.
 pub(crate) fn f32(value: &Value) -> Literal {
     let wide = number(value, "a number")?;
     let narrow = wide as f32;
@@ -94,7 +94,7 @@ pub(crate) fn f32(value: &Value) -> Literal {
     Ok(format!("{narrow:?}f"))
 }
 
-/// The shortest decimal that WGSL reads as the nearest f16: `1.0h`.
+/// The shortest decimal that WGSL parses to the nearest f16: `1.0h`.
 pub(crate) fn f16(value: &Value) -> Literal {
     let wide = number(value, "a number")?;
     let narrow = f16::from_f64(wide);
@@ -116,15 +116,15 @@ fn check_rounding(value: &Value, wide: f64, narrow: f64, ty: &str, max: f64) -> 
         return Err(mismatch(format!("a number from -{bound} to {bound}"), describe(value)));
     }
     if narrow == 0.0 && wide != 0.0 {
-        return Err(mismatch(format!("a number that {ty} can tell from zero"), describe(value)));
+        return Err(mismatch(format!("a number that {ty} can distinguish from zero"), describe(value)));
     }
     if value.is_integer() && narrow.to_string() != value.to_string() {
-        return Err(mismatch(format!("an integer that {ty} holds exactly"), describe(value)));
+        return Err(mismatch(format!("an integer that {ty} can represent exactly"), describe(value)));
     }
     Ok(())
 }
 
-/// The types that literals are written for.
+/// The scalar types of literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scalar {
     F32,
@@ -166,7 +166,7 @@ pub(crate) struct Type {
 }
 
 impl Type {
-    /// Reads `f32`, `vec2<f32>` and so on.
+    /// Parses `f32`, `vec2<f32>` and so on.
     pub(crate) fn parse(name: &str) -> Result<Self, Mismatch> {
         let (n, scalar) = match name.strip_prefix("vec").and_then(|rest| rest.strip_suffix('>')) {
             Some(rest) => match rest.split_once('<') {
@@ -220,7 +220,7 @@ fn vec(value: &Value, n: usize, scalar: Scalar, hexadecimal: bool) -> Literal {
     Ok(if n == 1 { components.concat() } else { format!("{name}({})", components.join(", ")) })
 }
 
-/// `vec4<f32>(…)` from a list of components, or from one for all; one component stays a scalar.
+/// `vec4<f32>(…)` from a list of components, or from a single value for all; one component stays a scalar.
 pub(crate) fn vector(value: &Value, n: usize, ty: &str) -> Literal {
     let ty = Type::parse(ty)?;
     if ty.n != 1 || !(1..=4).contains(&n) {
@@ -238,7 +238,7 @@ pub(crate) fn vec_type(scalar: &str, n: usize) -> Literal {
     }
 }
 
-/// The widest line that an array literal makes, as long as its entries allow.
+/// Maximum width of a line in an array literal, unless an entry is longer.
 const ARRAY_WIDTH: usize = 90;
 
 /// `array<u32, 3>(1u, 2u, 3u)`, on one line if it is short.
@@ -246,7 +246,7 @@ pub(crate) fn array(value: &Value, ty: &str, hexadecimal: bool) -> Literal {
     let parsed = Type::parse(ty)?;
     let entries = items(value, "a list")?;
     if entries.is_empty() {
-        return Err(mismatch("a list with entries, as WGSL has no empty array", "an empty one"));
+        return Err(mismatch("a non-empty list, because WGSL has no empty arrays", "an empty one"));
     }
     let literals = entries
         .iter()
@@ -278,7 +278,7 @@ pub(crate) fn array(value: &Value, ty: &str, hexadecimal: bool) -> Literal {
     Ok(text)
 }
 
-/// 5 for 32; anything but a power of two is an error.
+/// 5 for 32; an error unless the value is a power of two.
 pub(crate) fn log2(value: &Value) -> Result<u32, Mismatch> {
     match integer(value, 1..=1 << 62, "a power of two") {
         Ok(n) if n.count_ones() == 1 => Ok(n.trailing_zeros()),

@@ -1,29 +1,29 @@
-//! Where included files come from.
+//! Loaders of included files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// A file as a loader found it.
+/// A loaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The name by which errors and line maps know the file; two includes that find one file give it one name.
+    /// The name of the file in errors and line maps; two includes of the same file give it the same name.
     pub name: String,
     /// Its text.
     pub text: String,
 }
 
-/// Why a file does not load.
+/// The reason why a file could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadError {
     /// There is no such file.
     NotFound {
-        /// The names that were looked for, in order.
+        /// The names that were tried, in order.
         tried: Vec<String>,
     },
     /// The file exists but cannot be read.
     Unreadable {
-        /// The reason, lower case without full stop.
+        /// The reason, lower case without a full stop.
         message: String,
     },
 }
@@ -42,9 +42,9 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Finds the files that a text includes.
+/// Finds included files.
 ///
-/// Maps from names to texts are loaders: they look next to the including file first, then from the root.
+/// Maps from names to texts are loaders: they search next to the including file first, then from the root.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl std::error::Error for LoadError {}
 /// # Ok::<(), wgsl_pre::LoadError>(())
 /// ```
 pub trait Loader: Send + Sync {
-    /// The file that `path` means in the file `from`, or outside any file.
+    /// Loads the file that `path` refers to in the file `from`, or outside any file.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ pub trait Loader: Send + Sync {
     fn load(&self, path: &str, from: Option<&str>) -> Result<Source, LoadError>;
 }
 
-/// The loader of texts that include nothing.
+/// The loader for texts without includes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoFiles;
 
@@ -108,7 +108,7 @@ fn load_from_map<'a>(
     }
 }
 
-/// The names that `path` can mean in `from`: next to it, then in each root, each name once.
+/// The names that `path` can refer to in `from`: next to it, then in each root, without duplicates.
 fn candidates(path: &str, from: Option<&str>, roots: &[impl AsRef<str>]) -> Vec<String> {
     let sibling = from.map(|from| from.rsplit_once('/').map_or("", |(dir, _)| dir));
     let mut names = Vec::new();
@@ -147,7 +147,7 @@ pub struct Dirs {
 
 #[cfg(feature = "fs")]
 impl Dirs {
-    /// A loader over these directories.
+    /// A loader for these directories.
     pub fn new<S: Into<String>>(dirs: impl IntoIterator<Item = S>) -> Self {
         Self { dirs: dirs.into_iter().map(Into::into).collect() }
     }

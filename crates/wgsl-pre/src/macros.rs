@@ -1,4 +1,4 @@
-//! Macros: those given from outside, and the table of those that are defined at one point of a text.
+//! Macros: predefined ones, and the table of those defined at one point of a text.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::lex::{self, Kind, Token};
 use crate::words::is_ident_pattern;
 
-/// Macros given from outside: names with values, which may be empty.
+/// Predefined macros: names with values, which may be empty.
 ///
 /// ```
 /// use wgsl_pre::Macros;
@@ -29,11 +29,11 @@ impl Macros {
         Self::default()
     }
 
-    /// Reads macros in the form `NAME` or `NAME=value`; a later one wins over an earlier one of the same name.
+    /// Parses macros in the form `NAME` or `NAME=value`; of several with the same name the last one wins.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::MacroName`] if a name is no identifier.
+    /// [`ErrorKind::MacroName`] if a name is not an identifier.
     pub fn parse<S: AsRef<str>>(definitions: impl IntoIterator<Item = S>) -> Result<Self, Error> {
         let mut macros = Self::new();
         for definition in definitions {
@@ -51,7 +51,7 @@ impl Macros {
         self
     }
 
-    /// Adds a macro that is defined and empty.
+    /// Adds an empty macro.
     #[must_use]
     pub fn flag(self, name: impl Into<String>) -> Self {
         self.with(name, "")
@@ -81,14 +81,14 @@ pub(crate) fn is_macro_name(name: &str) -> bool {
     is_ident_pattern(name) && name != "defined"
 }
 
-/// What one macro stands for.
+/// The definition of a macro.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// The names of its parameters; `None` if it takes none, not even `()`.
+    /// The names of its parameters; `None` for a macro without a parameter list.
     pub(crate) params: Option<Vec<Rc<str>>>,
-    /// Its tokens, with neither comments nor blanks at the ends, and one blank where there were several.
+    /// Its tokens, without comments and surrounding spaces, and with a single space where there were several.
     pub(crate) body: Vec<Token>,
-    /// Files cannot change it.
+    /// True if predefined: files cannot change it.
     given: bool,
 }
 
@@ -113,14 +113,14 @@ fn body(value: &str) -> Vec<Token> {
     body
 }
 
-/// The macros that are defined at one point of a text.
+/// The macros defined at one point of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     definitions: HashMap<Rc<str>, Rc<Definition>>,
 }
 
 impl Table {
-    /// The macros of the options and of one call, which wins.
+    /// The macros of the options and of one call; those of the call win.
     pub(crate) fn new(options: &Macros, call: &Macros) -> Result<Self, Error> {
         let mut table = Self::default();
         for macros in [options, call] {
@@ -141,14 +141,14 @@ impl Table {
         self.definitions.contains_key(name)
     }
 
-    /// Defines a macro, unless one was given from outside under that name.
+    /// Defines a macro, unless one with that name is predefined.
     pub(crate) fn define(&mut self, name: &str, definition: Definition) {
         if !self.is_given(name) {
             self.definitions.insert(name.into(), Rc::new(definition));
         }
     }
 
-    /// Forgets a macro, unless it was given from outside.
+    /// Removes a macro, unless it is predefined.
     pub(crate) fn undefine(&mut self, name: &str) {
         if !self.is_given(name) {
             self.definitions.remove(name);

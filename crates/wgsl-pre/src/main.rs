@@ -27,38 +27,38 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "wgsl-pre", version, after_help = EXAMPLES)]
 struct Args {
-    /// Render FILE as a Jinja template first; the directives are carried out on the result
+    /// Render FILE as a Jinja template first, then execute the directives in the result
     #[arg(long)]
     jinja: bool,
 
-    /// Define a macro, which FILE can neither change nor undefine
+    /// Define a macro; FILE can neither redefine nor undefine it
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]")]
     define: Vec<String>,
 
-    /// Look for included files and templates here, after the directory of the including file
+    /// Search this directory for included files and templates, after that of the including file
     #[arg(short = 'I', long = "include-dir", value_name = "DIR")]
     include_dir: Vec<String>,
 
-    /// The variables of the template, a JSON object
+    /// Template variables, a JSON object
     #[arg(long, value_name = "FILE.json", requires = "jinja")]
     vars: Option<PathBuf>,
 
-    /// Write here rather than to standard output
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
-    /// The text to process; - is standard input
+    /// Input file; - for standard input
     file: String,
 }
 
-/// A message and the exit code that goes with it.
+/// A message and its exit code.
 struct Failure(u8, String);
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure(code, message)) => {
-            // If even this cannot be written, the exit code has to do.
+            // If even this cannot be written, only the exit code remains.
             let _ = writeln!(std::io::stderr(), "error: {message}");
             ExitCode::from(code)
         }
@@ -75,7 +75,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     if args.jinja {
         text = render(args, &name, text, dirs.clone())?;
     }
-    // Where a template was rendered, the lines are those of its result.
+    // For a rendered template, line numbers refer to the result.
     let text_name = if args.jinja { format!("{name} (rendered)") } else { name };
     let output = Preprocessor::new(Options::default().macros(macros).loader(dirs))
         .process(&text_name, &text, &Macros::new())
@@ -86,7 +86,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         None => {
             let mut stdout = std::io::stdout().lock();
             match stdout.write_all(output.text.as_bytes()).and_then(|()| stdout.flush()) {
-                // Whoever reads has read enough.
+                // A reader that closes the pipe early has read enough.
                 Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
                 other => other.map_err(|e| usage(&format!("standard output: {e}"))),
             }
@@ -112,7 +112,7 @@ fn render(args: &Args, name: &str, text: String, dirs: Dirs) -> Result<String, F
     renderer.render(name, &vars).map_err(in_text)
 }
 
-/// Finds templates as if `file` included them, so that its directory comes first.
+/// Loads templates as if `file` included them, so that its directory is searched first.
 struct Beside {
     dirs: Dirs,
     file: String,

@@ -1,16 +1,16 @@
-//! A processed text and where each of its lines came from.
+//! A processed text and the origin of each of its lines.
 
 /// A text without directives and macros.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// The text.
     pub text: String,
-    /// Where its lines came from.
+    /// The origin of its lines.
     pub line_map: LineMap,
 }
 
 impl Output {
-    /// The file and line that a line of the text came from; both count lines from one, as compilers do.
+    /// The file and line that a line of the text came from; line numbers start at one, as in compilers.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -29,12 +29,12 @@ impl Output {
         self.line_map.locate(line)
     }
 
-    /// Appends a piece of a file that began on `line`, with its line ends.
+    /// Appends a piece of a file that begins at `line`, with its line endings.
     pub(crate) fn push(&mut self, file: usize, line: u32, piece: &str) {
         if piece.is_empty() {
             return;
         }
-        // The last line of an included file can lack its end.
+        // The last line of an included file may lack its line ending.
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push('\n');
         }
@@ -53,14 +53,14 @@ pub struct LineMap {
 }
 
 impl LineMap {
-    /// The file and line that an output line came from, or `None` past the end; lines count from one.
+    /// The file and line that an output line came from, or `None` past the end; line numbers start at one.
     pub fn locate(&self, line: u32) -> Option<(&str, u32)> {
         let idx = usize::try_from(line).ok()?.checked_sub(1)?;
         let (file, line) = *self.lines.get(idx)?;
         Some((&self.files[file], line))
     }
 
-    /// The names of all files that were read, in the order of their first use, also those without output.
+    /// The names of all files that were read, in order of first use, including those without output.
     pub fn files(&self) -> &[String] {
         &self.files
     }

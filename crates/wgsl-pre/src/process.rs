@@ -1,4 +1,4 @@
-//! The directives: which lines of which files make up the output.
+//! The directives, which select the lines and files of the output.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::macros::{Definition, Macros, Table, is_macro_name};
 use crate::output::Output;
 use crate::words::is_ident_continue;
 
-/// How deep files can include files.
+/// Maximum nesting depth of includes.
 const MAX_DEPTH: usize = 100;
 
-/// How many includes one text can have in all.
+/// Maximum number of includes in one text.
 const MAX_COUNT: usize = 100_000;
 
-/// What all texts of a [`Preprocessor`] share.
+/// Options shared by all texts of a [`Preprocessor`].
 pub struct Options {
     macros: Macros,
     loader: Box<dyn Loader>,
@@ -32,7 +32,7 @@ impl Options {
         Self { macros, ..self }
     }
 
-    /// Says where included files come from.
+    /// Sets the loader of included files.
     #[must_use]
     pub fn loader(self, loader: impl Loader + 'static) -> Self {
         Self { loader: Box::new(loader), ..self }
@@ -52,10 +52,10 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Carries out directives and expands macros; see the [crate documentation](crate) for the language.
+/// Executes directives and expands macros; see the [crate documentation](crate) for the language.
 ///
-/// Macros come from the options and from each call; those of the call win, and no call sees those of another. A text
-/// can neither redefine nor undefine either kind.
+/// Macros come from the options and from each call; those of the call win, and calls do not see each other's
+/// macros. A text can neither redefine nor undefine either kind.
 ///
 /// ```
 /// use wgsl_pre::{Macros, Options, Preprocessor};
@@ -86,11 +86,12 @@ impl Preprocessor {
         Self { options }
     }
 
-    /// Processes a text; `name` is what errors and the line map call it, and what its includes are relative to.
+    /// Processes a text; `name` identifies it in errors and in the line map, and its includes are relative to
+    /// it.
     ///
     /// # Errors
     ///
-    /// Any [`ErrorKind`] but those of templates, with its place.
+    /// Any [`ErrorKind`] except those of templates, with its location.
     pub fn process(&self, name: &str, text: &str, macros: &Macros) -> Result<Output, Error> {
         let mut run = Run {
             loader: &*self.options.loader,
@@ -108,7 +109,7 @@ impl Preprocessor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Load`] if the file does not load; see [`process`](Self::process) for the rest.
+    /// [`ErrorKind::Load`] if the file cannot be loaded; see [`process`](Self::process) for the others.
     pub fn process_file(&self, path: &str, macros: &Macros) -> Result<Output, Error> {
         let source = self.options.loader.load(path, None).map_err(|reason| {
             Error::new(ErrorKind::Load { path: path.to_owned(), reason }, None, Vec::new())
@@ -117,25 +118,25 @@ impl Preprocessor {
     }
 }
 
-/// A conditional that is open.
+/// An open conditional.
 struct Conditional {
     directive: &'static str,
     line: u32,
     column: u32,
-    /// The lines around it count.
+    /// True if the surrounding lines are active.
     outer_active: bool,
-    /// The lines of this branch count.
+    /// True if the lines of this branch are active.
     active: bool,
-    /// Some branch so far had its condition met.
+    /// True if the condition of some branch so far was met.
     taken: bool,
     else_line: Option<u32>,
 }
 
-/// A file that is being read.
+/// A file being read.
 struct Frame {
     name: String,
     file_idx: usize,
-    /// Where the file that this one includes is included.
+    /// The line of the `#include` being processed.
     include_line: u32,
 }
 
@@ -144,21 +145,21 @@ struct Run<'a> {
     loader: &'a dyn Loader,
     table: Table,
     output: Output,
-    /// The files that are being read, the innermost last.
+    /// The files being read, innermost last.
     stack: Vec<Frame>,
-    /// The files that said `#pragma once`.
+    /// The files with `#pragma once`.
     once: HashSet<String>,
     n_include: usize,
 }
 
-/// A directive line, cut up.
+/// A parsed directive line.
 struct Directive<'a> {
     line: &'a Logical<'a>,
-    /// The line with blanks for its comments, byte for byte.
+    /// The line with its comments replaced by spaces, byte for byte.
     clean: String,
-    /// Where `#` is.
+    /// Offset of the `#`.
     start: usize,
-    /// Where the text after the directive's name begins.
+    /// Offset of the text after the directive's name.
     rest: usize,
 }
 
@@ -171,7 +172,7 @@ impl Directive<'_> {
         self.clean[self.start + 1..self.rest].trim()
     }
 
-    /// The offset of the first thing after the name, and its text for an error.
+    /// The offset of the first item after the name, and its text for an error message.
     fn found(&self, from: usize) -> (String, usize) {
         let tokens = expr::tokens(&self.clean, from);
         match tokens.iter().find(|token| !token.is_space()) {
@@ -181,7 +182,7 @@ impl Directive<'_> {
     }
 }
 
-/// The lines of a file as they are read.
+/// Reads the lines of a file.
 struct Lines<'a> {
     lines: std::iter::Peekable<std::str::SplitInclusive<'a, char>>,
     n_read: u32,
@@ -194,7 +195,7 @@ impl<'a> Lines<'a> {
         Some((self.n_read, content, ending))
     }
 
-    /// Whether a call ends in front of the next line; no directive begins in a comment.
+    /// True if a call ends in front of the next line; directives do not begin in a comment.
     fn next_is_directive(&mut self, comment_depth: u32) -> bool {
         comment_depth == 0 && self.lines.peek().is_some_and(|line| is_directive(line))
     }
@@ -204,7 +205,7 @@ fn is_directive(line: &str) -> bool {
     line.trim_start().starts_with('#')
 }
 
-/// What a file's lines have built up so far.
+/// State built up from the lines of a file so far.
 #[derive(Default)]
 struct FileState {
     comment_depth: u32,
@@ -287,7 +288,7 @@ impl Run<'_> {
                     return Ok(());
                 }
                 Err(failure) => {
-                    // An open call takes further lines until its parentheses close.
+                    // An open call continues over lines until its parentheses close.
                     let mut open = match &failure {
                         Failure::Unclosed { depth, .. } => *depth,
                         Failure::Error { .. } => 0,
@@ -384,7 +385,7 @@ impl Run<'_> {
             name => {
                 let directive_text = match name {
                     "pragma" => format!("#pragma {}", directive.rest().trim()),
-                    // What is no name at all is shown up to the next blank.
+                    // Text that is not a name is shown up to the next space.
                     "" => format!("#{}", directive.rest().split_whitespace().next().unwrap_or_default()),
                     _ => format!("#{name}"),
                 };
@@ -394,7 +395,7 @@ impl Run<'_> {
         }
     }
 
-    /// Opens a conditional; the condition is looked at only where lines count.
+    /// Opens a conditional; its condition is only evaluated in active lines.
     fn open(
         &mut self,
         name: &'static str,
@@ -417,7 +418,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Ends the branch that is open, for `#elif` and `#else`.
+    /// Ends the current branch, for `#elif` and `#else`.
     fn next_branch(
         &mut self,
         name: &'static str,
@@ -452,7 +453,7 @@ impl Run<'_> {
         Ok(self.table.contains(&macro_name))
     }
 
-    /// The name of a macro after a directive, and where it ends.
+    /// The macro name after a directive, and the offset of its end.
     fn macro_name(
         &mut self,
         name: &'static str,
@@ -556,7 +557,7 @@ impl Run<'_> {
         self.file(&source.name, &source.text)
     }
 
-    /// Whether a text begins with the `#ifndef` of an include guard that is already set.
+    /// True if a text begins with the `#ifndef` of an include guard that is already set.
     fn is_guarded(&self, text: &str) -> bool {
         let mut comment_depth = 0;
         for line in text.lines() {
@@ -575,10 +576,10 @@ impl Run<'_> {
     }
 }
 
-/// Something in a line and the offset where it ends, or where it is wrong.
+/// An item in a line with the offset of its end, or the offset of an error.
 type At<T> = (T, usize);
 
-/// Reads `(a, b)` at `start`: the names and where the list ends, or what is wrong and where.
+/// Parses `(a, b)` at `start`: the names and the offset of the list's end, or the error and its offset.
 fn parameters(clean: &str, start: usize) -> Result<At<Vec<Rc<str>>>, At<String>> {
     let tokens = expr::tokens(clean, start + 1);
     let mut solid = tokens.into_iter().filter(|token| !token.is_space());

@@ -1,4 +1,4 @@
-//! The two languages for JavaScript.
+//! JavaScript bindings of the two languages.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use crate::{Macros, Options, Output, Preprocessor, Renderer};
 
-/// A text without directives and macros, and where its lines came from.
+/// A text without directives and macros, and the origin of its lines.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Processed {
@@ -29,14 +29,14 @@ impl Processed {
     }
 }
 
-/// Carries out the directives of `source`.
+/// Executes the directives of `source`.
 ///
-/// `macros_json` is an object of names and values, where `null` defines a name as empty; `files_json` is an object of
-/// the names and texts of the files that can be included. Errors call the source `main`.
+/// `macros_json` is an object of names and values, where `null` defines an empty macro; `files_json` is an
+/// object that maps the names of includable files to their texts. Errors refer to the source as `main`.
 ///
 /// # Errors
 ///
-/// A JavaScript `Error` with the place and the includes in its message.
+/// A JavaScript `Error` whose message contains the location and the chain of includes.
 #[wasm_bindgen]
 pub fn preprocess(source: &str, macros_json: &str, files_json: &str) -> Result<Processed, JsError> {
     let values: BTreeMap<String, Value> = object("macros", macros_json)?;
@@ -56,11 +56,11 @@ pub fn preprocess(source: &str, macros_json: &str, files_json: &str) -> Result<P
 
 /// Renders a Jinja template.
 ///
-/// `templates_json` is an object of the names and sources of all templates, `vars_json` one of the variables.
+/// `templates_json` maps the names of all templates to their sources, `vars_json` is an object of variables.
 ///
 /// # Errors
 ///
-/// A JavaScript `Error` with the place and the includes in its message.
+/// A JavaScript `Error` whose message contains the location and the chain of includes.
 #[wasm_bindgen]
 pub fn render(templates_json: &str, name: &str, vars_json: &str) -> Result<String, JsError> {
     let templates: BTreeMap<String, String> = object("templates", templates_json)?;

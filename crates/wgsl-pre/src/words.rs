@@ -1,4 +1,4 @@
-//! Which words may name something in WGSL.
+//! WGSL identifiers and reserved words.
 
 /// The keywords and reserved words of WGSL (W3C, sections 15.1 and 15.2), by first letter.
 const RESERVED: &str = "
@@ -27,37 +27,37 @@ const RESERVED: &str = "
     yield
 ";
 
-/// Whether WGSL keeps `word` for itself.
+/// True if WGSL reserves `word`.
 pub(crate) fn is_reserved(word: &str) -> bool {
     RESERVED.split_ascii_whitespace().any(|reserved| reserved == word)
 }
 
-/// Whether an identifier can begin with `c`.
+/// True if an identifier can begin with `c`.
 pub(crate) fn is_ident_start(c: char) -> bool {
     c == '_' || unicode_ident::is_xid_start(c)
 }
 
-/// Whether an identifier can go on with `c`.
+/// True if an identifier can continue with `c`.
 pub(crate) fn is_ident_continue(c: char) -> bool {
     unicode_ident::is_xid_continue(c)
 }
 
-/// Whether all of `text` has the form of one identifier.
+/// True if `text` has the form of an identifier.
 pub(crate) fn is_ident_pattern(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(is_ident_start) && chars.all(is_ident_continue)
 }
 
-/// Why `text` cannot name something in WGSL, or `None` if it can.
+/// The reason why `text` is not a valid WGSL name, or `None` if it is one.
 pub(crate) fn ident_problem(text: &str) -> Option<&'static str> {
     if !is_ident_pattern(text) {
-        Some("which has not the form of one")
+        Some("which is malformed")
     } else if text == "_" {
-        Some("which names nothing")
+        Some("which cannot be used as a name")
     } else if text.starts_with("__") {
         Some("which begins with two underscores")
     } else if is_reserved(text) {
-        Some("which is a word of WGSL itself")
+        Some("which is reserved")
     } else {
         None
     }

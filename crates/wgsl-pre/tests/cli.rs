@@ -1,11 +1,11 @@
-//! The command: what it prints and its exit codes.
+//! The command: its output and its exit codes.
 #![cfg(feature = "cli")]
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A directory of its own for a test, removed at the end.
+/// A temporary directory of a test, removed at the end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -20,7 +20,7 @@ impl Dir {
         dir
     }
 
-    /// The exit code, standard output and standard error of a call in this directory.
+    /// Exit code, standard output and standard error of a run in this directory.
     fn run(&self, args: &[&str], stdin: &str) -> (i32, String, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_wgsl-pre"))
             .args(args)
@@ -30,7 +30,7 @@ impl Dir {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A command that refuses its arguments does not read.
+        // The command does not read its input if it rejects its arguments.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();

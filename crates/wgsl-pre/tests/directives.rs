@@ -1,7 +1,7 @@
 //! The directive language, case by case: `inputs/*.txt` against `snapshots/`.
 //!
-//! A case says what is a fact, which macros the options and each call have (`A=1; B`), and the files; `main.wgsl` is
-//! processed. The snapshot shows each line of the output behind the file and line it came from, or the error.
+//! A case states a fact, the macros of the options and of each call (`A=1; B`), and the files; `main.wgsl` is
+//! processed. The snapshot shows each output line with the file and line it came from, or the error.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -129,7 +129,7 @@ fn includes_have_a_deepest_nesting() {
         (0..200).map(|n| (format!("f{n}"), format!("#include \"f{}\"\n", n + 1))).collect();
     let preprocessor = Preprocessor::new(Options::default().loader(files));
     let error = preprocessor.process_file("f0", &Macros::new()).unwrap_err();
-    assert!(error.to_string().contains("includes are deeper than 100"), "{error}");
+    assert!(error.to_string().contains("includes are nested deeper than 100"), "{error}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_compiler_error_maps_back_to_the_file() {
     assert_eq!(output.locate(line), Some(("lib.wgsl", 4)));
 }
 
-/// Text with a bit of everything the language has, and much that it has not.
+/// Random text with every construct of the language, and much that is invalid.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "#",

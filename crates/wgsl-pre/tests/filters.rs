@@ -1,4 +1,4 @@
-//! The WGSL filters: what they write, what they refuse, and that naga reads it all.
+//! The WGSL filters: their output, the values they reject, and that naga parses the output.
 
 use serde_json::json;
 use wgsl_pre::{Error, ErrorKind, Renderer};
@@ -68,9 +68,15 @@ fn values_that_cannot_be_written_are_errors() {
             "1e39|f32",
             "filter `f32`: expected a number from -3.4028234663852886e38 to 3.4028234663852886e38, found `1e39`",
         ),
-        ("1e-50|f32", "filter `f32`: expected a number that f32 can tell from zero, found `1e-50`"),
-        ("16777217|f32", "filter `f32`: expected an integer that f32 holds exactly, found `16777217`"),
-        ("max|f32", "filter `f32`: expected an integer that f32 holds exactly, found `18446744073709551615`"),
+        ("1e-50|f32", "filter `f32`: expected a number that f32 can distinguish from zero, found `1e-50`"),
+        (
+            "16777217|f32",
+            "filter `f32`: expected an integer that f32 can represent exactly, found `16777217`",
+        ),
+        (
+            "max|f32",
+            "filter `f32`: expected an integer that f32 can represent exactly, found `18446744073709551615`",
+        ),
         ("65520|f16", "filter `f16`: expected a number from -65504 to 65504, found `65520`"),
         ("-1|u32", "filter `u32`: expected an integer from 0 to 4294967295, found `-1`"),
         ("1.5|u32", "filter `u32`: expected an integer from 0 to 4294967295, found `1.5`"),
@@ -89,21 +95,15 @@ fn values_that_cannot_be_written_are_errors() {
         ),
         (
             "[]|array_literal('u32')",
-            "filter `array_literal`: expected a list with entries, as WGSL has no empty array, found an empty one",
+            "filter `array_literal`: expected a non-empty list, because WGSL has no empty arrays, found an empty one",
         ),
         ("'ab'|array_literal('u32')", "filter `array_literal`: expected a list, found the string \"ab\""),
         (
             "[1, -2]|array_literal('u32')",
             "filter `array_literal`: expected an integer from 0 to 4294967295, found `-2` at index 1",
         ),
-        (
-            "'while'|ident",
-            "filter `ident`: expected a WGSL identifier, found \"while\", which is a word of WGSL itself",
-        ),
-        (
-            "'1a'|ident",
-            "filter `ident`: expected a WGSL identifier, found \"1a\", which has not the form of one",
-        ),
+        ("'while'|ident", "filter `ident`: expected a WGSL identifier, found \"while\", which is reserved"),
+        ("'1a'|ident", "filter `ident`: expected a WGSL identifier, found \"1a\", which is malformed"),
         ("7|ident", "filter `ident`: expected a WGSL identifier, found `7`"),
         ("33|log2", "filter `log2`: expected a power of two, found `33`"),
         ("0|log2", "filter `log2`: expected a power of two, found `0`"),

@@ -1,4 +1,4 @@
-//! Whole templates: includes, errors with places, tidying.
+//! Whole templates: includes, errors with locations, tidying.
 
 use serde_json::json;
 use wgsl_pre::{ErrorKind, LoadError, Loader, Renderer, Source};
@@ -53,10 +53,10 @@ fn booleans_are_written_as_in_wgsl_and_none_is_an_error() {
     let r = renderer(&[("t", "const x = {{ x }};\n")]);
     assert_eq!(r.render("t", &json!({ "x": true })).unwrap(), "const x = true;\n");
     let error = r.render("t", &json!({ "x": null })).unwrap_err();
-    assert_eq!(error.to_string(), "t:1:14: the value is none, which has no text in WGSL");
+    assert_eq!(error.to_string(), "t:1:14: `none` cannot be written in WGSL");
 }
 
-/// A disk with one file and one that does not read.
+/// A disk with one readable and one unreadable file.
 struct Disk;
 
 impl Loader for Disk {

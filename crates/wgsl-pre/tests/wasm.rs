@@ -1,4 +1,5 @@
-//! The functions for JavaScript, as far as they work outside it: errors are JavaScript objects, results are not.
+//! The JavaScript functions, as far as they work outside JavaScript: errors are JavaScript objects, results
+//! are not.
 #![cfg(feature = "wasm")]
 
 use wgsl_pre::{preprocess, render};

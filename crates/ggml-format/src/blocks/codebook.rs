@@ -1,14 +1,14 @@
-//! The codebooks of the IQ formats: small vectors that an index in a block stands for.
+//! The codebooks of the IQ formats: small vectors selected by an index in a block.
 //!
 //! Generated from the tables of the `gguf` Python package (0.19), which are those of `ggml-common.h`.
-//! An entry is kept as one number: value `j` of the vector is given by its bits `2j..2j+2` (grids of 8
+//! An entry is stored as one number: value `j` of the vector is given by its bits `2j..2j+2` (grids of 8
 //! values) or `3j..3j+3` (grids of 4 values), which index the grid's list of magnitudes.
-//! They are unpacked when they are first used: a page that downloads them wants them small.
+//! The tables are unpacked on first use, to keep the download of a web page small.
 
 use std::sync::LazyLock;
 
-/// Sign patterns that a 7-bit index stands for: bit `j` is the sign of value `j`, and bit 7 is set so
-/// that the number of minus signs is even.
+/// Sign patterns selected by a 7-bit index: bit `j` is the sign of value `j`, and bit 7 is set so that the
+/// number of minus signs is even.
 pub const fn even_signs(index: u8) -> u8 {
     let index = index & 127;
     index | ((index.count_ones() as u8 & 1) << 7)
@@ -63,7 +63,7 @@ fn unpack4<const N: usize>(packed: &[u16; N], values: [u8; 8]) -> [[u8; 4]; N] {
     grid
 }
 
-/// Takes values stored as 0, 1, 2 for -1, 0, 1.
+/// Maps stored values 0, 1, 2 to -1, 0, 1.
 fn signed<const N: usize>(grid: [[u8; 8]; N]) -> [[i8; 8]; N] {
     let mut out = [[0; 8]; N];
     let mut i = 0;

@@ -1,34 +1,35 @@
-//! Whole numbers and scales apart: most formats' values are products of the two, and sums of products of whole numbers
-//! are what processors are fastest at.
+//! Integer codes and scales: the values of most formats are products of the two, and CPUs are fastest at
+//! integer dot products.
 
 use wide::{i16x8, u8x16};
 
 use super::Block;
 
-/// A block whose values are `scale * code - min`: a whole number each, with a scale and a minimum for each group.
+/// A block whose values are `scale * code - min`: an integer code per value, and a scale and a minimum per
+/// group.
 pub trait Coded: Block {
-    /// Values of a group: 16 or 32.
+    /// Group length in values: 16 or 32.
     const GROUP: usize;
 
-    /// Whether the groups have minima; otherwise all are 0, and nobody writes them.
+    /// True if the groups have minima; otherwise all are 0 and are not written.
     const HAS_MIN: bool = false;
 
-    /// Writes the codes, which all fit 8 bits, and for each group its scale and, with [`Self::HAS_MIN`], its minimum:
-    /// `scale * code - min`, in this order and in f32, is what [`Block::dequantize`] writes.
+    /// Writes the codes, which all fit 8 bits, and for each group its scale and, with [`Self::HAS_MIN`], its
+    /// minimum. `scale * code - min`, in this order and in f32, equals the output of [`Block::dequantize`].
     fn codes(&self, code: &mut [i16], scale: &mut [f32], min: &mut [f32]);
 }
 
-/// Takes whole blocks apart, one after the other: codes, scales, minima (an empty slice if there are none).
+/// Unpacks consecutive whole blocks: codes, scales, minima (an empty slice if there are none).
 pub type CodesFn = fn(&[u8], &mut [i16], &mut [f32], &mut [f32]);
 
-/// How a format's codes are had.
+/// Access to the codes of a format.
 #[derive(Copy, Clone, Debug)]
 pub struct Codes {
     /// Values that share a scale: 16 or 32.
     pub group: usize,
-    /// Whether groups have minima.
+    /// True if groups have minima.
     pub has_min: bool,
-    /// Takes blocks apart.
+    /// Unpacks blocks.
     pub unpack: CodesFn,
 }
 
@@ -39,7 +40,7 @@ impl Codes {
 }
 
 /// # Panics
-/// If `bytes` is not a whole number of blocks, or there is no room for what they hold.
+/// If `bytes` is not a whole number of blocks, or an output slice has the wrong length.
 fn unpack<B: Coded>(bytes: &[u8], code: &mut [i16], scale: &mut [f32], min: &mut [f32]) {
     let blocks: &[B] = bytemuck::cast_slice(bytes);
     let n_group = B::N_ELEM / B::GROUP;
@@ -55,8 +56,8 @@ fn unpack<B: Coded>(bytes: &[u8], code: &mut [i16], scale: &mut [f32], min: &mut
     }
 }
 
-/// Sixteen bytes as numbers. What goes over all weights is written in vectors: compilers make none of loops where a program
-/// is to be small, as in browsers.
+/// Sixteen bytes as numbers. Loops over all weights use vector types explicitly: compilers do not vectorise
+/// loops when they optimise for size, as for browsers.
 pub(crate) fn numbers(bytes: &[u8]) -> [i16x8; 2] {
     let bytes = u8x16::from(*bytes.first_chunk::<16>().expect("sixteen bytes"));
     [u8x16::unpack_low(bytes, u8x16::ZERO), u8x16::unpack_high(bytes, u8x16::ZERO)].map(bytemuck::cast)
@@ -67,7 +68,7 @@ pub(crate) fn put(codes: [i16x8; 2], to: &mut [i16]) {
     to[..16].copy_from_slice(codes.map(|c| c.to_array()).as_flattened());
 }
 
-/// Two codes of a byte, those of the low halves before those of the high halves, less `zero`.
+/// The two codes of each byte, first all low nibbles, then all high nibbles, minus `zero`.
 pub(crate) fn nibbles(qs: &[u8], zero: i16, code: &mut [i16]) {
     let zero = i16x8::splat(zero);
     let (low, high) = code.split_at_mut(qs.len());
@@ -78,8 +79,8 @@ pub(crate) fn nibbles(qs: &[u8], zero: i16, code: &mut [i16]) {
     }
 }
 
-/// Codes of two bits, four in a byte: byte `32 h + l` of `qs` holds those of the values `128 h + 32 k + l`, lowest bits
-/// first.
+/// Codes of two bits, four per byte: byte `32 h + l` of `qs` holds those of the values `128 h + 32 k + l`,
+/// lowest bits first.
 pub(crate) fn pairs_of_bits(qs: &[u8], zero: i16, code: &mut [i16]) {
     let zero = i16x8::splat(zero);
     for (qs, code) in qs.chunks_exact(32).zip(code.chunks_exact_mut(128)) {
@@ -93,7 +94,7 @@ pub(crate) fn pairs_of_bits(qs: &[u8], zero: i16, code: &mut [i16]) {
     }
 }
 
-/// Adds `value` to those of 16 codes whose bit is set.
+/// Adds `value` to each of 16 codes whose bit is set.
 pub(crate) fn add_bits(bits: [u8; 2], value: i16, code: &mut [i16]) {
     let each = i16x8::new([1, 2, 4, 8, 16, 32, 64, 128]);
     for (bits, code) in bits.into_iter().zip(code.as_chunks_mut::<8>().0) {
@@ -102,7 +103,7 @@ pub(crate) fn add_bits(bits: [u8; 2], value: i16, code: &mut [i16]) {
     }
 }
 
-/// The values of a table that two codes of a byte stand for, in the order of [`nibbles`].
+/// Looks up the two codes of each byte in a table, in the order of [`nibbles`].
 pub(crate) fn of_table(qs: &[u8], table: &[i8; 16], code: &mut [i16]) {
     let (low, high) = code.split_at_mut(qs.len());
     for ((l, h), q) in low.iter_mut().zip(high).zip(qs) {

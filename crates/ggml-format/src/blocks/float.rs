@@ -49,18 +49,18 @@ impl Block for ValueF16 {
 }
 
 impl ValueBf16 {
-    /// The value, exactly.
+    /// The exact value.
     pub fn to_f32(self) -> f32 {
         f32::from_bits(u32::from(u16::from_le_bytes(self.0)) << 16)
     }
 
-    /// The nearest bfloat16, ties to even; a NaN stays one and becomes quiet.
+    /// The nearest bfloat16, ties to even; a NaN stays NaN and becomes quiet.
     pub fn from_f32(x: f32) -> ValueBf16 {
         let bits = x.to_bits();
         let upper = if x.is_nan() {
             (bits >> 16) | 0x40
         } else {
-            // Adding 0x7fff, or 0x8000 when the kept part is odd, carries exactly when rounding up is right.
+            // Adding 0x7fff, or 0x8000 if the kept part is odd, carries exactly when rounding up is correct.
             (bits + 0x7fff + ((bits >> 16) & 1)) >> 16
         };
         ValueBf16((upper as u16).to_le_bytes())
@@ -91,7 +91,7 @@ impl Block for ValueF64 {
     }
 }
 
-/// Stores f32 as it is.
+/// Stores f32 unchanged.
 pub(crate) fn quantize_f32(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, _, y: &mut ValueF32| y.0 = x[0].to_le_bytes());
 }

@@ -1,8 +1,9 @@
-//! Quantising by codebook: the nearest entries of a grid, and the scales of a block that fit them best.
+//! Codebook quantisation: the nearest entries of a grid, and the scales of a block that fit them best.
 //!
-//! All formats with a codebook share one shape: a block of 256 values has groups, a group's scale is an odd
-//! multiple of the block's, and the group's values are vectors out of the codebook times that scale. So one
-//! search serves them all; a format says how a group is encoded at a scale, and packs what comes out.
+//! All formats with a codebook share one structure: a block of 256 values is divided into groups, a group's
+//! scale is an odd multiple of the block's, and the group's values are codebook vectors times that scale. One
+//! search therefore serves them all; a format defines how a group is encoded at a given scale, and packs the
+//! result.
 
 use super::search::{EPSILON, largest, mean_square};
 use super::{F16, QK_K};
@@ -11,12 +12,12 @@ use super::{F16, QK_K};
 pub(crate) const MAX_VECTOR: usize = 8;
 const MAX_GROUP: usize = 16;
 
-/// A codebook that is ready to be searched: the vectors, and for every point of the lattice that they are
-/// taken from the few entries which may be nearest.
+/// A codebook prepared for search: the vectors, and for every point of their lattice the few entries that may
+/// be nearest.
 #[derive(Debug)]
 pub(crate) struct Codebook<const D: usize> {
     entries: Vec<[f32; D]>,
-    /// Halfway between one level of the lattice and the next.
+    /// Midpoints between adjacent levels of the lattice.
     bounds: Vec<f32>,
     /// The entries near point `p` are `near[starts[p]..starts[p + 1]]`.
     starts: Vec<u32>,
@@ -24,10 +25,10 @@ pub(crate) struct Codebook<const D: usize> {
 }
 
 impl<const D: usize> Codebook<D> {
-    /// A codebook of vectors whose coordinates are all among `levels`, which ascend.
+    /// A codebook of vectors whose coordinates are all in `levels`, which are ascending.
     ///
-    /// A point that is no entry gets those in the `n_shell` smallest distances from it. Distances count in
-    /// levels without weights; more shells find the nearest entry by weight more often, and cost time.
+    /// A point that is not an entry gets the entries at the `n_shell` smallest distances from it. Distances
+    /// are unweighted, in levels; more shells find the nearest entry by weight more often, and take longer.
     pub(crate) fn new(entries: Vec<[f32; D]>, levels: &[f32], n_shell: usize) -> Codebook<D> {
         let level_of = |x: &f32| levels.iter().position(|l| l == x).expect("entries consist of levels");
         let coordinates: Vec<[u8; D]> =
@@ -49,12 +50,12 @@ impl<const D: usize> Codebook<D> {
         Codebook { entries, bounds, starts, near }
     }
 
-    /// The entry of this index.
+    /// The entry with this index.
     pub(crate) fn entry(&self, index: u16) -> &[f32; D] {
         &self.entries[usize::from(index)]
     }
 
-    /// The index of an entry with little weighted square distance from `x`, mostly the least.
+    /// The index of an entry with a small weighted square distance from `x`, mostly the smallest.
     pub(crate) fn nearest(&self, x: &[f32; D], w: &[f32; D]) -> u16 {
         let n_level = self.bounds.len() + 1;
         let mut point = 0;
@@ -66,7 +67,7 @@ impl<const D: usize> Codebook<D> {
         if let [only] = near {
             return *only;
         }
-        // Distances less the square of x, which all have in common.
+        // Distances minus the square of x, which all of them share.
         let twice: [f32; D] = std::array::from_fn(|j| 2.0 * w[j] * x[j]);
         let (mut best, mut nearest) = (f32::INFINITY, near[0]);
         for &index in near {
@@ -81,7 +82,7 @@ impl<const D: usize> Codebook<D> {
     }
 }
 
-/// The `n_shell`-th smallest of the distances, 0 if there is one of 0.
+/// The `n_shell`-th smallest distance, 0 if any distance is 0.
 fn shell(distances: &[u16], n_shell: usize) -> u16 {
     let mut radius = *distances.iter().min().expect("a codebook has entries");
     for _ in 1..n_shell {
@@ -92,7 +93,7 @@ fn shell(distances: &[u16], n_shell: usize) -> u16 {
     radius
 }
 
-/// The sum of a power of two of terms, halves added to halves as processors like it.
+/// The sum of a power-of-two number of terms, by pairwise halving, which CPUs execute well.
 fn pairwise_sum<const D: usize>(terms: &[f32; D]) -> f32 {
     let mut terms = *terms;
     let mut n = D / 2;
@@ -105,7 +106,7 @@ fn pairwise_sum<const D: usize>(terms: &[f32; D]) -> f32 {
     terms[0]
 }
 
-/// The sums that decide about a scale of values `x` and vectors `q`: `w x q` and `w q q`.
+/// The sums that determine the scale for values `x` and vectors `q`: `w x q` and `w q q`.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Sums {
     xq: f32,
@@ -125,46 +126,46 @@ impl Sums {
         Sums { xq: self.xq + other.xq, q2: self.q2 + other.q2 }
     }
 
-    /// The scale of least square error.
+    /// The scale with the least square error.
     fn scale(self) -> f32 {
         if self.q2 > 0.0 { self.xq / self.q2 } else { 0.0 }
     }
 
-    /// By how much the best scale lowers the square error.
+    /// The reduction of the square error by the best scale.
     fn gain(self) -> f32 {
         self.scale().max(0.0) * self.xq
     }
 
-    /// The square error at a scale, less that of scale 0.
+    /// The square error at a scale, minus that at scale 0.
     pub(crate) fn error(self, scale: f32) -> f32 {
         scale * (scale * self.q2 - 2.0 * self.xq)
     }
 }
 
-/// How the groups of a block are searched.
+/// Parameters of the search over the groups of a block.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Search<'a> {
     /// Number of scales that a group can have: odd multiples of the block's, from 1 to `2 n_scale - 1`.
     pub(crate) n_scale: u8,
-    /// For each group a first scale.
+    /// An initial scale per group.
     pub(crate) first: &'a [f32],
-    /// What the first scale is multiplied with, for one try each.
+    /// Factors on the initial scale, one per trial.
     pub(crate) factors: &'a [f32],
 }
 
-/// A block that is quantised but for the packing: its scale, and for each group the number of its scale,
-/// `(multiple - 1) / 2`, and the code.
+/// A quantised block before packing: its scale, and for each group the index of its scale, `(multiple - 1) /
+/// 2`, and the code.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Fitted<C> {
     pub(crate) d: F16,
     pub(crate) groups: [(u8, C); MAX_GROUP],
 }
 
-/// Finds scales and codes of least square error. `encode(g, scale)` gives group `g`'s best code at a scale,
-/// which is positive, and the code's sums.
+/// Finds scales and codes with the least square error. `encode(g, scale)` returns the best code of group `g`
+/// at a positive scale, and the code's sums.
 ///
-/// Each group is searched on its own first; then the scales are rounded to odd multiples, each group tries the
-/// multiples around its own, and at last the block's scale is fitted to the codes.
+/// Each group is first searched on its own; then the scales are rounded to odd multiples, each group tries
+/// the multiples around its own, and finally the block's scale is fitted to the codes.
 pub(crate) fn fit<C: Copy + Default>(
     search: Search<'_>,
     encode: impl Fn(usize, f32) -> (Sums, C),
@@ -173,7 +174,7 @@ pub(crate) fn fit<C: Copy + Default>(
     let mut scales = [0f32; MAX_GROUP];
     let mut weights = [0f32; MAX_GROUP];
     for (g, &first) in search.first.iter().enumerate() {
-        // Scales that no half float of a block can make, and NaN, count as zero.
+        // NaN and scales that the half floats of a block cannot represent count as zero.
         if first > EPSILON {
             (scales[g], weights[g]) = best_scale(first, search.factors, |scale| encode(g, scale).0);
         }
@@ -204,7 +205,7 @@ pub(crate) fn fit<C: Copy + Default>(
     fitted
 }
 
-/// The scale of largest gain among the tries, then improved by turns; and how much its error weighs.
+/// The scale with the largest gain among the trials, refined by alternation, and the weight of its error.
 fn best_scale(first: f32, factors: &[f32], sums_at: impl Fn(f32) -> Sums) -> (f32, f32) {
     let mut best = Sums::default();
     for &factor in factors {
@@ -213,7 +214,7 @@ fn best_scale(first: f32, factors: &[f32], sums_at: impl Fn(f32) -> Sums) -> (f3
             best = sums;
         }
     }
-    // The best scale of a code has another code that is best for it, until neither changes.
+    // The best scale of a code may have another best code; alternate until neither changes.
     for _ in 0..3 {
         let scale = best.scale();
         if scale <= 0.0 {
@@ -228,7 +229,7 @@ fn best_scale(first: f32, factors: &[f32], sums_at: impl Fn(f32) -> Sums) -> (f3
     (best.scale().max(0.0), best.q2)
 }
 
-/// A scale whose odd multiples are near the given ones, by weighted square distance.
+/// A scale whose odd multiples are close to the given ones, by weighted square distance.
 fn odd_multiples(n: u8, scales: &[f32], weights: &[f32]) -> f32 {
     let max = largest(scales);
     let top = f32::from(2 * n - 1);
@@ -254,13 +255,13 @@ fn odd_multiples(n: u8, scales: &[f32], weights: &[f32]) -> f32 {
 
 /// The `code` below `n` for which `2 code + 1` is nearest to a multiple.
 fn odd_code(n: u8, multiple: f32) -> u8 {
-    // The conversion rounds down, turns what is negative or NaN to 0, and large numbers to 255.
+    // The conversion rounds down, maps negative numbers and NaN to 0, and large numbers to 255.
     ((multiple / 2.0) as u8).min(n - 1)
 }
 
-/// How much an error of each value of a block counts: by importance, and more for large values.
+/// Weight of the error of each value of a block: by importance, and more for large values.
 ///
-/// Where nothing is important, as for an expert that was never asked, the values decide alone.
+/// If all importance is zero, as for an expert that was never selected, only the values count.
 pub(crate) fn block_weights(x: &[f32], importance: Option<&[f32]>) -> [f32; QK_K] {
     let mean_square = mean_square(x);
     match importance.filter(|w| w.iter().any(|&w| w > 0.0)) {

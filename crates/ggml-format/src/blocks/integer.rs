@@ -26,8 +26,8 @@ integers! {
     ValueI8(i8);
     /// One i16.
     ValueI16(i16);
-    /// One i32; as an f32 it is rounded beyond 2^24.
+    /// One i32; rounded as an f32 beyond 2^24.
     ValueI32(i32);
-    /// One i64; as an f32 it is rounded beyond 2^24.
+    /// One i64; rounded as an f32 beyond 2^24.
     ValueI64(i64);
 }

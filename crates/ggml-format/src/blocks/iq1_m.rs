@@ -1,4 +1,5 @@
-//! iq1_m: as iq1_s, with a 3-bit scale per 16 and a shift per 8; the scale of scales hides in spare bits.
+//! iq1_m: like iq1_s, with a 3-bit scale per 16 and a shift per 8; the scale of scales is stored in spare
+//! bits.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -14,16 +15,16 @@ use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 pub struct BlockIq1M {
     /// Low eight bits of the codebook index of each 8 values.
     pub qs: [u8; QK_K / 8],
-    /// For each 8 values half a byte: high three bits of the index, and the sign of the shift (set for down).
+    /// Half a byte per 8 values: high three bits of the index, and the sign of the shift (set for negative).
     pub qh: [u8; QK_K / 16],
-    /// Four little-endian u16: four 3-bit scales each, and in the top four bits a part of `d`.
+    /// Four little-endian u16: four 3-bit scales each, and a part of `d` in the top four bits.
     pub scales: [[u8; 2]; 4],
 }
 
 const _: () = assert!(size_of::<BlockIq1M>() == 56);
 
 impl BlockIq1M {
-    /// The scale of scales, put together from the top bits of the four words of scales.
+    /// The scale of scales, assembled from the top bits of the four words of scales.
     pub fn d(&self) -> F16 {
         let bits =
             self.scales.iter().rev().fold(0u16, |bits, &s| (bits << 4) | (u16::from_le_bytes(s) >> 12));
@@ -54,7 +55,7 @@ impl Block for BlockIq1M {
     }
 }
 
-/// As iq1_s; each vector takes the better shift.
+/// Like iq1_s; each vector takes the better shift.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq1M| {
         let weight = block_weights(x, importance);

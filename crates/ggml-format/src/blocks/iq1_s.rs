@@ -1,4 +1,4 @@
-//! iq1_s: eights of ternary values from a codebook of 2048, shifted a little, a 3-bit scale per 32.
+//! iq1_s: groups of 8 ternary values from a codebook of 2048, with a small shift, a 3-bit scale per 32.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::blocks::grid::{Codebook, Search, Sums, block_weights, fit};
 use crate::blocks::search::mean_square;
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
-/// How far iq1_s and iq1_m shift the ternary values, up or down.
+/// Shift of the ternary values in iq1_s and iq1_m, positive or negative.
 pub(super) const DELTA: f32 = 0.125;
 
 /// `x[i] = d * (2 * scale[i / 32] + 1) * (ternary[i] + delta[i / 32])`.
@@ -20,8 +20,8 @@ pub struct BlockIq1S {
     pub d: F16,
     /// Low eight bits of the codebook index of each 8 values.
     pub qs: [u8; QK_K / 8],
-    /// For each 32 values a little-endian u16: high three bits of four indices, 3 bits of scale, and the sign
-    /// of the shift (set for down).
+    /// A little-endian u16 per 32 values: high three bits of four indices, 3 bits of scale, and the sign of
+    /// the shift (set for negative).
     pub qh: [[u8; 2]; QK_K / 32],
 }
 
@@ -54,7 +54,7 @@ pub(super) static CODEBOOK: LazyLock<Codebook<8>> = LazyLock::new(|| {
     Codebook::new(entries, &[-1.0, 0.0, 1.0], 3)
 });
 
-/// First scales of the search of iq1_s and iq1_m, relative to the root mean square of a group.
+/// Initial scales of the search of iq1_s and iq1_m, relative to the root mean square of a group.
 pub(super) const FACTORS: &[f32] = &[0.7, 0.9, 1.1, 1.3, 1.5, 1.8, 2.2];
 
 /// The nearest code of a vector at a scale and a shift, and its sums.
@@ -66,7 +66,7 @@ pub(super) fn encode_vector(x: &[f32; 8], w: &[f32; 8], scale: f32, shift: f32) 
     (sums, index)
 }
 
-/// Searches scales, shifts and codes of least weighted error.
+/// Searches scales, shifts and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq1S| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq2_s: eights of magnitudes from a codebook of 1024, a sign bit each, a 4-bit scale per 16.
+//! iq2_s: groups of 8 magnitudes from a codebook of 1024, a sign bit per value, a 4-bit scale per 16.
 
 use std::sync::LazyLock;
 
@@ -54,7 +54,7 @@ static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
     tops: TOPS,
 });
 
-/// Searches scales and codes of least weighted error.
+/// Searches scales and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2S| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq2_xs: eights of magnitudes from a codebook of 512, signs of even parity, a 4-bit scale per 16.
+//! iq2_xs: groups of 8 magnitudes from a codebook of 512, signs of even parity, a 4-bit scale per 16.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,7 @@ use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 pub struct BlockIq2Xs {
     /// Scale of the scales.
     pub d: F16,
-    /// For each 8 values a little-endian u16: codebook index in 9 bits, sign index in 7.
+    /// A little-endian u16 per 8 values: codebook index in 9 bits, sign index in 7.
     pub qs: [[u8; 2]; QK_K / 8],
     /// Scales of 4 bits, two in a byte.
     pub scales: [u8; QK_K / 32],
@@ -49,7 +49,7 @@ static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
     tops: TOPS,
 });
 
-/// Searches scales and codes of least weighted error.
+/// Searches scales and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2Xs| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq2_xxs: eights of magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
+//! iq2_xxs: groups of 8 magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
 
 use std::sync::LazyLock;
 
@@ -15,8 +15,8 @@ use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 pub struct BlockIq2Xxs {
     /// Scale of the scales.
     pub d: F16,
-    /// For each 32 values: four codebook indices, then a little-endian u32 with four 7-bit sign indices and,
-    /// in its top four bits, the scale.
+    /// Per 32 values: four codebook indices, then a little-endian u32 with four 7-bit sign indices and, in
+    /// its top four bits, the scale.
     pub qs: [[u8; 8]; QK_K / 32],
 }
 
@@ -52,10 +52,10 @@ static SEARCH: LazyLock<Magnitudes<8>> = LazyLock::new(|| Magnitudes {
     tops: TOPS,
 });
 
-/// Where the searches of the iq2 formats put the largest magnitude of a group.
+/// Positions of the largest magnitude of a group that the searches of the iq2 formats try.
 pub(super) const TOPS: &[f32] = &[3.4, 3.9, 4.4, 4.9, 5.4, 5.9, 6.5, 7.2];
 
-/// Searches scales and codes of least weighted error.
+/// Searches scales and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq2Xxs| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq3_s: fours of magnitudes from a codebook of 512, a sign bit each, a 4-bit scale per 32.
+//! iq3_s: groups of 4 magnitudes from a codebook of 512, a sign bit per value, a 4-bit scale per 32.
 
 use std::sync::LazyLock;
 
@@ -58,7 +58,7 @@ static SEARCH: LazyLock<Magnitudes<4>> = LazyLock::new(|| Magnitudes {
     tops: TOPS,
 });
 
-/// Searches scales and codes of least weighted error.
+/// Searches scales and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq3S| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq3_xxs: fours of magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
+//! iq3_xxs: groups of 4 magnitudes from a codebook of 256, signs of even parity, a 4-bit scale per 32.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ pub struct BlockIq3Xxs {
     pub d: F16,
     /// Codebook index of each 4 values.
     pub qs: [u8; QK_K / 4],
-    /// For each 32 values a little-endian u32: four 7-bit sign indices and, in the top four bits, the scale.
+    /// A little-endian u32 per 32 values: four 7-bit sign indices and, in the top four bits, the scale.
     pub scales_and_signs: [[u8; 4]; QK_K / 32],
 }
 
@@ -55,10 +55,10 @@ static SEARCH: LazyLock<Magnitudes<4>> = LazyLock::new(|| Magnitudes {
     tops: TOPS,
 });
 
-/// Where the searches of the iq3 formats put the largest magnitude of a group.
+/// Positions of the largest magnitude of a group that the searches of the iq3 formats try.
 pub(super) const TOPS: &[f32] = &[10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0];
 
-/// Searches scales and codes of least weighted error.
+/// Searches scales and codes with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq3Xxs| {
         let weight = block_weights(x, importance);

@@ -1,4 +1,4 @@
-//! iq4_nl: 32 values out of sixteen unevenly spaced ones times one scale.
+//! iq4_nl: 32 values from sixteen unevenly spaced levels times one scale.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,7 +6,7 @@ use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::{signed_extreme, square_weights, sum_squares};
 use crate::blocks::{Block, F16, quantize_blocks};
 
-/// The values that a code of iq4_nl and iq4_xs stands for.
+/// The values of the codes of iq4_nl and iq4_xs.
 pub static IQ4_NL_VALUES: [i8; 16] =
     [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
@@ -51,7 +51,7 @@ pub(super) fn dequantize_codes(d: f32, qs: &[u8], y: &mut [f32]) {
     }
 }
 
-/// Searches the scale of least weighted error.
+/// Searches the scale with the least weighted error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq4Nl| {
         let sigma2 = sum_squares(x) * 2.0 / 32.0;
@@ -62,9 +62,10 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
     });
 }
 
-/// The scale that maps the extreme value to the code 0 gives the codes, and these the scale of least error: not much worse
-/// than a search, and soon done, for what is written all the time.
-pub(crate) fn quantize_soon(row: &[f32], out: &mut [u8]) {
+/// Maps the extreme value to code 0 to get the codes, then fits the scale with the least error to them:
+/// little worse than a search, and fast enough for values that are written all the time, such as the KV
+/// cache.
+pub(crate) fn quantize_fast(row: &[f32], out: &mut [u8]) {
     quantize_blocks(row, None, out, |x, _, block: &mut BlockIq4Nl| {
         let max = signed_extreme(x);
         let is_some = max.abs() >= crate::blocks::search::EPSILON;
@@ -86,7 +87,7 @@ pub(super) fn pack(code: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|j| code[j] | (code[j + 16] << 4))
 }
 
-/// The code whose value is nearest to `x`; of two equally near ones the larger.
+/// The code whose value is nearest to `x`, the larger one in a tie.
 pub(super) fn nearest_code(x: f32) -> u8 {
     let above = IQ4_NL_VALUES.partition_point(|&v| f32::from(v) <= x);
     match above {
@@ -99,9 +100,9 @@ pub(super) fn nearest_code(x: f32) -> u8 {
     }
 }
 
-/// The scale of least weighted square error among 15 that map the extreme value near the code 0.
+/// The scale with the least weighted square error among 15 that map the extreme value near code 0.
 ///
-/// Where all weights are zero, errors count by the values' squares.
+/// If all weights are zero, errors are weighted by the squares of the values.
 pub(super) fn best_scale(x: &[f32], weight: &[f32]) -> f32 {
     const N_TRY: i32 = 7;
     let max = signed_extreme(x);

@@ -1,4 +1,4 @@
-//! iq4_xs: the values of iq4_nl with a 6-bit scale for each 32 of 256.
+//! iq4_xs: the values of iq4_nl with a 6-bit scale per 32 of 256.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -60,7 +60,7 @@ impl Coded for BlockIq4Xs {
     }
 }
 
-/// As iq4_nl for each group; then the scales are rounded and the codes chosen anew.
+/// Like iq4_nl for each group; then the scales are rounded and the codes recomputed.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockIq4Xs| {
         let sigma2 = sum_squares(x) * 2.0 / QK_K as f32;

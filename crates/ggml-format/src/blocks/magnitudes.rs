@@ -1,4 +1,4 @@
-//! What the formats of magnitudes and signs have in common: iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s.
+//! Code shared by the formats of magnitudes and signs: iq2_xxs, iq2_xs, iq2_s, iq3_xxs, iq3_s.
 
 use super::QK_K;
 use super::grid::{Codebook, Fitted, MAX_VECTOR, Search, Sums, fit};
@@ -9,9 +9,9 @@ pub(crate) struct Magnitudes<const D: usize> {
     pub(crate) codebook: Codebook<D>,
     /// Values that share a scale.
     pub(crate) group_len: usize,
-    /// Whether the minus signs of 8 values are even in number, so that seven of them say all.
+    /// True if the number of minus signs among 8 values is even, so that seven bits determine them all.
     pub(crate) even_signs: bool,
-    /// Where the search puts the largest magnitude of a group, in units of the codebook.
+    /// Positions of the largest magnitude of a group that the search tries, in units of the codebook.
     pub(crate) tops: &'static [f32],
 }
 
@@ -19,12 +19,12 @@ pub(crate) struct Magnitudes<const D: usize> {
 pub(crate) type Indices = [u16; MAX_VECTOR];
 
 impl<const D: usize> Magnitudes<D> {
-    /// A codebook whose magnitudes count in `unit`s.
+    /// The codebook's entries, with magnitudes in units of `unit`.
     pub(crate) fn entries<const N: usize>(grid: &[[u8; D]; N], unit: f32) -> Vec<[f32; D]> {
         grid.iter().map(|entry| entry.map(|v| f32::from(v) / unit)).collect()
     }
 
-    /// Quantises a block; also the signs of each 8 values, a set bit for a minus.
+    /// Quantises a block; also returns the signs of each 8 values, a set bit for a minus.
     pub(crate) fn fit(&self, x: &[f32], weight: &[f32; QK_K]) -> (Fitted<Indices>, [u8; QK_K / 8]) {
         let mut magnitude: [f32; QK_K] = std::array::from_fn(|j| x[j].abs());
         let mut signs = [0; QK_K / 8];
@@ -64,7 +64,7 @@ impl<const D: usize> Magnitudes<D> {
     }
 }
 
-/// The value whose sign costs least if it is wrong.
+/// The value whose sign costs least if wrong.
 fn least_harm(x: &[f32], weight: &[f32]) -> usize {
     let harm = |j: &usize| weight[*j] * x[*j] * x[*j];
     (0..8).min_by(|a, b| harm(a).total_cmp(&harm(b))).expect("eight values")

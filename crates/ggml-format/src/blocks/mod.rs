@@ -1,10 +1,10 @@
-//! What the tensor formats have in common: what a block is, conversion block by block, and the searches of
-//! quantisers. Each format has a file in this folder; the one list of them is in `types.rs`.
+//! Code shared by the tensor formats: the definition of a block, conversion block by block, and the quantiser
+//! searches. Each format has a file in this folder; the only list of them is in `types.rs`.
 //!
 //! Blocks are plain structs of bytes with alignment 1, so that a tensor anywhere in a mapped file can be
-//! viewed as blocks without a copy. Numbers wider than a byte are little endian; [`F16`] is a half float.
-//! The dequantisers are the oracle for the GPU kernels: each is the formula itself, in f32, in ggml's
-//! order of operations, so that results are equal to ggml's bit by bit.
+//! viewed as blocks without a copy. Numbers wider than a byte are little-endian; [`F16`] is a half float. The
+//! dequantisers are the reference for the GPU kernels: each is the formula itself, in f32, in ggml's order of
+//! operations, so that results equal ggml's bit by bit.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -18,7 +18,7 @@ pub(crate) mod search;
 /// Values in a block of the K, IQ and ternary formats.
 pub const QK_K: usize = 256;
 
-/// One block of a format, as it lies in a file.
+/// One block of a format, as stored in a file.
 pub trait Block: Pod {
     /// Values in the block.
     const N_ELEM: usize;
@@ -26,24 +26,24 @@ pub trait Block: Pod {
     /// Writes the block's values to `y`, which has [`Self::N_ELEM`] elements.
     fn dequantize(&self, y: &mut [f32]);
 
-    /// Whether no scale of the block is infinite or NaN.
+    /// True if no scale of the block is infinite or NaN.
     fn is_valid(&self) -> bool {
         true
     }
 }
 
-/// A half float (IEEE binary16) in a file: two bytes, little endian, at any address.
+/// A half float (IEEE binary16) in a file: two bytes, little-endian, at any address.
 #[repr(transparent)]
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Pod, Zeroable)]
 pub struct F16(pub [u8; 2]);
 
 impl F16 {
-    /// The value, exactly; subnormal numbers are kept.
+    /// The exact value, including subnormal numbers.
     pub fn to_f32(self) -> f32 {
-        // Without branches, so that many are converted at once.
+        // Branch-free, so that loops over it vectorise.
         let bits = u32::from(u16::from_le_bytes(self.0));
         let magnitude = (bits & 0x7fff) << 13;
-        // The exponent's bias comes by a product, which is exact and makes subnormal numbers normal.
+        // A product rebiases the exponent; it is exact and makes subnormal numbers normal.
         let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
         let value = if magnitude < 0x7c00 << 13 { finite.to_bits() } else { magnitude | 0x7f80_0000 };
         f32::from_bits(value | (bits & 0x8000) << 16)
@@ -54,16 +54,16 @@ impl F16 {
         F16(half::f16::from_f32(x).to_le_bytes())
     }
 
-    /// Whether the value is neither infinite nor NaN.
+    /// True if the value is neither infinite nor NaN.
     pub fn is_finite(self) -> bool {
         u16::from_le_bytes(self.0) & 0x7c00 != 0x7c00
     }
 }
 
-/// Dequantises whole blocks, one after the other.
+/// Dequantises consecutive whole blocks.
 ///
 /// # Panics
-/// If `bytes` is not a whole number of blocks, or `y` has another number of values.
+/// If `bytes` is not a whole number of blocks, or `y` has a different number of values.
 pub(crate) fn dequantize_blocks<B: Block>(bytes: &[u8], y: &mut [f32]) {
     let blocks: &[B] = bytemuck::cast_slice(bytes);
     assert_eq!(blocks.len() * B::N_ELEM, y.len(), "as many values as the blocks hold");
@@ -72,15 +72,15 @@ pub(crate) fn dequantize_blocks<B: Block>(bytes: &[u8], y: &mut [f32]) {
     }
 }
 
-/// The index of the first block that [`Block::is_valid`] refuses.
+/// The index of the first block that fails [`Block::is_valid`].
 pub(crate) fn invalid_block<B: Block>(bytes: &[u8]) -> Option<usize> {
     bytemuck::cast_slice::<u8, B>(bytes).iter().position(|b| !b.is_valid())
 }
 
 /// Quantises a row block by block: `quantize(values of a block, their importance, the block)`.
 ///
-/// A block of which no column has any importance is quantised as if nothing were known of it: by importance alone any
-/// scale would do, and the values would be lost.
+/// A block whose columns all have zero importance is quantised without importance: otherwise any scale would
+/// do, and the values would be lost.
 pub(crate) fn quantize_blocks<B: Block>(
     row: &[f32],
     importance: Option<&[f32]>,

@@ -1,4 +1,4 @@
-//! mxfp4: the OCP microscaling format, 32 FP4 (E2M1) values with a power of two as scale.
+//! mxfp4: the OCP microscaling format, 32 FP4 (E2M1) values with a power-of-two scale.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,7 +6,7 @@ use crate::blocks::codes::{Coded, of_table};
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, quantize_blocks};
 
-/// Twice the value of each E2M1 code; twice, so that they are integers.
+/// Twice the value of each E2M1 code, so that they are integers.
 pub static E2M1_DOUBLED: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// `x[i] = E2M1_DOUBLED[code[i]] * e8m0_half(e)`.
@@ -51,7 +51,7 @@ impl Coded for BlockMxfp4 {
     }
 }
 
-/// Takes the scale from the exponent of the largest magnitude.
+/// Derives the scale from the exponent of the largest magnitude.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, _, block: &mut BlockMxfp4| {
         let max = largest_magnitude(x);
@@ -61,7 +61,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
     });
 }
 
-/// The code whose value times `d` is nearest to `x`; of equally near ones the first.
+/// The code whose value times `d` is nearest to `x`, the first one in a tie.
 pub(super) fn nearest_e2m1(x: f32, d: f32) -> u8 {
     let mut best = 0;
     let mut best_error = f32::INFINITY;

@@ -1,4 +1,4 @@
-//! nvfp4: 64 FP4 (E2M1) values with an 8-bit float (UE4M3) as scale for each 16.
+//! nvfp4: 64 FP4 (E2M1) values with an 8-bit float (UE4M3) scale per 16.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -87,7 +87,7 @@ fn to_ue4m3(x: f32) -> u8 {
             mantissa => mantissa.min(7),
         };
     }
-    // Three bits of mantissa are kept; the carry of a rounding up goes to the exponent by itself.
+    // Three bits of mantissa are kept; the carry of rounding up reaches the exponent by itself.
     let mantissa = ((bits >> 19) & 15).div_ceil(2);
     ((exponent as u32 * 8 + mantissa).min(0x7e)) as u8
 }

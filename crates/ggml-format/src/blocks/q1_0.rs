@@ -1,4 +1,4 @@
-//! q1_0: 128 values that are a sign times one scale.
+//! q1_0: 128 signs times one scale.
 
 use bytemuck::{Pod, Zeroable};
 

@@ -1,4 +1,4 @@
-//! q2_0: 64 values out of -1, 0, 1 and 2 times one scale.
+//! q2_0: 64 values from -1, 0, 1 and 2 times one scale.
 
 use bytemuck::{Pod, Zeroable};
 

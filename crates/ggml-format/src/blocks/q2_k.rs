@@ -1,4 +1,4 @@
-//! q2_K: 256 values as 2-bit steps, with a 4-bit scale and a 4-bit minimum for each 16.
+//! q2_K: 256 values as 2-bit steps, with a 4-bit scale and a 4-bit minimum per 16.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -12,7 +12,7 @@ use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 pub struct BlockQ2K {
-    /// Scale in the low, minimum in the high half of a byte.
+    /// Scale in the low half of a byte, minimum in the high half.
     pub scales: [u8; QK_K / 16],
     /// Codes of 2 bits: byte `32 h + l` holds the values `128 h + 32 k + l` for k = 0..4, lowest bits first.
     pub qs: [u8; QK_K / 4],
@@ -56,7 +56,7 @@ impl Coded for BlockQ2K {
     }
 }
 
-/// Searches scale and minimum of each group, rounds them to 4 bits, and chooses the codes anew.
+/// Searches scale and minimum of each group, rounds them to 4 bits, and recomputes the codes.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ2K| {
         let mut code = [0u8; QK_K];
@@ -109,7 +109,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
     });
 }
 
-/// Rounds to fifteenths of the largest value; returns the size of a step.
+/// Rounds to fifteenths of the largest value; returns the step size.
 fn fifteenths(values: &[f32; 16], code: &mut [u8; 16]) -> f32 {
     let max = largest(values);
     if max <= 0.0 {

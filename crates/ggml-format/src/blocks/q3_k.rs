@@ -1,4 +1,4 @@
-//! q3_K: 256 values as signed 3-bit steps, with a 6-bit scale for each 16.
+//! q3_K: 256 values as signed 3-bit steps, with a 6-bit scale per 16.
 
 use bytemuck::{Pod, Zeroable};
 use wide::i16x8;
@@ -72,7 +72,7 @@ impl Coded for BlockQ3K {
     }
 }
 
-/// Searches the scale of each group, rounds the scales to 6 bits, and chooses the codes anew.
+/// Searches the scale of each group, rounds the scales to 6 bits, and recomputes the codes.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ3K| {
         *block = BlockQ3K::zeroed();

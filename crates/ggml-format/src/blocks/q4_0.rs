@@ -1,4 +1,4 @@
-//! q4_0: 32 values as signed 4-bit steps of one scale.
+//! q4_0: 32 values as signed 4-bit steps with one scale.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -10,7 +10,7 @@ use crate::blocks::{Block, F16, quantize_blocks};
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 pub struct BlockQ4_0 {
-    /// Scale; often negative, because the value of largest magnitude gets the code 0.
+    /// Scale; often negative, because the value of largest magnitude gets code 0.
     pub d: F16,
     /// Codes: value `j` in the low half of byte `j`, value `j + 16` in the high half.
     pub qs: [u8; 16],
@@ -43,7 +43,8 @@ impl Coded for BlockQ4_0 {
     }
 }
 
-/// Without importance: one scale from the extreme value. With it: a search for the scale of least error.
+/// Without importance: one scale from the extreme value. With importance: a search for the scale with the
+/// least error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     let sigma2 = mean_square(row);
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ4_0| {

@@ -12,7 +12,7 @@ use crate::blocks::{Block, F16, quantize_blocks};
 pub struct BlockQ4_1 {
     /// Scale.
     pub d: F16,
-    /// Minimum, which is the value of the code 0.
+    /// Minimum, the value of code 0.
     pub m: F16,
     /// Codes: value `j` in the low half of byte `j`, value `j + 16` in the high half.
     pub qs: [u8; 16],
@@ -47,7 +47,7 @@ impl Coded for BlockQ4_1 {
     }
 }
 
-/// Without importance: the range of the block in 15 steps. With it: a search for scale and minimum.
+/// Without importance: the range of the block in 15 steps. With importance: a search for scale and minimum.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     let sigma2 = mean_square(row);
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ4_1| {

@@ -1,4 +1,4 @@
-//! q4_K: 256 values as 4-bit steps, with a 6-bit scale and a 6-bit minimum for each 32.
+//! q4_K: 256 values as 4-bit steps, with a 6-bit scale and a 6-bit minimum per 32.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -59,7 +59,7 @@ impl Coded for BlockQ4K {
     }
 }
 
-/// Searches scale and minimum of each group, rounds them, and chooses the codes anew.
+/// Searches scale and minimum of each group, rounds them, and recomputes the codes.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ4K| {
         let KGroups { d, dmin, scales, code } = k_groups(15, -1.0, 20, x, importance);

@@ -1,4 +1,4 @@
-//! q5_0: 32 values as signed 5-bit steps of one scale.
+//! q5_0: 32 values as signed 5-bit steps with one scale.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -20,7 +20,7 @@ pub struct BlockQ5_0 {
 
 const _: () = assert!(size_of::<BlockQ5_0>() == 22);
 
-/// Puts nibbles and fifth bits together.
+/// Combines nibbles and fifth bits.
 pub(super) fn codes(qh: [u8; 4], qs: &[u8; 16]) -> [u8; 32] {
     let qh = u32::from_le_bytes(qh);
     std::array::from_fn(|i| {
@@ -50,7 +50,7 @@ impl Block for BlockQ5_0 {
     }
 }
 
-/// The codes of [`codes`], less `zero`.
+/// The codes of [`codes`], minus `zero`.
 pub(super) fn codes_less(qh: [u8; 4], qs: &[u8; 16], zero: i16, code: &mut [i16]) {
     nibbles(qs, zero, code);
     let (low, high) = code.split_at_mut(16);
@@ -67,7 +67,8 @@ impl Coded for BlockQ5_0 {
     }
 }
 
-/// Without importance: one scale from the extreme value. With it: a search for the scale of least error.
+/// Without importance: one scale from the extreme value. With importance: a search for the scale with the
+/// least error.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     let sigma2 = mean_square(row);
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ5_0| {

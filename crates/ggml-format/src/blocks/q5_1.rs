@@ -14,7 +14,7 @@ use crate::blocks::{Block, F16, quantize_blocks};
 pub struct BlockQ5_1 {
     /// Scale.
     pub d: F16,
-    /// Minimum, which is the value of the code 0.
+    /// Minimum, the value of code 0.
     pub m: F16,
     /// The fifth bits: bit `i` of this little-endian u32 belongs to value `i`.
     pub qh: [u8; 4],
@@ -50,7 +50,7 @@ impl Coded for BlockQ5_1 {
     }
 }
 
-/// Without importance: the range of the block in 31 steps. With it: a search for scale and minimum.
+/// Without importance: the range of the block in 31 steps. With importance: a search for scale and minimum.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     let sigma2 = mean_square(row);
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ5_1| {

@@ -1,4 +1,4 @@
-//! q5_K: 256 values as 5-bit steps, with a 6-bit scale and a 6-bit minimum for each 32.
+//! q5_K: 256 values as 5-bit steps, with a 6-bit scale and a 6-bit minimum per 32.
 
 use bytemuck::{Pod, Zeroable};
 use wide::i16x8;
@@ -70,7 +70,7 @@ impl Coded for BlockQ5K {
     }
 }
 
-/// Searches scale and minimum of each group, rounds them, and chooses the codes anew.
+/// Searches scale and minimum of each group, rounds them, and recomputes the codes.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ5K| {
         let KGroups { d, dmin, scales, code } = k_groups(31, -0.5, 15, x, importance);

@@ -1,4 +1,4 @@
-//! q6_K: 256 values as signed 6-bit steps, with an 8-bit scale for each 16.
+//! q6_K: 256 values as signed 6-bit steps, with an 8-bit scale per 16.
 
 use bytemuck::{Pod, Zeroable};
 use wide::i16x8;
@@ -64,7 +64,7 @@ impl Coded for BlockQ6K {
     }
 }
 
-/// Searches the scale of each group, rounds the scales, and chooses the codes anew.
+/// Searches the scale of each group, rounds the scales, and recomputes the codes.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, importance, block: &mut BlockQ6K| {
         *block = BlockQ6K::zeroed();

@@ -46,7 +46,7 @@ impl Coded for BlockQ8_0 {
     }
 }
 
-/// Rounds to 127 steps of the largest magnitude; importance makes no difference.
+/// Rounds to 127 steps of the largest magnitude; importance has no effect.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, _, block: &mut BlockQ8_0| {
         let d;
@@ -55,7 +55,7 @@ pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) 
     });
 }
 
-/// The unrounded scale and the codes of 32 values; halves are rounded away from zero.
+/// The unrounded scale and the codes of 32 values; ties are rounded away from zero.
 pub(super) fn codes(x: &[f32]) -> (f32, [i8; 32]) {
     let d = largest_magnitude(x) / 127.0;
     let inverse = if d != 0.0 { 1.0 / d } else { 0.0 };

@@ -11,7 +11,7 @@ use crate::blocks::{Block, F16, quantize_blocks};
 pub struct BlockQ8_1 {
     /// Scale.
     pub d: F16,
-    /// `d` times the sum of the codes, for formats whose values have a minimum added.
+    /// `d` times the sum of the codes, for products with formats that have a minimum.
     pub s: F16,
     /// Codes, in order.
     pub qs: [i8; 32],
@@ -34,7 +34,7 @@ impl Block for BlockQ8_1 {
     }
 }
 
-/// As q8_0, and the sum.
+/// Like q8_0, plus the sum.
 pub(crate) fn quantize(row: &[f32], importance: Option<&[f32]>, out: &mut [u8]) {
     quantize_blocks(row, importance, out, |x, _, block: &mut BlockQ8_1| {
         let d;

@@ -1,23 +1,23 @@
-//! The searches of ggml's quantisers: scales, and scales with offsets, of least weighted square error.
+//! The quantiser searches of ggml: scales, and scales with offsets, with the least weighted square error.
 //!
-//! The order of the f32 operations is part of each algorithm: with it the codes come out as ggml's do.
+//! The order of the f32 operations is part of each algorithm, so that the codes equal ggml's.
 
 use super::kscale::{pack_scale_min_k4, scale_min_k4};
 use super::{F16, QK_K};
 
-/// Groups whose largest magnitude is below this count as zero.
+/// Groups whose largest magnitude is below this are treated as zero.
 pub(crate) const EPSILON: f32 = 1e-15;
 
 /// The nearest integer, halves to even; defined for magnitudes below 2^22.
 ///
-/// Adding 1.5 * 2^23 leaves no bits for a fraction, so that the addition itself rounds; on processors whose
-/// base instructions have no rounding this is much faster than `round_ties_even`.
+/// Adding 1.5 * 2^23 leaves no fraction bits, so that the addition itself rounds; on CPUs whose base
+/// instruction set has no rounding this is much faster than `round_ties_even`.
 pub(crate) fn nearest_int(x: f32) -> i32 {
     let shifted = x + 12_582_912.0;
     (shifted.to_bits() & 0x007f_ffff) as i32 - 0x0040_0000
 }
 
-/// The value of largest magnitude, with its sign; the first of equals; 0 for none.
+/// The value of largest magnitude, with its sign; the first one in a tie; 0 if empty.
 pub(crate) fn signed_extreme(x: &[f32]) -> f32 {
     let (mut extreme, mut magnitude) = (0.0, 0.0);
     for &x in x {
@@ -55,7 +55,7 @@ pub(crate) fn mean_square(x: &[f32]) -> f32 {
     sum_squares(x) / x.len() as f32
 }
 
-/// How much an error of each value counts: by importance if there is one, else by the value's square.
+/// Weight of the error of each value: its importance if known, otherwise its square.
 pub(crate) fn square_weights<const N: usize>(x: &[f32], importance: Option<&[f32]>, sigma2: f32) -> [f32; N] {
     match importance {
         Some(w) => std::array::from_fn(|j| w[j] * (sigma2 + x[j] * x[j]).sqrt()),
@@ -63,7 +63,7 @@ pub(crate) fn square_weights<const N: usize>(x: &[f32], importance: Option<&[f32
     }
 }
 
-/// The sums that decide about a scale: `w x l` and `w l l` for integers `l`.
+/// The sums that determine a scale: `w x l` and `w l l` for integers `l`.
 #[derive(Copy, Clone, Default)]
 struct Sums {
     xl: f32,
@@ -88,7 +88,8 @@ impl Sums {
     }
 }
 
-/// Finds a scale for `x = scale * (code - n_max)`, codes from 0 to `2 n_max - 1` (ggml's `make_qx_quants`).
+/// Finds a scale for `x = scale * (code - n_max)`, with codes from 0 to `2 n_max - 1` (ggml's
+/// `make_qx_quants`).
 pub(crate) fn symmetric(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
     let max = signed_extreme(x);
     if max.abs() < EPSILON {
@@ -122,8 +123,8 @@ pub(crate) fn symmetric(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) 
     scale
 }
 
-/// Finds a scale as [`symmetric`] does, improving one code after the other in up to five sweeps; an
-/// error counts by the square of its value (ggml's `make_q3_quants`).
+/// Finds a scale as [`symmetric`] does, improving one code at a time in up to five sweeps; errors are
+/// weighted by the square of the value (ggml's `make_q3_quants`).
 pub(crate) fn symmetric_by_sweeps(n_max: i32, x: &[f32], code: &mut [u8]) -> f32 {
     let max = signed_extreme(x);
     if max.abs() < EPSILON {
@@ -157,7 +158,7 @@ pub(crate) fn symmetric_by_sweeps(n_max: i32, x: &[f32], code: &mut [u8]) -> f32
     sums.scale()
 }
 
-/// Replaces one level if that lowers the error; `without` are the sums without this value.
+/// Replaces one level if that lowers the error; `without` holds the sums without this value.
 fn replace_if_better(sums: &mut Sums, mut without: Sums, w: f32, x: f32, level: &mut i32, new: i32) -> bool {
     if new == *level {
         return false;
@@ -171,7 +172,7 @@ fn replace_if_better(sums: &mut Sums, mut without: Sums, w: f32, x: f32, level: 
     better
 }
 
-/// Finds a scale for non-negative `x = scale * code`, codes up to `n_max` (ggml's `make_qp_quants`).
+/// Finds a scale for non-negative `x = scale * code`, with codes up to `n_max` (ggml's `make_qp_quants`).
 pub(crate) fn non_negative(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> f32 {
     let max = largest(x);
     if max < EPSILON {
@@ -220,29 +221,29 @@ pub(crate) fn non_negative(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8
     sums.scale()
 }
 
-/// A scale and what is subtracted: `x = scale * code - offset`, the offset not negative.
+/// A scale and an offset: `x = scale * code - offset`, with a non-negative offset.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Affine {
     pub(crate) scale: f32,
     pub(crate) offset: f32,
 }
 
-/// Which candidates [`affine`] tries: inverse scales `(first + step * i + n_max) / range` for i = 0..=n_step.
+/// The candidates of [`affine`]: inverse scales `(first + step * i + n_max) / range` for i = 0..=n_step.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct AffineSearch {
     /// Largest code.
     pub(crate) n_max: i32,
     /// Offset of the first candidate.
     pub(crate) first: f32,
-    /// Distance of candidates.
+    /// Distance between candidates.
     pub(crate) step: f32,
-    /// Number of candidates, less one.
+    /// Number of candidates minus one.
     pub(crate) n_step: i32,
-    /// Compare by absolute instead of square errors.
+    /// Compare absolute instead of square errors.
     pub(crate) absolute_error: bool,
 }
 
-/// Finds scale and offset by weighted least squares over a row of candidates (ggml's `make_qkx2_quants`).
+/// Finds scale and offset by weighted least squares over a series of candidates (ggml's `make_qkx2_quants`).
 pub(crate) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
     let n_max = search.n_max;
     let (lowest, max) = min_max(x);
@@ -267,7 +268,7 @@ pub(crate) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut
     let mut scale = 1.0 / best_grid.0;
     let mut best = error(best_grid, scale, min);
     for i in 0..=search.n_step {
-        // A better minimum, once found, is where the next candidates start from.
+        // A better minimum, once found, becomes the start of the next candidates.
         let inverse = (search.first + search.step * i as f32 + n_max as f32) / (max - min);
         let grid = (inverse, min);
         let (mut sum_l, mut sum_l2, mut sum_xl) = (0.0f32, 0.0f32, 0.0f32);
@@ -297,13 +298,13 @@ pub(crate) fn affine(search: AffineSearch, x: &[f32], weight: &[f32], code: &mut
     Affine { scale, offset: -min }
 }
 
-/// [`affine`] with the candidates that ggml tries when importance is known (ggml's `make_qkx3_quants`).
+/// [`affine`] with the candidates that ggml tries if importance is known (ggml's `make_qkx3_quants`).
 pub(crate) fn affine_by_importance(n_max: i32, x: &[f32], weight: &[f32], code: &mut [u8]) -> Affine {
     let search = AffineSearch { n_max, first: -0.9, step: 0.05, n_step: 36, absolute_error: false };
     affine(search, x, weight, code)
 }
 
-/// What q4_K and q5_K have in common: scales, minima and codes of a block.
+/// Scales, minima and codes of a block of q4_K or q5_K.
 pub(crate) struct KGroups {
     pub(crate) d: F16,
     pub(crate) dmin: F16,
@@ -311,7 +312,7 @@ pub(crate) struct KGroups {
     pub(crate) code: [u8; QK_K],
 }
 
-/// Quantises a block to 8 groups of 32 with 6-bit scales and minima, codes up to `n_max`.
+/// Quantises a block to 8 groups of 32 with 6-bit scales and minima, and codes up to `n_max`.
 pub(crate) fn k_groups(
     n_max: i32,
     first: f32,
@@ -369,7 +370,7 @@ pub(crate) fn k_groups(
     KGroups { d, dmin, scales: packed, code }
 }
 
-/// Rounds to 63rds of the largest value; returns the size of a step.
+/// Rounds to 63rds of the largest value; returns the step size.
 fn sixty_thirds(values: &[f32; 8], code: &mut [u8; 8]) -> f32 {
     let max = largest(values);
     let inverse = if max > 0.0 { 63.0 / max } else { 0.0 };

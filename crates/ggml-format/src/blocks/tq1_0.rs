@@ -1,4 +1,4 @@
-//! tq1_0: 256 ternary values, five in a byte, times one scale.
+//! tq1_0: 256 ternary values, five per byte, times one scale.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,16 +6,16 @@ use crate::blocks::codes::Coded;
 use crate::blocks::search::largest_magnitude;
 use crate::blocks::{Block, F16, QK_K, quantize_blocks};
 
-/// `x[i] = trit[i] * d` with trits out of -1, 0 and 1.
+/// `x[i] = trit[i] * d` with trits -1, 0 and 1.
 ///
-/// A byte holds a fraction of 256: multiplied by a power of three, modulo 256, and then by 3, it shows a
-/// trit in its upper byte.
+/// A byte holds a fraction of 256: multiplied by a power of three modulo 256 and then by 3, its upper byte is
+/// a trit.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Pod, Zeroable)]
 pub struct BlockTq1_0 {
-    /// The first 240 values, five in a byte: 5 x 32 values in 32 bytes, then 5 x 16 in 16.
+    /// The first 240 values, five per byte: 5 x 32 values in 32 bytes, then 5 x 16 in 16.
     pub qs: [u8; 48],
-    /// The last 16 values, four in a byte.
+    /// The last 16 values, four per byte.
     pub qh: [u8; 4],
     /// Scale.
     pub d: F16,
@@ -23,7 +23,7 @@ pub struct BlockTq1_0 {
 
 const _: () = assert!(size_of::<BlockTq1_0>() == 54);
 
-/// Runs of bytes that share an order: first byte, bytes, trits in a byte, first value.
+/// Runs of bytes with the same layout: first byte, bytes, trits per byte, first value.
 const RUNS: [(usize, usize, usize, usize); 3] = [(0, 32, 5, 0), (32, 16, 5, 160), (48, 4, 4, 240)];
 
 const POW3: [u8; 5] = [1, 3, 9, 27, 81];

@@ -1,4 +1,4 @@
-//! tq2_0: 256 ternary values, four in a byte, times one scale.
+//! tq2_0: 256 ternary values, four per byte, times one scale.
 
 use bytemuck::{Pod, Zeroable};
 

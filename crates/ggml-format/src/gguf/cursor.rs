@@ -1,10 +1,10 @@
-//! A position in the first bytes of a file, and reads that say what they were about when they fail.
+//! A cursor over the first bytes of a file, whose reads name the field they were reading when they fail.
 
 use std::fmt;
 
 use super::error::GgufError;
 
-/// What a read is about; turned into text only for an error.
+/// The field of a read; formatted only for an error.
 #[derive(Copy, Clone)]
 pub(super) enum Field<'a> {
     Magic,
@@ -53,13 +53,13 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Starts at the first byte; bytes beyond `file_len` are not looked at.
+    /// Starts at the first byte; bytes beyond `file_len` are ignored.
     pub(super) fn new(bytes: &'a [u8], file_len: u64) -> Cursor<'a> {
         let n = usize::try_from(file_len).unwrap_or(usize::MAX).min(bytes.len());
         Cursor { bytes: &bytes[..n], position: 0, file_len }
     }
 
-    /// Where the next read begins, in bytes.
+    /// Offset of the next read, in bytes.
     pub(super) fn position(&self) -> u64 {
         self.position as u64
     }
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         self.file_len - self.position()
     }
 
-    /// Fails if the file, whatever of it is at hand, is too short for `n` more items of `n_byte` bytes.
+    /// Fails if the file, including bytes not yet at hand, is too short for `n` more items of `n_byte` bytes.
     pub(super) fn expect_in_file(&self, n: u64, n_byte: u64, field: Field<'_>) -> Result<u64, GgufError> {
         match n.checked_mul(n_byte) {
             Some(n_needed) if n_needed <= self.n_left() => Ok(n_needed),
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         self.expect_in_file(n, 1, field)?;
         let rest = &self.bytes[self.position..];
         if n > rest.len() as u64 {
-            // No overflow: both lie within the file.
+            // Cannot overflow: both lie within the file.
             return Err(GgufError::NeedMore { n_byte: self.position() + n });
         }
         let n = n as usize;
@@ -102,7 +102,7 @@ impl<'a> Cursor<'a> {
     /// The next `N` bytes.
     pub(super) fn array<const N: usize>(&mut self, field: Field<'_>) -> Result<[u8; N], GgufError> {
         let bytes = self.take(N as u64, field)?;
-        Ok(bytes.try_into().expect("take gives as many bytes as asked"))
+        Ok(bytes.try_into().expect("take gives as many bytes as requested"))
     }
 
     pub(super) fn u32(&mut self, field: Field<'_>) -> Result<u32, GgufError> {
@@ -117,14 +117,14 @@ impl<'a> Cursor<'a> {
         self.array(field).map(i64::from_le_bytes)
     }
 
-    /// An i64 that counts something.
+    /// An i64 count.
     pub(super) fn count(&mut self, field: Field<'_>) -> Result<u64, GgufError> {
         let offset = self.position();
         let found = self.i64(field)?;
         u64::try_from(found).map_err(|_| GgufError::NegativeCount { field: field.to_string(), offset, found })
     }
 
-    /// A length, and as many bytes of text.
+    /// A length followed by that many bytes of text.
     pub(super) fn str(&mut self, field: Field<'_>) -> Result<&'a str, GgufError> {
         let n = self.u64(field)?;
         let offset = self.position();

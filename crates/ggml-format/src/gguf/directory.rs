@@ -1,4 +1,4 @@
-//! The directory of a file: name, shape, type and place of each tensor.
+//! The tensor directory of a file: name, shape, type and offset of each tensor.
 
 use std::collections::HashMap;
 
@@ -11,30 +11,30 @@ use crate::types::GgmlType;
 /// Bytes of the shortest record: an empty name, no dimensions.
 const MIN_TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 
-/// A name has less bytes than this.
+/// A name must be shorter than this, in bytes.
 const NAME_LIMIT: u64 = 64;
 
-/// Where and what a tensor is.
+/// Location and type of a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TensorInfo {
     /// The tensor's name, such as `blk.0.attn_q.weight`.
     pub name: String,
     /// Sizes in ggml's order, fastest varying first; 1 beyond `n_dims`.
     pub ne: [u64; 4],
-    /// Number of dimensions that the file names, 0 to 4.
+    /// Number of dimensions in the file, 0 to 4.
     pub n_dims: u32,
     /// The format of the data.
     pub ty: GgmlType,
-    /// Where the data begins, in bytes from the start of the tensor's file.
+    /// Offset of the data, in bytes from the start of the tensor's file.
     pub offset: u64,
-    /// Length of the data in bytes, padding not included.
+    /// Length of the data in bytes, without padding.
     pub n_byte: u64,
-    /// Which file of a split set holds the data, from 0.
+    /// Index of the file of a split set that holds the data, from 0.
     pub shard: u16,
 }
 
 impl TensorInfo {
-    /// The sizes outermost first, which is ggml's order reversed.
+    /// The sizes outermost first, the reverse of ggml's order.
     pub fn shape(&self) -> Vec<u64> {
         self.ne[..self.n_dims as usize].iter().rev().copied().collect()
     }
@@ -61,7 +61,7 @@ pub(super) struct Directory {
     pub(super) data_start: u64,
 }
 
-/// Positions in the file that errors about a tensor name.
+/// File offsets for error messages about a tensor.
 struct At {
     record: u64,
     offset: u64,
@@ -89,20 +89,20 @@ pub(super) fn read(cursor: &mut Cursor<'_>, n_tensor: u64, alignment: u32) -> Re
     Ok(Directory { tensors, index, data_start })
 }
 
-/// Bytes of a tensor's data, padding not included; `None` for 2^63 values or bytes and more, and for rows that are no
-/// whole number of blocks.
+/// Bytes of a tensor's data, without padding; `None` for 2^63 values or bytes and more, and for rows that are
+/// not a whole number of blocks.
 ///
 /// # Shapes
-/// `ne`: sizes in ggml's order, of which those left out at the end are 1
+/// `ne`: sizes in ggml's order; omitted trailing sizes are 1
 pub(super) fn data_bytes(ty: GgmlType, ne: &[u64]) -> Option<u64> {
-    // A size of 0 must not hide that the others are too large: zeros count as 1 here.
+    // A size of 0 must not hide that the other sizes are too large: zeros count as 1 here.
     let n_elem = ne.iter().try_fold(1u64, |n, &size| n.checked_mul(size.max(1)))?;
     let (row, rest) = ne.split_first().unwrap_or((&1, &[]));
     let n_byte = rest.iter().try_fold(ty.row_bytes(*row)?, |n, &size| n.checked_mul(size))?;
     (n_elem.max(n_byte) <= i64::MAX as u64).then_some(n_byte)
 }
 
-/// One record; `offset` is still relative to the start of the data.
+/// Reads one record; `offset` is still relative to the start of the data.
 fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufError> {
     let record = cursor.position();
     let name = cursor.str(Field::TensorName(index))?;
@@ -149,8 +149,7 @@ fn record(cursor: &mut Cursor<'_>, index: u64) -> Result<(TensorInfo, At), GgufE
     Ok((info, At { record, offset: offset_at }))
 }
 
-/// Checks that the tensors' data follow each other without gaps, within the file, and makes the offsets
-/// absolute.
+/// Checks that the tensor data is contiguous and within the file, and makes the offsets absolute.
 fn place(
     tensors: &mut [TensorInfo],
     at: &[At],
@@ -163,7 +162,7 @@ fn place(
         let found = tensors[i].offset;
         if found != expected {
             if i > 0 {
-                // Offsets before this one are absolute already, and were as expected.
+                // Offsets before this one are absolute already, and were checked.
                 let previous = &tensors[i - 1];
                 let n_byte = found.wrapping_sub(previous.offset - data_start);
                 fork::explain(previous, at[i - 1].record, n_byte, alignment)?;
@@ -190,7 +189,7 @@ fn place(
             fork::explain(&tensors[i], at[i].record, file_len.saturating_sub(start), alignment)?;
         }
         if end > file_len {
-            // The next tensor may tell a fork's type from a truncated file.
+            // The next tensor may distinguish a fork's type from a truncated file.
             if let Some(next) = tensors.get(i + 1) {
                 fork::explain(&tensors[i], at[i].record, next.offset.wrapping_sub(found), alignment)?;
             }

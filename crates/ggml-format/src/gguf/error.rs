@@ -1,34 +1,34 @@
-//! What can be wrong with a GGUF file, each with the byte where it is.
+//! Errors of GGUF files, each with the byte offset where it occurs.
 
 use crate::types::GgmlType;
 
-/// A file that is no GGUF file that we can read, or that lacks what was asked of it.
+/// A file that is not a readable GGUF file, or that lacks a requested value.
 ///
 /// Offsets count bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GgufError {
-    /// Not an error of the file: its head is longer than the bytes at hand.
-    #[error("the head of the file is longer than the bytes given: at least {n_byte} bytes are needed")]
+    /// Not an error of the file: its header is longer than the bytes at hand.
+    #[error("the file header is longer than the bytes given: at least {n_byte} bytes are needed")]
     NeedMore { n_byte: u64 },
     #[error(
         "{field} at byte {offset}: expected {n_needed} more bytes, found the end of the file after {n_left}"
     )]
     Truncated { field: String, offset: u64, n_needed: u64, n_left: u64 },
-    #[error("magic at byte 0: expected `GGUF`, found `{found}`; this is not a gguf file")]
+    #[error("magic at byte 0: expected `GGUF`, found `{found}`; this is not a GGUF file")]
     Magic { found: String },
     #[error("version at byte 4: expected 2 or 3, found {found}")]
     Version { found: u32 },
-    #[error("version at byte 4: found {found:#010x}; the file is big endian, expected little endian")]
+    #[error("version at byte 4: found {found:#010x}; the file is big-endian, expected little-endian")]
     ByteOrder { found: u32 },
-    #[error("{field} at byte {offset}: expected a count, found {found}")]
+    #[error("{field} at byte {offset}: expected a non-negative count, found {found}")]
     NegativeCount { field: String, offset: u64, found: i64 },
-    #[error("{field} at byte {offset}: expected utf-8, found an invalid sequence after {n_valid} bytes")]
+    #[error("{field} at byte {offset}: expected UTF-8, found an invalid sequence after {n_valid} bytes")]
     Utf8 { field: String, offset: u64, n_valid: usize },
-    #[error("key {index} at byte {offset}: expected a name, found an empty one")]
+    #[error("key {index} at byte {offset}: the name is empty")]
     EmptyKey { index: u64, offset: u64 },
-    #[error("key `{key}` at byte {offset}: expected each key once, found it at byte {first} already")]
+    #[error("key `{key}` at byte {offset}: duplicate key, first found at byte {first}")]
     DuplicateKey { key: String, offset: u64, first: u64 },
     #[error("type of key `{key}` at byte {offset}: expected 0 to 12, found {found}")]
     ValueTypeId { key: String, offset: u64, found: u32 },
@@ -38,16 +38,18 @@ pub enum GgufError {
     NestedArray { key: String, offset: u64 },
     #[error("key `general.alignment` at byte {offset}: expected a u32 that is a power of two, found {found}")]
     Alignment { offset: u64, found: String },
-    #[error("name of tensor {index} at byte {offset}: expected less than 64 bytes, found {found}")]
+    #[error("name of tensor {index} at byte {offset}: expected fewer than 64 bytes, found {found}")]
     TensorNameLength { index: u64, offset: u64, found: u64 },
-    #[error("tensor `{tensor}` at byte {offset}: expected each tensor once, found it a second time")]
+    #[error("tensor `{tensor}` at byte {offset}: duplicate tensor")]
     DuplicateTensor { tensor: String, offset: u64 },
     #[error("dimensions of tensor `{tensor}` at byte {offset}: expected at most 4, found {found}")]
     DimensionCount { tensor: String, offset: u64, found: u32 },
-    #[error("dimension {index} of tensor `{tensor}` at byte {offset}: expected a size, found {found}")]
+    #[error(
+        "dimension {index} of tensor `{tensor}` at byte {offset}: expected a non-negative size, found {found}"
+    )]
     NegativeDimension { tensor: String, index: u32, offset: u64, found: i64 },
     #[error(
-        "shape of tensor `{tensor}` at byte {offset}: expected less than 2^63 values and bytes, found {ne:?}"
+        "shape of tensor `{tensor}` at byte {offset}: expected fewer than 2^63 values and bytes, found {ne:?}"
     )]
     TooLarge { tensor: String, offset: u64, ne: [u64; 4] },
     #[error("type of tensor `{tensor}` at byte {offset}: expected the id of a ggml type, found {found}{}", removed(*.found))]
@@ -58,13 +60,13 @@ pub enum GgufError {
     )]
     RowLength { tensor: String, offset: u64, ty: GgmlType, found: u64 },
     #[error(
-        "data offset of tensor `{tensor}` at byte {offset}: expected {expected}, where the tensor before ends, \
+        "data offset of tensor `{tensor}` at byte {offset}: expected {expected}, the end of the previous tensor, \
          found {found}"
     )]
     TensorOffset { tensor: String, offset: u64, expected: u64, found: u64 },
     #[error(
         "tensor `{tensor}` at byte {offset}: expected {expected} bytes for type id {id} ({ty}), found {found}, \
-         which is what a fork's {fork} takes; convert the model again with a current llama.cpp"
+         the size of a fork's {fork}; convert the model again with a current llama.cpp"
     )]
     ForkType {
         tensor: String,
@@ -79,7 +81,7 @@ pub enum GgufError {
         "data of tensor `{tensor}` at byte {offset}: expected {n_byte} bytes, found the end of the file at byte {file_len}"
     )]
     TensorPastEnd { tensor: String, offset: u64, n_byte: u64, file_len: u64 },
-    #[error("key `{key}`: expected {expected}, found no such key")]
+    #[error("key `{key}`: expected {expected}, but the key is missing")]
     MissingKey { key: String, expected: &'static str },
     #[error("key `{key}` at byte {offset}: expected {expected}, found {found}")]
     KeyType { key: String, offset: u64, expected: &'static str, found: String },

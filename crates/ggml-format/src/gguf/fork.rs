@@ -1,8 +1,8 @@
-//! Types that a fork of llama.cpp wrote under numbers which mean other types now.
+//! Types that a fork of llama.cpp wrote under ids that now mean other types.
 //!
-//! Before their formats were accepted into ggml, the PrismML fork numbered its own: 40 was a q1_0 in blocks
-//! of 32 values, where ggml has nvfp4, and 42 a q2_0 in blocks of 128, where ggml has blocks of 64. Such
-//! files show themselves by the distance between tensors. The fork's 41 is what ggml's 41 became.
+//! Before ggml accepted its formats, the PrismML fork used ids of its own: 40 was a q1_0 with blocks of 32
+//! values, where ggml has nvfp4, and 42 a q2_0 with blocks of 128, where ggml has blocks of 64. Such files
+//! are recognised by the distance between tensors. The fork's 41 became ggml's 41.
 
 use super::align_up;
 use super::directory::TensorInfo;
@@ -14,7 +14,7 @@ const FORK_TYPES: [(u32, u64, u64, &str); 2] = [
     (42, 128, 34, "q2_0 with blocks of 128 values and 34 bytes"),
 ];
 
-/// Fails if `tensor` takes just the bytes in its file that a fork's type of the same number would take.
+/// Fails if `tensor` takes exactly the bytes in its file that a fork's type with the same id would take.
 pub(super) fn explain(tensor: &TensorInfo, at: u64, found: u64, alignment: u32) -> Result<(), GgufError> {
     for (id, block_len, block_bytes, fork) in FORK_TYPES {
         if tensor.ty.id() != id || !tensor.ne[0].is_multiple_of(block_len) || tensor.n_byte == 0 {

@@ -1,15 +1,15 @@
-//! Shared read-only bytes: a mapped file, a downloaded prefix, or a part of the program.
+//! Shared read-only bytes: a mapped file, a downloaded prefix, or static data.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Bytes that several owners keep alive; a clone costs a counter.
+/// Reference-counted bytes; a clone is cheap.
 #[derive(Clone)]
 pub struct HeaderBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl HeaderBytes {
-    /// Shares the bytes of `owner`, which must give the same ones at each call.
+    /// Shares the bytes of `owner`, which must return the same bytes on every call.
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> HeaderBytes {
         HeaderBytes(Arc::new(owner))
     }

@@ -1,4 +1,4 @@
-//! The key-value pairs of a file: where they lie, and typed access.
+//! The key-value pairs of a file: their positions, and typed access.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,8 @@ use super::{DEFAULT_ALIGNMENT, StrIter};
 /// Bytes of the shortest pair: a key of one byte, a type and a value of one byte.
 const MIN_KV_BYTES: u64 = 8 + 1 + 4 + 1;
 
-/// Layers for which one scalar may stand: far more than models have, and few enough to hold a value for each.
+/// Upper limit on the layers that one scalar may apply to: far more than models have, and few enough to hold
+/// a value for each.
 const MAX_LAYERS: usize = 1 << 16;
 
 /// One pair, as positions in the file.
@@ -19,9 +20,9 @@ const MAX_LAYERS: usize = 1 << 16;
 struct Entry {
     key: Span,
     ty: ValueType,
-    /// Of arrays: type and number of the elements.
+    /// For arrays: type and number of the elements.
     elem: (ValueType, u64),
-    /// The value as it is stored; of arrays the elements only.
+    /// The value as stored; for arrays only the elements.
     value: Span,
 }
 
@@ -37,7 +38,7 @@ impl Span {
     }
 }
 
-/// All pairs in the file's order, and their numbers in the order of the keys.
+/// All pairs in file order, and their indices sorted by key.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     list: Vec<Entry>,
@@ -79,7 +80,7 @@ impl Entries {
         Ok(Entries { list, by_key })
     }
 
-    /// The value of `general.alignment`, or what holds without it.
+    /// The value of `general.alignment`, or the default.
     pub(super) fn alignment(&self, bytes: &[u8]) -> Result<u32, GgufError> {
         match self.find("general.alignment", bytes) {
             None => Ok(DEFAULT_ALIGNMENT),
@@ -99,8 +100,8 @@ impl Entries {
     }
 }
 
-/// The numbers of keys in their order, equal ones as they stand. A heap's order: the standard library's sort would be 13 kB of
-/// what a page downloads.
+/// The indices of the keys in sorted order, ties in file order. A heap sort: the standard library's sort
+/// would add 13 kB to the download of a web page.
 fn in_order(keys: &[&str]) -> Vec<u32> {
     let mut heap: Vec<u32> = (0..keys.len() as u32).collect();
     let rank = |i: u32| (keys[i as usize], i);
@@ -131,7 +132,7 @@ fn value_type(cursor: &mut Cursor<'_>, key: &str, field: Field<'_>) -> Result<Va
     ValueType::from_id(found).ok_or_else(|| GgufError::ValueTypeId { key: key.to_owned(), offset, found })
 }
 
-/// Checks a value and steps over it.
+/// Checks and skips a value.
 fn skip_value(
     cursor: &mut Cursor<'_>,
     key: &str,
@@ -183,8 +184,8 @@ fn value_of<'a>(entry: &Entry, bytes: &'a [u8]) -> Value<'a> {
 
 /// The metadata of a file: keys and values.
 ///
-/// The getters are liberal where no information is lost: any integer type that fits will do for an integer,
-/// and numbers 0 and 1 for a bool. `opt_…` gives `None` for a key that is not there.
+/// The getters are lenient where no information is lost: any integer type that fits is accepted as an
+/// integer, and the numbers 0 and 1 as a bool. `opt_…` returns `None` for a missing key.
 #[derive(Clone, Debug)]
 pub struct Metadata {
     bytes: HeaderBytes,
@@ -201,17 +202,17 @@ impl Metadata {
         self.entries.list.len()
     }
 
-    /// Whether there are no keys.
+    /// True if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.list.is_empty()
     }
 
-    /// All pairs, in the file's order.
+    /// All pairs, in file order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
         self.entries.list.iter().map(|e| (key_of(e, &self.bytes), value_of(e, &self.bytes)))
     }
 
-    /// Whether there is such a key.
+    /// True if the key exists.
     pub fn contains(&self, key: &str) -> bool {
         self.entries.find(key, &self.bytes).is_some()
     }
@@ -224,16 +225,16 @@ impl Metadata {
     /// The value of a key as a `T`.
     ///
     /// # Errors
-    /// [`GgufError::MissingKey`]; [`GgufError::KeyType`] if the value is no `T`.
+    /// [`GgufError::MissingKey`]; [`GgufError::KeyType`] if the value is not a `T`.
     pub fn value<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T, GgufError> {
         self.opt_value(key)?
             .ok_or_else(|| GgufError::MissingKey { key: key.to_owned(), expected: T::EXPECTED })
     }
 
-    /// The value of a key as a `T`, if there is such a key.
+    /// The value of a key as a `T`, if the key exists.
     ///
     /// # Errors
-    /// [`GgufError::KeyType`] if the value is no `T`.
+    /// [`GgufError::KeyType`] if the value is not a `T`.
     pub fn opt_value<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>, GgufError> {
         let Some(entry) = self.entries.find(key, &self.bytes) else { return Ok(None) };
         let value = value_of(entry, &self.bytes);
@@ -248,15 +249,15 @@ impl Metadata {
     /// The elements of an array as a vector.
     ///
     /// # Errors
-    /// As [`Metadata::value`]; [`GgufError::ElementType`] for the first element that is no `T`.
+    /// As [`Metadata::value`]; [`GgufError::ElementType`] for the first element that is not a `T`.
     pub fn vec<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Vec<T>, GgufError> {
         self.array(key)?.to_vec()
     }
 
-    /// The elements of an array as a vector, if there is such a key.
+    /// The elements of an array as a vector, if the key exists.
     ///
     /// # Errors
-    /// As [`Metadata::vec`], but for the missing key.
+    /// As [`Metadata::vec`], except for the missing key.
     pub fn opt_vec<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<Vec<T>>, GgufError> {
         self.opt_array(key)?.map(|array| array.to_vec()).transpose()
     }
@@ -264,25 +265,25 @@ impl Metadata {
     /// The strings of an array.
     ///
     /// # Errors
-    /// As [`Metadata::value`]; [`GgufError::KeyType`] if the elements are no strings.
+    /// As [`Metadata::value`]; [`GgufError::KeyType`] if the elements are not strings.
     pub fn strings(&self, key: &str) -> Result<StrIter<'_>, GgufError> {
         self.array(key)?.strings()
     }
 
-    /// The strings of an array, if there is such a key.
+    /// The strings of an array, if the key exists.
     ///
     /// # Errors
-    /// [`GgufError::KeyType`] if the value is no array of strings.
+    /// [`GgufError::KeyType`] if the value is not an array of strings.
     pub fn opt_strings(&self, key: &str) -> Result<Option<StrIter<'_>>, GgufError> {
         self.opt_array(key)?.map(|array| array.strings()).transpose()
     }
 
-    /// A value for each of `n` layers: the array of that length, or one scalar `n` times.
+    /// A value for each of `n` layers: an array of that length, or one scalar repeated.
     ///
     /// # Errors
-    /// As [`Metadata::vec`]; [`GgufError::ElementCount`] for an array of another length; [`GgufError::LayerCount`] for
-    /// a scalar that should stand for more than 65536 layers, because files are not to be trusted with the size of
-    /// an allocation.
+    /// As [`Metadata::vec`]; [`GgufError::ElementCount`] for an array of another length;
+    /// [`GgufError::LayerCount`] for a scalar that would apply to more than 65536 layers, because a file must
+    /// not control the size of an allocation.
     pub fn per_layer<'a, T: FromValue<'a> + Clone>(
         &'a self,
         key: &str,
@@ -312,7 +313,7 @@ macro_rules! getters {
                 self.value(key)
             }
 
-            #[doc = concat!("The value of a key, if there is one: ", $what, ".\n\n# Errors\nAs [`Metadata::opt_value`].")]
+            #[doc = concat!("The value of a key, if the key exists: ", $what, ".\n\n# Errors\nAs [`Metadata::opt_value`].")]
             pub fn $opt(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.opt_value(key)
             }

@@ -7,7 +7,7 @@
 //! tensor := name:string n_dims:u32 ne[n_dims]:i64 type:i32 offset:u64
 //! ```
 //!
-//! Reading needs no file: [`Gguf::parse`] takes the first bytes of one, wherever they come from.
+//! Reading needs no file: [`Gguf::parse`] takes its first bytes, from any source.
 
 mod cursor;
 mod directory;
@@ -33,10 +33,10 @@ pub use writer::{DataWriter, GgufWriter, WriteError};
 use cursor::{Cursor, Field};
 use metadata::Entries;
 
-/// Alignment of tensor data where a file names none, in bytes.
+/// Default alignment of tensor data, in bytes.
 pub const DEFAULT_ALIGNMENT: u32 = 32;
 
-/// What the head of a GGUF file says: its metadata and where its tensors lie.
+/// The header of a GGUF file: its metadata and its tensor directory.
 ///
 /// Dereferences to its [`Metadata`], so that `gguf.u32("llama.block_count")?` works.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct Gguf {
     index: HashMap<String, u32>,
 }
 
-/// Everything but the values of the metadata.
+/// Everything except the metadata values.
 #[derive(Clone, Debug)]
 struct Layout {
     version: u32,
@@ -57,13 +57,13 @@ struct Layout {
 }
 
 impl Gguf {
-    /// Reads the head of a file from `bytes`, the file's first bytes, of `file_len` in all.
+    /// Parses the header of a file of `file_len` bytes from `bytes`, its first bytes.
     ///
-    /// Arrays and strings of the metadata are not copied: they stay in `bytes`, which the result keeps.
+    /// Metadata arrays and strings are not copied: they stay in `bytes`, which the result keeps.
     ///
     /// # Errors
-    /// [`GgufError::NeedMore`] if the file's head may be longer than `bytes`: call again with more of the
-    /// file, preferably a multiple of what there was. Any other error is about the file itself.
+    /// [`GgufError::NeedMore`] if the file's header may be longer than `bytes`: call again with more of the
+    /// file, preferably a multiple of the previous length. Any other error is about the file itself.
     ///
     /// # Example
     /// ```
@@ -96,22 +96,22 @@ impl Gguf {
         self.layout.alignment
     }
 
-    /// Length of the head, up to the end of the directory, in bytes.
+    /// Length of the header, up to the end of the directory, in bytes.
     pub fn n_byte_header(&self) -> u64 {
         self.layout.n_byte_header
     }
 
-    /// Where in the file the data of the tensors begins, in bytes.
+    /// Offset of the tensor data in the file, in bytes.
     pub fn data_start(&self) -> u64 {
         self.layout.data_start
     }
 
-    /// The tensors, in the file's order.
+    /// The tensors, in file order.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.layout.tensors
     }
 
-    /// The tensor of this name.
+    /// The tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.index.get(name).map(|&i| &self.layout.tensors[i as usize])
     }
@@ -129,7 +129,7 @@ impl Deref for Gguf {
     }
 }
 
-/// A head that was read, not yet bound to the bytes that its spans point into.
+/// A parsed header, not yet bound to the bytes that its spans point into.
 pub(crate) struct Scan {
     entries: Entries,
     layout: Layout,
@@ -157,7 +157,7 @@ impl Scan {
         self.layout.n_byte_header
     }
 
-    /// Binds the head to its bytes, or to a copy of at least their first [`Scan::n_byte_header`].
+    /// Binds the header to its bytes, or to a copy of at least their first [`Scan::n_byte_header`].
     pub(crate) fn with_bytes(self, bytes: HeaderBytes) -> Gguf {
         let metadata = Metadata::new(bytes, self.entries);
         Gguf { metadata, layout: self.layout, index: self.index }

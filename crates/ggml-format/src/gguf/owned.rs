@@ -65,7 +65,7 @@ impl From<Value<'_>> for OwnedValue {
     }
 }
 
-/// An array that owns its elements, kept as a file stores them.
+/// An array that owns its elements, encoded as in a file.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ArrayBuf {
     elem: ValueType,
@@ -74,10 +74,10 @@ pub struct ArrayBuf {
 }
 
 impl ArrayBuf {
-    /// An array of no elements.
+    /// An empty array.
     ///
     /// # Errors
-    /// [`GgufError::NestedArray`] if the elements would be arrays.
+    /// [`GgufError::NestedArray`] if the element type is an array.
     pub fn new(elem: ValueType) -> Result<ArrayBuf, GgufError> {
         if elem == ValueType::Array {
             return Err(GgufError::NestedArray { key: String::new(), offset: 0 });

@@ -1,4 +1,4 @@
-//! Values of the metadata, viewed in the bytes of the file.
+//! Metadata values, viewed in the bytes of the file.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum ValueType {
     F64,
 }
 
-/// Types in the order of their ids: name, and bytes of a value (for strings and arrays, at least).
+/// Types in the order of their ids: name, and bytes of a value (a minimum for strings and arrays).
 const VALUE_TYPES: [(ValueType, &str, usize); 13] = [
     (ValueType::U8, "u8", 1),
     (ValueType::I8, "i8", 1),
@@ -41,12 +41,12 @@ const VALUE_TYPES: [(ValueType, &str, usize); 13] = [
 ];
 
 impl ValueType {
-    /// The type with this number in a file.
+    /// The type with this id in a file.
     pub fn from_id(id: u32) -> Option<ValueType> {
         VALUE_TYPES.get(id as usize).map(|row| row.0)
     }
 
-    /// The number that stands for the type in a file.
+    /// The id of the type in a file.
     pub fn id(self) -> u32 {
         self as u32
     }
@@ -56,7 +56,7 @@ impl ValueType {
         VALUE_TYPES[self as usize].1
     }
 
-    /// Bytes of a value in a file; for strings and arrays, those of an empty one.
+    /// Bytes of a value in a file; for strings and arrays, the bytes of an empty one.
     pub fn min_n_byte(self) -> usize {
         VALUE_TYPES[self as usize].2
     }
@@ -107,7 +107,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as a `T`, if it can be one without loss; any integer type that fits is taken.
+    /// The value as a `T`, if the conversion is lossless; any integer type that fits is accepted.
     pub fn to<T: FromValue<'a>>(self) -> Option<T> {
         T::from_value(self)
     }
@@ -148,7 +148,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the value as it is stored in a file, without its type.
+    /// Appends the value as stored in a file, without its type.
     pub(super) fn encode(self, out: &mut Vec<u8>) {
         match self {
             Value::U8(v) => out.push(v),
@@ -174,7 +174,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value for an error message: its type and, if short, itself.
+    /// The value for an error message: its type and, if short, its content.
     pub(super) fn describe(self) -> String {
         match self {
             Value::Str(text) if text.len() <= 40 => format!("string {text:?}"),
@@ -192,9 +192,9 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What a [`Value`] can be turned into without loss.
+/// A type that a [`Value`] can be converted to without loss.
 pub trait FromValue<'a>: Sized {
-    /// What is wanted, for error messages, with its article.
+    /// The expected value with its article, for error messages.
     const EXPECTED: &'static str;
 
     /// The value as `Self`; `None` if it has another type or does not fit.
@@ -310,13 +310,13 @@ pub struct ArrayView<'a> {
     pub(super) key: &'a str,
     pub(super) elem: ValueType,
     pub(super) len: u64,
-    /// All elements, and nothing else; their content was checked.
+    /// The elements only; their content was checked.
     pub(super) bytes: &'a [u8],
-    /// Where the elements begin in the file.
+    /// Offset of the elements in the file.
     pub(super) offset: u64,
 }
 
-/// Equal are arrays of the same elements, whatever their keys.
+/// Arrays of the same elements are equal, whatever their keys.
 impl PartialEq for ArrayView<'_> {
     fn eq(&self, other: &ArrayView<'_>) -> bool {
         (self.elem, self.len) == (other.elem, other.len) && self.bytes == other.bytes
@@ -334,7 +334,7 @@ impl<'a> ArrayView<'a> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -347,7 +347,7 @@ impl<'a> ArrayView<'a> {
     /// The elements as strings.
     ///
     /// # Errors
-    /// [`GgufError::KeyType`] if they are no strings.
+    /// [`GgufError::KeyType`] if they are not strings.
     pub fn strings(&self) -> Result<StrIter<'a>, GgufError> {
         if self.elem == ValueType::Str {
             return Ok(StrIter(self.iter()));
@@ -360,12 +360,12 @@ impl<'a> ArrayView<'a> {
         })
     }
 
-    /// The elements as a vector of `T`; any integer type whose values fit is taken.
+    /// The elements as a vector of `T`; any integer type is accepted if its values fit.
     ///
     /// # Errors
-    /// [`GgufError::ElementType`] for the first element that is no `T`.
+    /// [`GgufError::ElementType`] for the first element that is not a `T`.
     pub fn to_vec<T: FromValue<'a>>(&self) -> Result<Vec<T>, GgufError> {
-        // The elements lie in memory, and the smallest takes a byte: the length fits.
+        // The elements are in memory, and each takes at least a byte, so the length fits.
         let mut out = Vec::with_capacity(self.len as usize);
         for (index, value) in self.iter().enumerate() {
             out.push(value.to().ok_or_else(|| GgufError::ElementType {

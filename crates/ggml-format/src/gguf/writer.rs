@@ -1,4 +1,4 @@
-//! Writing GGUF files: metadata and directory at once, then the tensors' data as it comes.
+//! Writing GGUF files: metadata and directory first, then the tensor data as a stream.
 
 use std::collections::{HashSet, VecDeque};
 use std::io;
@@ -9,36 +9,36 @@ use super::value::Value;
 use super::{DEFAULT_ALIGNMENT, OwnedValue, align_up};
 use crate::types::GgmlType;
 
-/// A request to write what no file can hold, or a failure of the output.
+/// A request that no file can represent, or an output failure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum WriteError {
-    #[error("metadata: expected a key, found an empty one")]
+    #[error("metadata: the key is empty")]
     EmptyKey,
-    #[error("key `{key}`: expected each key once")]
+    #[error("key `{key}`: duplicate key")]
     DuplicateKey { key: String },
     #[error("key `general.alignment`: expected a u32 that is a power of two, found {found}")]
     Alignment { found: String },
-    #[error("tensor `{tensor}`: expected a name of less than 64 bytes, found {}", .tensor.len())]
+    #[error("tensor `{tensor}`: expected a name of fewer than 64 bytes, found {}", .tensor.len())]
     NameLength { tensor: String },
-    #[error("tensor `{tensor}`: expected each tensor once")]
+    #[error("tensor `{tensor}`: duplicate tensor")]
     DuplicateTensor { tensor: String },
     #[error("tensor `{tensor}`: expected at most 4 dimensions, found {found}")]
     DimensionCount { tensor: String, found: usize },
-    #[error("tensor `{tensor}`: expected less than 2^63 values and bytes, found the shape {ne:?}")]
+    #[error("tensor `{tensor}`: expected fewer than 2^63 values and bytes, found the shape {ne:?}")]
     TooLarge { tensor: String, ne: Vec<u64> },
     #[error("tensor `{tensor}`: expected rows of a multiple of {} values for {ty}, found {found}", .ty.block_len())]
     RowLength { tensor: String, ty: GgmlType, found: u64 },
-    #[error("data of tensor `{found}`: expected data of tensor `{expected}`, which was declared before")]
+    #[error("data of tensor `{found}`: expected data of tensor `{expected}`, which was declared earlier")]
     Order { expected: String, found: String },
-    #[error("data of tensor `{tensor}`: expected the data of all declared tensors to be complete")]
+    #[error("data of tensor `{tensor}`: the data of all declared tensors is already complete")]
     Unexpected { tensor: String },
     #[error("data of tensor `{tensor}`: expected at most {expected} more bytes, found {found}")]
     TooLong { tensor: String, expected: u64, found: u64 },
-    #[error("data of tensor `{tensor}`: expected {expected} more bytes, found the end")]
+    #[error("data of tensor `{tensor}`: expected {expected} more bytes, found the end of the data")]
     Incomplete { tensor: String, expected: u64 },
-    #[error("the output failed")]
+    #[error("write failed")]
     Io(#[from] io::Error),
 }
 
@@ -48,7 +48,7 @@ struct Declared {
     n_byte: u64,
 }
 
-/// Collects metadata and the directory of tensors; [`GgufWriter::begin`] writes them.
+/// Collects metadata and the tensor directory; [`GgufWriter::begin`] writes them.
 ///
 /// # Example
 /// ```
@@ -83,7 +83,7 @@ impl Default for GgufWriter {
 }
 
 impl GgufWriter {
-    /// A file of version 3 without keys and tensors.
+    /// A version 3 file without keys or tensors.
     pub fn new() -> GgufWriter {
         GgufWriter {
             alignment: DEFAULT_ALIGNMENT,
@@ -96,17 +96,17 @@ impl GgufWriter {
         }
     }
 
-    /// Adds a key; the value's type in the file is that of `value`, so mind `1u32` and `1i32`.
+    /// Adds a key; the type in the file is that of `value`, so mind `1u32` and `1i32`.
     ///
-    /// The key `general.alignment` sets the alignment of the tensors' data, in bytes.
+    /// The key `general.alignment` sets the alignment of the tensor data, in bytes.
     ///
     /// # Errors
-    /// For an empty or repeated key, and for an alignment that is no power of two.
+    /// For an empty or duplicate key, and for an alignment that is not a power of two.
     pub fn set(&mut self, key: &str, value: impl Into<OwnedValue>) -> Result<&mut GgufWriter, WriteError> {
         self.set_value(key, value.into().as_value())
     }
 
-    /// Adds a key with a value of another file, without a copy between.
+    /// Adds a key with a value from another file, without an intermediate copy.
     ///
     /// # Errors
     /// As [`GgufWriter::set`].
@@ -130,7 +130,7 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// Adds all keys of another file's metadata for which `keep` is true.
+    /// Adds all keys of another file's metadata for which `keep` returns true.
     ///
     /// # Errors
     /// As [`GgufWriter::set`].
@@ -147,13 +147,13 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// Declares a tensor; the data follow in the order of the declarations.
+    /// Declares a tensor; the data follows in the order of the declarations.
     ///
     /// # Shapes
-    /// `ne`: up to 4 sizes in ggml's order, fastest varying first; without any it is one value
+    /// `ne`: up to 4 sizes in ggml's order, fastest varying first; empty for a single value
     ///
     /// # Errors
-    /// For names, shapes and types that a reader would refuse.
+    /// For names, shapes and types that a reader would reject.
     pub fn tensor(&mut self, name: &str, ne: &[u64], ty: GgmlType) -> Result<&mut GgufWriter, WriteError> {
         let tensor = || name.to_owned();
         if name.len() >= 64 {
@@ -182,10 +182,10 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// Writes everything but the tensors' data, which the result takes.
+    /// Writes everything but the tensor data, which goes to the returned writer.
     ///
     /// # Errors
-    /// [`WriteError::Io`]; [`WriteError::TooLarge`] if the tensors together exceed a file.
+    /// [`WriteError::Io`]; [`WriteError::TooLarge`] if the tensors together exceed the maximum file size.
     pub fn begin<W: io::Write>(mut self, mut out: W) -> Result<DataWriter<W>, WriteError> {
         let mut offset = 0u64;
         let mut queue = VecDeque::new();
@@ -226,26 +226,26 @@ fn pad(out: &mut impl io::Write, n_byte: u64, alignment: u32) -> Result<(), Writ
     Ok(())
 }
 
-/// Takes the data of the declared tensors, in order, in pieces of any size; keeps none of it.
+/// Takes the data of the declared tensors, in order and in pieces of any size, without buffering.
 #[derive(Debug)]
 pub struct DataWriter<W: io::Write> {
     out: W,
     alignment: u32,
     queue: VecDeque<Declared>,
-    /// Bytes of the first tensor of the queue that are written.
+    /// Bytes of the first queued tensor written so far.
     n_written: u64,
 }
 
 impl<W: io::Write> DataWriter<W> {
-    /// The tensor whose data come next, and how many bytes of it are missing; `None` after the last.
+    /// The tensor whose data comes next, and its missing bytes; `None` after the last tensor.
     pub fn next(&self) -> Option<(&str, u64)> {
         self.queue.front().map(|t| (t.name.as_str(), t.n_byte - self.n_written))
     }
 
-    /// Writes some more data of `tensor`.
+    /// Writes more data of `tensor`.
     ///
     /// # Errors
-    /// For another tensor than [`DataWriter::next`] says, or more bytes; [`WriteError::Io`].
+    /// For a tensor other than that of [`DataWriter::next`], or too many bytes; [`WriteError::Io`].
     pub fn write(&mut self, tensor: &str, data: &[u8]) -> Result<(), WriteError> {
         if data.is_empty() {
             return Ok(());
@@ -265,7 +265,7 @@ impl<W: io::Write> DataWriter<W> {
         self.step_over_finished()
     }
 
-    /// Pads the complete tensors at the front of the queue and takes them off.
+    /// Pads the complete tensors at the front of the queue and removes them.
     fn step_over_finished(&mut self) -> Result<(), WriteError> {
         while let Some(tensor) = self.queue.front() {
             if tensor.n_byte > self.n_written {
@@ -278,10 +278,10 @@ impl<W: io::Write> DataWriter<W> {
         Ok(())
     }
 
-    /// Flushes the output and gives it back.
+    /// Flushes and returns the output.
     ///
     /// # Errors
-    /// [`WriteError::Incomplete`] if data are missing; [`WriteError::Io`].
+    /// [`WriteError::Incomplete`] if data is missing; [`WriteError::Io`].
     pub fn finish(mut self) -> Result<W, WriteError> {
         if let Some((tensor, expected)) = self.next() {
             return Err(WriteError::Incomplete { tensor: tensor.to_owned(), expected });

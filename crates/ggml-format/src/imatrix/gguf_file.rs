@@ -1,4 +1,4 @@
-//! Importance matrices as GGUF: for each entry a tensor `NAME.in_sum2`, `[n_mat, n_col]`, and a tensor
+//! Importance matrices as GGUF: each entry has a tensor `NAME.in_sum2`, `[n_mat, n_col]`, and a tensor
 //! `NAME.counts`, `[n_mat, 1]`, both f32.
 
 use std::collections::BTreeMap;
@@ -46,11 +46,11 @@ fn values(bytes: &[u8], tensor: &TensorInfo) -> Result<Vec<f32>, ImatrixError> {
 }
 
 impl Imatrix {
-    /// Writes the GGUF format and gives the output back.
+    /// Writes the GGUF format and returns the output.
     ///
     /// # Errors
-    /// [`ImatrixError::Empty`] if there is no entry, for no reader takes such a file; [`ImatrixError::Write`] for names
-    /// that are too long with what is added to them, and if the output fails.
+    /// [`ImatrixError::Empty`] if there is no entry, because no reader accepts such a file;
+    /// [`ImatrixError::Write`] for names that are too long with their suffix, and if the output fails.
     pub fn write<W: io::Write>(&self, out: W) -> Result<W, ImatrixError> {
         if self.entries.is_empty() {
             return Err(ImatrixError::Empty);

@@ -1,4 +1,4 @@
-//! Importance matrices as `llama-imatrix` wrote them until 2025, mostly called `imatrix.dat`.
+//! Importance matrices in the format of `llama-imatrix` until 2025, mostly called `imatrix.dat`.
 //!
 //! ```text
 //! file  := n_entry:i32 entry* (n_chunk:i32 (n_byte:i32 dataset)?)?        all numbers little endian
@@ -7,7 +7,7 @@
 
 use super::{Imatrix, ImatrixEntry, ImatrixError};
 
-/// What is left of a file, and which entry it is about.
+/// The rest of a file, and the index of the current entry.
 struct Reader<'a> {
     bytes: &'a [u8],
     n_byte: usize,
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         Ok(i32::from_le_bytes(bytes.try_into().expect("four bytes were taken")))
     }
 
-    /// A number that counts something, and stands before what it counts.
+    /// A count that precedes the items it counts.
     fn count(&mut self, field: &'static str) -> Result<u64, ImatrixError> {
         match self.bytes.first_chunk::<4>().map(|&bytes| i32::from_le_bytes(bytes)) {
             Some(n) if n <= 0 => Err(self.wrong(field, "a positive number", n.to_string())),
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
     fn text(&mut self, field: &'static str, n: u64) -> Result<String, ImatrixError> {
         let before = Reader { ..*self };
         let text = std::str::from_utf8(self.take(field, n)?);
-        text.map(str::to_owned).map_err(|e| before.wrong(field, "utf-8", e.to_string()))
+        text.map(str::to_owned).map_err(|e| before.wrong(field, "UTF-8", e.to_string()))
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Imatrix, ImatrixError> {
         let n_value = reader.count("number of values")?;
         let values = reader.take("values", 4 * n_value)?;
         let values = values.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect();
-        // Files without calls have means already.
+        // Files without a number of calls already store means.
         let entry = ImatrixEntry::new(&name, values, vec![n_call.max(1) as f32])?;
         if imatrix.entries.insert(name.clone(), entry).is_some() {
             return Err(ImatrixError::Duplicate { entry: name });

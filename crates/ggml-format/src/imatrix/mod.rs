@@ -1,8 +1,8 @@
-//! Importance matrices: how large the inputs of each column of a model's matrices are, measured on a text.
+//! Importance matrices: the magnitude of the activations that each matrix column sees, measured on a text.
 //!
-//! An error of a weight does harm in proportion to the square of what it is multiplied with, so quantisers
-//! weigh errors by the mean squares of the inputs. llama.cpp's `llama-imatrix` writes them as GGUF, and wrote
-//! them in a format of its own before; both are read here.
+//! The damage done by an error in a weight grows with the square of the activation it is multiplied with, so
+//! quantisers weigh errors by the mean squares of the activations. llama.cpp's `llama-imatrix` writes them as
+//! GGUF, and earlier wrote them in a format of its own; both are read here.
 
 mod gguf_file;
 mod legacy;
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 
 use crate::gguf::{GgufError, HeaderBytes, WriteError};
 
-/// A file that is no importance matrix, or one that does not fit a model.
+/// A file that is not an importance matrix, or one that does not fit a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ImatrixError {
-    #[error("the file begins as a GGUF file and is none that can be read")]
+    #[error("the file starts like a GGUF file but cannot be read as one")]
     Gguf(#[from] GgufError),
     #[error("key `general.type`: expected `imatrix`, found {}", .found.as_deref().unwrap_or("no such key"))]
     NotImatrix { found: Option<String> },
@@ -28,9 +28,9 @@ pub enum ImatrixError {
     Missing { entry: String, missing: &'static str },
     #[error("entry `{entry}`: expected sums for each of {n_mat} matrices, found {found} sums")]
     Shape { entry: String, n_mat: usize, found: usize },
-    #[error("entry `{entry}`, value {index}: expected a finite number that is not negative, found {found}")]
+    #[error("entry `{entry}`, value {index}: expected a finite, non-negative number, found {found}")]
     Value { entry: String, index: usize, found: f32 },
-    #[error("entry `{entry}`: expected each entry once")]
+    #[error("entry `{entry}`: duplicate entry")]
     Duplicate { entry: String },
     #[error("{field} of entry {index} at byte {offset}: expected {expected}, found {found}")]
     Legacy { field: &'static str, index: u32, offset: u64, expected: &'static str, found: String },
@@ -42,11 +42,11 @@ pub enum ImatrixError {
         "tensor `{tensor}`: expected importance for {n_col} columns of {n_mat} matrices, found {found} values"
     )]
     Tensor { tensor: String, n_col: usize, n_mat: usize, found: usize },
-    #[error("the file cannot be written")]
+    #[error("cannot write the file")]
     Write(#[from] WriteError),
 }
 
-/// What was measured about one tensor.
+/// The measurements of one tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImatrixEntry {
     sums: Vec<f32>,
@@ -54,13 +54,13 @@ pub struct ImatrixEntry {
 }
 
 impl ImatrixEntry {
-    /// Sums of the squares of inputs, and how many inputs were summed up.
+    /// Creates an entry from the sums of squared activations and the number of activations summed.
     ///
     /// # Shapes
     /// `sums`: `[n_mat, n_col]`; `counts`: `[n_mat]`, or one for all matrices
     ///
     /// # Errors
-    /// If the lengths do not fit, and for values that no sum of squares can have.
+    /// If the lengths do not match, and for values that no sum of squares can have.
     pub fn new(entry: &str, sums: Vec<f32>, counts: Vec<f32>) -> Result<ImatrixEntry, ImatrixError> {
         if counts.is_empty() || sums.is_empty() || !sums.len().is_multiple_of(counts.len()) {
             let (entry, n_mat, found) = (entry.to_owned(), counts.len(), sums.len());
@@ -74,17 +74,17 @@ impl ImatrixEntry {
         Ok(ImatrixEntry { sums, counts })
     }
 
-    /// Sums of the squares of inputs: `[n_mat, n_col]`.
+    /// Sums of squared activations: `[n_mat, n_col]`.
     pub fn sums(&self) -> &[f32] {
         &self.sums
     }
 
-    /// How many inputs were summed up, for each matrix or for all.
+    /// Number of activations summed, per matrix or for all.
     pub fn counts(&self) -> &[f32] {
         &self.counts
     }
 
-    /// Mean squares; all 1 for a matrix that had no input, such as an expert that was never asked.
+    /// Mean squares; all 1 for a matrix without activations, such as an expert that was never selected.
     fn means(&self) -> Vec<f32> {
         let n_col = self.sums.len() / self.counts.len();
         let rows = self.sums.chunks_exact(n_col).zip(&self.counts);
@@ -95,24 +95,24 @@ impl ImatrixEntry {
     }
 }
 
-/// What was measured about a model, by the names of its tensors.
+/// The importance matrix of a model, by tensor name.
 #[derive(Clone, Default, Debug, PartialEq)]
 pub struct Imatrix {
     /// The entries by name.
     pub entries: BTreeMap<String, ImatrixEntry>,
     /// The texts that it was measured on.
     pub datasets: Vec<String>,
-    /// Number of pieces of text.
+    /// Number of text chunks.
     pub n_chunk: u32,
-    /// Tokens in such a piece; 0 if the file does not say.
+    /// Tokens per chunk; 0 if unknown.
     pub chunk_len: u32,
 }
 
 impl Imatrix {
-    /// Reads a file of either format.
+    /// Parses a file of either format.
     ///
     /// # Errors
-    /// For files that are damaged or something else.
+    /// For files that are damaged or of another format.
     pub fn parse(bytes: impl Into<HeaderBytes>) -> Result<Imatrix, ImatrixError> {
         let bytes = bytes.into();
         let imatrix =
@@ -120,7 +120,7 @@ impl Imatrix {
         if imatrix.entries.is_empty() { Err(ImatrixError::Empty) } else { Ok(imatrix) }
     }
 
-    /// The importance of a tensor's columns, `None` if there is no entry for it.
+    /// The importance of a tensor's columns; `None` if there is no entry for it.
     ///
     /// # Shapes
     /// the result: `[n_mat, n_col]`
@@ -196,7 +196,7 @@ mod tests {
         let imatrix = sample();
         let found = imatrix.importance("blk.0.attn_q.weight", 3, 1).unwrap();
         assert_eq!(found, Some(vec![0.5, 0.0, 2.0]));
-        // The second expert had no input.
+        // The second expert had no activations.
         let found = imatrix.importance("blk.0.ffn_up_exps.weight", 2, 2).unwrap();
         assert_eq!(found, Some(vec![1.0, 2.0, 1.0, 1.0]));
         assert_eq!(imatrix.importance("output.weight", 2, 2).unwrap(), None);
@@ -210,7 +210,7 @@ mod tests {
     fn the_old_format_is_read_with_its_call_counts() {
         let imatrix = Imatrix::parse(legacy()).unwrap();
         assert_eq!(imatrix.importance("a.weight", 2, 1).unwrap(), Some(vec![0.5, 1.5]));
-        // It has one count for all experts.
+        // There is one count for all experts.
         assert_eq!(imatrix.importance("a.weight", 1, 2).unwrap(), Some(vec![0.5, 1.5]));
         assert_eq!((imatrix.n_chunk, imatrix.datasets), (9, vec!["c.txt".to_owned()]));
         // Older files end after the entries.
@@ -223,7 +223,7 @@ mod tests {
     fn cut_and_damaged_files_are_errors() {
         for (file, n_optional) in [(sample().write(Vec::new()).unwrap(), 0), (legacy(), 13)] {
             for n in 0..file.len() - n_optional {
-                // The padding after the last tensor says nothing.
+                // The padding after the last tensor carries no information.
                 if file.len() - n > 32 || n_optional > 0 {
                     assert!(Imatrix::parse(file[..n].to_vec()).is_err(), "{n} bytes of {}", file.len());
                 }
@@ -231,7 +231,7 @@ mod tests {
             for i in 0..file.len() {
                 let mut file = file.clone();
                 file[i] ^= 0xff;
-                // An error or other values, never a panic.
+                // An error or different values, never a panic.
                 let _ = Imatrix::parse(file);
             }
         }
@@ -256,7 +256,7 @@ mod tests {
         nan[24..28].copy_from_slice(&f32::NAN.to_le_bytes());
         assert_eq!(
             error(nan),
-            "entry `a.weight`, value 0: expected a finite number that is not negative, found NaN"
+            "entry `a.weight`, value 0: expected a finite, non-negative number, found NaN"
         );
 
         let mut head = GgufWriter::new();

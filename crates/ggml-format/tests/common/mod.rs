@@ -1,11 +1,11 @@
-//! Builds GGUF files byte by byte, right and wrong ones.
+//! Builds valid and invalid GGUF files byte by byte.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub(crate) mod visit;
 
 use ggml_format::{Gguf, GgufError};
 
-/// A file under construction; nothing is checked.
+/// A file under construction; nothing is validated.
 #[derive(Clone, Default)]
 pub(crate) struct Raw {
     pub(crate) bytes: Vec<u8>,

@@ -1,17 +1,17 @@
-//! Reads a file and touches all that it holds; what must hold for any bytes is asserted.
+//! Reads a file, accesses everything in it, and asserts the invariants that hold for any bytes.
 
 use ggml_format::{Gguf, GgufError, Imatrix, SplitName, Value};
 
-/// Reads `bytes` as the first of a file of `file_len` bytes.
+/// Reads `bytes` as the first bytes of a file of `file_len` bytes.
 pub(crate) fn visit(bytes: &[u8], file_len: u64) -> Result<(), GgufError> {
-    // Importance matrices come as GGUF and in a format that has no magic number.
+    // Importance matrices are GGUF or a format without a magic number.
     if let Ok(imatrix) = Imatrix::parse(bytes.to_vec()) {
         assert!(!imatrix.entries.is_empty());
     }
     let gguf = match Gguf::parse(bytes.to_vec().into(), file_len) {
         Ok(gguf) => gguf,
         Err(GgufError::NeedMore { n_byte }) => {
-            assert!(n_byte > bytes.len() as u64 && n_byte <= file_len, "asks for what there is");
+            assert!(n_byte > bytes.len() as u64 && n_byte <= file_len, "asks for bytes that exist");
             return Err(GgufError::NeedMore { n_byte });
         }
         Err(e) => {

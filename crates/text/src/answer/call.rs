@@ -1,30 +1,30 @@
-//! The head of one tool call: the tool's name, up to where its arguments begin.
+//! The head of a tool call: the tool's name, up to the start of its arguments.
 
 use super::scan::{Head, JsonExtent, expect, find_near, json_string, json_value_end};
 use super::syntax::{Arguments, Form};
 
-/// What the head of a call says.
+/// The contents of a call's head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CallHead {
     pub(super) name: String,
     pub(super) rest: Rest,
 }
 
-/// What comes after the head.
+/// The text after the head.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Rest {
     /// Nothing: the arguments are known, or there are none.
     Known(Option<String>),
-    /// The arguments as JSON, then the end of the object that they are in (`true`) or a closing text.
+    /// The arguments as JSON, then the end of the enclosing object (`true`) or a closing marker.
     Json { in_object: bool },
-    /// Arguments between tags, in Gemma's form, or Python's, by the form of the call.
+    /// Arguments between tags, in Gemma's notation, or in Python's, by the form of the call.
     Other,
 }
 
-/// Names of tools are no longer, so that the search for their end is.
+/// Maximum length of a tool name, which bounds the search for its end.
 const MAX_NAME: usize = 256;
 
-/// Reads the head of a call from the beginning of `text`, after white space.
+/// Parses the head of a call at the start of `text`, after white space.
 pub(super) fn call_head(form: &Form, text: &str, last: bool) -> Head<CallHead> {
     let rest = text.trim_start();
     let n_space = text.len() - rest.len();
@@ -52,7 +52,7 @@ impl<T> Head<T> {
     }
 }
 
-/// `open`, name, `name_end`, and what is up to `head_end`, unless that is empty.
+/// `open`, name, `name_end`, and everything up to `head_end`, unless that is empty.
 fn named_head(
     text: &str,
     [open, name_end, head_end]: [&str; 3],
@@ -96,7 +96,7 @@ fn named_head(
     Head::Yes(at, CallHead { name: tool_name(&text[n_open..n_open + n_name]), rest })
 }
 
-/// The tool that is meant by `functions.name:0`: some families say what kind of thing it is, and which call.
+/// The tool in a name such as `functions.name:0`: some families add its namespace and the index of the call.
 pub(super) fn tool_name(written: &str) -> String {
     let name = written.strip_prefix("functions.").unwrap_or(written);
     match name.rsplit_once(':') {
@@ -105,7 +105,7 @@ pub(super) fn tool_name(written: &str) -> String {
     }
 }
 
-/// An object with a name and arguments; the head ends where the arguments begin if the name comes first.
+/// An object with a name and arguments; the head ends where the arguments begin, if the name comes first.
 fn object_head(text: &str, name_key: &str, arguments_key: &str, last: bool) -> Head<CallHead> {
     let (mut name, mut arguments) = (None, None);
     let end = each_field(text, last, |key, at| {
@@ -151,12 +151,12 @@ fn object_head(text: &str, name_key: &str, arguments_key: &str, last: bool) -> H
     }
 }
 
-/// Whether `text` is a JSON object.
+/// True if `text` is a JSON object.
 pub(super) fn is_object(text: &str) -> bool {
     serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).is_ok()
 }
 
-/// `{"f": {}}`; it is a call once it is complete.
+/// `{"f": {}}`, which is a call once it is complete.
 fn name_is_key(text: &str, last: bool) -> Head<CallHead> {
     let list = text.strip_prefix('[').unwrap_or(text).trim_start();
     let n_before = text.len() - list.len();
@@ -183,10 +183,10 @@ fn name_is_key(text: &str, last: bool) -> Head<CallHead> {
     }
 }
 
-/// Walks the fields of the object at the beginning of `text`, or of a list there.
+/// Walks the fields of the object at the start of `text`, or at the start of a list there.
 ///
-/// `visit` gets a key and where its value begins; it says how long the value is and whether to go on. The result is
-/// the place where it ended, and whether that is behind the object's closing bracket.
+/// `visit` receives a key and the offset of its value; it returns the length of the value and whether to
+/// continue. The result is the final offset, and whether it is after the object's closing bracket.
 fn each_field(text: &str, last: bool, mut visit: impl FnMut(&str, usize) -> Head<bool>) -> Head<bool> {
     let mut at = 0;
     macro_rules! next {

@@ -1,41 +1,41 @@
-//! The parts of an answer, as they come and as a whole.
+//! The parts of an answer, as stream events and as a whole.
 
 use serde_json::{Value, json};
 
 use crate::template::Message;
 
-/// What has become certain of an answer.
+/// An event: a part of an answer that is certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerEvent {
-    /// Text that the model thinks before it answers.
+    /// Reasoning text.
     Reasoning(String),
     /// Text of the answer.
     Content(String),
-    /// The model calls a tool; its arguments follow until [`AnswerEvent::CallEnd`].
+    /// Start of a tool call; its arguments follow until [`AnswerEvent::CallEnd`].
     CallBegin {
-        /// The tool.
+        /// The tool name.
         name: String,
     },
     /// The next piece of the arguments' JSON text.
     Arguments(String),
-    /// The call is complete.
+    /// End of the call.
     CallEnd {
-        /// Whether the arguments are a JSON object. They are not if the model broke off or wrote it wrongly; a caller
-        /// should then not call.
+        /// True if the arguments are a JSON object. They are not if the model stopped early or wrote
+        /// malformed arguments; the caller should then not execute the call.
         is_valid: bool,
-        /// The call as the model wrote it, with its marks, if it is not valid; empty if it is.
+        /// The call as the model wrote it, with its markers, if it is not valid; empty otherwise.
         written: String,
     },
 }
 
-/// A tool that the model calls.
+/// A tool call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The tool.
+    /// The tool name.
     pub name: String,
     /// Its arguments, a JSON object if `is_valid`.
     pub arguments: String,
-    /// As [`AnswerEvent::CallEnd`] says; `false` before.
+    /// As in [`AnswerEvent::CallEnd`]; `false` before that event.
     pub is_valid: bool,
 }
 
@@ -55,19 +55,21 @@ pub struct ToolCall {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// What the model thought.
+    /// The reasoning.
     pub reasoning: String,
-    /// What it says. A call that is not valid stands here, too, as the model wrote it.
+    /// The content. A call that is not valid is included as the model wrote it.
     pub content: String,
-    /// What it calls, in order.
+    /// The tool calls, in order.
     pub calls: Vec<ToolCall>,
 }
 
 impl Answer {
-    /// The message that a conversation goes on with, in OpenAI's form: the content, `reasoning_content` and
-    /// `tool_calls` if there are any. Calls that are not valid are part of the content alone.
+    /// Converts the answer to a message for the conversation, in OpenAI's format: the content, and
+    /// `reasoning_content` and `tool_calls` if there are any. Calls that are not valid are only part of the
+    /// content.
     ///
-    /// `n_call_before` is the number of calls that the conversation has already: their ids count on.
+    /// `n_call_before` is the number of calls already in the conversation: the ids of these calls continue
+    /// from it.
     pub fn into_message(self, n_call_before: usize) -> Message {
         let mut message = Message::new("assistant", self.content);
         if !self.reasoning.is_empty() {
@@ -79,7 +81,7 @@ impl Answer {
             .filter(|call| call.is_valid)
             .zip(n_call_before..)
             .map(|(call, index)| {
-                // Mistral's templates want nine characters.
+                // Mistral's templates require nine characters.
                 json!({"id": format!("call{index:05}"), "type": "function",
                     "function": {"name": call.name, "arguments": call.arguments}})
             })

@@ -1,9 +1,9 @@
-//! gpt-oss writes messages: a header with channel and recipient, then text.
+//! The Harmony format of gpt-oss: messages with a header of channel and recipient, followed by text.
 
 use super::call::tool_name;
 use super::scan::{Found, find_marker};
 
-/// Where a message goes.
+/// The destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Reasoning,
@@ -14,20 +14,20 @@ pub(super) enum Target {
 pub(super) const START: &str = "<|start|>";
 pub(super) const CHANNEL: &str = "<|channel|>";
 pub(super) const MESSAGE: &str = "<|message|>";
-/// What ends a message; the next one's start does, too.
+/// Markers that end a message; the start of the next message ends it too.
 pub(super) const ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>", START];
 
-/// A header is no longer, in bytes.
+/// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 512;
 
-/// Where the header at the beginning of `text` ends, and what it says. `None` in the second case: it is no header.
+/// The end of the header at the start of `text`, and its contents. `None` in the second case: not a header.
 pub(super) enum Header {
     Wait,
     No,
     Yes(usize, Target),
 }
 
-/// Reads a header: `<|start|>assistant`, ` to=TOOL`, `<|channel|>CHANNEL`, ... up to `<|message|>`.
+/// Parses a header: `<|start|>assistant`, ` to=TOOL`, `<|channel|>CHANNEL`, ... up to `<|message|>`.
 pub(super) fn header(text: &str, last: bool) -> Header {
     let rest = text.trim_start();
     let begins = [START, CHANNEL, "to="];

@@ -1,7 +1,7 @@
-//! Answers in parts: reasoning, content and tool calls, told apart while the text comes.
+//! Answers in parts: reasoning, content and tool calls, separated while the text streams.
 //!
-//! Each model family writes these in its own way ([`AnswerSyntax`], found by what the chat template says).
-//! [`AnswerParser`] takes text in pieces, wherever it is cut, and gives [`AnswerEvent`]s as soon as they are certain.
+//! Each model family has its own notation ([`AnswerSyntax`], detected from the chat template).
+//! [`AnswerParser`] takes text in pieces of any size, and emits [`AnswerEvent`]s as soon as they are certain.
 
 mod call;
 mod event;

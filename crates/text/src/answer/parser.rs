@@ -1,4 +1,4 @@
-//! The parser: what to do with the next text, by what the text before was.
+//! The parser: a state machine over the text of an answer.
 
 use serde_json::Value;
 
@@ -9,11 +9,11 @@ use super::syntax::{Arguments, FRAMES, Form, REASONINGS, Reasoning};
 use super::value::{self, Tagged};
 use super::{Answer, AnswerEvent, AnswerSyntax};
 
-/// Tells the parts of an answer apart while its text comes.
+/// Splits an answer into its parts while its text streams.
 ///
-/// What is certain comes out at once; only text that may be the beginning of a marker waits. The same text gives the
-/// same parts however it is cut. Markers, and white space beside them, belong to no part; what looks like a call but
-/// is none comes out as content, markers and all.
+/// Text is emitted as soon as its part is certain; only text that may be the beginning of a marker is held
+/// back. The result does not depend on how the text is chunked. Markers, and white space next to them, belong
+/// to no part; text that looks like a call but is not one is emitted as content, including its markers.
 #[derive(Clone, Debug)]
 pub struct AnswerParser {
     syntax: &'static AnswerSyntax,
@@ -21,45 +21,46 @@ pub struct AnswerParser {
     /// Text that is not certain yet.
     buffer: String,
     state: State,
-    /// No content has come so far.
+    /// True if no content was emitted so far.
     is_start: bool,
-    /// White space that comes next is dropped.
+    /// True if the white space that follows is dropped.
     skip_space: bool,
-    /// What the model wrote of the call that goes on, if one does.
+    /// The text of the current call as the model wrote it, if one is open.
     call: Option<String>,
-    /// The buffer is looked at again when it has so many bytes.
+    /// Buffer length, in bytes, at which the buffer is scanned again.
     look_at: usize,
 }
 
-/// A buffer of more bytes waits for something large, such as the end of an argument. It is looked at again when it has
-/// grown by an eighth, and not for every piece, so that the time for a text stays in proportion to its length.
+/// A larger buffer waits for a large item, such as the end of an argument. It is rescanned when it has grown
+/// by an eighth, not for every piece, so that the total time is linear in the length of the text.
 const LARGE: usize = 1024;
 
-/// What the text that comes next is.
+/// The part that the next text belongs to.
 #[derive(Clone, Debug)]
 enum State {
     /// Reasoning, or content.
     Text(Option<&'static Reasoning>),
-    /// What is between calls.
+    /// The text between calls.
     Block,
     /// Arguments that are JSON.
     Json { extent: JsonExtent, text: String, in_object: bool },
-    /// What follows the arguments in the object of the call.
+    /// The rest of the call's object after the arguments.
     ObjectEnd,
-    /// What closes a call.
+    /// The marker that closes a call.
     CallEnd,
-    /// Arguments in another form.
+    /// Arguments in another notation.
     Other { tool: String, n_argument: usize },
     /// The header of a message (Harmony).
     Header,
-    /// The text of a message; arguments are gathered.
+    /// The text of a message; arguments are collected.
     Message(Target, String),
 }
 
 impl AnswerParser {
-    /// A parser for the answer to `prompt`, the whole text that the model is given: it may end in what opens the
-    /// reasoning. `tools` are JSON schemas in OpenAI's form; they say which arguments are strings where the model
-    /// does not, and without them an answer that is nothing but an object is never a call.
+    /// A parser for the answer to `prompt`, the whole input of the model, which may end with the marker that
+    /// opens the reasoning. `tools` are JSON schemas in OpenAI's format; they tell which arguments are
+    /// strings where the notation does not, and without them an answer that consists only of an object is
+    /// never a call.
     pub fn new(syntax: &'static AnswerSyntax, prompt: &str, tools: &[Value]) -> AnswerParser {
         let state = match (&syntax.calls.form, Reasoning::opened_by(prompt)) {
             (Form::Harmony, _) => State::Header,
@@ -78,7 +79,7 @@ impl AnswerParser {
         }
     }
 
-    /// The parts of a whole text.
+    /// Parses a whole text.
     pub fn parse(mut self, text: &str) -> Answer {
         let mut answer = Answer::default();
         answer.extend(self.push(text));
@@ -86,7 +87,7 @@ impl AnswerParser {
         answer
     }
 
-    /// Takes the next piece of text; gives what is certain now.
+    /// Takes the next piece of text; returns the events that are certain now.
     pub fn push(&mut self, piece: &str) -> Vec<AnswerEvent> {
         self.buffer.push_str(piece);
         if self.buffer.len() < self.look_at {
@@ -95,7 +96,7 @@ impl AnswerParser {
         self.advance(false)
     }
 
-    /// Ends the answer: gives what was held back.
+    /// Ends the answer; returns the events for the text held back.
     pub fn finish(&mut self) -> Vec<AnswerEvent> {
         self.advance(true)
     }
@@ -108,7 +109,7 @@ impl AnswerParser {
         out
     }
 
-    /// Does the next thing that is certain; `false` if there is none.
+    /// Performs the next step that is certain; `false` if there is none.
     fn step(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> bool {
         match &self.state {
             State::Text(_) => self.text(last, out),
@@ -122,7 +123,7 @@ impl AnswerParser {
         }
     }
 
-    /// Takes `n_byte` off the buffer.
+    /// Removes `n_byte` bytes from the buffer and returns them.
     fn take(&mut self, n_byte: usize) -> String {
         let rest = self.buffer.split_off(n_byte);
         let taken = std::mem::replace(&mut self.buffer, rest);
@@ -132,7 +133,7 @@ impl AnswerParser {
         taken
     }
 
-    /// Gives the first `n_byte` of the buffer as reasoning or content.
+    /// Emits the first `n_byte` bytes of the buffer as reasoning or content.
     fn give_text(&mut self, n_byte: usize, is_reasoning: bool, out: &mut Vec<AnswerEvent>) {
         if n_byte == 0 {
             return;
@@ -146,13 +147,13 @@ impl AnswerParser {
         }
     }
 
-    /// The text after a part: its leading white space belongs to none.
-    fn go_on_with_text(&mut self, reasoning: Option<&'static Reasoning>) {
+    /// Continues with the text after a part, whose leading white space belongs to no part.
+    fn continue_with_text(&mut self, reasoning: Option<&'static Reasoning>) {
         self.state = State::Text(reasoning);
         self.skip_space = true;
     }
 
-    /// Drops white space if it is to be dropped; `false` if nothing is left then.
+    /// Drops white space if it is to be dropped; `false` if nothing is left.
     fn after_space(&mut self) -> bool {
         if self.skip_space {
             let n_space = self.buffer.len() - self.buffer.trim_start().len();
@@ -170,7 +171,7 @@ impl AnswerParser {
         if let Some(reasoning) = reasoning {
             return self.until_marker(&[reasoning.close], last, true, out, |parser, _, n_marker, _| {
                 parser.take(n_marker);
-                parser.go_on_with_text(None);
+                parser.continue_with_text(None);
                 true
             });
         }
@@ -193,7 +194,7 @@ impl AnswerParser {
         self.until_marker(&markers, last, false, out, |parser, index, n_marker, out| {
             if index < n_frame {
                 parser.take(n_marker);
-                parser.go_on_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
+                parser.continue_with_text(opens.clone().nth(index).filter(|_| index < n_reasoning));
                 return true;
             }
             if let Form::Harmony = parser.syntax.calls.form {
@@ -209,8 +210,8 @@ impl AnswerParser {
         })
     }
 
-    /// Gives the text before the first of `markers`. `then` is called with its index and where it ends, white space
-    /// before it included.
+    /// Emits the text before the first of `markers`. `then` is called with its index and its end, including
+    /// the white space before it.
     fn until_marker(
         &mut self,
         markers: &[&str],
@@ -221,7 +222,7 @@ impl AnswerParser {
     ) -> bool {
         match find_marker(&self.buffer, markers, last) {
             Found::NotBefore(n_byte) => {
-                // White space may turn out to stand before a marker.
+                // White space may turn out to precede a marker.
                 let n_text = if last { n_byte } else { self.buffer[..n_byte].trim_end().len() };
                 self.give_text(n_text, is_reasoning, out);
                 false
@@ -234,15 +235,15 @@ impl AnswerParser {
         }
     }
 
-    /// What may only stand at the beginning of an answer: the end of reasoning that was not begun, and a call
-    /// without marker.
+    /// Handles what is only valid at the start of an answer: the end of reasoning that was not opened, and a
+    /// call without a marker.
     fn at_start(&mut self, last: bool, out: &mut Vec<AnswerEvent>) -> Head<()> {
         let mut waits = false;
         for reasoning in REASONINGS {
             match expect(&self.buffer, reasoning.close, last) {
                 Head::Yes(n, ()) => {
                     self.take(n);
-                    self.go_on_with_text(None);
+                    self.continue_with_text(None);
                     return Head::Yes(n, ());
                 }
                 Head::Wait => waits = true,
@@ -255,7 +256,7 @@ impl AnswerParser {
         {
             match call_head(&self.syntax.calls.form, &self.buffer, last) {
                 Head::Wait => waits = true,
-                // Any answer in JSON may have a name in it.
+                // Any JSON answer may contain a name.
                 Head::Yes(n, head)
                     if head.rest != Rest::Known(None) && function(&self.tools, &head.name).is_some() =>
                 {
@@ -268,7 +269,7 @@ impl AnswerParser {
         if waits { Head::Wait } else { Head::No }
     }
 
-    /// A call begins: its head is the first `n_byte` of the buffer.
+    /// Begins a call, whose head is the first `n_byte` bytes of the buffer.
     fn begin(&mut self, n_byte: usize, head: CallHead, out: &mut Vec<AnswerEvent>) {
         self.is_start = false;
         self.call = Some(String::new());
@@ -287,13 +288,13 @@ impl AnswerParser {
         };
     }
 
-    /// Says that a call has ended.
+    /// Emits the end of a call.
     fn end_call(&mut self, is_valid: bool, out: &mut Vec<AnswerEvent>) {
         let written = self.call.take().filter(|_| !is_valid).unwrap_or_default();
         out.push(AnswerEvent::CallEnd { is_valid, written });
     }
 
-    /// A call ends; if it is broken, what follows is text.
+    /// Ends a call; if it is malformed, the text after it is content.
     fn end(&mut self, is_valid: bool, next: State, out: &mut Vec<AnswerEvent>) {
         self.end_call(is_valid, out);
         self.state = if is_valid { next } else { State::Text(None) };
@@ -342,7 +343,7 @@ impl AnswerParser {
                 self.state = State::Block;
             }
             None if !last => return false,
-            _ => self.go_on_with_text(None),
+            _ => self.continue_with_text(None),
         }
         true
     }
@@ -370,7 +371,7 @@ impl AnswerParser {
                 Head::Wait => return false,
                 Head::Yes(n, ()) => {
                     self.take(n);
-                    self.go_on_with_text(None);
+                    self.continue_with_text(None);
                     return true;
                 }
                 Head::No => {}
@@ -389,7 +390,7 @@ impl AnswerParser {
         match call_head(&calls.form, &self.buffer, last) {
             Head::Wait => return false,
             Head::Yes(n, head) => self.begin(n, head, out),
-            Head::No => self.go_on_with_text(None),
+            Head::No => self.continue_with_text(None),
         }
         true
     }
@@ -399,7 +400,7 @@ impl AnswerParser {
         let State::Other { tool, n_argument } = &mut self.state else { return false };
         let notation = match calls.form {
             Form::Named { arguments: Arguments::Tagged(tags), close, .. } => {
-                // Where nothing closes a call, what closes the block does.
+                // If calls have no closing marker, that of the block closes them.
                 let (close, next) = match close {
                     "" => (calls.close, State::Text(None)),
                     _ => (close, State::Block),
@@ -456,7 +457,7 @@ impl AnswerParser {
                 self.state = State::Message(target, String::new());
             }
             Header::No => {
-                // The marker is taken for text, so that it is not found again.
+                // The marker is treated as text, so that it is not found again.
                 let markers = [harmony::START, harmony::CHANNEL];
                 let found = markers.iter().find(|marker| self.buffer.trim_start().starts_with(**marker));
                 let n_space = self.buffer.len() - self.buffer.trim_start().len();
@@ -510,7 +511,7 @@ impl AnswerParser {
     }
 }
 
-/// Whether the argument `key` of `tool` is a string; `None` if the schemas do not say.
+/// True if the argument `key` of `tool` is a string; `None` if the schemas do not say.
 fn is_string_by_schema(tools: &[Value], tool: &str, key: &str) -> Option<bool> {
     let kind = function(tools, tool)?["parameters"]["properties"][key]["type"].as_str()?;
     Some(kind == "string")

@@ -1,20 +1,21 @@
-//! Looking at text that is not complete: markers that may have begun, and where a JSON value ends.
+//! Scans incomplete text: markers that may have begun, and the end of a JSON value.
 
-/// Where the first of some markers is.
+/// The position of the first marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The marker `index` begins at `start`.
     At {
-        /// In bytes.
+        /// Offset in bytes.
         start: usize,
-        /// Place in the list of markers.
+        /// Index in the list of markers.
         index: usize,
     },
-    /// There is none in the first so many bytes; what follows may become one.
+    /// No marker begins in this many bytes; the text after them may become one.
     NotBefore(usize),
 }
 
-/// The first of `markers` in `text`, the longest of those that begin there. `last` says that no more text comes.
+/// Finds the first of `markers` in `text`, the longest one at that position. `last` is true if no more text
+/// follows.
 pub(super) fn find_marker(text: &str, markers: &[&str], last: bool) -> Found {
     for (start, _) in text.char_indices() {
         let rest = &text[start..];
@@ -35,18 +36,18 @@ pub(super) fn find_marker(text: &str, markers: &[&str], last: bool) -> Found {
     Found::NotBefore(text.len())
 }
 
-/// What is known of the beginning of a text.
+/// The result of matching the start of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Head<T> {
-    /// More text decides.
+    /// More text is needed to decide.
     Wait,
-    /// It is not what was looked for.
+    /// No match.
     No,
-    /// It is, and takes so many bytes.
+    /// A match, and its length in bytes.
     Yes(usize, T),
 }
 
-/// Whether `text` begins with `marker`, after white space.
+/// Matches `marker` at the start of `text`, after white space.
 pub(super) fn expect(text: &str, marker: &str, last: bool) -> Head<()> {
     let rest = text.trim_start();
     if rest.starts_with(marker) {
@@ -58,10 +59,10 @@ pub(super) fn expect(text: &str, marker: &str, last: bool) -> Head<()> {
     }
 }
 
-/// Attributes are no longer, in bytes.
+/// Maximum length of attributes in bytes.
 const MAX_ATTRIBUTES: usize = 128;
 
-/// Where `marker` ends, if it is not far from the beginning of `text`: attributes stand before it.
+/// Finds the end of `marker` near the start of `text`; attributes may precede it.
 pub(super) fn find_near(text: &str, marker: &str, last: bool) -> Head<()> {
     match text.find(marker) {
         Some(n) if n <= MAX_ATTRIBUTES => Head::Yes(n + marker.len(), ()),
@@ -70,25 +71,25 @@ pub(super) fn find_near(text: &str, marker: &str, last: bool) -> Head<()> {
     }
 }
 
-/// Finds the end of a JSON object or list in bytes that come piece by piece.
+/// Finds the end of a JSON object or list in streamed bytes.
 ///
-/// It looks at brackets and strings only: what is between them is not checked.
+/// Only brackets and strings are examined; the text between them is not validated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JsonExtent {
-    /// The brackets that have to close, the innermost last.
+    /// The closing brackets that are still expected, innermost last.
     closing: Vec<u8>,
     in_string: bool,
     is_escaped: bool,
 }
 
 impl JsonExtent {
-    /// For text that goes on inside of an object.
+    /// For text that continues inside an object.
     pub(super) fn inside_object() -> JsonExtent {
         JsonExtent { closing: vec![b'}'], ..JsonExtent::default() }
     }
 
-    /// Takes the next bytes. `Some(Ok(n))`: the value ends after `n` of them. `Some(Err(n))`: after `n` of them
-    /// comes a bracket that closes another one. `None`: it goes on.
+    /// Takes the next bytes. `Some(Ok(n))`: the value ends after `n` of them. `Some(Err(n))`: after `n` of
+    /// them follows a mismatched closing bracket. `None`: the value continues.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Option<Result<usize, usize>> {
         for (index, &byte) in bytes.iter().enumerate() {
             match byte {
@@ -107,7 +108,8 @@ impl JsonExtent {
     }
 }
 
-/// The end of the JSON value that `text` begins with; a number or word ends before what cannot be part of one.
+/// The end of the JSON value at the start of `text`; a number or word ends before the first character that
+/// cannot belong to it.
 pub(super) fn json_value_end(text: &str, last: bool) -> Head<()> {
     match text.as_bytes().first() {
         None if last => Head::No,
@@ -135,9 +137,9 @@ pub(super) fn json_value_end(text: &str, last: bool) -> Head<()> {
     }
 }
 
-/// The JSON string that `text` begins with, decoded.
+/// Decodes the JSON string at the start of `text`.
 pub(super) fn json_string(text: &str, last: bool) -> Head<String> {
-    let mut is_escaped = true; // the opening quote ends nothing
+    let mut is_escaped = true; // the opening quote does not close the string
     for (index, byte) in text.bytes().enumerate() {
         match byte {
             _ if index == 0 && byte != b'"' => return Head::No,

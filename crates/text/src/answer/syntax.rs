@@ -1,43 +1,45 @@
-//! How model families write reasoning and tool calls: one row each, recognised by what their chat template says.
+//! The notations of model families for reasoning and tool calls: one row each, detected from the chat
+//! template.
 
 use super::harmony;
 use crate::tokenizer::{TokenKind, Tokenizer};
 
-/// How a family writes the parts of an answer.
+/// The notation of a model family for the parts of an answer.
 #[derive(Debug)]
 pub struct AnswerSyntax {
     /// Its name.
     name: &'static str,
-    /// The template of such a model contains all of these.
+    /// Texts that are all contained in the chat templates of this family.
     signs: &'static [&'static str],
     pub(super) calls: Calls,
 }
 
-/// How tool calls are written.
+/// The notation of tool calls.
 #[derive(Debug)]
 pub(super) struct Calls {
-    /// What begins one call or several; empty if only an answer that is nothing else is a call.
+    /// Marker before one or more calls; empty if only an answer without any other text is a call.
     pub(super) open: &'static str,
-    /// What ends them; empty if nothing does.
+    /// Marker after them; empty if there is none.
     pub(super) close: &'static str,
     pub(super) form: Form,
 }
 
-/// How one call is written.
+/// The notation of one call.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// Calls are not written, or not known.
+    /// Calls are not supported, or unknown.
     None,
-    /// A JSON object, or a list of such: `{"name": "f", "arguments": {}}`, with these keys.
+    /// A JSON object, or a list of objects: `{"name": "f", "arguments": {}}`, with these keys.
     Object {
         name: &'static str,
         arguments: &'static str,
-        /// An answer that begins with such an object is a call, without `open`.
+        /// True if an answer that begins with such an object is a call, without `open`.
         alone: bool,
     },
-    /// A JSON object, or a list of such: `{"f": {}}`.
+    /// A JSON object, or a list of objects: `{"f": {}}`.
     NameIsKey,
-    /// `open`, the tool's name, `name_end`, attributes and `head_end` if there is one, the arguments, `close`.
+    /// `open`, the tool's name, `name_end`, attributes and `head_end` if there is one, the arguments,
+    /// `close`.
     Named {
         open: &'static str,
         name_end: &'static str,
@@ -45,18 +47,18 @@ pub(super) enum Form {
         arguments: Arguments,
         close: &'static str,
     },
-    /// Python: `f(x=1)`, or a list of such.
+    /// Python: `f(x=1)`, or a list of such calls.
     Python,
-    /// Messages to channels and recipients (gpt-oss); the answer's text is such a message, too.
+    /// Messages to channels and recipients (gpt-oss); the content is such a message too.
     Harmony,
 }
 
-/// How arguments are written after the tool's name.
+/// The notation of the arguments after the tool's name.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Arguments {
     /// As a JSON object.
     Json,
-    /// Each between tags.
+    /// Each argument between tags.
     Tagged(&'static Tags),
     /// `{key:<|"|>text<|"|>,other:[1,2]}`.
     Gemma,
@@ -68,7 +70,7 @@ pub(super) struct Tags {
     pub(super) open: &'static str,
     pub(super) key_end: &'static str,
     pub(super) value: &'static str,
-    /// `{}` stands for the key.
+    /// `{}` is replaced by the key.
     pub(super) close: &'static str,
 }
 
@@ -92,7 +94,7 @@ const FUNCTION_IS: Form = Form::Named {
     close: "</function>",
 };
 
-/// All syntaxes; the first whose signs a template has is taken, so the more special ones come first.
+/// All syntaxes; the first row whose signs are all in a template is used, so more specific rows come first.
 static SYNTAXES: &[AnswerSyntax] = &[
     AnswerSyntax {
         name: "harmony",
@@ -378,14 +380,14 @@ const INVOKE: Form = Form::Named {
     close: "</invoke>",
 };
 
-/// What is around reasoning.
+/// Markers around reasoning.
 #[derive(Debug)]
 pub(super) struct Reasoning {
     pub(super) open: &'static str,
     pub(super) close: &'static str,
 }
 
-/// All ways to mark reasoning; an answer may use any of them.
+/// All notations of reasoning; an answer may use any of them.
 pub(super) static REASONINGS: &[Reasoning] = &[
     Reasoning { open: "<think>", close: "</think>" },
     Reasoning { open: "<seed:think>", close: "</seed:think>" },
@@ -403,19 +405,19 @@ const PROSE: Reasoning =
     Reasoning { open: "Here are my reasoning steps:\n", close: "[BEGIN FINAL RESPONSE]" };
 
 impl Reasoning {
-    /// Whether an answer may open it; the prompt may always.
+    /// True if an answer may open it; a prompt always may.
     pub(super) fn opens_in_answer(&self) -> bool {
         self.open != PROSE.open
     }
 
-    /// What the end of `prompt` opens, if anything.
+    /// The reasoning opened by the end of `prompt`, if any.
     pub(super) fn opened_by(prompt: &str) -> Option<&'static Reasoning> {
         let prompt = prompt.trim_end();
         REASONINGS.iter().find(|reasoning| prompt.ends_with(reasoning.open.trim_end()))
     }
 }
 
-/// Marks around the text of an answer that are no part of it.
+/// Markers around the text of an answer that are not part of it.
 pub(super) static FRAMES: &[&str] = &[
     "<|START_RESPONSE|>",
     "<|END_RESPONSE|>",
@@ -427,26 +429,26 @@ pub(super) static FRAMES: &[&str] = &[
 ];
 
 impl AnswerSyntax {
-    /// The syntax that a chat template teaches; `plain` (reasoning, but no calls) if it has no signs of another.
+    /// Detects the syntax from a chat template; `plain` (reasoning, but no calls) if no signs match.
     pub fn of_template(template: &str) -> &'static AnswerSyntax {
         let fits = |syntax: &&AnswerSyntax| syntax.signs.iter().all(|sign| template.contains(sign));
         SYNTAXES.iter().find(fits).expect("the last row has no signs, so it fits")
     }
 
-    /// The syntax called `name`, `None` if there is none.
+    /// The syntax with this name.
     pub fn by_name(name: &str) -> Option<&'static AnswerSyntax> {
         SYNTAXES.iter().find(|syntax| syntax.name == name)
     }
 
-    /// All names, each once.
+    /// All names, without duplicates.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let mut names: Vec<_> = SYNTAXES.iter().map(|syntax| syntax.name).collect();
         names.dedup();
         names.into_iter()
     }
 
-    /// Control tokens whose texts make up the marks of this syntax. They print nothing by themselves, so a generation
-    /// whose text goes to an [`super::AnswerParser`] must show them (`GenerateOptions::shown`).
+    /// Control tokens whose texts form the markers of this syntax. They render as nothing by default, so a
+    /// generation whose text goes to an [`super::AnswerParser`] must render them (`GenerateOptions::shown`).
     pub fn marker_tokens(&self, tokenizer: &Tokenizer) -> Vec<u32> {
         let marks = self.marks();
         let is_marker = |id: &u32| {
@@ -456,7 +458,7 @@ impl AnswerSyntax {
         (0..tokenizer.n_vocab() as u32).filter(is_marker).collect()
     }
 
-    /// Every fixed text of the syntax.
+    /// All fixed texts of the syntax.
     fn marks(&self) -> Vec<&'static str> {
         let mut marks = vec![self.calls.open, self.calls.close];
         match self.calls.form {

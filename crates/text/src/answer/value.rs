@@ -1,32 +1,32 @@
-//! Arguments that are not written as JSON: between tags, in Gemma's form, in Python's.
+//! Arguments in notations other than JSON: between tags, in Gemma's, in Python's.
 
 use serde_json::{Map, Number, Value};
 
 use super::scan::{Head, expect, find_near};
 use super::syntax::Tags;
 
-/// What comes next among tagged arguments.
+/// The next item among tagged arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tagged {
-    /// One more.
+    /// Another argument.
     Argument {
         key: String,
         value: String,
-        /// What the text says of the value's type, if it does.
+        /// The type given in the text, if any: true for a string.
         is_string: Option<bool>,
     },
     /// The end of the call.
     End,
 }
 
-/// Reads the next argument, or the `close` of the call.
+/// Parses the next argument, or the `close` of the call.
 pub(super) fn tagged(tags: &Tags, close: &str, text: &str, last: bool) -> Head<Tagged> {
     let end = expect(text, close, last);
     if let Head::Yes(n, ()) = end {
         return Head::Yes(n, Tagged::End);
     }
     let at = match (expect(text, tags.open, last), end) {
-        // While the closing text may come, nothing else is certain.
+        // While the closing marker is still possible, nothing else is certain.
         (_, Head::Wait) | (Head::Wait, _) => return Head::Wait,
         (Head::No, _) => return Head::No,
         (Head::Yes(n, ()), _) => n,
@@ -63,10 +63,10 @@ pub(super) fn tagged(tags: &Tags, close: &str, text: &str, last: bool) -> Head<T
     Head::Yes(at + n_value + close.len(), argument)
 }
 
-/// The JSON of a value that is written as plain text.
+/// Converts a value written as plain text to JSON.
 ///
-/// A string if `is_string`; if that is not known, whatever JSON reads it as, but for a quoted string, which is meant
-/// with its quotes; otherwise a string.
+/// A string if `is_string` is true. If it is unknown, the value is parsed as JSON, except for a quoted
+/// string, whose quotes are part of the value; if that fails, it is a string.
 pub(super) fn plain_value(text: &str, is_string: Option<bool>) -> Value {
     if is_string == Some(true) {
         return Value::String(text.to_owned());
@@ -78,7 +78,7 @@ pub(super) fn plain_value(text: &str, is_string: Option<bool>) -> Value {
     }
 }
 
-/// A word, list or dictionary as Python prints it.
+/// A word, list or dictionary in Python's notation.
 fn python_value(text: &str) -> Option<Value> {
     if !text.starts_with(['{', '[']) {
         return python_word(text);
@@ -97,14 +97,14 @@ fn python_word(word: &str) -> Option<Value> {
     }
 }
 
-/// How a notation writes values.
+/// A notation of values.
 #[derive(Clone, Copy)]
 pub(super) struct Notation {
-    /// What is around strings; a backslash escapes in strings between single characters.
+    /// Delimiters of strings; in strings between single characters, a backslash escapes.
     quotes: &'static [&'static str],
-    /// Between key and value.
+    /// Separator of key and value.
     equals: char,
-    /// What ends the arguments.
+    /// Terminator of the arguments.
     end: char,
 }
 
@@ -113,7 +113,7 @@ pub(super) const GEMMA: Notation = Notation { quotes: &["<|\"|>"], equals: ':', 
 /// `key="text", other=1)`.
 pub(super) const PYTHON: Notation = Notation { quotes: &["\"", "'"], equals: '=', end: ')' };
 
-/// Reads arguments up to their closing bracket, which is taken too.
+/// Parses arguments including their closing bracket.
 pub(super) fn arguments(notation: Notation, text: &str, last: bool) -> Head<Value> {
     let mut reader = Reader { notation, text, at: 0 };
     let result = reader.fields(notation.equals, notation.end, 0);
@@ -130,15 +130,15 @@ struct Reader<'t> {
     at: usize,
 }
 
-/// Why a value cannot be read.
+/// The reason why a value cannot be parsed.
 enum Broken {
-    /// The text ends in it.
+    /// The text ends inside it.
     Short,
-    /// It is written wrongly.
+    /// It is malformed.
     Wrong,
 }
 
-/// Values within values at most, so that no text can exhaust the stack.
+/// Maximum nesting depth of values, so that no text can overflow the stack.
 const MAX_DEPTH: usize = 64;
 
 impl<'t> Reader<'t> {
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
         &self.text[self.at..]
     }
 
-    /// The next character after white space, which is taken.
+    /// Peeks at the next character, after skipping white space.
     fn peek(&mut self) -> Result<char, Broken> {
         self.at = self.text.len() - self.rest().trim_start().len();
         self.rest().chars().next().ok_or(Broken::Short)
@@ -220,7 +220,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Characters of one kind, at least one, and something after them.
+    /// One or more characters of a kind, followed by something else.
     fn word(&mut self, is_part: impl Fn(char) -> bool) -> Result<&'t str, Broken> {
         let rest = self.rest();
         match rest.find(|c| !is_part(c)) {
@@ -256,7 +256,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A string up to `quote` with Python's escapes, and the bytes that it takes with the quote.
+/// A string up to `quote` with Python's escapes, and its length in bytes including the quote.
 fn escaped_string(text: &str, quote: &str) -> Result<(String, usize), Broken> {
     let mut out = String::new();
     let mut chars = text.char_indices();
@@ -274,7 +274,7 @@ fn escaped_string(text: &str, quote: &str) -> Result<(String, usize), Broken> {
             't' => out.push('\t'),
             'r' => out.push('\r'),
             '\\' | '\'' | '"' => out.push(escape),
-            // Python keeps what it does not know.
+            // Python keeps unknown escapes.
             other => out.extend(['\\', other]),
         }
     }

@@ -1,53 +1,53 @@
-//! What can go wrong with constrained output.
+//! Errors of constrained output.
 
-/// Why output cannot be constrained as asked.
+/// A failure of constrained output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConstraintError {
-    /// A build without the cargo feature `constraint`.
-    #[error("this build cannot constrain output: it was made without grammars")]
-    LeftOut,
-    /// A GBNF grammar is written wrongly.
+    /// The cargo feature `constraint` is disabled in this build.
+    #[error("this build does not support constrained output: the cargo feature `constraint` is off")]
+    FeatureDisabled,
+    /// A GBNF grammar with a syntax error.
     #[error("GBNF grammar, line {line}, column {column}: {what}")]
     Gbnf {
-        /// From 1.
+        /// Line, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column in characters, from 1.
         column: usize,
-        /// What was expected or found.
+        /// The expected and the found text.
         what: String,
     },
-    /// A grammar, JSON schema or regular expression that cannot be used.
-    #[error("the {kind} cannot be used")]
+    /// An invalid or unsupported grammar, JSON schema or regular expression.
+    #[error("cannot compile the {kind}")]
     Grammar {
-        /// What was given.
+        /// The kind of constraint.
         kind: &'static str,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The vocabulary could not be prepared.
     #[error("the vocabulary cannot be used for constrained output")]
     Vocabulary {
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Tokens that are allowed next could not be found: the grammar is too ambiguous, or too large.
+    /// The allowed tokens could not be computed: the grammar is too ambiguous, or too large.
     #[error("the constraint failed after {n_token} tokens")]
     Step {
-        /// Tokens accepted before.
+        /// Number of tokens accepted before.
         n_token: usize,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A token that the constraint forbids.
-    #[error("token {token} is not what the constraint allows after {n_token} tokens")]
+    #[error("the constraint forbids token {token} after {n_token} tokens")]
     Forbidden {
         /// The token.
         token: u32,
-        /// Tokens accepted before.
+        /// Number of tokens accepted before.
         n_token: usize,
     },
 }

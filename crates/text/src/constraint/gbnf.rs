@@ -1,28 +1,28 @@
-//! llama.cpp's grammar notation (GBNF), translated to the one of llguidance.
+//! Translates llama.cpp's grammar notation (GBNF) to llguidance's.
 //!
-//! Every character becomes a terminal of its own. Longer terminals would be read greedily, as programming languages
-//! are, which forbids some texts that the grammar allows.
+//! Every character becomes a separate terminal. Longer terminals would be matched greedily, as in programming
+//! languages, which would forbid some texts that the grammar allows.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::ConstraintError;
 
-/// Groups within groups at most.
+/// Maximum nesting depth of groups.
 const MAX_DEPTH: usize = 64;
-/// Repetitions at most; each takes memory.
+/// Maximum number of repetitions; each takes memory.
 const MAX_REPEAT: u32 = 10_000;
 
-/// The grammar in llguidance's notation.
+/// Translates a grammar to llguidance's notation.
 ///
 /// # Errors
 ///
-/// [`ConstraintError::Gbnf`] with the place.
+/// [`ConstraintError::Gbnf`] with the location.
 ///
 /// # Source
 ///
-/// llama.cpp `grammars/README.md`: `name ::= alternatives`, literals, classes, `.`, groups, `* + ? {m,n}`, comments;
-/// `root` is the start.
+/// llama.cpp `grammars/README.md`: `name ::= alternatives`, literals, classes, `.`, groups, `* + ? {m,n}`,
+/// comments; `root` is the start rule.
 pub(super) fn to_lark(source: &str) -> Result<String, ConstraintError> {
     let mut parser =
         Parser { source, at: 0, numbers: BTreeMap::new(), uses: BTreeMap::new(), rules: BTreeMap::new() };
@@ -37,7 +37,7 @@ pub(super) fn to_lark(source: &str) -> Result<String, ConstraintError> {
         }
     }
     let Some(root) = parser.numbers.get("root").filter(|root| parser.rules.contains_key(root)) else {
-        return Err(parser.error(source.len(), "there is no rule `root`".into()));
+        return Err(parser.error(source.len(), "rule `root` is missing".into()));
     };
     let mut out = format!("start: r{root}\n");
     for (number, body) in &parser.rules {
@@ -49,11 +49,11 @@ pub(super) fn to_lark(source: &str) -> Result<String, ConstraintError> {
 
 struct Parser<'t> {
     source: &'t str,
-    /// In bytes.
+    /// Offset in bytes.
     at: usize,
-    /// Rules by name: the other notation has other names.
+    /// Rules by name; they are renamed in the target notation.
     numbers: BTreeMap<&'t str, usize>,
-    /// Where each rule is first used.
+    /// Offset of the first use of each rule.
     uses: BTreeMap<usize, usize>,
     rules: BTreeMap<usize, String>,
 }
@@ -76,12 +76,12 @@ impl<'t> Parser<'t> {
     fn expected<T>(&self, what: &str) -> Result<T, ConstraintError> {
         let found = match self.rest().chars().next() {
             Some(c) => format!("{c:?}"),
-            None => "the end".to_owned(),
+            None => "the end of the grammar".to_owned(),
         };
         Err(self.error(self.at, format!("expected {what}, found {found}")))
     }
 
-    /// Skips white space and comments; line ends too if `lines`.
+    /// Skips white space and comments, and line endings if `lines`.
     fn space(&mut self, lines: bool) {
         loop {
             let is_space = |c: char| matches!(c, ' ' | '\t') || (lines && matches!(c, '\n' | '\r'));
@@ -117,7 +117,7 @@ impl<'t> Parser<'t> {
 
     fn rule(&mut self) -> Result<(), ConstraintError> {
         let start = self.at;
-        let Some(name) = self.name() else { return self.expected("the name of a rule") };
+        let Some(name) = self.name() else { return self.expected("a rule name") };
         let number = self.number(name);
         self.space(false);
         if !self.take("::=") {
@@ -135,10 +135,10 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Sequences with `|` between them; within a group, lines may end anywhere.
+    /// Alternatives separated by `|`; within a group, lines may end anywhere.
     fn alternatives(&mut self, depth: usize) -> Result<String, ConstraintError> {
         if depth > MAX_DEPTH {
-            return Err(self.error(self.at, format!("more than {MAX_DEPTH} groups within each other")));
+            return Err(self.error(self.at, format!("groups are nested deeper than {MAX_DEPTH}")));
         }
         let mut out = self.sequence(depth)?;
         while self.take("|") {
@@ -170,7 +170,7 @@ impl<'t> Parser<'t> {
                     format!("({inner})")
                 }
                 Some(c) if c.is_ascii_alphanumeric() || c == '-' || c == '_' => {
-                    let Some(name) = self.name() else { return self.expected("the name of a rule") };
+                    let Some(name) = self.name() else { return self.expected("a rule name") };
                     let number = self.number(name);
                     self.uses.entry(number).or_insert(at);
                     format!("r{number}")
@@ -187,7 +187,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `element` with the repetition that follows it, if any.
+    /// `element` with its repetition operator, if any.
     fn repeated(&mut self, element: String) -> Result<String, ConstraintError> {
         for operator in ["*", "+", "?"] {
             if self.take(operator) {
@@ -229,7 +229,7 @@ impl<'t> Parser<'t> {
                 self.at += digits.len();
                 Ok(Some(n))
             }
-            _ => Err(self.error(self.at, format!("{digits} repetitions are more than {MAX_REPEAT}"))),
+            _ => Err(self.error(self.at, format!("{digits} repetitions exceed the limit of {MAX_REPEAT}"))),
         }
     }
 
@@ -273,7 +273,7 @@ impl<'t> Parser<'t> {
         Ok(out)
     }
 
-    /// One character of a literal or class that ends in `closing`.
+    /// One character of a literal or class that ends with `closing`.
     fn character(&mut self, closing: &str) -> Result<char, ConstraintError> {
         let Some(c) = self.rest().chars().next() else { return self.expected(closing) };
         self.at += c.len_utf8();
@@ -308,7 +308,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// One character in a regular expression.
+/// One character as a regular expression.
 fn one(c: char) -> String {
     format!("\\x{{{:X}}}", u32::from(c))
 }
@@ -334,12 +334,12 @@ mod tests {
         for (source, error) in [
             ("root := x", "line 1, column 6: expected `::=`, found ':'"),
             ("root ::= x", "line 1, column 10: rule `x` is used but not defined"),
-            ("x ::= \"a\"", "line 1, column 10: there is no rule `root`"),
-            ("\nroot ::= \"a", "line 2, column 12: expected `\"`, found the end"),
-            ("root ::= (\"a\"", "line 1, column 14: expected `)`, found the end"),
+            ("x ::= \"a\"", "line 1, column 10: rule `root` is missing"),
+            ("\nroot ::= \"a", "line 2, column 12: expected `\"`, found the end of the grammar"),
+            ("root ::= (\"a\"", "line 1, column 14: expected `)`, found the end of the grammar"),
             ("root ::= [b-a]", "line 1, column 11: the range 'b'-'a' is empty"),
             ("root ::= \"a\"{3,2}", "line 1, column 13: {3,2} is empty"),
-            ("root ::= \"a\"{99999}", "line 1, column 14: 99999 repetitions are more than 10000"),
+            ("root ::= \"a\"{99999}", "line 1, column 14: 99999 repetitions exceed the limit of 10000"),
             ("root ::= \"\\q\"", "line 1, column 12: expected an escape (n r t \\ \" [ ] x u U), found 'q'"),
             ("root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: rule `root` is defined twice"),
             ("root ::= \"a\" )", "line 1, column 14: expected the end of the line, found ')'"),
@@ -351,6 +351,6 @@ mod tests {
             );
         }
         let deep = format!("root ::= {}", "(".repeat(1000));
-        assert!(to_lark(&deep).unwrap_err().to_string().ends_with("more than 64 groups within each other"));
+        assert!(to_lark(&deep).unwrap_err().to_string().ends_with("groups are nested deeper than 64"));
     }
 }

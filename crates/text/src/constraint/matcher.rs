@@ -1,4 +1,4 @@
-//! The constraint itself, by llguidance.
+//! The implementation of constraints, with llguidance.
 
 use llguidance::Matcher;
 use llguidance::api::TopLevelGrammar;
@@ -9,7 +9,7 @@ use super::{ConstraintError, Grammar};
 use crate::tokenizer::{RenderSpecial, TokenKind, Tokenizer};
 use crate::vocab_trie::VocabTrie;
 
-/// A text in the making that must fit a [`Grammar`].
+/// A text under generation that must conform to a [`Grammar`].
 ///
 /// ```
 /// use chaski_text::{Constraint, Grammar, Tokenizer, TokenizerSpec};
@@ -31,8 +31,8 @@ pub struct Constraint {
     n_token: usize,
 }
 
-/// A schema that lets no more white space stand between two tokens of JSON than a well laid out text has. Without that,
-/// models go on with spaces until their tokens are used up.
+/// Limits the white space between two JSON tokens of a schema to that of a well-formatted text. Without the
+/// limit, models generate spaces until their tokens run out.
 fn with_short_space(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(schema) = schema.as_object_mut() {
@@ -62,12 +62,12 @@ impl std::fmt::Debug for Constraint {
 }
 
 impl Constraint {
-    /// Begins a text. The first constraint of a tokenizer prepares its vocabulary, which takes a fraction of a second
-    /// for a large one.
+    /// Starts a text. The first constraint of a tokenizer prepares its vocabulary, which takes a fraction of
+    /// a second for large vocabularies.
     ///
     /// # Errors
     ///
-    /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar cannot be used.
+    /// [`ConstraintError::Gbnf`] or [`ConstraintError::Grammar`] if the grammar is invalid or unsupported.
     pub fn new(tokenizer: &Tokenizer, grammar: &Grammar) -> Result<Constraint, ConstraintError> {
         let top = match grammar {
             Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(with_short_space(schema)),
@@ -90,8 +90,8 @@ impl Constraint {
         }
     }
 
-    /// Makes minus infinity of the logits of all tokens that must not come next; if the text is complete, only what
-    /// ends a generation is left.
+    /// Sets the logits of all forbidden tokens to minus infinity; if the text is complete, only tokens that
+    /// end a generation remain.
     ///
     /// # Errors
     ///
@@ -106,11 +106,12 @@ impl Constraint {
         Ok(())
     }
 
-    /// Goes on by `token`.
+    /// Advances by `token`.
     ///
     /// # Errors
     ///
-    /// [`ConstraintError::Forbidden`] if it must not come next, [`ConstraintError::Step`] as for [`Constraint::mask`].
+    /// [`ConstraintError::Forbidden`] if the token is not allowed, [`ConstraintError::Step`] as for
+    /// [`Constraint::mask`].
     pub fn accept(&mut self, token: u32) -> Result<(), ConstraintError> {
         match self.matcher.try_consume_tokens(&[token]) {
             Ok(1) => {
@@ -122,12 +123,12 @@ impl Constraint {
         }
     }
 
-    /// Whether the text is complete and nothing can be added.
+    /// True if the text is complete and cannot be continued.
     pub fn is_finished(&self) -> bool {
         self.matcher.is_stopped()
     }
 
-    /// Whether the text is complete as it is; more may follow.
+    /// True if the text is complete; it may still continue.
     ///
     /// # Errors
     ///

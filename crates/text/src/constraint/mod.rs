@@ -1,8 +1,9 @@
-//! Constrained output: which tokens may come next by a JSON schema, a regular expression or a grammar.
+//! Constrained output: restricts the next token by a JSON schema, a regular expression or a grammar.
 //!
-//! [`Constraint::mask`] excludes all other tokens from the logits before a token is chosen, so the text is valid at
-//! every moment; [`Constraint::accept`] goes on by the chosen token. The choice then needs the logits of every token
-//! on the processor, so a generation with a constraint runs one token at a time and does not sample on the device.
+//! [`Constraint::mask`] excludes all other tokens from the logits before a token is sampled, so the text is a
+//! valid prefix at every step; [`Constraint::accept`] advances by the sampled token. Sampling then needs all
+//! logits on the CPU, so a generation with a constraint runs one token at a time and does not sample on the
+//! device.
 
 mod error;
 #[cfg(feature = "constraint")]
@@ -20,22 +21,23 @@ pub use matcher::Constraint;
 #[cfg(not(feature = "constraint"))]
 pub use none::Constraint;
 
-/// What the output must be.
+/// The grammar of the output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Grammar {
-    /// JSON that fits this schema. Between its tokens stands a space, or one or two line ends and at most 20 spaces or
-    /// tabs, unless `whitespace_pattern` or `whitespace_flexible` in the schema's `x-guidance` says otherwise.
+    /// JSON that conforms to this schema. Between its tokens there may be a space, or one or two line endings
+    /// and at most 20 spaces or tabs, unless `whitespace_pattern` or `whitespace_flexible` in the schema's
+    /// `x-guidance` says otherwise.
     JsonSchema(Value),
     /// Text that this regular expression matches as a whole (syntax of the crate `regex`).
     Regex(String),
-    /// Text of a grammar in llguidance's variant of Lark; `start` is its start.
+    /// Text of a grammar in llguidance's variant of Lark; `start` is the start rule.
     Lark(String),
-    /// Text of a grammar in llama.cpp's notation; `root` is its start.
+    /// Text of a grammar in llama.cpp's notation; `root` is the start rule.
     Gbnf(String),
 }
 
 impl Grammar {
-    /// A grammar in the notation that its text shows: in GBNF some line begins with a rule's name and `::=`.
+    /// Detects the notation of a grammar: in GBNF some line begins with a rule name and `::=`.
     pub fn from_text(text: impl Into<String>) -> Grammar {
         let text = text.into();
         let is_rule = |line: &str| {
@@ -46,7 +48,7 @@ impl Grammar {
         if text.lines().any(is_rule) { Grammar::Gbnf(text) } else { Grammar::Lark(text) }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     #[cfg(feature = "constraint")]
     fn kind(&self) -> &'static str {
         match self {

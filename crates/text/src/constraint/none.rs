@@ -1,50 +1,51 @@
-//! What stands for constraints in builds without them.
+//! Placeholder for constraints in builds without them.
 
 use super::{ConstraintError, Grammar};
 use crate::tokenizer::Tokenizer;
 
-/// A text in the making that must fit a [`Grammar`]. This build has none: it lacks the cargo feature `constraint`.
+/// A text under generation that must conform to a [`Grammar`]. No value exists in this build, which lacks the
+/// cargo feature `constraint`.
 #[derive(Debug)]
 pub enum Constraint {}
 
 impl Constraint {
-    /// Begins a text.
+    /// Starts a text.
     ///
     /// # Errors
     ///
-    /// [`ConstraintError::LeftOut`], always.
+    /// [`ConstraintError::FeatureDisabled`], always.
     pub fn new(_: &Tokenizer, _: &Grammar) -> Result<Constraint, ConstraintError> {
-        Err(ConstraintError::LeftOut)
+        Err(ConstraintError::FeatureDisabled)
     }
 
-    /// Excludes tokens.
+    /// Masks the logits of forbidden tokens.
     ///
     /// # Errors
     ///
-    /// None: there is no such value.
+    /// None: no value exists.
     pub fn mask(&mut self, _: &mut [f32]) -> Result<(), ConstraintError> {
         match *self {}
     }
 
-    /// Goes on by a token.
+    /// Advances by a token.
     ///
     /// # Errors
     ///
-    /// None: there is no such value.
+    /// None: no value exists.
     pub fn accept(&mut self, _: u32) -> Result<(), ConstraintError> {
         match *self {}
     }
 
-    /// Whether the text is complete and nothing can be added.
+    /// True if the text is complete and cannot be continued.
     pub fn is_finished(&self) -> bool {
         match *self {}
     }
 
-    /// Whether the text is complete as it is.
+    /// True if the text is complete.
     ///
     /// # Errors
     ///
-    /// None: there is no such value.
+    /// None: no value exists.
     pub fn may_end(&mut self) -> Result<bool, ConstraintError> {
         match *self {}
     }

@@ -1,8 +1,8 @@
-//! Adaptive-p: a draw that aims at tokens of a given probability.
+//! Adaptive-p: sampling that targets tokens of a given probability.
 
 use super::{Candidates, SamplerParams, State, dist};
 
-/// Weighted mean of the probabilities of the tokens drawn so far.
+/// Exponential moving average of the probabilities of the sampled tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mean {
     sum: f32,
@@ -10,21 +10,21 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// As if the target had been drawn all the time.
+    /// Starts as if the target had always been sampled.
     pub(super) fn new(params: &SamplerParams) -> Mean {
         let weight = 1.0 / (1.0 - params.adaptive_decay.clamp(0.0, 0.99));
         Mean { sum: params.adaptive_target * weight, weight }
     }
 }
 
-/// How far from the aim a probability may be before its logit falls fast.
+/// Distance of a probability from the target beyond which its logit falls steeply.
 const WIDTH: f32 = 0.3;
-/// Logit of a token exactly at the aim.
+/// Logit of a token exactly at the target.
 const PEAK: f32 = 5.0;
-/// How fast the logit falls.
+/// Steepness of the logit's decline.
 const SHARPNESS: f32 = 10.0;
 
-/// Draws with the logits `5 - 10 d^2 / (1 + d)`, where `d = |p - aim| / 0.3`, and moves the mean.
+/// Samples with the logits `5 - 10 d^2 / (1 + d)`, where `d = |p - aim| / 0.3`, and updates the mean.
 ///
 /// The aim compensates for the past: `2 target - mean`.
 pub(super) fn draw(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) -> usize {

@@ -1,29 +1,29 @@
-//! The tokens that may come next, with their logits and probabilities.
+//! The candidates for the next token, with their logits and probabilities.
 
 use std::cmp::Ordering;
 
 use super::SampleError;
 
-/// A token that may come next.
+/// A candidate for the next token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// The token.
+    /// The token id.
     pub id: u32,
-    /// Logarithm of its probability, up to a constant that all candidates share.
+    /// Logarithm of its probability, up to a constant shared by all candidates.
     pub logit: f32,
-    /// Its probability among the candidates, where it has been computed.
+    /// Its probability among the candidates, once computed.
     pub p: f32,
 }
 
-/// What samplers work on; never empty.
+/// The candidates that samplers work on; never empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Candidates {
     pub(super) list: Vec<Candidate>,
-    /// Whether logits fall from the first to the last.
+    /// True if the logits are in descending order.
     is_sorted: bool,
 }
 
-/// Larger logits first, then smaller ids.
+/// Orders by descending logit, then by ascending id.
 fn order(a: &Candidate, b: &Candidate) -> Ordering {
     b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id))
 }
@@ -36,16 +36,16 @@ impl Candidates {
         candidates
     }
 
-    /// Starts again with one candidate per logit.
+    /// Resets to one candidate per logit.
     pub(super) fn fill(&mut self, logits: &[f32]) {
         self.list.clear();
         let all = (0u32..).zip(logits);
-        // Adding zero makes one zero of both, so that they compare as equal.
+        // Adding zero turns negative zero into zero, so that the two compare as equal.
         self.list.extend(all.map(|(id, &logit)| Candidate { id, logit: logit + 0.0, p: 0.0 }));
         self.is_sorted = false;
     }
 
-    /// Refuses logits from which nothing can be drawn.
+    /// Rejects logits that cannot be sampled.
     pub(super) fn check(&self) -> Result<(), SampleError> {
         let (mut is_good, mut is_any_left) = (true, false);
         for candidate in &self.list {
@@ -64,7 +64,7 @@ impl Candidates {
         self.list.len()
     }
 
-    /// Says that logits were changed in ways that may break the order.
+    /// Marks the candidates as unsorted after a change of logits.
     pub(super) fn unsorted(&mut self) {
         self.is_sorted = false;
     }
@@ -86,12 +86,12 @@ impl Candidates {
         self.sort();
     }
 
-    /// Keeps the first `n` candidates (at least one) in the order that they have.
+    /// Keeps the first `n` candidates (at least one) in their current order.
     pub(super) fn truncate(&mut self, n: usize) {
         self.list.truncate(n.max(1));
     }
 
-    /// The candidate with the largest logit; of equal ones the smallest id.
+    /// The candidate with the largest logit, the smallest id in a tie.
     pub(super) fn best(&self) -> Candidate {
         if self.is_sorted {
             return self.list[0];
@@ -118,7 +118,7 @@ impl Candidates {
         }
     }
 
-    /// Entropy of the probabilities, in nats; [`Candidates::softmax`] comes first.
+    /// Entropy of the probabilities, in nats; requires [`Candidates::softmax`].
     pub(super) fn entropy(&self) -> f64 {
         let terms = self.list.iter().map(|candidate| f64::from(candidate.p));
         -terms.filter(|&p| p > 0.0).map(|p| p * p.ln()).sum::<f64>()

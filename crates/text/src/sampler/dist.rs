@@ -1,8 +1,8 @@
-//! The draw by probability.
+//! Sampling by probability.
 
 use super::{Candidates, State};
 
-/// Draws one candidate; returns its place.
+/// Samples one candidate; returns its index.
 pub(super) fn draw(state: &mut State, candidates: &mut Candidates) -> usize {
     candidates.softmax();
     // A draw takes a number even if there is nothing to choose, so that the n-th token has the n-th.

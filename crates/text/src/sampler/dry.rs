@@ -1,24 +1,24 @@
-//! DRY: a penalty on tokens that would continue a sequence which occurred before.
+//! DRY: a penalty on tokens that would continue a repeated sequence.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Candidates, SamplerParams, State};
 use crate::tokenizer::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
 
-/// Token sequences that no repetition goes across.
+/// Sequence breakers: token sequences that no repetition may span.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Breakers {
-    /// Tokens by which a breaker begins, with the tokens that must follow.
+    /// First tokens of breakers, with the tokens that must follow.
     by_head: HashMap<u32, Vec<Vec<u32>>>,
 }
 
-/// A breaker is cut at this length, in bytes.
+/// Breakers are truncated to this length, in bytes.
 const MAX_BREAKER: usize = 40;
-/// Longest rest of a breaker after its first token, in tokens.
+/// Maximum length of a breaker after its first token, in tokens.
 const MAX_TAIL: usize = 20;
 
 impl Breakers {
-    /// All ways in which `texts` can be spelled in tokens: as a part of one token, or from the end of one token on.
+    /// All tokenizations of `texts`: inside one token, or starting with the end of one.
     pub(super) fn new(texts: &[String], tokenizer: &Tokenizer) -> Breakers {
         let mut breakers = Breakers::default();
         let texts = texts.iter().map(|text| {
@@ -26,7 +26,7 @@ impl Breakers {
             &text[..end.unwrap_or(0)]
         });
         let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
-        // The tail of a breaker is the same for all tokens that end alike.
+        // The tail of a breaker is the same for all tokens with the same ending.
         let mut tails: HashMap<&str, Vec<u32>> = HashMap::new();
         for id in 0..tokenizer.n_vocab() as u32 {
             let word = tokenizer.token_bytes(id, RenderSpecial::Yes);
@@ -78,8 +78,8 @@ impl Breakers {
     }
 }
 
-/// Takes `multiplier * base^(m - allowed_length)` off the logit of each token that would continue a repeated
-/// sequence of `m` tokens, if `m >= allowed_length`.
+/// Subtracts `multiplier * base^(m - allowed_length)` from the logit of each token that would continue a
+/// repeated sequence of `m` tokens, if `m >= allowed_length`.
 pub(super) fn apply(params: &SamplerParams, state: &mut State, candidates: &mut Candidates) {
     let n_last = usize::try_from(params.dry_penalty_last_n).unwrap_or(usize::MAX);
     let last: Vec<u32> = state.history.iter().rev().take(n_last).copied().collect();
@@ -89,8 +89,8 @@ pub(super) fn apply(params: &SamplerParams, state: &mut State, candidates: &mut 
         return;
     }
 
-    // A repetition of length m at k means: the m newest tokens are also the ones from k on into the past,
-    // and last[k - 1] came next.
+    // A repetition of length m at k means that the m newest tokens also occur k tokens back, and that
+    // last[k - 1] followed them.
     let mut longest: HashMap<u32, usize> = HashMap::new();
     for (k, &n_equal) in z_function(&last).iter().enumerate().skip(1) {
         let n_equal = n_equal.min(limit);
@@ -106,14 +106,15 @@ pub(super) fn apply(params: &SamplerParams, state: &mut State, candidates: &mut 
             && !singles.contains(&candidate.id)
         {
             let penalty = params.dry_multiplier * params.dry_base.powf((n_equal - allowed) as f32);
-            // A long repetition must not make an infinity of it.
+            // A long repetition must not make the logit infinite.
             candidate.logit -= penalty.clamp(-f32::MAX / 2.0, f32::MAX / 2.0);
         }
     }
     candidates.unsorted();
 }
 
-/// For each place, how many elements from there on equal those from the beginning on (0 at the beginning).
+/// For each position, the length of the match between the list from there and the list from its start (0 at
+/// the start).
 fn z_function(list: &[u32]) -> Vec<usize> {
     let mut z = vec![0; list.len()];
     let (mut left, mut right) = (0, 0);
@@ -157,9 +158,9 @@ mod tests {
         // "1 2 3 4 ... 1 2 3": 4 would repeat a sequence of 3; 2^(3-2).
         let found = penalties(&[1, 2, 3, 4, 9, 1, 2, 3], &[]);
         assert_eq!(found, [0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        // One token is below the allowed length.
+        // One token is shorter than the allowed length.
         assert_eq!(penalties(&[3, 4, 9, 3], &[]), [0.0; 10]);
-        // Two that differ in what follows: both are penalised.
+        // Two repetitions with different continuations: both are penalised.
         let found = penalties(&[1, 2, 5, 1, 2, 6, 1, 2], &[]);
         assert_eq!((found[5], found[6]), (1.0, 1.0));
     }
@@ -168,9 +169,9 @@ mod tests {
     fn breakers_end_sequences() {
         // 2 is a breaker: only "3" counts after it.
         assert_eq!(penalties(&[1, 2, 3, 4, 9, 1, 2, 3], &[(2, &[])]), [0.0; 10]);
-        // 1 is one: "2 3" counts.
+        // 1 is a breaker: "2 3" counts.
         assert_eq!(penalties(&[1, 2, 3, 4, 9, 1, 2, 3], &[(1, &[])])[4], 1.0);
-        // "1 2" together is one.
+        // "1 2" together is a breaker.
         assert_eq!(penalties(&[1, 2, 3, 4, 9, 1, 2, 3], &[(1, &[2])]), [0.0; 10]);
         // A breaker itself is never penalised.
         assert_eq!(penalties(&[1, 2, 3, 4, 9, 1, 2, 3], &[(4, &[])])[4], 0.0);

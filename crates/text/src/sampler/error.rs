@@ -1,10 +1,10 @@
-//! What can go wrong in sampling.
+//! Errors of sampling.
 
-/// Why no token could be drawn.
+/// A failure to sample a token.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    /// A logit is not a number, or plus infinity: the model's computation went wrong, or parameters are absurd.
+    /// A logit is NaN or plus infinity: the model's computation failed, or parameters are extreme.
     #[error("logit of token {id} is {logit}")]
     NotFinite {
         /// The token.
@@ -12,7 +12,7 @@ pub enum SampleError {
         /// Its logit.
         logit: f32,
     },
-    /// There is not one logit per token.
+    /// The number of logits differs from the size of the vocabulary.
     #[error("expected {expected} logits, found {found}")]
     Length {
         /// Size of the vocabulary.
@@ -20,7 +20,7 @@ pub enum SampleError {
         /// Number of logits.
         found: usize,
     },
-    /// Every token has been excluded.
-    #[error("no token is left to draw from: all logits are minus infinity")]
+    /// All tokens are excluded.
+    #[error("no token left to sample: all logits are minus infinity")]
     NothingLeft,
 }

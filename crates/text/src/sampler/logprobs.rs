@@ -1,21 +1,22 @@
-//! How probable the model found a token, and which others it found most probable.
+//! The log probabilities of a token and of the most probable alternatives.
 
-/// A token's logarithm of probability, and those of the most probable tokens.
+/// The log probability of a token, and those of the most probable tokens.
 ///
-/// They come from the model's own logits at temperature 1, before biases, constraints and samplers: what was drawn
-/// may be none of the most probable.
+/// They are computed from the model's own logits at temperature 1, before biases, constraints and samplers,
+/// so the sampled token need not be among the most probable ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logprobs {
     /// Natural logarithm of the token's probability.
     pub logprob: f32,
-    /// The most probable tokens with theirs, falling; of equals the smaller id first.
+    /// The most probable tokens with their log probabilities, descending; ties by ascending id.
     pub top: Vec<(u32, f32)>,
 }
 
 impl Logprobs {
-    /// For `token` and the `n_top` most probable tokens by `logits`, one per token of the vocabulary.
+    /// Computes them for `token` and the `n_top` most probable tokens of `logits`, which has one logit per
+    /// token of the vocabulary.
     ///
-    /// `ln p_i = l_i - ln(sum over j of e^(l_j))`. Minus infinity for a token outside.
+    /// `ln p_i = l_i - ln(sum over j of e^(l_j))`. Minus infinity for a token outside the vocabulary.
     ///
     /// ```
     /// use chaski_text::Logprobs;

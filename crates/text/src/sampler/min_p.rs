@@ -1,4 +1,4 @@
-//! Min-p: a cut by share of the largest probability.
+//! Min-p: a cutoff relative to the largest probability.
 
 use super::{Candidates, SamplerParams, State};
 

@@ -1,11 +1,12 @@
-//! Mirostat: a draw that steers the text's surprise to a target.
+//! Mirostat: sampling that keeps the surprise of the text at a target.
 
 use super::{Candidates, SamplerParams, State, dist};
 
-/// How many of the most probable tokens the estimate of version 1 looks at.
+/// Number of the most probable tokens that the estimate of version 1 uses.
 const N_ESTIMATE: usize = 100;
 
-/// Version 1: estimates the exponent of the probabilities' decay, cuts by the rank that fits `mu`, draws.
+/// Version 1: estimates the exponent of the decay of the probabilities, truncates at the rank that matches
+/// `mu`, samples.
 ///
 /// # Source
 ///
@@ -38,11 +39,11 @@ fn rank_limit(candidates: &Candidates, mu: f64, n_vocab: usize) -> usize {
     let exponent = sum_tb / sum_tt;
     let epsilon = exponent - 1.0;
     let k = (epsilon * mu.exp2() / (1.0 - (n_vocab as f64).powf(-epsilon))).powf(1.0 / exponent);
-    // Equal probabilities have no exponent: nothing is cut.
+    // Equal probabilities have no exponent: nothing is truncated.
     if k.is_nan() { candidates.len() } else { (k as usize).clamp(1, candidates.len()) }
 }
 
-/// Version 2: drops candidates of more than `mu` bits of surprise, draws.
+/// Version 2: drops candidates with a surprise above `mu` bits, samples.
 ///
 /// # Source
 ///
@@ -71,7 +72,7 @@ mod tests {
         let params = SamplerParams { mirostat_tau: 1.0, mirostat_eta: 0.5, ..SamplerParams::default() };
         let mut state = State::with_history(&[]);
         state.mu = 2.0;
-        // Surprises 1, 2, 3, 3 bits; what is left after renormalising: 2/3 and 1/3.
+        // Surprises 1, 2, 3, 3 bits; the remaining ones renormalised: 2/3 and 1/3.
         let mut candidates = Candidates::with_p(&[0.125, 0.5, 0.25, 0.125]);
         let index = draw_v2(&params, &mut state, &mut candidates);
         assert_eq!(candidates.ids(), [1, 2]);

@@ -1,7 +1,7 @@
-//! Samplers: from logits to the next token, by llama.cpp's chain with its defaults.
+//! Samplers: from logits to the next token, with llama.cpp's chain and defaults.
 //!
-//! Each sampler is a function on the list of candidates, in a file of its own, and a row in [`SAMPLERS`]. They run
-//! in the order of [`SamplerParams::samplers`], then a token is drawn.
+//! Each sampler is a function on the list of candidates, with a file of its own and a row in [`SAMPLERS`].
+//! They run in the order of [`SamplerParams::samplers`], then a token is sampled.
 
 mod adaptive;
 mod candidates;
@@ -36,13 +36,13 @@ use rng::Mt19937;
 struct Row {
     kind: SamplerKind,
     name: &'static str,
-    /// Other spellings that users know.
+    /// Alternative spellings.
     aliases: &'static [&'static str],
-    /// What `--sampling-seq` calls it.
+    /// Its letter in `--sampling-seq`.
     letter: char,
-    /// Whether it would do nothing with these parameters.
+    /// True if it has no effect with these parameters.
     is_off: fn(&SamplerParams) -> bool,
-    /// Whether the most probable token is the same after it, whatever it is set to.
+    /// True if it never changes the most probable token, whatever its parameters.
     keeps_best: bool,
     apply: fn(&SamplerParams, &mut State, &mut Candidates),
 }
@@ -140,7 +140,7 @@ static SAMPLERS: &[Row] = &[
         letter: 'a',
         is_off: |p| p.adaptive_target < 0.0,
         keeps_best: false,
-        // It is the draw itself.
+        // It is the final sampling step itself.
         apply: |_, _, _| {},
     },
 ];
@@ -150,12 +150,12 @@ impl SamplerKind {
         SAMPLERS.iter().find(|row| row.kind == self).expect("every kind has a row")
     }
 
-    /// Whether it would do nothing with these parameters.
+    /// True if it has no effect with these parameters.
     pub(crate) fn is_off(self, params: &SamplerParams) -> bool {
         (self.row().is_off)(params)
     }
 
-    /// Whether the most probable token is the same after it, whatever it is set to.
+    /// True if it never changes the most probable token, whatever its parameters.
     fn keeps_best(self) -> bool {
         self.row().keeps_best
     }
@@ -166,7 +166,7 @@ impl SamplerKind {
         }
     }
 
-    /// All samplers there are.
+    /// All samplers.
     pub fn all() -> impl Iterator<Item = SamplerKind> {
         SAMPLERS.iter().map(|row| row.kind)
     }
@@ -176,7 +176,7 @@ impl SamplerKind {
         self.row().name
     }
 
-    /// The letter that short sequences use.
+    /// Its letter in short sequences.
     pub fn letter(self) -> char {
         self.row().letter
     }
@@ -192,7 +192,7 @@ impl SamplerKind {
     }
 }
 
-/// What samplers remember from token to token.
+/// State that samplers keep from token to token.
 #[derive(Clone, Debug)]
 struct State {
     /// All tokens so far, the newest last.
@@ -200,7 +200,7 @@ struct State {
     breakers: dry::Breakers,
     rng: Mt19937,
     xtc_rng: Mt19937,
-    /// Mirostat's limit, in bits.
+    /// Mirostat's limit `mu`, in bits.
     mu: f32,
     mean: adaptive::Mean,
 }
@@ -232,7 +232,7 @@ impl Iterator for Draws {
     }
 }
 
-/// Draws tokens from logits.
+/// Samples tokens from logits.
 ///
 /// ```
 /// use chaski_text::{Sampler, SamplerParams, Tokenizer, TokenizerSpec};
@@ -250,15 +250,15 @@ pub struct Sampler {
     params: SamplerParams,
     seed: u32,
     n_vocab: usize,
-    /// Added to the logits; sorted by token, one entry each.
+    /// Logit biases, sorted by token, one entry each.
     bias: Vec<(u32, f32)>,
     state: State,
     candidates: Candidates,
 }
 
 impl Sampler {
-    /// A sampler for the vocabulary of `tokenizer`, which also says what may never be drawn and spells the
-    /// breakers of the DRY penalty in tokens.
+    /// A sampler for the vocabulary of `tokenizer`, which also defines the tokens that are never sampled and
+    /// tokenizes the sequence breakers of the DRY penalty.
     pub fn new(params: SamplerParams, tokenizer: &Tokenizer) -> Sampler {
         let mut bias: std::collections::BTreeMap<u32, f32> = Default::default();
         for &(id, value) in &params.logit_bias {
@@ -292,16 +292,17 @@ impl Sampler {
         }
     }
 
-    /// Draws the next token from `logits`, one per token of the vocabulary.
+    /// Samples the next token from `logits`, one per token of the vocabulary.
     ///
     /// # Errors
     ///
-    /// [`SampleError::Length`] if there are too few or too many, [`SampleError::NotFinite`] for NaN or plus
-    /// infinity, [`SampleError::NothingLeft`] if all are minus infinity.
+    /// [`SampleError::Length`] if there are too few or too many logits, [`SampleError::NotFinite`] for NaN or
+    /// plus infinity, [`SampleError::NothingLeft`] if all are minus infinity.
     ///
     /// # Source
     ///
-    /// llama.cpp `common_sampler_sample`, without grammar: for one, give minus infinity to what it forbids.
+    /// llama.cpp `common_sampler_sample`, without grammar: to apply one, set the logits of forbidden tokens
+    /// to minus infinity.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, SampleError> {
         if logits.len() != self.n_vocab {
             return Err(SampleError::Length { expected: self.n_vocab, found: logits.len() });
@@ -326,7 +327,7 @@ impl Sampler {
                 for kind in &params.samplers {
                     kind.apply(params, state, candidates);
                 }
-                // Absurd parameters can spoil good logits.
+                // Extreme parameters can make valid logits invalid.
                 candidates.check()?;
                 if params.uses(SamplerKind::AdaptiveP) {
                     adaptive::draw(params, state, candidates)
@@ -346,12 +347,12 @@ impl Sampler {
         Ok(candidates.list[index].id)
     }
 
-    /// What the last draw was made from: the candidates that were left, with their probabilities.
+    /// The candidates of the last sampling step that remained, with their probabilities.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates.list
     }
 
-    /// Says that `token` is the next one of the text, drawn or not: prompts are told in this way.
+    /// Adds `token` to the history, sampled or not; call it for the tokens of the prompt too.
     pub fn accept(&mut self, token: u32) {
         self.state.history.push(token);
     }
@@ -371,7 +372,7 @@ impl Sampler {
         }
     }
 
-    /// Forgets the text and starts the random numbers again.
+    /// Clears the history and restarts the random number generator.
     pub fn reset(&mut self) {
         self.state.history.clear();
         self.state.rng = Mt19937::new(self.seed);
@@ -380,30 +381,31 @@ impl Sampler {
         self.state.mean = adaptive::Mean::new(&self.params);
     }
 
-    /// The seed that is in use.
+    /// The seed in use.
     pub fn seed(&self) -> u32 {
         self.seed
     }
 
-    /// Added to the logits, each token once; minus infinity for what may never be drawn.
+    /// The logit biases, one per token; minus infinity for tokens that are never sampled.
     pub fn bias(&self) -> &[(u32, f32)] {
         &self.bias
     }
 
-    /// Logits that it takes.
+    /// Number of logits it expects.
     pub fn n_vocab(&self) -> usize {
         self.n_vocab
     }
 
-    /// The parameters that are in use.
+    /// The parameters in use.
     pub fn params(&self) -> &SamplerParams {
         &self.params
     }
 }
 
-/// A seed that differs from run to run, where the platform has randomness: the one that keys hash maps.
+/// A seed that differs from run to run, if the platform has randomness: it is taken from the keys of hash
+/// maps.
 ///
-/// (`wasm32-unknown-unknown` has none; there the caller should give a seed.)
+/// (`wasm32-unknown-unknown` has none; the caller should provide a seed there.)
 fn random_seed() -> u32 {
     let hash = std::hash::RandomState::new().build_hasher().finish();
     (hash ^ (hash >> 32)) as u32
@@ -445,7 +447,7 @@ mod tests {
     fn what_is_off_changes_nothing_and_what_is_on_does() {
         use SamplerKind::{Dry, MinP, Penalties, TopK, TopNSigma, TopP, Typical, Xtc};
         type Change = fn(&mut SamplerParams);
-        // Everything is off in it.
+        // Its effects are all off.
         let params = |change: Change| {
             let mut p = SamplerParams { top_k: 0, top_p: 1.0, min_p: 0.0, ..SamplerParams::default() };
             change(&mut p);
@@ -562,7 +564,7 @@ mod tests {
         let params =
             SamplerParams { seed: Some(1), temp: 0.5, min_p: 0.0, top_p: 1.0, ..SamplerParams::default() };
         let mut sampler = sampler(params);
-        // Probabilities 1/2, 1/4 at temperature 1/2 are as 4 to 1.
+        // Probabilities 1/2 and 1/4 at temperature 1/2 have the ratio 4 to 1.
         let logits = [0.5f32.ln(), 0.25f32.ln(), 0.0, f32::NEG_INFINITY];
         const N: usize = 20_000;
         let n_first = (0..N).filter(|_| sampler.sample(&logits) == Ok(0)).count();

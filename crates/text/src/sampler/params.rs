@@ -1,67 +1,67 @@
-//! The parameters of sampling; defaults are llama.cpp's.
+//! The sampling parameters; the defaults are llama.cpp's.
 
 use ggml_format::Metadata;
 
-/// How the next token is chosen.
+/// Parameters for sampling the next token.
 ///
-/// Each sampler does nothing at the value given as *off*.
+/// Each sampler has no effect at its value marked *off*.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplerParams {
-    /// Start of the random numbers; `None` takes another one each time.
+    /// Seed of the random number generator; `None` for a different one each time.
     pub seed: Option<u32>,
-    /// The samplers that run, in order; the draw follows.
+    /// The samplers to run, in order, before the final sampling step.
     pub samplers: Vec<SamplerKind>,
-    /// Samplers that drop candidates keep at least so many; 0 is 1.
+    /// Minimum number of candidates that samplers keep; 0 means 1.
     pub min_keep: usize,
-    /// Keep so many of the most probable tokens; 0 and below: off.
+    /// Number of most probable tokens to keep; 0 and below: off.
     pub top_k: i32,
-    /// Keep the most probable tokens that together reach this probability; 1: off.
+    /// Keep the most probable tokens up to this cumulative probability; 1: off.
     pub top_p: f32,
-    /// Keep tokens with this share of the most probable one's probability; 0: off.
+    /// Keep tokens with at least this fraction of the largest probability; 0: off.
     pub min_p: f32,
-    /// Keep tokens of typical surprise that together reach this probability; 1: off.
+    /// Keep tokens of typical surprise up to this cumulative probability; 1: off.
     pub typical_p: f32,
-    /// Logits are divided by it; 0 and below: always the most probable token.
+    /// Divisor of the logits; 0 and below: greedy.
     pub temp: f32,
-    /// The temperature varies by so much to both sides, with the entropy; 0: off.
+    /// Range of the dynamic temperature to both sides, depending on the entropy; 0: off.
     pub dynatemp_range: f32,
-    /// Exponent of the relative entropy in the varying temperature.
+    /// Exponent of the relative entropy in the dynamic temperature.
     pub dynatemp_exponent: f32,
-    /// So many last tokens are penalised; 0 and below: off.
+    /// Number of last tokens to penalise; 0 and below: off.
     pub penalty_last_n: i32,
-    /// Logits of repeated tokens are divided by it, or multiplied if negative; 1: off.
+    /// Divisor of the positive logits of repeated tokens, multiplier of negative ones; 1: off.
     pub penalty_repeat: f32,
-    /// Taken off the logit for each time that a token occurred; 0: off.
+    /// Subtracted from the logit for each occurrence of a token; 0: off.
     pub penalty_freq: f32,
-    /// Taken off the logit of a token that occurred; 0: off.
+    /// Subtracted from the logit of a token that occurred; 0: off.
     pub penalty_present: f32,
     /// Strength of the penalty on repeated sequences (DRY); 0: off.
     pub dry_multiplier: f32,
-    /// The penalty grows by this factor with each token of the sequence.
+    /// Growth factor of the penalty per token of the sequence.
     pub dry_base: f32,
-    /// Sequences below this length, in tokens, are not penalised.
+    /// Sequences shorter than this, in tokens, are not penalised.
     pub dry_allowed_length: i32,
-    /// So many last tokens are searched for sequences; negative: all; 0: off.
+    /// Number of last tokens to search for repeated sequences; negative: all; 0: off.
     pub dry_penalty_last_n: i32,
-    /// Texts that no sequence goes across.
+    /// Texts that no repeated sequence may span.
     pub dry_sequence_breakers: Vec<String>,
-    /// Drop tokens whose logit is so many standard deviations below the largest; 0 and below: off.
+    /// Drop tokens whose logit is this many standard deviations below the largest; 0 and below: off.
     pub top_n_sigma: f32,
-    /// Probability that the most probable tokens are dropped (XTC); 0: off.
+    /// Probability of dropping the most probable tokens (XTC); 0: off.
     pub xtc_probability: f32,
-    /// Tokens with this probability count as most probable for XTC; above 0.5: off.
+    /// Tokens with at least this probability count as most probable for XTC; above 0.5: off.
     pub xtc_threshold: f32,
-    /// Steering of the surprise; replaces all other samplers but the temperature.
+    /// Control of the surprise; replaces all other samplers except the temperature.
     pub mirostat: Mirostat,
-    /// Surprise to aim at, in bits.
+    /// Target surprise of Mirostat, in bits.
     pub mirostat_tau: f32,
-    /// How fast Mirostat follows.
+    /// Learning rate of Mirostat.
     pub mirostat_eta: f32,
-    /// Probability to aim at with adaptive-p; negative: off.
+    /// Target probability of adaptive-p; negative: off.
     pub adaptive_target: f32,
-    /// How long adaptive-p remembers, 0 to 0.99.
+    /// Memory of adaptive-p, 0 to 0.99.
     pub adaptive_decay: f32,
-    /// Added to the logits of tokens; minus infinity excludes one.
+    /// Logit biases by token; minus infinity excludes a token.
     pub logit_bias: Vec<(u32, f32)>,
     /// Exclude the tokens that end a generation.
     pub ignore_eos: bool,
@@ -104,12 +104,13 @@ impl Default for SamplerParams {
 }
 
 impl SamplerParams {
-    /// Always the most probable token.
+    /// Greedy decoding: always the most probable token.
     pub fn greedy() -> SamplerParams {
         SamplerParams { temp: 0.0, ..SamplerParams::default() }
     }
 
-    /// Whether the choice is the largest logit (after the biases), so that nothing else need be computed.
+    /// True if the result is always the largest logit (after the biases), so that nothing else needs to be
+    /// computed.
     pub fn is_argmax(&self) -> bool {
         self.temp <= 0.0
             && self.dynatemp_range <= 0.0
@@ -118,14 +119,14 @@ impl SamplerParams {
             && self.samplers.contains(&SamplerKind::Temperature)
     }
 
-    /// Whether the chain has that sampler and it does something.
+    /// True if the chain contains the sampler and it has an effect.
     pub fn uses(&self, kind: SamplerKind) -> bool {
         self.samplers.contains(&kind) && !kind.is_off(self)
     }
 
-    /// Takes over what a model's author recommends in the metadata `general.sampling.*`.
+    /// Applies the model author's recommendations from the metadata `general.sampling.*`.
     ///
-    /// Names in `sequence` that are not known are left out and returned.
+    /// Unknown names in `sequence` are skipped and returned.
     pub fn apply_metadata(&mut self, metadata: &Metadata) -> Vec<String> {
         let number = |key: &str| metadata.get(key).and_then(|value| value.to::<f64>());
         let float = |key: &str, field: &mut f32| {
@@ -159,20 +160,20 @@ impl SamplerParams {
     }
 }
 
-/// Which Mirostat steers the draw.
+/// The Mirostat version in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mirostat {
-    /// None.
+    /// Off.
     #[default]
     Off,
-    /// Version 1, which estimates how fast probabilities fall.
+    /// Version 1, which estimates the decay of the probabilities.
     V1,
-    /// Version 2, which cuts by surprise.
+    /// Version 2, which truncates by surprise.
     V2,
 }
 
 impl Mirostat {
-    /// From the number that users know; all but 1 and 2 are off.
+    /// From the version number; all numbers except 1 and 2 mean off.
     pub fn from_version(version: i64) -> Mirostat {
         match version {
             1 => Mirostat::V1,
@@ -189,26 +190,26 @@ pub enum SamplerKind {
     Penalties,
     /// Penalty on sequences that occurred.
     Dry,
-    /// Cut by standard deviations below the largest logit.
+    /// Cutoff by standard deviations below the largest logit.
     TopNSigma,
-    /// Cut by rank.
+    /// Cutoff by rank.
     TopK,
-    /// Cut by distance from the typical surprise.
+    /// Cutoff by distance from the typical surprise.
     Typical,
-    /// Cut by cumulative probability.
+    /// Cutoff by cumulative probability.
     TopP,
-    /// Cut by share of the largest probability.
+    /// Cutoff relative to the largest probability.
     MinP,
-    /// Dropping the most probable.
+    /// Exclusion of the most probable tokens.
     Xtc,
     /// Scaling of the logits.
     Temperature,
-    /// A draw that aims at a probability; in the sequence, it replaces the plain draw.
+    /// Sampling that targets a probability; in the sequence, it replaces the plain final step.
     AdaptiveP,
 }
 
 impl SamplerKind {
-    /// The sequence that is used if nothing else is said.
+    /// The default sequence.
     pub const DEFAULT_ORDER: [SamplerKind; 9] = [
         SamplerKind::Penalties,
         SamplerKind::Dry,
@@ -221,7 +222,7 @@ impl SamplerKind {
         SamplerKind::Temperature,
     ];
 
-    /// Reads names separated by semicolons; what is not a name comes back as the second list.
+    /// Parses names separated by semicolons; unknown names are returned in the second list.
     pub fn parse_sequence(sequence: &str) -> (Vec<SamplerKind>, Vec<String>) {
         let (mut kinds, mut unknown) = (Vec::new(), Vec::new());
         for name in sequence.split(';').map(str::trim).filter(|name| !name.is_empty()) {

@@ -1,4 +1,4 @@
-//! Penalties on tokens that occurred lately.
+//! Penalties on recent tokens.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ mod tests {
             penalty_present: 0.25,
             ..SamplerParams::default()
         };
-        // Token 3 is out of reach.
+        // Token 3 is outside the window.
         let mut state = State::with_history(&[3, 0, 1, 0, 0]);
         let mut candidates = Candidates::new(&[4.0, -1.0, 3.0, 3.0]);
         apply(&params, &mut state, &mut candidates);

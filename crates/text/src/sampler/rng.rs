@@ -1,4 +1,4 @@
-//! The random numbers of C++'s `std::mt19937`, so that a seed means the same as elsewhere.
+//! The random numbers of C++'s `std::mt19937`, so that a seed gives the same results as in other programs.
 
 /// Mersenne Twister, 32 bits.
 ///

@@ -1,12 +1,13 @@
-//! Temperature, fixed or following the entropy.
+//! Temperature, fixed or dynamic by entropy.
 
 use super::{Candidates, SamplerParams, State};
 
-/// Divides the logits (less the largest, which changes nothing and keeps them finite) by the temperature.
+/// Divides the logits by the temperature, after subtracting the largest, which has no effect on the result
+/// and keeps them finite.
 ///
-/// With a range, the temperature is `t_min + (t_max - t_min) * (H / ln n)^exponent`, where `H` is the entropy of
-/// the `n` candidates and `t_min`, `t_max` are `temp` less and plus the range. A temperature of 0 keeps the largest
-/// logit alone, of equal ones the smallest id.
+/// With a range, the temperature is `t_min + (t_max - t_min) * (H / ln n)^exponent`, where `H` is the entropy
+/// of the `n` candidates and `t_min`, `t_max` are `temp` minus and plus the range. A temperature of 0 keeps
+/// only the largest logit, the smallest id in a tie.
 pub(super) fn apply(params: &SamplerParams, _: &mut State, candidates: &mut Candidates) {
     let temp = if params.dynatemp_range > 0.0 {
         if candidates.len() < 2 {
@@ -50,7 +51,7 @@ mod tests {
 
     #[test]
     fn entropy_moves_the_temperature() {
-        // All alike: the entropy is ln n, the temperature 1.5.
+        // All equal: the entropy is ln n, the temperature 1.5.
         assert_eq!(logits(1.0, 0.5, &[0.0, 0.0]), [0.0, 0.0]);
         // p = 1/4, 3/4: entropy 0.5623 of ln 2 = 0.6931, share 0.81128; temperature 0.5 + 0.81128.
         let found = logits(1.0, 0.5, &[0.0, 3f32.ln()]);

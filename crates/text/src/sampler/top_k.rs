@@ -1,4 +1,4 @@
-//! Top-k: a cut by rank.
+//! Top-k: a cutoff by rank.
 
 use super::{Candidates, SamplerParams, State};
 

@@ -1,4 +1,4 @@
-//! Top-n-sigma: a cut by standard deviations of the logits.
+//! Top-n-sigma: a cutoff by standard deviations of the logits.
 
 use super::{Candidates, SamplerParams, State};
 

@@ -1,8 +1,8 @@
-//! Top-p (nucleus): a cut by cumulative probability.
+//! Top-p (nucleus): a cutoff by cumulative probability.
 
 use super::{Candidates, SamplerParams, State};
 
-/// Keeps the shortest list of most probable tokens whose probabilities reach `top_p`.
+/// Keeps the smallest set of most probable tokens whose cumulative probability reaches `top_p`.
 ///
 /// # Source
 ///

@@ -1,8 +1,9 @@
-//! Locally typical sampling: a cut by distance from the expected surprise.
+//! Locally typical sampling: a cutoff by distance from the expected surprise.
 
 use super::{Candidates, SamplerParams, State};
 
-/// Keeps the tokens whose surprise `-ln p` is nearest to the entropy, until their probability exceeds `typical_p`.
+/// Keeps the tokens whose surprise `-ln p` is nearest to the entropy, until their cumulative probability
+/// exceeds `typical_p`.
 ///
 /// # Source
 ///

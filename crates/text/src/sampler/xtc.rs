@@ -1,4 +1,4 @@
-//! XTC ("exclude top choices"): now and then the most probable tokens are dropped.
+//! XTC ("exclude top choices"): randomly drops the most probable tokens.
 
 use super::{Candidates, SamplerParams, State};
 

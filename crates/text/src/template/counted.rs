@@ -1,4 +1,5 @@
-//! Counts what the operators `~`, `+` and `*` make, which the template engine does not: their results go through a filter.
+//! Counts the output of the operators `~`, `+` and `*`, which the template engine does not limit: their
+//! results go through a filter.
 
 use minijinja::machinery::ast::{BinOpKind, CallArg, Expr, Stmt};
 use minijinja::machinery::{Span, parse};
@@ -6,11 +7,11 @@ use minijinja::syntax::SyntaxConfig;
 
 use super::limits::COUNTED;
 
-/// Operators whose results can be longer than what goes in.
+/// Operators whose results can be longer than their operands.
 const GROWING: [BinOpKind; 3] = [BinOpKind::Add, BinOpKind::Mul, BinOpKind::Concat];
 
-/// The source with every `a ~ b`, `a + b` and `a * b` as `(a ~ b)|filter`; lines stay where they are. What cannot be parsed
-/// is left as it is, for the engine says why.
+/// Rewrites every `a ~ b`, `a + b` and `a * b` as `(a ~ b)|filter`; line numbers do not change. Source that
+/// does not parse is returned unchanged, because the engine reports the error.
 pub(super) fn counted(source: &str, syntax: SyntaxConfig) -> String {
     let Ok(template) = parse(source, "", syntax) else { return source.to_owned() };
     let mut found = Operators::default();
@@ -19,7 +20,7 @@ pub(super) fn counted(source: &str, syntax: SyntaxConfig) -> String {
     for span in &found.spans {
         places.extend([(span.start_offset as usize, false), (span.end_offset as usize, true)]);
     }
-    // Where one ends and another begins, nothing stands between: no two operators do.
+    // Where one ends and another begins there is nothing between them: no two operators are adjacent.
     places.sort_unstable();
     let (mut out, mut at) = (String::with_capacity(source.len() + 16 * places.len()), 0);
     for (place, is_end) in places {
@@ -36,7 +37,7 @@ pub(super) fn counted(source: &str, syntax: SyntaxConfig) -> String {
     out
 }
 
-/// Where the operators of a template are.
+/// The positions of the operators in a template.
 #[derive(Default)]
 struct Operators {
     spans: Vec<Span>,

@@ -1,8 +1,8 @@
-//! What can go wrong with a chat template.
+//! Errors of chat templates.
 
 use std::sync::Arc;
 
-/// Why a template could not be read or rendered.
+/// A failure to parse or render a chat template.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -11,42 +11,43 @@ pub enum TemplateError {
     Parse {
         /// Line of the template, from 1.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: Arc<minijinja::Error>,
     },
-    /// The template refused the conversation (`raise_exception`).
+    /// The template rejected the conversation (`raise_exception`).
     #[error("chat template refuses the conversation: {message}")]
     Raised {
-        /// The template's own words.
+        /// The template's own message.
         message: String,
     },
-    /// Rendering was given up: a template of a model is a program, and nobody says that it ends.
-    #[error("chat template: expected at most {limit} {what}, found more; the template may never end")]
+    /// Rendering was aborted at a limit: a template is a program supplied with the model, and need not
+    /// terminate.
+    #[error("chat template exceeded the limit of {limit} {what}; it may never terminate")]
     Limit {
-        /// What there was too much of.
+        /// The limited quantity.
         what: &'static str,
-        /// How much is allowed.
+        /// The limit.
         limit: u64,
     },
     /// Evaluation failed.
     #[error("chat template, line {line}")]
     Render {
-        /// Line of the template, from 1; 0 if it is not known.
+        /// Line of the template, from 1; 0 if unknown.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: Arc<minijinja::Error>,
     },
 }
 
-/// What `raise_exception` throws through the engine.
+/// The error that `raise_exception` passes through the engine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Raised(pub(super) String);
 
 impl TemplateError {
-    /// Tells the template's own refusal from a failure.
+    /// Distinguishes the template's own rejection from a failure.
     pub(super) fn from_render(source: minijinja::Error) -> TemplateError {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&source);
         while let Some(error) = cause {
@@ -59,7 +60,7 @@ impl TemplateError {
             minijinja::ErrorKind::OutOfFuel => {
                 return TemplateError::Limit { what: "steps", limit: super::limits::MAX_STEPS };
             }
-            // Only the limit makes writing to memory fail.
+            // Writing to memory only fails at the limit.
             minijinja::ErrorKind::WriteFailure => {
                 return TemplateError::Limit {
                     what: "bytes of text",

@@ -1,24 +1,25 @@
-//! The `tojson` filter: values as Python's `json.dumps` writes them.
+//! The `tojson` filter: JSON in the format of Python's `json.dumps`.
 
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
 use super::limits;
 
-/// How `json.dumps` is called.
+/// The arguments of `json.dumps`.
 struct Style {
     ensure_ascii: bool,
     indent: Option<String>,
     item_separator: String,
     key_separator: String,
     sort_keys: bool,
-    /// Bytes at most.
+    /// Maximum number of bytes.
     max: usize,
 }
 
 /// `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
 ///
-/// Unlike Jinja's own filter it does not escape for HTML; this is what Hugging Face gives to chat templates.
+/// Unlike Jinja's own filter it does not escape for HTML, like the filter that Hugging Face provides to chat
+/// templates.
 pub(super) fn tojson(
     state: &mut State<'_, '_>,
     value: &Value,
@@ -54,17 +55,17 @@ pub(super) fn tojson(
     Ok(Value::from_safe_string(text))
 }
 
-/// Deeper values are refused: templates are data from outside.
+/// Deeper values are rejected: templates are untrusted.
 const MAX_DEPTH: usize = 128;
 
-/// Characters of an indentation; it is written before every line, as often as the line is deep.
+/// Maximum width of one indentation level; it is written in every line, once per level.
 const MAX_INDENT: usize = 64;
 
 fn write(style: &Style, value: &Value, depth: usize, out: &mut String) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(Error::new(ErrorKind::BadSerialization, "value is nested too deeply for JSON"));
     }
-    // A list may hold another one many times, so that its text is far larger than itself.
+    // A list may contain another one many times, so its text can be far larger than itself.
     if out.len() > style.max {
         return Err(limits::too_large());
     }
@@ -156,7 +157,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// The shortest decimal number that reads back as `x`, laid out as Python's `repr` does.
+/// The shortest decimal number that parses to `x`, in the format of Python's `repr`.
 fn python_float(x: f64) -> String {
     let scientific = format!("{x:e}");
     let (mantissa, exponent) = scientific.split_once('e').expect("`e` is in every such number");

@@ -1,8 +1,9 @@
-//! How much a template may do: it is a program that came with a model, and nobody says that it ends.
+//! Resource limits of templates: a template is a program that comes with a model, and need not terminate.
 //!
-//! Steps are counted by the engine, bytes of text here: where values are printed, in the filters and methods whose
-//! result can be many times as large as what goes in, and behind the operators `~`, `+` and `*` (`counted`). Filters on text
-//! that print a list first are not counted, nor are those whose result is no longer than their input.
+//! The engine counts steps, and this module counts bytes of text: where values are printed, in the filters
+//! and methods whose result can be many times as large as their input, and behind the operators `~`, `+` and
+//! `*` (`counted`). Filters on text that print a list first are not counted, nor are those whose result is no
+//! longer than their input.
 
 use std::fmt::{self, Write as _};
 
@@ -10,13 +11,14 @@ use minijinja::value::{Kwargs, Rest, StringInput, Value};
 use minijinja::{Environment, Error, ErrorKind, Output, State};
 use minijinja_contrib::pycompat;
 
-/// Instructions of the template engine for one rendering: enough for a hundred thousand messages, and over in seconds.
+/// Maximum number of engine instructions per rendering: enough for a hundred thousand messages, and takes
+/// only seconds.
 pub(super) const MAX_STEPS: u64 = 20_000_000;
 
-/// Bytes of text that one rendering makes, in its result and on the way: more than any context holds.
+/// Maximum bytes of text produced in one rendering, including intermediate text: more than fits any context.
 pub(super) const MAX_BYTES: usize = 1 << 26;
 
-/// Sets the limits, and puts what counts in the place of what does not.
+/// Sets the limits, and replaces uncounted filters by counted ones.
 pub(super) fn set(env: &mut Environment<'_>) {
     env.set_fuel(Some(MAX_STEPS));
     env.set_formatter(print);
@@ -28,18 +30,18 @@ pub(super) fn set(env: &mut Environment<'_>) {
     env.add_filter("indent", indent);
 }
 
-/// Bytes that were made so far.
+/// Bytes produced so far.
 struct Made(usize);
 
-/// How many bytes may still be made.
+/// Bytes that may still be produced.
 pub(super) fn n_byte_left(state: &mut State<'_, '_>) -> usize {
     MAX_BYTES - state.get_or_insert_extension(Made(0)).0
 }
 
-/// Counts bytes that are made.
+/// Counts produced bytes.
 ///
 /// # Errors
-/// [`ErrorKind::WriteFailure`] if there are too many.
+/// [`ErrorKind::WriteFailure`] if the limit is exceeded.
 pub(super) fn count(state: &mut State<'_, '_>, n_byte: usize) -> Result<(), Error> {
     if n_byte > n_byte_left(state) {
         return Err(too_large());
@@ -48,12 +50,12 @@ pub(super) fn count(state: &mut State<'_, '_>, n_byte: usize) -> Result<(), Erro
     Ok(())
 }
 
-/// What says that there is too much text.
+/// The error for too much text.
 pub(super) fn too_large() -> Error {
     ErrorKind::WriteFailure.into()
 }
 
-/// Text up to a number of bytes; a list may print as far more than it takes.
+/// Text up to a number of bytes; the text of a list may be far larger than the list.
 struct Bounded {
     text: String,
     max: usize,
@@ -69,13 +71,13 @@ impl fmt::Write for Bounded {
     }
 }
 
-/// The filter that counts what operators make.
+/// The filter that counts the output of operators.
 pub(super) const COUNTED: &str = "__counted";
 
-/// Items of a list at most: each takes some 64 bytes with what holds it.
+/// Maximum number of items in a list: each takes some 64 bytes with its container.
 const MAX_ITEMS: usize = MAX_BYTES / 64;
 
-/// Counts the text that an operator has made, and looks how long a list has become.
+/// Counts the text produced by an operator, and checks the length of lists.
 fn counted(state: &mut State<'_, '_>, value: Value) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         count(state, text.len())?;
@@ -97,7 +99,7 @@ fn string(state: &mut State<'_, '_>, value: &Value) -> Result<Value, Error> {
     if value.as_str().is_some() { Ok(value.clone()) } else { text(state, value).map(Value::from) }
 }
 
-/// Prints a value, into the result or into what a block or macro gathers.
+/// Prints a value into the result, or into the capture of a block or macro.
 fn print(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) => {
@@ -109,7 +111,7 @@ fn print(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Resu
     Ok(())
 }
 
-/// Counts the result of putting `joiner` between the items of a list.
+/// Counts the result of joining the items of a list with `joiner`.
 fn count_joined(state: &mut State<'_, '_>, items: &Value, joiner: &str) -> Result<(), Error> {
     for item in items.try_iter()? {
         match item.as_str() {
@@ -129,7 +131,7 @@ fn join(
     kwargs: Kwargs,
 ) -> Result<Value, Error> {
     let named = if kwargs.has("d") { kwargs.get::<Option<StringInput<'_>>>("d")? } else { None };
-    // The engine says what is wrong with a value that is no list.
+    // The engine reports the error if a value is not a list.
     if items.try_iter().is_ok() {
         let joiner = joiner.as_ref().or(named.as_ref());
         count_joined(state, items, joiner.map(StringInput::as_str).unwrap_or_default())?;

@@ -1,4 +1,4 @@
-//! The messages of a conversation, and the options of a rendering.
+//! The messages of a conversation, and the rendering options.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,20 +7,20 @@ use super::LocalTime;
 
 /// One message of a conversation.
 ///
-/// It serialises to the object that templates read: `role`, `content`, then the other fields in their order.
+/// It serialises to the object that templates expect: `role`, `content`, then the other fields in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Message {
     /// `system`, `user`, `assistant`, `tool`, ...
     pub role: String,
-    /// What was said; `None` if the message has no content (an assistant that only calls tools).
+    /// The content; `None` if the message has none (an assistant message with only tool calls).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Content>,
-    /// All others: `name`, `tool_calls`, `tool_call_id`, `reasoning_content`, ...
+    /// All other fields: `name`, `tool_calls`, `tool_call_id`, `reasoning_content`, ...
     #[serde(flatten)]
     pub fields: Map<String, Value>,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
@@ -28,18 +28,18 @@ pub enum Content {
     Text(String),
     /// Typed parts, such as `{"type": "text", "text": "..."}`.
     Parts(Vec<Value>),
-    /// The JSON value `null`, which some clients send for no content.
+    /// The JSON value `null`, which some clients send for missing content.
     Null,
 }
 
 impl Message {
-    /// A message of text.
+    /// A message with text content.
     pub fn new(role: impl Into<String>, text: impl Into<String>) -> Message {
         Message { role: role.into(), content: Some(Content::Text(text.into())), fields: Map::new() }
     }
 
-    /// Reads a message as OpenAI's interface writes it; `None` if it is not an object with a `role`, or its
-    /// `content` is neither text nor a list nor null.
+    /// Parses a message in OpenAI's format; `None` if it is not an object with a `role`, or its `content` is
+    /// neither text nor a list nor null.
     pub fn from_json(value: Value) -> Option<Message> {
         let Value::Object(mut fields) = value else { return None };
         let Value::String(role) = fields.shift_remove("role")? else { return None };
@@ -53,7 +53,7 @@ impl Message {
         Some(Message { role, content, fields })
     }
 
-    /// The text of the message; the texts of several parts are joined by line ends.
+    /// The text of the message; the texts of several parts are joined with line breaks.
     pub fn text(&self) -> String {
         match &self.content {
             Some(Content::Text(text)) => text.clone(),
@@ -67,28 +67,28 @@ impl Message {
     }
 }
 
-/// What a template is given beside the messages.
+/// Template variables besides the messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateOptions {
-    /// End with what opens the assistant's answer.
+    /// Append the tokens that open the assistant's answer.
     pub add_generation_prompt: bool,
     /// Text of the BOS token, empty if there is none.
     pub bos_token: String,
     /// Text of the EOS token, empty if there is none.
     pub eos_token: String,
-    /// Whether the model shall think before it answers; `None` leaves it to the template.
+    /// Enable or disable reasoning; `None` leaves it to the template.
     pub enable_thinking: Option<bool>,
-    /// Tools that the model may call, as JSON schemas in OpenAI's form.
+    /// Tools that the model may call, as JSON schemas in OpenAI's format.
     pub tools: Vec<Value>,
-    /// Further variables of the template; they win over all others.
+    /// Additional template variables; they override all others.
     pub extra: Map<String, Value>,
-    /// The time that `strftime_now` formats; if `None` the function does not exist, and templates that ask
-    /// whether it does take a date of their own.
+    /// The time that `strftime_now` formats; if `None`, the function is undefined, and templates that check
+    /// for it use a date of their own.
     pub now: Option<LocalTime>,
 }
 
 impl Default for TemplateOptions {
-    /// A prompt for an answer, with thinking, without tools.
+    /// Options for generating an answer, with reasoning and without tools.
     fn default() -> TemplateOptions {
         TemplateOptions {
             add_generation_prompt: true,

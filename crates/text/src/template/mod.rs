@@ -1,7 +1,7 @@
-//! Chat templates: a conversation becomes the text that the model was trained on.
+//! Chat templates, which render a conversation in the format that the model was trained on.
 //!
-//! Templates are Jinja programs inside the GGUF file. They run here as Hugging Face runs them: blocks trimmed,
-//! loop controls, no HTML escaping, Python's string methods and Python's JSON.
+//! Templates are Jinja programs in the GGUF file. They run as in Hugging Face: trimmed blocks, loop controls,
+//! no HTML escaping, Python's string methods and Python's JSON.
 
 mod counted;
 mod error;
@@ -28,7 +28,7 @@ use error::Raised;
 use limits::MAX_BYTES;
 use prepare::Capabilities;
 
-/// The template for files that have none (ChatML).
+/// The template for files without one (ChatML).
 pub const CHATML: &str = "{% for message in messages %}\
 {{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}\
 {% endfor %}\
@@ -77,26 +77,27 @@ impl ChatTemplate {
             Err(error.with_source(Raised(message)))
         });
         let text = without_generation_tags(&source);
-        // What is wrong with a template is said of it as it is.
+        // Errors are reported for the template as written.
         env.template_from_str(&text).map_err(parse_error)?;
         env.add_template_owned(NAME, counted::counted(&text, syntax)).map_err(parse_error)?;
         Ok(ChatTemplate { env, source, capabilities: OnceLock::new() })
     }
 
-    /// The text that was compiled.
+    /// The source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Renders `messages`, first changed into a form that the template takes.
+    /// Renders `messages`, after adapting them to the template.
     ///
-    /// A `developer` message becomes a `system` message; where the template has no system role, its text goes to
-    /// the message after it; typed parts become text, text becomes a typed part, tool-call arguments become objects
-    /// where the template needs it.
+    /// A `developer` message becomes a `system` message; if the template has no system role, its text moves
+    /// to the next message; typed parts become text, text becomes a typed part, and tool-call arguments
+    /// become objects, as far as the template needs it.
     ///
     /// # Errors
     ///
-    /// [`TemplateError::Raised`] if the template refuses the conversation, [`TemplateError::Render`] if it fails.
+    /// [`TemplateError::Raised`] if the template rejects the conversation, [`TemplateError::Render`] if it
+    /// fails.
     ///
     /// # Source
     ///
@@ -106,7 +107,7 @@ impl ChatTemplate {
         self.render_exact(&prepare::prepare(messages, capabilities), options)
     }
 
-    /// Renders `messages` as they are, as Hugging Face's `apply_chat_template` does.
+    /// Renders `messages` unchanged, like Hugging Face's `apply_chat_template`.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl ChatTemplate {
     }
 }
 
-/// Memory that takes so many bytes and no more.
+/// A writer into memory with a limit on the bytes.
 struct Limited(Vec<u8>);
 
 impl io::Write for Limited {
@@ -161,7 +162,7 @@ impl io::Write for Limited {
     }
 }
 
-/// Makes blocks of the `generation` tags, which mark the assistant's words for training and print nothing.
+/// Turns the `generation` tags, which mark the assistant's text for training and print nothing, into blocks.
 fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -181,7 +182,8 @@ fn without_generation_tags(source: &str) -> String {
     out + rest
 }
 
-/// What takes the place of a tag `generation` or `endgeneration` whose text behind `{%` this is, and what follows it.
+/// The replacement for a `generation` or `endgeneration` tag, given the text after its `{%`, and the text
+/// that follows the tag.
 fn generation_tag(tag: &str) -> Option<(String, &str)> {
     let sign = |text: &str| text.len() - text.strip_prefix(['-', '+']).unwrap_or(text).len();
     let (left, rest) = tag.split_at(sign(tag));
@@ -195,9 +197,10 @@ fn generation_tag(tag: &str) -> Option<(String, &str)> {
     Some((format!("{{%{left} {block} {right}%}}"), rest.strip_prefix("%}")?))
 }
 
-/// Drops the framing of `text` that `tokenizer` will add by itself: one BOS in front, one EOS at the end.
+/// Removes the special tokens from `text` that `tokenizer` will add itself: one BOS at the start, one EOS at
+/// the end.
 ///
-/// Templates write BOS as text, and most tokenizers add it too; a model must see it once.
+/// Templates write BOS as text, and most tokenizers add it too; the model must see it only once.
 pub fn strip_added_special<'t>(text: &'t str, tokenizer: &crate::tokenizer::Tokenizer) -> &'t str {
     let token = |adds: bool, id: Option<u32>| id.filter(|_| adds).and_then(|id| tokenizer.token_text(id));
     let mut text = text;
@@ -258,12 +261,11 @@ mod tests {
     fn templates_that_never_end_are_given_up() {
         let loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
         let error = render(loops).unwrap_err().to_string();
-        let expected =
-            "chat template: expected at most 20000000 steps, found more; the template may never end";
+        let expected = "chat template exceeded the limit of 20000000 steps; it may never terminate";
         assert_eq!(error, expected);
         let long = "{% set x = 'a' * 9999999 %}{% for i in range(9) %}{{ x }}{% endfor %}";
         let error = render(long).unwrap_err().to_string();
-        assert!(error.starts_with("chat template: expected at most 67108864 bytes of text"), "{error}");
+        assert!(error.starts_with("chat template exceeded the limit of 67108864 bytes of text"), "{error}");
     }
 
     #[test]
@@ -282,7 +284,7 @@ mod tests {
             doubled(nest, "{{ ns.l | join('') | length }}"),
             doubled(nest, "{{ ''.join(ns.l) | length }}"),
             doubled(nest, "{% set text %}{{ ns.l }}{% endset %}"),
-            // After 32 sums the engine makes one list of them, which nobody counts.
+            // After 32 sums the engine collects them in one list, which is not counted.
             doubled("{% set ns.l = ns.l + ns.l %}", "{{ ns.l | tojson | length }}").replace("60", "30"),
             doubled("{% set ns.x = ns.x ~ ns.x %}", "{{ ns.x }}"),
             doubled("{% set ns.x = ns.x + ns.x %}", ""),
@@ -300,7 +302,7 @@ mod tests {
         ] {
             let error = render(&source).expect_err(&source).to_string();
             assert!(
-                error.starts_with("chat template: expected at most 67108864 bytes of text"),
+                error.starts_with("chat template exceeded the limit of 67108864 bytes of text"),
                 "{source}: {error}"
             );
         }

@@ -1,35 +1,35 @@
-//! Changes messages into a form that a template takes, as found out by trying.
+//! Adapts messages to a template, whose capabilities are found by probing.
 
 use serde_json::{Value, json};
 
 use super::{ChatTemplate, Content, LocalTime, Message, TemplateOptions};
 
-/// What a template can do with messages.
+/// The capabilities of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capabilities {
     /// It prints system messages.
     system: bool,
-    /// It knows the role `developer`, and means something else than `system` by it.
+    /// It knows the role `developer`, and distinguishes it from `system`.
     developer: bool,
     /// It prints content that is text.
     text: bool,
     /// It prints content that is a list of typed parts.
     parts: bool,
-    /// It does so for system messages, too.
+    /// It prints typed parts in system messages too.
     system_parts: bool,
-    /// It prints the arguments of tool calls only if they are an object, not the text of one.
+    /// It prints the arguments of tool calls only if they are an object, not JSON text.
     needs_object_arguments: bool,
 }
 
 impl Capabilities {
-    /// Renders small conversations and looks for their words in the output.
+    /// Renders short conversations and searches the output for their words.
     pub(super) fn probe(template: &ChatTemplate) -> Capabilities {
         // Some templates fail without a date.
         let options = TemplateOptions { now: Some(LocalTime::from_unix(0, 0)), ..TemplateOptions::default() };
         let render = |messages: &[Message]| template.render_exact(messages, &options).unwrap_or_default();
         let parts = |text: &str| Content::Parts(vec![json!({"type": "text", "text": text})]);
         let user = || Message::new("user", "NEEDLE_USER");
-        // A template that prints the list as it is does not take parts.
+        // A template that prints the list as a whole does not support parts.
         let prints_parts = |printed: &str, words: &str| {
             printed.contains(words) && !["'type'", "\"type\""].iter().any(|key| printed.contains(key))
         };
@@ -71,7 +71,7 @@ impl Capabilities {
     }
 }
 
-/// `messages` in a form that a template with `capabilities` takes.
+/// Adapts `messages` to a template with `capabilities`.
 pub(super) fn prepare(messages: &[Message], capabilities: &Capabilities) -> Vec<Message> {
     let mut prepared: Vec<Message> = Vec::with_capacity(messages.len());
     let mut system_text = String::new();
@@ -117,7 +117,7 @@ fn fit_content(message: &mut Message, capabilities: &Capabilities) {
             let part = json!({"type": "text", "text": text});
             message.content = Some(Content::Parts(vec![part]));
         }
-        // Parts that are not text stay, so that the template can refuse them.
+        // Parts other than text remain, so that the template can reject them.
         Some(Content::Parts(parts))
             if capabilities.text
                 && !takes_parts
@@ -129,7 +129,7 @@ fn fit_content(message: &mut Message, capabilities: &Capabilities) {
     }
 }
 
-/// Turns arguments that are the text of an object into the object.
+/// Parses arguments that are JSON text of an object.
 fn parse_arguments(message: &mut Message) {
     let Some(Value::Array(calls)) = message.fields.get_mut("tool_calls") else { return };
     for call in calls {

@@ -1,4 +1,5 @@
-//! The chat templates of a model file: one for any conversation, and in some files another for those with tools.
+//! The chat templates of a model file: a default one, and in some files another one for conversations with
+//! tools.
 
 use ggml_format::Metadata;
 
@@ -6,7 +7,8 @@ use super::{ChatTemplate, TemplateError};
 
 /// The chat templates of a model file.
 ///
-/// A template that cannot be read is an error only for those who ask for it: the model can continue texts all the same.
+/// A template that cannot be parsed is an error only when it is requested: the model can complete texts all
+/// the same.
 #[derive(Debug)]
 pub struct ChatTemplates {
     usual: Option<Result<ChatTemplate, TemplateError>>,
@@ -14,7 +16,7 @@ pub struct ChatTemplates {
 }
 
 impl ChatTemplates {
-    /// Compiles `tokenizer.chat_template` and `tokenizer.chat_template.tool_use`, as far as the file has them.
+    /// Compiles `tokenizer.chat_template` and `tokenizer.chat_template.tool_use`, if the file has them.
     pub fn from_metadata(metadata: &Metadata) -> ChatTemplates {
         let compiled = |key: &str| {
             let source = metadata.get(key).and_then(|value| value.to::<&str>());
@@ -26,12 +28,12 @@ impl ChatTemplates {
         }
     }
 
-    /// The template for a conversation with or without tools; `None` if the file has none. A model without any may be
-    /// one that does not chat; [`CHATML`](super::CHATML) is the best guess otherwise.
+    /// The template for a conversation with or without tools; `None` if the file has none. A model without a
+    /// template may not support chat; otherwise [`CHATML`](super::CHATML) is the best guess.
     ///
     /// # Errors
     ///
-    /// As [`ChatTemplate::new`], if it cannot be read.
+    /// As [`ChatTemplate::new`], if it cannot be parsed.
     pub fn get(&self, has_tools: bool) -> Result<Option<&ChatTemplate>, TemplateError> {
         let special = self.tool_use.as_ref().filter(|_| has_tools);
         special.or(self.usual.as_ref()).map(Result::as_ref).transpose().map_err(Clone::clone)

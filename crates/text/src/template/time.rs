@@ -1,8 +1,8 @@
-//! The time of day as templates see it, and C's `strftime` on it.
+//! The time that templates can print, and C's `strftime` for it.
 
-/// A date and a time in the user's zone.
+/// A date and a time in the user's time zone.
 ///
-/// The caller reads the clock, since not every platform has one that this crate could read.
+/// The caller reads the clock, because not every platform has one that this crate could read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// Year of the Gregorian calendar.
@@ -36,7 +36,7 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 impl LocalTime {
-    /// The time that a clock shows which is `offset` seconds ahead of UTC, `seconds` after the start of 1970 (UTC).
+    /// The time on a clock that is `offset` seconds ahead of UTC, `seconds` after the start of 1970 (UTC).
     ///
     /// ```
     /// use chaski_text::LocalTime;
@@ -68,7 +68,7 @@ impl LocalTime {
         }
     }
 
-    /// The time in the format of C's `strftime`, in the C locale; unknown conversions are kept as they are.
+    /// Formats the time like C's `strftime` in the C locale; unknown conversions are kept unchanged.
     pub fn strftime(&self, format: &str) -> String {
         let mut text = String::with_capacity(format.len() + 16);
         let mut chars = format.chars();
@@ -133,14 +133,14 @@ impl LocalTime {
         }
     }
 
-    /// 1 to 366.
+    /// The day of the year, 1 to 366.
     fn day_of_year(&self) -> u32 {
         const BEFORE: [u32; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
         let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
         BEFORE[(self.month.clamp(1, 12) - 1) as usize] + self.day + u32::from(is_leap && self.month > 2)
     }
 
-    /// 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     fn weekday(&self) -> u32 {
         let year = i64::from(self.year) - 1;
         let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);

@@ -13,20 +13,22 @@ use crate::threads::for_each;
 
 /// The merges of a BPE tokenizer.
 ///
-/// Symbols are numbered: a token's id, or from the vocabulary's size on for texts that only occur in merges.
+/// Symbols are numbers: a token's id, or a number from the vocabulary's size upwards for texts that only
+/// occur in merges.
 #[derive(Debug)]
 pub(super) struct Merges {
-    /// Pair of symbols to rank and resulting symbol.
+    /// Maps a pair of symbols to its rank and the resulting symbol.
     pairs: FxHashMap<(u32, u32), (u32, u32)>,
     /// Texts that are not tokens.
     extra: FxHashMap<Box<str>, u32>,
 }
 
-/// A character that neither a token nor a merge knows; it never merges.
+/// A character that is in no token and no merge; it is never merged.
 const UNKNOWN: u32 = u32::MAX;
 
 impl Merges {
-    /// Parses lines `left right`; the first space after the first byte divides them, the first of equal lines counts.
+    /// Parses lines `left right`, split at the first space after the first byte; the first of several equal
+    /// lines counts.
     pub(super) fn new<'m>(
         vocab: &Vocab,
         lines: impl Iterator<Item = &'m str>,
@@ -35,7 +37,7 @@ impl Merges {
         if lines.is_empty() {
             return Err(TokenizerError::Missing { key: "tokenizer.ggml.merges" });
         }
-        // Looking up three texts a line waits for memory, which several threads do at once.
+        // Looking up three texts per line is bound by memory latency, which several threads hide.
         let runs: Vec<(usize, &[&str])> =
             lines.chunks(RUN).enumerate().map(|(i, run)| (i * RUN, run)).collect();
         let found = for_each(&runs, |(first, run)| look_up(vocab, *first, run));
@@ -63,9 +65,9 @@ impl Merges {
         vocab.id(text).or_else(|| self.extra.get(text).copied()).unwrap_or(UNKNOWN)
     }
 
-    /// Appends the ids of one word: merges the pair of lowest rank, leftmost first, until none is left.
+    /// Appends the ids of one word: repeatedly merges the pair with the lowest rank, leftmost first.
     ///
-    /// `spell` appends the ids for what is no token then.
+    /// `spell` appends the ids for remaining symbols that are not tokens.
     fn encode_word(
         &self,
         vocab: &Vocab,
@@ -93,7 +95,7 @@ impl Merges {
             queue.extend(pair(&pieces, right - 1, right));
         }
         while let Some(Reverse((_, left, right, symbols, merged))) = queue.pop() {
-            // A piece that was merged away is empty; a piece that grew has another symbol.
+            // A piece that was merged into another is empty; a piece that grew has another symbol.
             let is_stale =
                 pieces[left].next != right || (pieces[left].symbol, pieces[right].symbol) != symbols;
             if is_stale || pieces[left].start == pieces[left].end {
@@ -124,17 +126,17 @@ impl Merges {
     }
 }
 
-/// A line of merges, with the tokens that its left part, its right part and both together are.
+/// A line of merges, with the tokens of its left part, of its right part and of the two together.
 struct Line<'m> {
     left: &'m str,
     right: &'m str,
     ids: [Option<u32>; 3],
 }
 
-/// Lines that a thread looks up.
+/// Number of lines that a thread looks up at a time.
 const RUN: usize = 4096;
 
-/// Parses lines, of which the first has number `first`, and looks up their parts.
+/// Parses lines, the first of which has index `first`, and looks up their parts.
 fn look_up<'m>(vocab: &Vocab, first: usize, lines: &[&'m str]) -> Result<Vec<Line<'m>>, TokenizerError> {
     let (mut joined, mut last) = (String::new(), 0);
     let mut out = Vec::with_capacity(lines.len());
@@ -147,7 +149,7 @@ fn look_up<'m>(vocab: &Vocab, first: usize, lines: &[&'m str]) -> Result<Vec<Lin
         joined.clear();
         joined.push_str(left);
         joined.push_str(right);
-        // Files list merges in the order of their results, which saves looking most of them up.
+        // Files list merges in the order of their results, which avoids most lookups.
         let near = [last, last + 1].into_iter().find(|id| vocab.text(*id) == Some(&joined));
         let both = near.or_else(|| vocab.id(&joined));
         last = both.unwrap_or(last);
@@ -156,11 +158,11 @@ fn look_up<'m>(vocab: &Vocab, first: usize, lines: &[&'m str]) -> Result<Vec<Lin
     Ok(out)
 }
 
-/// A stretch of a word; the stretches form a doubly linked list.
+/// A piece of a word; the pieces form a doubly linked list.
 #[derive(Clone, Copy)]
 struct Piece {
     symbol: u32,
-    /// In bytes.
+    /// Offset in bytes.
     start: usize,
     end: usize,
     prev: usize,
@@ -170,12 +172,13 @@ struct Piece {
 /// No neighbour.
 const NONE: usize = usize::MAX;
 
-/// Appends a token per byte of the text (a character here); only broken vocabularies lack one, which is left out.
+/// Appends a token per byte of the text (here, per character); only invalid vocabularies lack one, which is
+/// then skipped.
 fn spell_chars(vocab: &Vocab, escaped: &str, out: &mut Vec<u32>) {
     out.extend(escaped.chars().filter_map(|c| vocab.id(c.encode_utf8(&mut [0; 4]))));
 }
 
-/// Byte-level BPE: words from a pre-tokenizer, their bytes as characters, then merges.
+/// Byte-level BPE: words from a pre-tokenizer, their bytes mapped to characters, then merges.
 #[derive(Debug)]
 pub(super) struct Bpe {
     pub(super) pre: PreTokenizer,
@@ -198,7 +201,7 @@ impl Bpe {
     }
 }
 
-/// BPE on characters with `▁` for the space and byte tokens for what is unknown.
+/// BPE on characters, with `▁` for the space and byte tokens for unknown characters.
 #[derive(Debug)]
 pub(super) struct Gemma4 {
     merges: Merges,
@@ -211,7 +214,7 @@ impl Gemma4 {
         Gemma4 { merges, bounds }
     }
 
-    /// Appends the ids of `text`: runs of newlines and runs of others are the words.
+    /// Appends the ids of `text`: its words are the runs of newlines and the runs of other characters.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
         let escaped = text.replace(' ', "▁");
         let (mut rest, mut seen) = (escaped.as_str(), Seen::default());

@@ -1,6 +1,6 @@
-//! The byte alphabet of GPT-2: each byte is written as one printable character.
+//! The byte alphabet of GPT-2, which maps each byte to a printable character.
 
-/// The character for `byte`: printable Latin-1 stands for itself, the other 68 bytes follow from U+0100 on.
+/// The character of `byte`: printable Latin-1 maps to itself, the other 68 bytes to U+0100 and up.
 pub fn byte_to_char(byte: u8) -> char {
     let code = match byte {
         0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff => u32::from(byte),
@@ -11,7 +11,7 @@ pub fn byte_to_char(byte: u8) -> char {
     char::from_u32(code).expect("all codes are below U+0144")
 }
 
-/// The byte for a character of the alphabet.
+/// The byte of a character in the alphabet.
 pub(super) fn char_to_byte(c: char) -> Option<u8> {
     let code = u32::from(c);
     let byte = match code {
@@ -24,13 +24,13 @@ pub(super) fn char_to_byte(c: char) -> Option<u8> {
     u8::try_from(byte).ok()
 }
 
-/// Writes each byte of `text` as its character, into `out`.
+/// Writes the character of each byte of `text` into `out`.
 pub(super) fn escape(text: &str, out: &mut String) {
     out.clear();
     out.extend(text.bytes().map(byte_to_char));
 }
 
-/// Appends the bytes that a token's text stands for; characters outside the alphabet stand for themselves.
+/// Appends the bytes of a token's text; characters outside the alphabet are copied.
 pub(super) fn unescape(text: &str, out: &mut Vec<u8>) {
     for c in text.chars() {
         match char_to_byte(c) {

@@ -1,9 +1,11 @@
-//! The normaliser of Unigram tokenizers: a table that replaces the longest prefix it knows, compiled into a double array.
+//! The normaliser of Unigram tokenizers: a table that replaces the longest matching prefix, compiled into a
+//! double-array trie.
 //!
-//! `tokenizer.ggml.precompiled_charsmap` is what SentencePiece stores: the bytes of a double-array trie, its length before
-//! them, then the replacements, each with a zero byte behind it. A node of the trie is a word: bits 0 to 7 and 31 are the
-//! byte that leads to it, bit 8 says that a key ends there, and bits 10 and up are where its children begin, from bit 18 on
-//! if bit 9 is set. The value of a key is the word at the place where the children begin: where its replacement begins.
+//! `tokenizer.ggml.precompiled_charsmap` is SentencePiece's format: the length of a double-array trie in
+//! bytes, the trie, and the replacements, each terminated by a zero byte. A node of the trie is a word: bits
+//! 0 to 7 and 31 are the byte of the edge that leads to it, bit 8 marks the end of a key, and bits 10 and up
+//! are the offset of its children, shifted by 8 bits if bit 9 is set. The value of a key is the word at the
+//! offset of the children: the offset of its replacement.
 
 use super::TokenizerError;
 
@@ -14,40 +16,40 @@ pub(super) struct Charsmap {
     replacements: Vec<u8>,
 }
 
-/// What makes up the byte that leads to a node; no byte has bit 31, so words that are values match none.
+/// The bits of a node that identify its edge; no byte has bit 31, so words that are values match none.
 const LABEL: u32 = 1 << 31 | 0xFF;
-/// Bytes of a replacement at most; those of NFKC have 33.
+/// Maximum length of a replacement in bytes; those of NFKC have up to 33.
 const LONGEST: usize = 1024;
 /// A key ends here.
 const LEAF: u32 = 1 << 8;
 
-/// Where a node's children begin, relative to it.
+/// Offset of a node's children, relative to it.
 fn base(node: u32) -> usize {
     ((node >> 10) << ((node & (1 << 9)) >> 6)) as usize
 }
 
 impl Charsmap {
-    /// Reads the table; no bytes are a table of nothing.
+    /// Parses the table; no bytes are an empty table.
     pub(super) fn new(bytes: &[u8]) -> Result<Charsmap, TokenizerError> {
         if bytes.is_empty() {
             return Ok(Charsmap::default());
         }
         let n_byte = bytes.len();
         let wrong = |what| TokenizerError::Charsmap { what, n_byte };
-        let (head, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| wrong("no length"))?;
+        let (head, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| wrong("the length is missing"))?;
         let n_trie = u32::from_le_bytes(*head) as usize;
         if n_trie == 0 || n_trie % 4 != 0 {
-            return Err(wrong("a trie that is no whole number of words"));
+            return Err(wrong("the trie is not a whole number of words"));
         }
         let (trie, replacements) =
-            rest.split_at_checked(n_trie).ok_or_else(|| wrong("a trie that is longer than the table"))?;
+            rest.split_at_checked(n_trie).ok_or_else(|| wrong("the trie is longer than the table"))?;
         if replacements.last() != Some(&0) {
-            return Err(wrong("replacements that have no end"));
+            return Err(wrong("the replacements are not terminated"));
         }
-        // Whatever a text leads to must be text itself.
+        // Every replacement must be valid text.
         let is_text = |text: &[u8]| text.len() <= LONGEST && std::str::from_utf8(text).is_ok();
         if !replacements.split(|b| *b == 0).all(is_text) {
-            return Err(wrong("a replacement that is no text, or a long one"));
+            return Err(wrong("a replacement is not UTF-8, or too long"));
         }
         let words = trie.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
         let charsmap = Charsmap { nodes: words.collect(), replacements: replacements.to_vec() };
@@ -58,13 +60,13 @@ impl Charsmap {
             let at = value.map_or(usize::MAX, |v| (v & !(1 << 31)) as usize);
             let is_inside_character = |b: &u8| *b & 0xC0 == 0x80;
             if charsmap.replacements.get(at).is_none_or(is_inside_character) {
-                return Err(wrong("a key without a replacement"));
+                return Err(wrong("a key has no replacement"));
             }
         }
         Ok(charsmap)
     }
 
-    /// The longest prefix of `text` that the table knows: its bytes, and what replaces it.
+    /// The longest prefix of `text` in the table: its length in bytes, and its replacement.
     pub(super) fn longest_prefix(&self, text: &str) -> Option<(usize, &str)> {
         let mut at = base(*self.nodes.first()?);
         let mut found = None;
@@ -79,7 +81,7 @@ impl Charsmap {
                 found = Some((i + 1, at));
             }
         }
-        // A key that ends inside a character is one of another encoding.
+        // A key that ends inside a character has another encoding.
         let (n, at) = found.filter(|(n, _)| text.is_char_boundary(*n))?;
         let from = (self.nodes.get(at)? & !(1 << 31)) as usize;
         let rest = self.replacements.get(from..)?;
@@ -88,7 +90,7 @@ impl Charsmap {
     }
 }
 
-/// A table as SentencePiece would store it, for tests: every place of children is tried in turn.
+/// Compiles a table in SentencePiece's format, for tests: every offset of children is tried in turn.
 #[cfg(test)]
 pub(super) fn compile(pairs: &[(&str, &str)]) -> Vec<u8> {
     use std::collections::BTreeMap;
@@ -168,7 +170,7 @@ mod tests {
         for n in [1, 3, 4, 7, whole.len() - 1] {
             assert!(Charsmap::new(&whole[..n]).is_err(), "{n} bytes");
         }
-        // Every byte of the head and some of the rest, in turn.
+        // Every byte of the header and some of the rest, in turn.
         for i in (0..whole.len()).filter(|i| *i < 64 || i % 13 == 0) {
             let mut bytes = whole.clone();
             bytes[i] ^= 0xFF;

@@ -1,43 +1,43 @@
-//! What can go wrong in building or using a tokenizer.
+//! Errors of building or using a tokenizer.
 
-/// Why a tokenizer could not be built, or a text not be encoded.
+/// A failure to build a tokenizer, or to encode a text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
-    /// The metadata lacks something, or has it in another type.
-    #[error("cannot read the tokenizer's metadata")]
+    /// A metadata key is missing, or has another type.
+    #[error("cannot read the tokenizer metadata")]
     Metadata {
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: Box<ggml_format::GgufError>,
     },
-    /// The metadata names a kind of tokenizer that is not implemented.
+    /// The metadata specifies a kind of tokenizer that is not implemented.
     #[error("tokenizer model `{model}` is not supported (known: {known})")]
     UnsupportedModel {
         /// Value of `tokenizer.ggml.model`.
         model: String,
-        /// The kinds that are.
+        /// The supported kinds.
         known: &'static str,
     },
-    /// The metadata names a pre-tokenizer that is not in the table.
-    #[error("pre-tokenizer `{pre}` is not known; tokens would come out wrong, so the file is refused")]
+    /// The metadata specifies an unknown pre-tokenizer.
+    #[error("unknown pre-tokenizer `{pre}`; the file is rejected because its tokens would be wrong")]
     UnknownPre {
         /// Value of `tokenizer.ggml.pre`.
         pre: String,
     },
-    /// The file has no vocabulary, only ids.
-    #[error("this model has no text vocabulary (tokenizer model `{model}`): give it token ids")]
+    /// The file has only token ids, no vocabulary.
+    #[error("this model has no text vocabulary (tokenizer model `{model}`): use token ids")]
     NoText {
         /// Value of `tokenizer.ggml.model`.
         model: String,
     },
-    /// The metadata lacks something that the kind of tokenizer needs.
+    /// The metadata lacks a key that this kind of tokenizer needs.
     #[error("tokenizer metadata `{key}` is missing")]
     Missing {
         /// The metadata key.
         key: &'static str,
     },
-    /// A list has one entry per token, but not as many as there are tokens.
+    /// A list with one entry per token has the wrong length.
     #[error("tokenizer metadata `{key}`: expected {expected} entries, one per token, found {found}")]
     Length {
         /// The metadata key.
@@ -47,7 +47,7 @@ pub enum TokenizerError {
         /// Number of entries.
         found: usize,
     },
-    /// More tokens than an id can number.
+    /// The vocabulary has more tokens than ids can represent.
     #[error("vocabulary of {n_token} tokens is too large (at most {max})")]
     TooManyTokens {
         /// Number of tokens in the file.
@@ -65,15 +65,15 @@ pub enum TokenizerError {
         /// Larger id.
         second: usize,
     },
-    /// A merge is not two texts with a space between them.
-    #[error("merge {index} is {line:?}: expected two parts with a space between them")]
+    /// A merge does not consist of two texts separated by a space.
+    #[error("merge {index} is {line:?}: expected two parts separated by a space")]
     BadMerge {
         /// Index in `tokenizer.ggml.merges`.
         index: usize,
         /// The entry.
         line: String,
     },
-    /// A score that cannot be compared.
+    /// A score that is not finite.
     #[error(
         "tokenizer metadata `tokenizer.ggml.scores`: expected a finite score for token {id}, found {found}"
     )]
@@ -83,10 +83,10 @@ pub enum TokenizerError {
         /// Its score.
         found: f32,
     },
-    /// A table of characters that is damaged.
-    #[error("tokenizer metadata `tokenizer.ggml.precompiled_charsmap` of {n_byte} bytes has {what}")]
+    /// A damaged table of character replacements.
+    #[error("tokenizer metadata `tokenizer.ggml.precompiled_charsmap` of {n_byte} bytes: {what}")]
     Charsmap {
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
         /// Its size.
         n_byte: usize,

@@ -1,25 +1,25 @@
-//! Regular expressions that cut text into words: by the crate `regex`, in a browser by the browser, which has both the
-//! engine and Unicode's tables.
+//! Regular expressions that split text into words: from the crate `regex`, or in a browser from the browser,
+//! which already has the engine and the Unicode tables.
 
 use std::ops::Range;
 
-/// A regular expression in the syntax that both have: no look-around, and of classes within classes only
-/// `[[A]&&[^B]]`.
+/// A regular expression in the syntax shared by both engines: no look-around, and `[[A]&&[^B]]` as the only
+/// form of nested classes.
 #[derive(Debug)]
 pub(super) struct Expression(engine::Engine);
 
 impl Expression {
-    /// Compiles an expression of ours.
+    /// Compiles one of the built-in expressions.
     pub(super) fn new(text: &str) -> Expression {
         Expression(engine::Engine::new(text))
     }
 
-    /// A search through `text`, from its beginning to its end.
+    /// A search through `text`, from start to end.
     pub(super) fn search<'r, 't>(&'r self, text: &'t str) -> Search<'r, 't> {
         Search(engine::Search::new(&self.0, text))
     }
 
-    /// All matches; none may be empty.
+    /// All matches; no match may be empty.
     pub(super) fn matches<'r, 't>(
         &'r self,
         text: &'t str,
@@ -33,12 +33,12 @@ impl Expression {
     }
 }
 
-/// A search; it goes on from where its caller says.
+/// A search that continues from a position chosen by its caller.
 pub(super) struct Search<'r, 't>(engine::Search<'r, 't>);
 
 impl Search<'_, '_> {
-    /// The first match at `from` or behind it, in bytes; `from` is the beginning of a character and never less than in
-    /// the call before.
+    /// The first match at or after byte `from`, which is a character boundary and never decreases from call
+    /// to call.
     pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
         self.0.next(from)
     }
@@ -83,7 +83,7 @@ mod engine {
     #[wasm_bindgen]
     extern "C" {
         type Found;
-        // `js_sys::RegExp::exec` would hand over the whole text at each call.
+        // `js_sys::RegExp::exec` would copy the whole text on each call.
         #[wasm_bindgen(method)]
         fn exec(this: &Expression, text: &JsString) -> Option<Found>;
         #[wasm_bindgen(extends = RegExp)]
@@ -105,7 +105,7 @@ mod engine {
         engine: &'r RegExp,
         text: &'t str,
         handed: JsString,
-        /// A place in the text: in bytes, and in the units in which a browser counts.
+        /// The position in the text: in bytes, and in the code units of the browser.
         at: usize,
         at_unit: usize,
     }
@@ -116,22 +116,22 @@ mod engine {
         }
 
         pub(super) fn next(&mut self, from: usize) -> Option<Range<usize>> {
-            self.go_on(|at, _| at < from);
+            self.advance_while(|at, _| at < from);
             self.engine.set_last_index(self.at_unit as u32);
             let engine: &Expression = wasm_bindgen::JsCast::unchecked_ref(self.engine);
             let start_unit = engine.exec(&self.handed)?.index();
             let end_unit = self.engine.last_index() as usize;
-            self.go_on(|_, unit| unit < start_unit);
+            self.advance_while(|_, unit| unit < start_unit);
             let (start, start_unit) = (self.at, self.at_unit);
-            self.go_on(|_, unit| unit < end_unit);
+            self.advance_while(|_, unit| unit < end_unit);
             let found = start..self.at;
-            // The caller may go on from before the match's end.
+            // The caller may continue from before the end of the match.
             (self.at, self.at_unit) = (start, start_unit);
             Some(found)
         }
 
-        /// Goes on by whole characters, while `more` says so of bytes and units.
-        fn go_on(&mut self, more: impl Fn(usize, usize) -> bool) {
+        /// Advances by whole characters, while `more` returns true for the bytes and units.
+        fn advance_while(&mut self, more: impl Fn(usize, usize) -> bool) {
             let mut chars = self.text[self.at..].chars();
             while more(self.at, self.at_unit) {
                 let Some(c) = chars.next() else { break };
@@ -142,12 +142,12 @@ mod engine {
     }
 }
 
-/// The same expression as JavaScript has it, where `\s` and `\d` know less of Unicode, with the flag `u`.
+/// Translates an expression to JavaScript with the flag `u`, whose `\s` and `\d` cover less of Unicode.
 #[cfg(any(test, target_arch = "wasm32"))]
 fn for_browsers(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    // What is in one class and not in another.
+    // Class difference: one class without another.
     while let Some((before, (this, (but, behind)))) = rest.split_once("[[").and_then(|(before, class)| {
         let (this, class) = class.split_once("]&&[^")?;
         Some((before, (this, class.split_once("]]")?)))
@@ -169,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// Every kind of character that expressions tell apart, none of them new in Unicode.
+    /// Every kind of character that the expressions distinguish, none of them new in Unicode.
     const TEXT: &str = concat!(
         "It's 12345 o'clock, I'LL we'Ve \u{85}x\u{a0}\u{2003}y\u{feff}z\u{200b}\u{1680}w\u{180e}v\u{3000}\r\n\r\n  x = a+b;\t// done  \n",
         " Ünïcode e\u{301}te\u{301} ǅungla ʰx ªº ßẞ ſ K İi ΑΒΓαβγ АБВабв אבג ابت \u{64b}\u{fb2c} १२३ ١٢٣٤ ௧ ½ Ⅷ ² ① 你好，世界。ㄅㄆ ひらカタｶﾞー 한국어 ㄱ ",
@@ -194,7 +194,7 @@ mod tests {
             std::fs::write(&file, &made).unwrap();
         }
         let kept = std::fs::read_to_string(&file).unwrap_or_default();
-        // What a browser finds is compared by crates/web/npm/test/node/expressions.test.js.
+        // crates/web/npm/test/node/expressions.test.js compares the matches of a browser.
         assert!(kept == made, "expressions have changed: renew {} with UPDATE_EXPRESSIONS=1", file.display());
     }
 

@@ -1,7 +1,7 @@
 //! Tokenizers: text to token ids and back, from the vocabulary in a GGUF file.
 //!
-//! [`Tokenizer::from_spec`] picks the algorithm by `tokenizer.ggml.model`. All of them first cut out special
-//! tokens ([`ParseSpecial`]), then turn the text between them into ids.
+//! [`Tokenizer::from_spec`] selects the algorithm by `tokenizer.ggml.model`. All algorithms first split off
+//! special tokens ([`ParseSpecial`]), then convert the text between them to ids.
 
 mod bpe;
 mod bytes;
@@ -36,34 +36,34 @@ use unigram::Unigram;
 use vocab::{SpecialIds, Vocab};
 use word_piece::WordPiece;
 
-/// Whether a text gets the tokens that the model wants around it (BOS before, EOS after).
+/// Controls whether the model's special tokens are added to a text (BOS at the start, EOS at the end).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddSpecial {
-    /// Only what the text says.
+    /// No tokens are added.
     No,
-    /// BOS and EOS where the model's metadata asks for them.
+    /// BOS and EOS are added if the model's metadata requires them.
     Yes,
 }
 
-/// Whether the text of a control token, such as `<|im_end|>`, is read as that token.
+/// Controls whether the text of a control token, such as `<|im_end|>`, is parsed as that token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParseSpecial {
-    /// It is plain text: right for what a user wrote.
+    /// It is plain text: right for user input.
     No,
-    /// It is the token: right for what a chat template rendered.
+    /// It is the token: right for the output of a chat template.
     Yes,
 }
 
-/// Whether control tokens are printed.
+/// Controls whether control tokens are rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenderSpecial {
-    /// Control and unknown tokens print nothing.
+    /// Control and unknown tokens render as nothing.
     No,
-    /// They print their text.
+    /// They render as their text.
     Yes,
 }
 
-/// Turns text into token ids and ids into bytes.
+/// Converts text to token ids and ids to bytes.
 ///
 /// ```
 /// use chaski_text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer, TokenizerSpec};
@@ -87,10 +87,10 @@ pub struct Tokenizer {
     special: SpecialTokens,
     model: Model,
     add_bos: bool,
-    /// What stands behind a text: EOS, or the separator of BERT's vocabularies.
+    /// The token after a text: EOS, or the separator in BERT vocabularies.
     end: Option<u32>,
     suppress: Vec<u32>,
-    /// The vocabulary in the form that constrained output needs, once that was asked for.
+    /// The vocabulary in the form that constrained output needs, built on first use.
     #[cfg(feature = "constraint")]
     pub(crate) vocab_trie: OnceLock<VocabTrie>,
 }
@@ -102,19 +102,19 @@ enum Model {
     Gemma4(Gemma4),
     WordPiece(WordPiece),
     Unigram(Unigram),
-    /// Ids only; the name is what the metadata says.
+    /// Ids only; the name comes from the metadata.
     None(String),
 }
 
-/// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] takes.
+/// Values of `tokenizer.ggml.model` that [`Tokenizer::from_spec`] supports.
 const KNOWN: &str = "llama, gpt2, gemma4, bert, t5, test, none";
 
 impl Tokenizer {
-    /// Builds the tokenizer that the metadata of a GGUF file describes.
+    /// Builds the tokenizer described by GGUF metadata.
     ///
     /// # Errors
     ///
-    /// [`TokenizerError::Metadata`], and those of [`Tokenizer::from_spec`].
+    /// [`TokenizerError::Metadata`], and the errors of [`Tokenizer::from_spec`].
     pub fn from_metadata(metadata: &ggml_format::Metadata) -> Result<Tokenizer, TokenizerError> {
         let wrong = |e| TokenizerError::Metadata { source: Box::new(e) };
         let spec = TokenizerSpec::without_merges(metadata).map_err(wrong)?;
@@ -124,18 +124,18 @@ impl Tokenizer {
         }
     }
 
-    /// Builds the tokenizer that `spec.model` names.
+    /// Builds the tokenizer that `spec.model` specifies.
     ///
     /// # Errors
     ///
-    /// A kind or a pre-tokenizer that is not known, lists of the wrong length, tokens that occur twice, merges that
-    /// cannot be parsed: see [`TokenizerError`].
+    /// Unknown kinds or pre-tokenizers, lists of the wrong length, duplicate tokens, malformed merges: see
+    /// [`TokenizerError`].
     pub fn from_spec(mut spec: TokenizerSpec) -> Result<Tokenizer, TokenizerError> {
         let merges = std::mem::take(&mut spec.merges);
         Tokenizer::build(spec, merges.iter().map(String::as_str))
     }
 
-    /// Builds a tokenizer of `spec` and of `merges`, which `spec` does not have.
+    /// Builds a tokenizer from `spec`, without its merges, and from `merges`.
     fn build<'m>(
         mut spec: TokenizerSpec,
         merges: impl Iterator<Item = &'m str>,
@@ -207,7 +207,7 @@ impl Tokenizer {
         })
     }
 
-    /// Turns `text` into ids.
+    /// Converts `text` to ids.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ impl Tokenizer {
     ///
     /// # Source
     ///
-    /// llama.cpp `llama_tokenize`; ids are equal to its own, except that the pre-tokenizers `tekken` and `gpt-4o`
-    /// follow the model's authors for letters outside ASCII.
+    /// llama.cpp `llama_tokenize`; the ids are identical, except that the pre-tokenizers `tekken` and
+    /// `gpt-4o` follow the model's authors for letters outside ASCII.
     pub fn encode(
         &self,
         text: &str,
@@ -251,11 +251,10 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// The bytes of `ids`, one token after the other; they need not be UTF-8, because a token can end inside
-    /// a character.
+    /// The concatenated bytes of `ids`; they need not be UTF-8, because a token can end inside a character.
     ///
-    /// With a tokenizer that puts a space before each text ([`Tokenizer::adds_space_prefix`]), the first space is
-    /// dropped again.
+    /// If the tokenizer adds a space before each text ([`Tokenizer::adds_space_prefix`]), the first space is
+    /// removed again.
     pub fn decode(&self, ids: &[u32], render: RenderSpecial) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4 * ids.len());
         for &id in ids {
@@ -267,7 +266,7 @@ impl Tokenizer {
         bytes
     }
 
-    /// [`Tokenizer::decode`] as text; bytes that are not UTF-8 become U+FFFD.
+    /// [`Tokenizer::decode`] as text; invalid UTF-8 becomes U+FFFD.
     pub fn decode_lossy(&self, ids: &[u32], render: RenderSpecial) -> String {
         match String::from_utf8(self.decode(ids, render)) {
             Ok(text) => text,
@@ -275,7 +274,7 @@ impl Tokenizer {
         }
     }
 
-    /// The bytes of one token; none for an id outside the vocabulary.
+    /// The bytes of one token; empty for an id outside the vocabulary.
     pub fn token_bytes(&self, id: u32, render: RenderSpecial) -> Cow<'_, [u8]> {
         let (Some(text), Some(kind)) = (self.vocab.text(id), self.vocab.kind(id)) else {
             return Cow::Borrowed(&[]);
@@ -305,32 +304,32 @@ impl Tokenizer {
         }
     }
 
-    /// The text of a token as the vocabulary spells it, `None` for an id outside.
+    /// The text of a token in the vocabulary, `None` for an id outside it.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.vocab.text(id)
     }
 
-    /// The id of the token that the vocabulary spells `text`.
+    /// The id of the token with this text in the vocabulary.
     pub fn token_id(&self, text: &str) -> Option<u32> {
         self.vocab.id(text)
     }
 
-    /// What the token is for, `None` for an id outside the vocabulary.
+    /// The kind of the token, `None` for an id outside the vocabulary.
     pub fn kind(&self, id: u32) -> Option<TokenKind> {
         self.vocab.kind(id)
     }
 
-    /// Number of ids; each is below it.
+    /// Number of ids; all ids are smaller.
     pub fn n_vocab(&self) -> usize {
         self.vocab.n_vocab() as usize
     }
 
-    /// Whether texts can be encoded; `false` for a model that has ids only.
+    /// True if texts can be encoded; false for a model that has only ids.
     pub fn has_text(&self) -> bool {
         !matches!(self.model, Model::None(_))
     }
 
-    /// Whether `id` ends a generation.
+    /// True if `id` ends a generation.
     pub fn is_eog(&self, id: u32) -> bool {
         self.vocab.is_eog(id)
     }
@@ -355,22 +354,22 @@ impl Tokenizer {
         self.vocab.ids.eot
     }
 
-    /// The fill-in-the-middle tokens, as stated or recognised by their texts.
+    /// The fill-in-the-middle tokens, from the metadata or recognised by their texts.
     pub fn fim(&self) -> FimTokens {
         self.vocab.ids.fim
     }
 
-    /// Whether [`AddSpecial::Yes`] puts BOS before a text.
+    /// True if [`AddSpecial::Yes`] adds BOS before a text.
     pub fn adds_bos(&self) -> bool {
         self.add_bos
     }
 
-    /// Whether [`AddSpecial::Yes`] puts EOS (or, in BERT's vocabularies, the separator) after a text.
+    /// True if [`AddSpecial::Yes`] adds EOS (in BERT vocabularies, the separator) after a text.
     pub fn adds_eos(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Whether a text is encoded as if it began with a space, which decoding drops again.
+    /// True if a text is encoded as if it began with a space, which decoding removes again.
     pub fn adds_space_prefix(&self) -> bool {
         match &self.model {
             Model::Spm(spm) => spm.add_space_prefix,
@@ -380,13 +379,13 @@ impl Tokenizer {
         }
     }
 
-    /// Ids that must never be sampled.
+    /// Ids that are never sampled.
     pub fn suppressed(&self) -> &[u32] {
         &self.suppress
     }
 }
 
-/// Phi-3: white space after a special token is dropped, except after the three that frame a text.
+/// Phi-3: white space after a special token is removed, except after the three that frame a text.
 fn phi3_strips_right(text: &str) -> bool {
     !matches!(text, "<unk>" | "<s>" | "<|endoftext|>")
 }

@@ -1,28 +1,28 @@
-//! What a tokenizer is built from: the `tokenizer.ggml.*` metadata as plain data.
+//! The input of a tokenizer: the `tokenizer.ggml.*` metadata as plain data.
 
 use ggml_format::{GgufError, Metadata};
 
-/// The vocabulary and flags of a tokenizer, as a GGUF file states them.
+/// The vocabulary and flags of a tokenizer, as given in a GGUF file.
 ///
 /// Every field has the meaning of the metadata key in its description (prefix `tokenizer.ggml.`); `None` and
-/// empty lists say that the key is absent. Ids that are not below the number of tokens are ignored.
+/// empty lists mean that the key is missing. Ids outside the vocabulary are ignored.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenizerSpec {
     /// `model`: `llama` (SPM), `gpt2` (byte-level BPE), `gemma4`, `bert`, `t5` (Unigram), `test`, `none`, ...
     pub model: String,
-    /// `pre`: name of the rule that cuts text into words before BPE.
+    /// `pre`: name of the rule that splits text into words before BPE.
     pub pre: Option<String>,
-    /// `general.name`: Phi-3 needs it, because the file has no other sign of how it treats white space.
+    /// `general.name`: needed for Phi-3, because nothing else in the file tells how it treats white space.
     pub name: Option<String>,
-    /// `tokens`: the text of each token, the index is the id.
+    /// `tokens`: the text of each token; the index is the id.
     pub tokens: Vec<String>,
-    /// Number of ids when `tokens` is empty (a file without a vocabulary, `<arch>.vocab_size`).
+    /// Number of ids if `tokens` is empty (a file without a vocabulary, `<arch>.vocab_size`).
     pub n_vocab: Option<u32>,
-    /// `scores`: merge priority of each token (SPM), larger is earlier; logarithm of its probability (Unigram).
+    /// `scores`: merge priority of each token (SPM), higher first; log probability (Unigram).
     pub scores: Vec<f32>,
     /// `token_type`: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
     pub token_types: Vec<i32>,
-    /// `merges`: pairs `left right`, the index is the rank (BPE).
+    /// `merges`: pairs `left right`; the index is the rank (BPE).
     pub merges: Vec<String>,
     /// `bos_token_id`: begin of sequence.
     pub bos: Option<u32>,
@@ -34,17 +34,17 @@ pub struct TokenizerSpec {
     pub eom: Option<u32>,
     /// `unknown_token_id`.
     pub unk: Option<u32>,
-    /// `cls_token_id`: what BERT's vocabularies put before a text; BOS if there is none.
+    /// `cls_token_id`: the token before a text in BERT vocabularies; BOS if missing.
     pub cls: Option<u32>,
-    /// `seperator_token_id` (spelled so).
+    /// `seperator_token_id` (sic).
     pub sep: Option<u32>,
     /// `fim_pre_token_id`, ...: the fill-in-the-middle tokens.
     pub fim: FimTokens,
-    /// `add_bos_token`: put `bos` before a text.
+    /// `add_bos_token`: add `bos` before a text.
     pub add_bos: Option<bool>,
-    /// `add_eos_token`: put `eos` after a text.
+    /// `add_eos_token`: add `eos` after a text.
     pub add_eos: Option<bool>,
-    /// `add_sep_token`: put `sep` after a text (BERT).
+    /// `add_sep_token`: add `sep` after a text (BERT).
     pub add_sep: Option<bool>,
     /// `add_space_prefix`: treat a text as if it began with a space (SPM, Unigram).
     pub add_space_prefix: Option<bool>,
@@ -52,7 +52,7 @@ pub struct TokenizerSpec {
     pub remove_extra_whitespaces: Option<bool>,
     /// `precompiled_charsmap`: SentencePiece's table of replacements (Unigram).
     pub precompiled_charsmap: Vec<u8>,
-    /// `suppress_tokens`: ids that must never be sampled.
+    /// `suppress_tokens`: ids that are never sampled.
     pub suppress: Vec<i32>,
 }
 
@@ -61,14 +61,15 @@ impl TokenizerSpec {
     ///
     /// # Errors
     ///
-    /// `tokenizer.ggml.model` is missing, or a key has a value of another type.
+    /// `tokenizer.ggml.model` is missing, or a key has another type.
     pub fn from_metadata(metadata: &Metadata) -> Result<TokenizerSpec, GgufError> {
         let merges = metadata.opt_strings(TokenizerSpec::MERGES)?.into_iter().flatten();
         let merges = merges.map(str::to_owned).collect();
         Ok(TokenizerSpec { merges, ..TokenizerSpec::without_merges(metadata)? })
     }
 
-    /// The key of the merges. There may be half a million, so [`Tokenizer`](super::Tokenizer) reads them where they are.
+    /// The key of the merges. There may be half a million, so [`Tokenizer`](super::Tokenizer) reads them in
+    /// place.
     pub(super) const MERGES: &str = "tokenizer.ggml.merges";
 
     /// Everything else.
@@ -79,13 +80,13 @@ impl TokenizerSpec {
             let strings = metadata.opt_strings(&key(name))?;
             Ok(strings.into_iter().flatten().map(str::to_owned).collect())
         };
-        // Some files say -1 for an id that there is not.
+        // Some files use -1 for a missing id.
         let id = |name: &str| -> Result<Option<u32>, GgufError> {
             let id = metadata.opt_i64(&key(&format!("{name}_token_id")))?;
             Ok(id.and_then(|id| u32::try_from(id).ok()))
         };
         let flag = |name: &str| metadata.opt_bool(&key(name));
-        // Bytes with or without a sign, by converter.
+        // Signed or unsigned bytes, depending on the converter.
         let charsmap: Option<Vec<i32>> = metadata.opt_vec(&key("precompiled_charsmap"))?;
         let arch = metadata.opt_str("general.architecture")?.unwrap_or_default();
         Ok(TokenizerSpec {
@@ -126,15 +127,15 @@ impl TokenizerSpec {
 /// Ids of the fill-in-the-middle tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FimTokens {
-    /// Text before the gap follows.
+    /// Precedes the text before the gap.
     pub prefix: Option<u32>,
-    /// Text after the gap follows.
+    /// Precedes the text after the gap.
     pub suffix: Option<u32>,
-    /// The gap's text is to be generated now.
+    /// Starts the generation of the gap's text.
     pub middle: Option<u32>,
     /// Padding; ends generation.
     pub pad: Option<u32>,
-    /// The repository's name follows; ends generation.
+    /// Precedes the repository name; ends generation.
     pub repo: Option<u32>,
     /// Separator between files; ends generation.
     pub sep: Option<u32>,

@@ -1,11 +1,11 @@
-//! Cuts special tokens out of a text before the rest is tokenized.
+//! Splits special tokens off a text before the rest is tokenized.
 
 use std::ops::Range;
 
 use super::vocab::Vocab;
 use super::{ParseSpecial, TokenKind};
 
-/// A text is a sequence of these.
+/// A fragment of a text, which is a sequence of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fragment<'t> {
     Text(&'t str),
@@ -17,15 +17,15 @@ pub(super) enum Fragment<'t> {
 pub(super) struct SpecialTokens {
     /// Tokens that match in any text.
     user_defined: Matcher,
-    /// The former, and the ones that only match when special tokens are asked for.
+    /// Those, and the tokens that only match when special tokens are parsed.
     all: Matcher,
 }
 
-/// Texts of tokens in order, so that those with the same beginning are neighbours.
+/// Token texts in sorted order, so that those with a common prefix are adjacent.
 #[derive(Debug)]
 struct Matcher {
     tokens: Vec<Special>,
-    /// How many tokens begin with a smaller byte, by byte.
+    /// Number of tokens that begin with a smaller byte, indexed by byte.
     before: Vec<usize>,
 }
 
@@ -33,7 +33,7 @@ struct Matcher {
 struct Special {
     text: Box<[u8]>,
     id: u32,
-    /// Whether it swallows white space.
+    /// True if it removes the white space after it.
     strips: bool,
 }
 
@@ -46,7 +46,7 @@ impl Matcher {
         Matcher { tokens, before }
     }
 
-    /// Every place where a token stands, those that overlap as well.
+    /// Finds every occurrence of a token, including overlapping ones.
     fn find<'m>(&'m self, text: &[u8], mut found: impl FnMut(Range<usize>, &'m Special)) {
         for (start, first) in text.iter().map(|b| usize::from(*b)).enumerate() {
             let mut alike = &self.tokens[self.before[first]..self.before[first + 1]];
@@ -68,7 +68,8 @@ impl Matcher {
 }
 
 impl SpecialTokens {
-    /// Indexes the special tokens of `vocab`; `strip_right` says by text which ones swallow white space.
+    /// Indexes the special tokens of `vocab`; `strip_right` decides by text which of them remove the white
+    /// space after them.
     pub(super) fn new(vocab: &Vocab, strip_right: Option<fn(&str) -> bool>) -> SpecialTokens {
         let special: Vec<(u32, TokenKind)> = (0..vocab.n_text())
             .filter_map(|id| vocab.kind(id).filter(|kind| kind.is_special()).map(|kind| (id, kind)))
@@ -88,10 +89,10 @@ impl SpecialTokens {
         }
     }
 
-    /// Cuts `text` at its special tokens.
+    /// Splits `text` at its special tokens.
     ///
-    /// Longer tokens are served first, wherever they are; among equal lengths the smaller id; one token takes its
-    /// places from left to right. No text fragment is empty.
+    /// Longer tokens are matched first, anywhere in the text; among equal lengths the smaller id; the
+    /// occurrences of one token from left to right. No text fragment is empty.
     pub(super) fn split<'t>(&self, text: &'t str, parse: ParseSpecial) -> Vec<Fragment<'t>> {
         let matcher = match parse {
             ParseSpecial::No => &self.user_defined,

@@ -14,7 +14,7 @@ pub(super) struct Spm {
     pub(super) add_space_prefix: bool,
 }
 
-/// A stretch of the text; the stretches form a doubly linked list.
+/// A piece of the text; the pieces form a doubly linked list.
 #[derive(Clone, Copy)]
 struct Symbol {
     start: usize,
@@ -27,12 +27,12 @@ struct Symbol {
 /// No neighbour.
 const NONE: usize = usize::MAX;
 
-/// A possible merge of two neighbours.
+/// A candidate merge of two neighbours.
 struct Pair {
     score: f32,
     left: usize,
     right: usize,
-    /// Length of both together when the pair was seen; another length says that the pair is stale.
+    /// Length of the two together when the pair was found; if it has changed, the pair is stale.
     n_byte: usize,
 }
 
@@ -62,7 +62,7 @@ impl Spm {
         Spm { scores, bounds: WordBounds::new(vocab.texts()), add_space_prefix }
     }
 
-    /// Appends the ids of `text`; `after_special` says that it is the first fragment or follows a special token.
+    /// Appends the ids of `text`; `after_special` is true for the first fragment and after a special token.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, after_special: bool, out: &mut Vec<u32>) {
         let mut escaped = String::with_capacity(text.len() + 8);
         if self.add_space_prefix && after_special {
@@ -80,7 +80,7 @@ impl Spm {
         }
     }
 
-    /// Appends the ids of one word: merges the pair of best score, leftmost first, until none is left.
+    /// Appends the ids of one word: repeatedly merges the pair with the best score, leftmost first.
     fn encode_word(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
         let n_symbol = text.chars().count();
         let mut symbols: Vec<Symbol> = Vec::with_capacity(n_symbol);

@@ -1,20 +1,20 @@
-//! SentencePiece's Unigram (`tokenizer.ggml.model` = `t5`): of all ways to spell a text the most probable one.
+//! SentencePiece's Unigram (`tokenizer.ggml.model` = `t5`): the most probable tokenization of a text.
 
 use super::charsmap::Charsmap;
 use super::vocab::Vocab;
 use super::words::{Seen, WordBounds};
 use super::{TokenKind, TokenizerError, TokenizerSpec};
 
-/// The logarithm of each token's probability, and how texts are normalised.
+/// The log probability of each token, and the normalisation of texts.
 #[derive(Debug)]
 pub(super) struct Unigram {
     scores: Vec<f32>,
-    /// What a character that no token spells counts.
+    /// Score of a character that is in no token.
     unknown_score: f64,
     unk: u32,
-    /// All bytes are tokens, which spell unknown characters.
+    /// True if all bytes are tokens, which encode unknown characters.
     has_bytes: bool,
-    /// Bytes of the longest token.
+    /// Length of the longest token in bytes.
     longest: usize,
     bounds: WordBounds,
     charsmap: Charsmap,
@@ -22,22 +22,22 @@ pub(super) struct Unigram {
     remove_extra_spaces: bool,
 }
 
-/// How much less an unknown character counts than the least probable token.
+/// Difference of an unknown character's score to the least probable token's.
 const UNKNOWN_PENALTY: f64 = 10.0;
 
-/// The best way to spell a text up to some place.
+/// The best tokenization of a text up to some position.
 #[derive(Clone, Copy)]
 struct Best {
     /// Sum of the scores.
     score: f64,
-    /// The last token; `None` for a character that none spells.
+    /// The last token; `None` for an unknown character.
     last: Option<u32>,
-    /// Where it begins.
+    /// Start of the last token.
     from: usize,
 }
 
 impl Unigram {
-    /// Takes the scores and the flags out of `spec`.
+    /// Takes the scores and the flags from `spec`.
     pub(super) fn new(vocab: &Vocab, spec: &mut TokenizerSpec) -> Result<Unigram, TokenizerError> {
         let (key, expected) = ("tokenizer.ggml.scores", vocab.n_text() as usize);
         let scores = std::mem::take(&mut spec.scores);
@@ -72,7 +72,7 @@ impl Unigram {
         for word in self.bounds.split(&normal) {
             seen.encode(word, out, |out| self.encode_word(vocab, word, out));
         }
-        // Unknown characters that follow one another are one token.
+        // Consecutive unknown characters become one token.
         let mut last = None;
         let mut keep = start;
         for at in start..out.len() {
@@ -86,8 +86,9 @@ impl Unigram {
         out.truncate(keep);
     }
 
-    /// Replaces what the table of characters says and spaces by `▁`; a space goes before the text, and runs of them become
-    /// one, where the metadata say so. Tokens that authors defined, which must stay as they are, have been cut out before.
+    /// Applies the table of character replacements and maps spaces to `▁`; adds a space before the text and
+    /// collapses runs of spaces, if the metadata says so. User-defined tokens, which must not be changed,
+    /// have been split off before.
     fn normalize(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() * 2 + 3);
         let (mut at, mut in_word, mut has_prefix) = (0, false, false);
@@ -119,8 +120,8 @@ impl Unigram {
         out
     }
 
-    /// Appends the ids of the most probable spelling of a word: going from left to right, the best way to every place is
-    /// known when it is reached.
+    /// Appends the ids of the most probable tokenization of a word: a pass from left to right that knows the
+    /// best tokenization up to each position when it reaches it.
     fn encode_word(&self, vocab: &Vocab, word: &str, out: &mut Vec<u32>) {
         let nowhere = Best { score: f64::NEG_INFINITY, last: None, from: 0 };
         let mut best = vec![nowhere; word.len() + 1];
@@ -166,7 +167,7 @@ impl Unigram {
     }
 }
 
-/// The text of a token that spells texts.
+/// The text of a token that can match in texts.
 fn matched(vocab: &Vocab, id: u32) -> Option<&str> {
     let spells = matches!(vocab.kind(id)?, TokenKind::Normal | TokenKind::UserDefined | TokenKind::Unused);
     vocab.text(id).filter(|_| spells)
@@ -179,7 +180,7 @@ mod tests {
     use super::super::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer, charsmap};
     use super::*;
 
-    /// A tokenizer of these tokens with their kinds and scores, behind `<pad>`, `</s>` and `<unk>`.
+    /// A tokenizer of these tokens with their kinds and scores, after `<pad>`, `</s>` and `<unk>`.
     fn tokenizer(tokens: &[(String, i32, f32)], edit: impl FnOnce(&mut TokenizerSpec)) -> Tokenizer {
         let head = [("<pad>", 3, 0.0), ("</s>", 3, 0.0), ("<unk>", 2, 0.0)];
         let head = head.map(|(text, kind, score)| (text.to_owned(), kind, score));
@@ -208,7 +209,7 @@ mod tests {
         let tokens =
             normal(&[("▁", -3.0), ("a", -1.0), ("b", -1.5), ("ab", -2.0), ("▁ab", -5.5), ("ba", -3.0)]);
         let t = tokenizer(&tokens, |spec| spec.add_space_prefix = Some(true));
-        // -3 - 2 is better than -5.5, -2 than -1 - 1.5.
+        // -3 - 2 is better than -5.5, and -2 than -1 - 1.5.
         assert_eq!(plain(&t, "ab"), [3, 6]);
         // -3 - 2 - 1 is better than -3 - 1 - 3.
         assert_eq!(plain(&t, "aba"), [3, 6, 4]);
@@ -277,11 +278,11 @@ mod tests {
         );
         assert_eq!(
             error(&|s| s.precompiled_charsmap = vec![8, 0, 0, 0, 1]),
-            "tokenizer metadata `tokenizer.ggml.precompiled_charsmap` of 5 bytes has a trie that is longer than the table"
+            "tokenizer metadata `tokenizer.ggml.precompiled_charsmap` of 5 bytes: the trie is longer than the table"
         );
     }
 
-    /// The best sum of scores over all ways to cut a text into tokens, found by trying all.
+    /// The best sum of scores over all tokenizations of a text, by exhaustive search.
     fn best(tokens: &[(String, i32, f32)], text: &str, unknown: f64) -> f64 {
         let Some(first) = text.chars().next() else { return 0.0 };
         let mut found = f64::NEG_INFINITY;
@@ -319,7 +320,7 @@ mod tests {
                         (word.len(), f64::from(*s))
                     }
                     None => {
-                        // All bytes of a character that no token spells.
+                        // All bytes of an unknown character.
                         let n = rest.chars().next().map_or(0, char::len_utf8);
                         let bytes: Vec<u32> = std::iter::once(id).chain(ids.by_ref().take(n - 1)).collect();
                         let at = 3 + tokens.len() as u32;
@@ -341,7 +342,7 @@ mod tests {
             tokens.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), 6, 0.0)));
             for prefix in [false, true] {
                 let t = tokenizer(&tokens, |spec| spec.add_space_prefix = Some(prefix));
-                // A space before a text that begins with one is the same one.
+                // A space added before a text that begins with one is the same one.
                 let expected = text.replace('▁', " ");
                 let decoded = t.decode_lossy(&plain(&t, &text), RenderSpecial::No);
                 let same = decoded == expected || prefix && format!(" {decoded}") == expected;

@@ -1,4 +1,4 @@
-//! The vocabulary: texts, kinds and the special ids, with the rules that complete what files leave out.
+//! The vocabulary: texts, kinds and special ids, with the rules that complete incomplete files.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use rustc_hash::FxBuildHasher;
 
 use super::{FimTokens, TokenizerError, TokenizerSpec};
 
-/// What a token is for.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// A piece of text.
     Normal,
-    /// Stands for text that the vocabulary cannot express.
+    /// Represents text that the vocabulary cannot encode.
     Unknown,
-    /// Steers the model (begin, end, roles); prints nothing and is never read from plain text.
+    /// Controls the model (begin, end, roles); renders as nothing and is never parsed from plain text.
     Control,
-    /// Added by the model's author; matched in any text and printed as it is.
+    /// Added by the model's author; matched in any text and rendered verbatim.
     UserDefined,
-    /// A reserved slot; prints nothing.
+    /// A reserved id; renders as nothing.
     Unused,
-    /// One byte, spelled `<0xAB>`.
+    /// One byte, written `<0xAB>`.
     Byte,
 }
 
@@ -36,13 +36,13 @@ impl TokenKind {
         }
     }
 
-    /// Whether the token is cut out of a text before the rest is tokenized.
+    /// True if the token is split off a text before the rest is tokenized.
     pub(super) fn is_special(self) -> bool {
         matches!(self, TokenKind::Control | TokenKind::UserDefined | TokenKind::Unknown)
     }
 }
 
-/// Ids that a file may leave out, with the defaults of the kind of tokenizer.
+/// Ids that a file may omit, with the defaults of the kind of tokenizer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpecialIds {
     pub(super) bos: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) struct SpecialIds {
     pub(super) fim: FimTokens,
 }
 
-/// Texts and kinds by id, ids by text, and what ends a generation.
+/// Texts and kinds by id, ids by text, and the tokens that end a generation.
 #[derive(Debug)]
 pub(super) struct Vocab {
     tokens: IndexSet<Box<str>, FxBuildHasher>,
@@ -64,10 +64,10 @@ pub(super) struct Vocab {
     eog: BTreeSet<u32>,
 }
 
-/// Largest vocabulary that is accepted: ids stay far away from the marks that merging uses.
+/// Maximum size of a vocabulary: keeps ids away from the sentinels used in merging.
 const MAX_TOKENS: usize = 1 << 30;
 
-/// Texts of tokens that end a generation, whatever the metadata says.
+/// Texts of tokens that end a generation, regardless of the metadata.
 const EOG_TEXTS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -149,7 +149,7 @@ const FIM_SEP_TEXTS: &[&str] = &["<|file_sep|>"];
 const HARMONY_TEXTS: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 impl Vocab {
-    /// Takes the texts and kinds out of `spec`; `defaults` are the ids of the tokenizer's kind.
+    /// Takes the texts and kinds from `spec`; `defaults` are the ids for this kind of tokenizer.
     pub(super) fn new(spec: &mut TokenizerSpec, defaults: SpecialIds) -> Result<Vocab, TokenizerError> {
         let n_token = spec.tokens.len();
         if n_token > MAX_TOKENS {
@@ -186,7 +186,8 @@ impl Vocab {
         Ok(vocab)
     }
 
-    /// Takes the ids that the file states; tokens that are recognised by their texts instead become control tokens.
+    /// Sets the ids given in the file; tokens that are recognised by their texts instead become control
+    /// tokens.
     fn set_ids(&mut self, spec: &TokenizerSpec, defaults: SpecialIds) {
         let n_vocab = self.n_vocab;
         let known = |id: Option<u32>| id.filter(|&id| id < n_vocab);
@@ -231,7 +232,7 @@ impl Vocab {
                 self.kinds[id as usize] = TokenKind::UserDefined;
             }
         }
-        // gpt-oss and Solar Open: `<|end|>` only closes one part, the answer goes on after it.
+        // gpt-oss and Solar Open: `<|end|>` only closes one part, and the answer continues after it.
         let has = |text: &str| self.id(text).is_some();
         let calls = has("<|call|>") || has("<|calls|>");
         if calls
@@ -254,7 +255,7 @@ impl Vocab {
         self.n_vocab
     }
 
-    /// Number of tokens that have a text: all, or none in a file without a vocabulary.
+    /// Number of tokens with a text: all, or none in a file without a vocabulary.
     pub(super) fn n_text(&self) -> u32 {
         self.tokens.len() as u32
     }
@@ -284,7 +285,8 @@ impl Vocab {
         self.eog.iter().copied()
     }
 
-    /// Appends one token per byte of `text`: `<0xAB>`, or the token that is just this byte. Others are dropped.
+    /// Appends one token per byte of `text`: `<0xAB>`, or the token with just this byte. Other bytes are
+    /// dropped.
     pub(super) fn push_bytes(&self, text: &str, out: &mut Vec<u32>) {
         const HEX: &[u8; 16] = b"0123456789ABCDEF";
         for &byte in text.as_bytes() {
@@ -297,7 +299,7 @@ impl Vocab {
     }
 }
 
-/// The byte that a token spelled `<0xAB>` stands for.
+/// Parses the byte of a token such as `<0xAB>`.
 pub(super) fn parse_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()

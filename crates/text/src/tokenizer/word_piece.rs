@@ -1,12 +1,12 @@
-//! WordPiece: the tokenizer of BERT and of embedding models that descend from it.
+//! WordPiece: the tokenizer of BERT and of the embedding models derived from it.
 
 use super::expression::Expression;
 use super::vocab::Vocab;
 
-/// What is taken out of a text: control characters that are not white space, accents, and U+FFFD.
+/// The characters removed from a text: control characters that are not white space, accents, and U+FFFD.
 const DROPPED: &str = r"[[\p{C}\p{Mn}\x{FFFD}]&&[^\s]]+";
 
-/// A word: one punctuation mark, one ideograph, or a run of anything else but white space.
+/// A word: one punctuation mark, one ideograph, or a run of other characters except white space.
 fn word() -> String {
     const ALONE: &str = concat!(
         r"\p{P}$+<=>^`|~",
@@ -16,7 +16,8 @@ fn word() -> String {
     format!(r"[{ALONE}]|[^\s{ALONE}]+")
 }
 
-/// Cuts words into the longest tokens, from the left; a word that cannot be spelled is one unknown token.
+/// Splits words into the longest tokens, from the left; a word that cannot be split becomes one unknown
+/// token.
 #[derive(Debug)]
 pub(super) struct WordPiece {
     dropped: Expression,
@@ -27,7 +28,7 @@ pub(super) struct WordPiece {
 }
 
 impl WordPiece {
-    /// In `vocab`, tokens that begin a word begin with `▁`; `unk` is for words that have no spelling.
+    /// In `vocab`, tokens that begin a word begin with `▁`; `unk` is used for words without a tokenization.
     pub(super) fn new(vocab: &Vocab, unk: u32) -> WordPiece {
         let lengths = (0..vocab.n_text()).filter_map(|id| vocab.text(id)).map(str::len);
         WordPiece {
@@ -38,11 +39,11 @@ impl WordPiece {
         }
     }
 
-    /// Appends the ids of `text`, without regard to case and accents.
+    /// Appends the ids of `text`, ignoring case and accents.
     ///
     /// # Source
     ///
-    /// Devlin et al. 2018 (BERT), "uncased"; llama.cpp's ids are the same.
+    /// Devlin et al. 2018 (BERT), "uncased"; the ids equal llama.cpp's.
     pub(super) fn encode(&self, vocab: &Vocab, text: &str, out: &mut Vec<u32>) {
         let plain = plain(&self.dropped, text);
         let mut spelled = String::new();
@@ -58,7 +59,7 @@ impl WordPiece {
         }
     }
 
-    /// Appends the tokens of one word; `false` if some part of it is no token.
+    /// Appends the tokens of one word; `false` if some part of it is not a token.
     fn spell(&self, vocab: &Vocab, word: &str, out: &mut Vec<u32>) -> bool {
         let mut rest = word;
         while !rest.is_empty() {
@@ -73,7 +74,7 @@ impl WordPiece {
     }
 }
 
-/// The text without case, and without what is dropped.
+/// The text in lower case, without the removed characters.
 fn plain(dropped: &Expression, text: &str) -> String {
     let text = nfd(text);
     let (mut out, mut from) = (String::with_capacity(text.len()), 0);
@@ -85,13 +86,13 @@ fn plain(dropped: &Expression, text: &str) -> String {
     out.to_lowercase()
 }
 
-/// The text with characters taken apart, accents behind their letters (Unicode's form D).
+/// The text in Unicode's decomposed form (NFD).
 #[cfg(not(target_arch = "wasm32"))]
 fn nfd(text: &str) -> String {
     unicode_normalization::UnicodeNormalization::nfd(text).collect()
 }
 
-/// The same by the browser, which has the tables.
+/// The same through the browser, which has the tables.
 #[cfg(target_arch = "wasm32")]
 fn nfd(text: &str) -> String {
     js_sys::JsString::from(text).normalize("NFD").into()

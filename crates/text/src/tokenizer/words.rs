@@ -1,21 +1,22 @@
-//! Where a text can be cut without changing its tokens, and the tokens of words that came before.
+//! Positions where a text can be split without changing its tokens, and a cache of the tokens of earlier
+//! words.
 
 use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Cuts text in which spaces are `▁` into words, so that no merge reaches across a cut.
+/// Splits text in which spaces are `▁` into words, so that no merge crosses a split.
 ///
-/// Merging works on a whole line or text, but a merge makes a token, and hardly any token has a `▁` behind another
-/// character. Where none does, the text before a `▁` and the text after do not touch each other.
+/// Merging works on a whole line or text, but a merge produces a token, and hardly any token contains a `▁`
+/// after another character. Where none does, the text before a `▁` does not interact with the text after it.
 #[derive(Debug, Default)]
 pub(super) struct WordBounds {
-    /// Characters that stand before a `▁` in some token.
+    /// Characters that precede a `▁` in some token.
     joins: FxHashSet<char>,
 }
 
 impl WordBounds {
-    /// For texts that are merged to these `tokens`.
+    /// Creates the splitter for texts that are merged into these `tokens`.
     pub(super) fn new<'t>(tokens: impl Iterator<Item = &'t str>) -> WordBounds {
         let mut joins = FxHashSet::default();
         for token in tokens {
@@ -26,7 +27,7 @@ impl WordBounds {
         WordBounds { joins }
     }
 
-    /// The words of `text`; together they are `text`.
+    /// The words of `text`; they concatenate to `text`.
     pub(super) fn split<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> {
         let mut from = 0;
         let mut spaces = text.match_indices('▁');
@@ -48,18 +49,18 @@ impl WordBounds {
     }
 }
 
-/// The tokens of the words of one text: most words come again.
+/// A cache of the tokens of the words in one text: most words occur repeatedly.
 #[derive(Default)]
 pub(super) struct Seen<'t> {
-    /// Word to the place of its tokens in the output.
+    /// Maps a word to the position of its tokens in the output.
     places: FxHashMap<&'t str, Range<usize>>,
 }
 
-/// Longer words are rare, and not worth the memory.
+/// Longer words are rare and not worth the memory.
 const MAX_WORD: usize = 32;
 
 impl<'t> Seen<'t> {
-    /// Appends the tokens of `word`: those that it had before, or what `encode` appends.
+    /// Appends the tokens of `word`, from the cache or from `encode`.
     pub(super) fn encode(&mut self, word: &'t str, out: &mut Vec<u32>, encode: impl FnOnce(&mut Vec<u32>)) {
         if let Some(place) = self.places.get(word) {
             out.extend_from_within(place.clone());
@@ -90,7 +91,7 @@ mod tests {
     fn words_that_came_before_have_the_same_tokens() {
         let (mut seen, mut out) = (Seen::default(), vec![9]);
         seen.encode("a", &mut out, |out| out.extend([1, 2]));
-        seen.encode("a", &mut out, |_| panic!("it came before"));
+        seen.encode("a", &mut out, |_| panic!("it is cached"));
         assert_eq!(out, [9, 1, 2, 1, 2]);
     }
 }

@@ -1,4 +1,4 @@
-//! Where the golden data lies, and how to say that it does not.
+//! The location of the golden data, and a notice if it is missing.
 
 #![allow(dead_code, reason = "each test file uses a part of this module")]
 
@@ -13,7 +13,7 @@ pub(crate) fn root() -> PathBuf {
 
 /// A folder of the golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository.
 ///
-/// `None`, with a line that says what was left out, if it is not there.
+/// `None`, with a notice of what was skipped, if it does not exist.
 pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
     let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
     let folder = base.unwrap_or_else(|| root().join("../shared/data")).join(name);
@@ -24,7 +24,7 @@ pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-/// The head of a GGUF file.
+/// Reads the header of a GGUF file.
 pub(crate) fn read_gguf(path: &Path) -> Gguf {
     let bytes = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let n_byte = bytes.len() as u64;

@@ -1,4 +1,4 @@
-//! Pre-tokenizers: how text is cut into words before byte-pair merges, by name in `tokenizer.ggml.pre`.
+//! Pre-tokenizers, which split text into words before byte-pair merges, by name in `tokenizer.ggml.pre`.
 
 mod rules;
 
@@ -6,17 +6,17 @@ use self::rules::{RULES, Rule};
 use super::TokenizerError;
 use super::expression::Expression;
 
-/// What is done to a match.
+/// A post-processing step for a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// Nothing.
     Whole,
-    /// Of white space before a word, the last character joins the word.
+    /// The last character of white space before a word joins the word.
     LastSpace,
-    /// Likewise, unless it ends a line.
+    /// Likewise, unless that character ends a line.
     LastSpaceInLine,
-    /// White space before a word, unless it ends a line, is cut into powers of two up to 512, the largest first, such that
-    /// something is left of it.
+    /// White space before a word, unless it ends a line, is split into powers of two up to 512, the largest
+    /// first, such that some of it is left.
     PowersOfSpaces,
     /// Digits are grouped in threes, from the right.
     Thousands,
@@ -24,7 +24,7 @@ enum Cut {
     ThousandsOfNumbers,
 }
 
-/// A rule with its patterns compiled.
+/// A rule with compiled patterns.
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     rule: &'static Rule,
@@ -37,7 +37,7 @@ impl PreTokenizer {
         RULES.iter().find(|rule| rule.names.contains(&name))
     }
 
-    /// The rule called `name`, or the one for files that name none.
+    /// The rule called `name`, or the default rule.
     pub(super) fn new(name: Option<&str>) -> Result<PreTokenizer, TokenizerError> {
         let unknown = || TokenizerError::UnknownPre { pre: name.unwrap_or_default().to_owned() };
         let rule = PreTokenizer::rule(name).ok_or_else(unknown)?;
@@ -45,7 +45,7 @@ impl PreTokenizer {
         Ok(PreTokenizer { rule, patterns: patterns.collect() })
     }
 
-    /// Whether a file with the rule called `name` has a BOS if it does not say.
+    /// True if a file with the rule called `name` has a BOS unless it says otherwise.
     pub(super) fn has_bos(name: Option<&str>) -> bool {
         PreTokenizer::rule(name).is_none_or(|rule| rule.has_bos)
     }
@@ -58,7 +58,7 @@ impl PreTokenizer {
         self.rule.add_bos
     }
 
-    /// Cuts `text` into words; together they are `text`, and none is empty.
+    /// Splits `text` into words; they concatenate to `text`, and none is empty.
     pub(super) fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let mut words = vec![text];
         for (expression, cut) in &self.patterns {
@@ -85,7 +85,8 @@ impl PreTokenizer {
 }
 
 impl Cut {
-    /// How much of a match is one piece; the search goes on after it. `rest` is what follows the match.
+    /// The length of the first piece of a match; the search continues after it. `rest` is the text after the
+    /// match.
     fn n_byte(self, found: &str, rest: &str) -> usize {
         let all = found.len();
         let Some(last) = found.chars().next_back() else { return all };
@@ -93,7 +94,7 @@ impl Cut {
             Cut::Whole | Cut::Thousands | Cut::ThousandsOfNumbers => all,
             Cut::LastSpaceInLine | Cut::PowersOfSpaces if matches!(last, '\r' | '\n') => all,
             Cut::PowersOfSpaces if found.chars().all(char::is_whitespace) => {
-                // One more may be taken where no word follows.
+                // One more is allowed if no word follows.
                 let most = found.chars().count() - usize::from(!rest.is_empty());
                 let n_char = (0..10).map(|k| 1 << k).take_while(|n| *n <= most).last().unwrap_or(1);
                 found.char_indices().nth(n_char).map_or(all, |(at, _)| at)
@@ -107,7 +108,7 @@ impl Cut {
         }
     }
 
-    /// Whether a match is cut into groups of three digits. `rest` is what follows the match.
+    /// True if a match is split into groups of three digits. `rest` is the text after the match.
     fn groups_digits(self, rest: &str) -> bool {
         match self {
             Cut::Thousands => true,
@@ -212,7 +213,7 @@ mod tests {
         let error = PreTokenizer::new(Some("no-such-model")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "pre-tokenizer `no-such-model` is not known; tokens would come out wrong, so the file is refused"
+            "unknown pre-tokenizer `no-such-model`; the file is rejected because its tokens would be wrong"
         );
     }
 

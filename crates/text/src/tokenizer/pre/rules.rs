@@ -1,28 +1,29 @@
-//! The rules that cut text into words, as data: regular expressions by name.
+//! The rules that split text into words, as data: regular expressions by name.
 
 use super::Cut;
 
-/// One rule and the models' names for it.
+/// One rule with the names that models use for it.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) names: &'static [&'static str],
-    /// Applied one after the other: each cuts every piece left by the former into matches and what lies between.
+    /// Applied in turn: each splits every piece left by its predecessor into matches and the text between
+    /// them.
     pub(super) patterns: &'static [Pattern],
-    /// A word that is a token as it stands is not merged from its bytes.
+    /// A word that is itself a token is not merged from its bytes.
     pub(super) ignore_merges: bool,
-    /// Whether a text begins with BOS if the file does not say.
+    /// True if a text begins with BOS unless the file says otherwise.
     pub(super) add_bos: bool,
-    /// Whether there is a BOS if the file does not say.
+    /// True if there is a BOS unless the file says otherwise.
     pub(super) has_bos: bool,
 }
 
 const PLAIN: Rule = Rule { names: &[], patterns: &[], ignore_merges: false, add_bos: false, has_bos: true };
 
-/// A regular expression, and how its matches are cut further.
+/// A regular expression, and the further splitting of its matches.
 ///
-/// The original expressions end in `\s+(?!\S)|\s+`: of white space before a word, the last character is left to
-/// the word. Here they end in `\s+` and [`Cut`] does the rest, so that expressions need no look-ahead, and the time
-/// and memory of a match stay linear in the text.
+/// The original expressions end in `\s+(?!\S)|\s+`: the last character of white space before a word is left
+/// to the word. Here they end in `\s+` and [`Cut`] does the rest, so that expressions need no look-ahead, and
+/// the time and memory of a match stay linear in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pattern {
     pub(super) regex: &'static str,
@@ -37,14 +38,14 @@ const fn words(regex: &'static str) -> Pattern {
     Pattern { regex, cut: Cut::LastSpaceInLine }
 }
 
-/// English contractions in any case.
+/// English contractions, case-insensitive.
 macro_rules! contractions {
     () => {
         "'(?:[sS]|[tT]|[rR][eE]|[vV][eE]|[mM]|[lL][lL]|[dD])"
     };
 }
 
-/// White space, best up to the end of a line.
+/// White space, preferably up to the end of a line.
 macro_rules! tail {
     () => {
         r"\s*[\r\n]+|\s+"
@@ -63,7 +64,7 @@ macro_rules! llama3 {
     };
 }
 
-/// Words by case: capitals then small letters. Letters without case and marks count as both.
+/// Words by case: capitals followed by small letters. Caseless letters and marks count as both.
 macro_rules! by_case {
     ($digits:literal, $suffix:expr) => {
         concat!(
@@ -93,7 +94,7 @@ const QWEN35: Pattern = words(concat!(
 const TEKKEN: Pattern = words(by_case!(r"\p{N}", ""));
 const GPT_4O: Pattern = words(by_case!(r"\p{N}{1,3}", concat!("(?:", contractions!(), ")?")));
 const THOUSANDS: Pattern = Pattern { regex: r"\p{N}+", cut: Cut::Thousands };
-/// The word pattern of Kimi: as gpt-4o, with Han characters apart.
+/// The word pattern of Kimi: that of gpt-4o, with Han characters separate.
 const KIMI_K2: Pattern = words(concat!(
     r"\p{Han}+|",
     r"[^\r\n\p{L}\p{N}]?[[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]*[[\p{Ll}\p{Lm}\p{Lo}\p{M}]&&[^\p{Han}]]+(?:",
@@ -110,7 +111,7 @@ const DEEPSEEK_V3: Pattern = words(concat!(
     r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|",
     tail!()
 ));
-/// Letters with case, as the authors of DeepSeek-LLM list them.
+/// Cased letters, as listed by the authors of DeepSeek-LLM.
 const DEEPSEEK_LLM_LETTERS: Pattern = plain(concat!(
     r"\s?[A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}",
     r"\x{295}-\x{2AF}\x{370}-\x{373}\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}",
@@ -131,10 +132,10 @@ const DEEPSEEK_LLM_LETTERS: Pattern = plain(concat!(
 ));
 const DEEPSEEK_LLM_MARKS: Pattern =
     plain(r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+");
-/// CJK ideographs, and the two other ranges that DeepSeek's first tokenizers have there.
+/// CJK ideographs, and the two other ranges in the same class of DeepSeek's first tokenizers.
 const DEEPSEEK_CJK: Pattern = plain(r"[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+");
 
-/// All rules. The first is for files that name none.
+/// All rules. The first one is the default.
 pub(super) static RULES: &[Rule] = &[
     Rule {
         names: &["default"],
