@@ -70,3 +70,8 @@ pub mod kernels {
 
 /// The GGUF reader and writer, and the tensor formats.
 pub use ggml_format as gguf;
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -173,7 +173,7 @@ fn measure(dir: &Path, more: &[&str]) -> String {
 fn another_reader_reads_what_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let imatrix = measure(dir.path(), &[]);
-    let model = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/storyteller-Q4_K_M.gguf");
+    let model = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../chaski/model/storyteller-Q4_K_M.gguf");
     let model = model.to_str().unwrap();
     let bytes = fs::read(model).unwrap();
     let n_byte = bytes.len() as u64;

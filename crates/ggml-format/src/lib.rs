@@ -47,3 +47,8 @@ pub use model_file::{ModelFile, OpenError, read_header};
 pub use source::{ByteSource, MemorySource, SourceError};
 pub use split::SplitName;
 pub use types::{DequantizeFn, GgmlType, InvalidBlockFn, QuantizeFn, TYPES, TypeInfo};
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,7 +86,7 @@ fn one(file_type: FileType, name: &str, ne: &[u64], facts: &ModelFacts) -> Optio
 /// The model in the repository was made by llama-quantize.
 #[test]
 fn mix_equals_that_of_a_file_made_by_llama_quantize() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/storyteller-Q4_K_M.gguf");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../chaski/model/storyteller-Q4_K_M.gguf");
     let bytes = std::fs::read(path).unwrap();
     let n_byte = bytes.len() as u64;
     let gguf = Gguf::parse(bytes.into(), n_byte).unwrap();

@@ -268,7 +268,7 @@ fn head_of_absurd_length_is_not_fetched() {
 #[test]
 fn mapped_file_is_read_in_place() {
     use ggml_format::MmapSource;
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/storyteller-Q4_K_M.gguf");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../chaski/model/storyteller-Q4_K_M.gguf");
     let source = MmapSource::open(path).unwrap();
     let model = pollster::block_on(ModelFile::open(source, async |_: &str| unreachable!())).unwrap();
     assert_eq!(model.metadata().str("general.architecture").unwrap(), "llama");

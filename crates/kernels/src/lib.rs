@@ -58,3 +58,8 @@ pub use probe::probes;
 pub use route::{Experts, Route};
 pub use tensor::Tensor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

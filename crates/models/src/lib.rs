@@ -26,3 +26,8 @@ pub use run::{
     InputsError, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, Runner, RunnerConfig,
     SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed, imatrix, perplexity,
 };
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -23,3 +23,8 @@ pub use wgpu;
 
 /// Copies of the recurrent state that a model has room for, beside the state itself.
 pub const STATE_COPIES: usize = 2;
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

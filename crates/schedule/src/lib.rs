@@ -17,3 +17,8 @@ pub use pool::{Found, Pool, PoolStats};
 pub use request::{Refused, Request, RequestId, Turn};
 pub use scheduler::{Budget, Event, Limits, LimitsError, Scheduler, Usage, Work};
 pub use step::{Change, Input, Row, Step, Want};
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

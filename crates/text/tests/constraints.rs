@@ -16,13 +16,11 @@ fn load(path: PathBuf) -> Tokenizer {
     Tokenizer::from_metadata(common::read_gguf(&path).metadata()).unwrap()
 }
 
-static STORYTELLER: LazyLock<Tokenizer> =
-    LazyLock::new(|| load(common::root().join("fixtures/storyteller-Q4_K_M.gguf")));
+static STORYTELLER: LazyLock<Tokenizer> = LazyLock::new(|| load(common::storyteller()));
 
 /// The storyteller's vocabulary, and one of each other kind from the golden data.
 fn vocabularies() -> Vec<(String, Tokenizer)> {
-    let mut all =
-        vec![("storyteller".to_owned(), load(common::root().join("fixtures/storyteller-Q4_K_M.gguf")))];
+    let mut all = vec![("storyteller".to_owned(), load(common::storyteller()))];
     if let Some(folder) = common::test_data("vocab", "constraints with vocabularies of real models") {
         for name in ["llama-spm", "qwen2", "gemma-4"] {
             all.push((name.to_owned(), load(folder.join(format!("ggml-vocab-{name}.gguf")))));

@@ -90,8 +90,7 @@ fn plain(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
 }
 
 /// The tokenizer of the model that ships with the program: byte-level BPE of 2048 tokens.
-static STORYTELLER: LazyLock<Tokenizer> =
-    LazyLock::new(|| load(&common::root().join("fixtures/storyteller-Q4_K_M.gguf")).unwrap());
+static STORYTELLER: LazyLock<Tokenizer> = LazyLock::new(|| load(&common::storyteller()).unwrap());
 
 #[test]
 fn storyteller_says_what_its_metadata_say() {
@@ -124,7 +123,7 @@ fn special_tokens_are_parsed_and_printed_when_asked() {
 
 #[test]
 fn template_bos_is_not_doubled() {
-    let gguf = common::read_gguf(&common::root().join("fixtures/storyteller-Q4_K_M.gguf"));
+    let gguf = common::read_gguf(&common::storyteller());
     let templates = ChatTemplates::from_metadata(gguf.metadata());
     let template = templates.get(false).unwrap().unwrap();
     let tokenizer = &*STORYTELLER;

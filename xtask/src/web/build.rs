@@ -121,7 +121,7 @@ fn page() -> anyhow::Result<()> {
         copy(&package().join(part), &site.join("chaski").join(part))?;
     }
     let model = "storyteller-Q4_K_M.gguf";
-    copy(&root.join("fixtures").join(model), &site.join("models").join(model))?;
+    copy(&root.join("crates/chaski/model").join(model), &site.join("models").join(model))?;
     println!("the page is in {}", site.display());
     Ok(())
 }

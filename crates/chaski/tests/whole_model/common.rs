@@ -21,6 +21,11 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     root().join("fixtures").join(name)
 }
 
+/// The file of the default model.
+pub(crate) fn default_model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("model/storyteller-Q4_K_M.gguf")
+}
+
 /// A file of the golden data outside the tree: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the
 /// repository; `None`, with a line that says so, if the folder is not there.
 pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use chaski::kernels::{Act, FeatureSet, MatVecTune, ProductClass, Tuning};
 use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Inputs, KvType, Source};
 
-use crate::common::{Failures, Timed, build, fixture, greedy, read_json, read_text, test_data, text};
+use crate::common::{Failures, Timed, build, default_model, greedy, read_json, read_text, test_data, text};
 
 /// Formats of the storyteller, as golden.json names them.
 const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
@@ -68,7 +68,7 @@ const BEGINNING: usize = 133;
 fn embedded_model_tells_the_whole_golden_text() {
     let _t = Timed::new("golden_text, embedded model");
     let mut failures = Failures::default();
-    for source in [Source::Default, Source::path(fixture("storyteller-Q4_K_M.gguf"))] {
+    for source in [Source::Default, Source::path(default_model())] {
         let mut engine = build(gpu(source));
         let found = text(&mut engine, PROMPT, greedy(N_TOKEN)).expect("a text");
         failures.same_text(engine.info().file, &found, ANSWER);

@@ -10,7 +10,7 @@ use chaski::{
 use chaski_runtime::cpu::CpuModel;
 
 use crate::archs::{Fixture, open};
-use crate::common::{Timed, block_on, build, fixture, read};
+use crate::common::{Timed, block_on, build, default_model, read};
 
 const TEXT: &str = "Once upon a time there was a little dog. He liked to play with a red ball. One day the ball was gone. \
                     The dog looked under the bed, but it was not there. He asked the cat, and the cat said no.";
@@ -46,7 +46,7 @@ const D_HEAD: usize = 32;
 
 impl ByHand {
     fn new() -> ByHand {
-        let bytes = read(&fixture("storyteller-Q4_K_M.gguf"));
+        let bytes = read(&default_model());
         let gguf = Gguf::parse(bytes.clone().into(), bytes.len() as u64).expect("the default model");
         let values = |t: &chaski::gguf::TensorInfo| {
             let mut y = vec![0.0; t.n_elem() as usize];

@@ -141,7 +141,7 @@ fn perplexity_on_the_processor_is_that_of_the_gpu() {
     let text = read_text(&folder.join("validation.txt"));
     let mut failures = Failures::default();
     let (_, first) = STORYTELLER[3];
-    let file = crate::common::fixture("storyteller-Q4_K_M.gguf");
+    let file = crate::common::default_model();
     close(
         &mut failures,
         "processor",

@@ -51,7 +51,7 @@ pub(crate) fn json(o: &Output) -> Value {
 }
 
 pub(crate) fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/storyteller-Q4_K_M.gguf")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../chaski/model/storyteller-Q4_K_M.gguf")
 }
 
 pub(crate) const GREEDY: [&str; 8] = ["run", "--device", "cpu", "-n", "8", "--temp", "0", "-q"];

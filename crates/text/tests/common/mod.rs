@@ -11,6 +11,11 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The file of the default model.
+pub(crate) fn storyteller() -> PathBuf {
+    root().join("crates/chaski/model/storyteller-Q4_K_M.gguf")
+}
+
 /// A folder of the golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository.
 ///
 /// `None`, with a notice of what was skipped, if it does not exist.

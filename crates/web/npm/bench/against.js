@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { basename, resolve } from "node:path";
 import { launch, sendFile, serve } from "../test/browser.js";
 
-const [wllama, model = fileURLToPath(new URL("../../../../fixtures/storyteller-Q4_K_M.gguf", import.meta.url))] = process.argv.slice(2);
+const [wllama, model = fileURLToPath(new URL("../../../chaski/model/storyteller-Q4_K_M.gguf", import.meta.url))] = process.argv.slice(2);
 if (!wllama) throw new Error("usage: node bench/against.js FOLDER_OF_WLLAMA [MODEL.gguf]");
 const number = (name, standard) => Number(process.env[name] ?? standard);
 const SIZES = { prompt: number("PROMPT", 64), answer: number("ANSWER", 64), runs: number("RUNS", 3) };

@@ -4,12 +4,12 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { MODEL, REPOSITORY, open } from "./page.js";
+import { MODEL, MODEL_FILE, open } from "./page.js";
 import { split } from "./split.js";
 
 let [t, parts] = [];
 before(async () => {
-  parts = split(await readFile(REPOSITORY + MODEL.slice(1)), 2);
+  parts = split(await readFile(MODEL_FILE), 2);
   t = await open((request, response, url) => {
     const part = parts[Number(/^\/part\/(\d)/.exec(url.pathname)?.[1])];
     if (part) response.end(part);

@@ -174,7 +174,7 @@ test("requests that make no sense are refused by name", async () => {
         async () => engine.completions.create({ prompt: "x", temprature: 1 }),
         async () => engine.completions.create({ prompt: "x", temperature: "hot" }),
         async () => engine.completions.create({ prompt: "word ".repeat(2000) }),
-        async () => chaski.Engine.create({ model: "/fixtures/x.gguf", contextLenght: 5 }),
+        async () => chaski.Engine.create({ model: "/model/x.gguf", contextLenght: 5 }),
       ].map((f) => failure(f())),
     ),
   );

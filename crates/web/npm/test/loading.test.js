@@ -5,10 +5,9 @@ import { createHash } from "node:crypto";
 import { stat, readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { launch, sendFile, serve } from "./browser.js";
-import { MODEL, OTHER_BROWSER, REPOSITORY, open } from "./page.js";
+import { MODEL, MODEL_FILE as FILE, MODELS, OTHER_BROWSER, open } from "./page.js";
 import { split } from "./split.js";
 
-const FILE = REPOSITORY + MODEL.slice(1);
 let [t, other, size, sha256] = [];
 /** What the server was asked for below /odd/, and how it answers. */
 const asked = [];
@@ -23,7 +22,7 @@ before(async () => {
     await odd(request, response, url);
     return true;
   });
-  other = await serve({ fixtures: `${REPOSITORY}/fixtures` });
+  other = await serve(MODELS);
 });
 after(async () => {
   await t?.close();
@@ -168,7 +167,7 @@ test("refusals, missing files and dead servers are told apart", async () => {
   const dead = await serve({});
   await dead.close();
   assert.equal((await download(`${dead.origin}/x.gguf`)).code, "network");
-  assert.equal((await download("/fixtures/none.gguf")).code, "not_found");
+  assert.equal((await download("/model/none.gguf")).code, "not_found");
   assert.equal((await download("ftp://example.org/x.gguf")).code, "bad_request");
   assert.equal((await download("hf:nonsense")).code, "bad_request");
 });
@@ -402,7 +401,7 @@ test("what is stored is taken without the network, and only then if offline", as
 
 test("a repository's file is found by its quantisation, and its hash is known", async () => {
   const sha = sha256;
-  const hub = await serve({ fixtures: `${REPOSITORY}/fixtures` }, (request, response, url) => {
+  const hub = await serve(MODELS, (request, response, url) => {
     const cors = { "access-control-allow-origin": "*", "access-control-allow-headers": "*", "access-control-expose-headers": "*" };
     if (request.method === "OPTIONS") response.writeHead(204, cors).end();
     else if (url.pathname === "/api/models/a/b/tree/main") {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { MODEL, REPOSITORY, open } from "./page.js";
+import { MODEL, MODEL_FILE, open } from "./page.js";
 import { synthetic } from "./synthetic.js";
 
 /** How much wider the model is than the default one: 560 MB. */
@@ -12,7 +12,7 @@ const PIECE = 1 << 20;
 
 let [t, model] = [];
 before(async () => {
-  model = synthetic(await readFile(REPOSITORY + MODEL.slice(1)), FACTOR);
+  model = synthetic(await readFile(MODEL_FILE), FACTOR);
   t = await open((request, response, url) => {
     if (url.pathname !== "/large.gguf") return false;
     response.writeHead(200, { "content-length": model.size });

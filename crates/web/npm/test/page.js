@@ -7,11 +7,14 @@ import { launch, serve } from "./browser.js";
 export const PACKAGE = fileURLToPath(new URL("..", import.meta.url));
 export const REPOSITORY = fileURLToPath(new URL("../../../..", import.meta.url));
 export const OTHER_BROWSER = process.env.CHASKI_BROWSER && "only Chromium can be told to";
-export const MODEL = "/fixtures/storyteller-Q4_K_M.gguf";
+/** The folder of the default model, as a root of servers; the model's address there, and its file. */
+export const MODELS = { model: `${REPOSITORY}crates/chaski/model` };
+export const MODEL = "/model/storyteller-Q4_K_M.gguf";
+export const MODEL_FILE = `${REPOSITORY}crates/chaski${MODEL}`;
 
 /** A browser with an empty page, and what the tests of one file share. */
 export async function open(answer) {
-  const roots = { npm: PACKAGE, demo: `${REPOSITORY}/crates/web/demo`, fixtures: `${REPOSITORY}/fixtures` };
+  const roots = { npm: PACKAGE, demo: `${REPOSITORY}/crates/web/demo`, ...MODELS };
   const server = await serve(roots, async (request, response, url) => {
     if (url.pathname === "/") {
       response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html><title>chaski</title>");
