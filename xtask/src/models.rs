@@ -115,6 +115,7 @@ fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
+        pool: None,
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),

@@ -10,7 +10,7 @@ use chaski_models::serve::{ModelExecutor, serve};
 use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted, weights};
-use crate::common::{Failures, Timed, block_on, chain, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, chain, full, in_turns, nmse, say, shared_gpu};
 use crate::serve::outcome;
 
 /// Fixtures with what adapters meet: plain products and those of experts, parts of one tensor one after the other and in
@@ -192,7 +192,7 @@ const SETS: [Option<FeatureSet>; 3] = [None, Some(FeatureSet::Sg), Some(FeatureS
 fn a_model_with_adapters_is_the_model_with_merged_weights() {
     let _t = Timed::new("adapters");
     let mut failures = Failures::default();
-    for &(name, limit) in FIXTURES.iter().filter(|f| wanted(f.0)) {
+    for (nth, &(name, limit)) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
         let bytes = f.gguf(false, &|_, _| {});
         let base = open(bytes.clone()).expect("a fixture is a model");
@@ -210,7 +210,7 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
         let arch = base.arch().name;
         attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("an adapter that fits");
         attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("an adapter that fits");
-        for set in SETS {
+        for set in [None].into_iter().chain(in_turns(nth, &SETS[1..])) {
             let word = set.map_or("processor", FeatureSet::word);
             let mut runner = load(&model, set);
             let mut errors = Vec::new();
@@ -247,7 +247,7 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
 #[test]
 fn adapters_of_experts_stream_with_them() {
     let _t = Timed::new("adapters, experts on the processor");
-    for name in ["llama-moe", "gemma4-moe"] {
+    for name in ["llama-moe", "gemma4-moe"].into_iter().take(if full() { 2 } else { 1 }) {
         let f = Fixture::load(name);
         let bytes = crate::streaming::with_experts(&f, 6, 2, None);
         let mut model = open(bytes).expect("a fixture is a model");

@@ -7,7 +7,7 @@ use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::graph::Op;
 
 use crate::archs::{Fixture, GELU_OF_LITTLE, open, weights};
-use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
 /// The families, with the largest error in a cache of f32 and in one of f16. Norms of keys and values give attention its
 /// full weight, so that their rounding shows.
@@ -34,9 +34,10 @@ fn runner(file: Vec<u8>, target: &Target, kv: KvType) -> Runner {
 fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
     let _t = Timed::new("caches, cut anywhere");
     let mut failures = Failures::default();
-    for (name, limit, limit_f16) in FAMILIES {
+    for (nth, (name, limit, limit_f16)) in FAMILIES.iter().enumerate() {
         let f = Fixture::load(name);
-        for (device, target) in targets() {
+        let all = targets();
+        for (device, target) in [all[0].clone()].into_iter().chain(in_turns(nth, &all[1..])) {
             for (kv, limit) in [(KvType::F32, *limit), (KvType::F16, *limit_f16)] {
                 let mut r = runner(f.gguf(false, &|_, _| {}), &target, kv);
                 let mut compare = |what: String, found: &[f32], from: usize, to: usize| {
@@ -135,8 +136,9 @@ fn latents_of_several_heads_agree_in_both_kinds_of_files() {
             let e = nmse(&expected, f.logits_of(0, 48));
             failures.check(e <= 1e-11, || format!("one head: {e:.2e}"));
         }
-        for (device, target) in targets() {
-            for (half, old) in [(false, false), (false, true), (true, true)] {
+        let files = [(false, false), (false, true), (true, true)];
+        for (nth, (device, target)) in targets().into_iter().enumerate() {
+            for (half, old) in in_turns(nth + n_head as usize, &files) {
                 let mut r = runner(file(half, old), &target, KvType::F32);
                 for piece in [16, 1] {
                     r.truncate(0);

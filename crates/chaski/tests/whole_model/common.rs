@@ -43,6 +43,11 @@ pub(crate) fn full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
 }
 
+/// One of several ways to run the `nth` case, in turns; all of them if tests run in full.
+pub(crate) fn in_turns<T: Clone>(nth: usize, ways: &[T]) -> Vec<T> {
+    if full() { ways.to_vec() } else { vec![ways[nth % ways.len()].clone()] }
+}
+
 /// The bytes of a file that must be there.
 pub(crate) fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))

@@ -8,7 +8,7 @@ use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::Choose;
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
 /// All families, with the layers that each proves.
 pub(crate) const FIXTURES: &[&str] = &[
@@ -97,11 +97,13 @@ fn logits_match_the_golden_ones() {
     ways[0].3 = &CHUNKS[..1];
     let f16 = Way { half: true, ..WAY };
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
-    for name in FIXTURES.iter().filter(|f| wanted(f)) {
+    for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        for (device, target, way, chunks) in &ways {
-            for (chunk, pieces) in *chunks {
-                let mut r = runner_of(&f, target, Way { chunk: *chunk, ..*way });
+        // On the CPU, and in turns on the GPU.
+        let ways = [&ways[0]].into_iter().cloned().chain(in_turns(nth, &ways[1..]));
+        for (device, target, way, chunks) in ways {
+            for (chunk, pieces) in chunks {
+                let mut r = runner_of(&f, &target, Way { chunk: *chunk, ..way });
                 let mut errors = Vec::new();
                 for n in *pieces {
                     r.truncate(0);
@@ -128,9 +130,9 @@ fn logits_with_a_cache_in_f16_match_the_golden_ones() {
     let _t = Timed::new("recurrent, f16 cache");
     let mut failures = Failures::default();
     let way = Way { kv: KvType::both(GgmlType::F16), ..WAY };
-    for (name, limit) in F16_KV.iter().filter(|f| wanted(f.0)) {
+    for (nth, (name, limit)) in F16_KV.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
-        for (device, target) in targets() {
+        for (device, target) in in_turns(nth, &targets()[1..]) {
             let mut r = runner_of(&f, &target, way);
             for n in [16, 7, 1] {
                 r.truncate(0);

@@ -132,6 +132,12 @@ fn logits_are_the_same_bits_wherever_experts_are() {
     let _t = Timed::new("streaming, all families");
     let mut failures = Failures::default();
     for (nth, name) in FIXTURES.iter().copied().enumerate().filter(|(_, n)| wanted(n)) {
+        // With and without biases, scales, recurrent state, one matrix for gate and up.
+        let is_special = ["llama-moe", "gpt-oss-moe", "gemma4-moe", "qwen3next-moe"].contains(&name);
+        // Of the others each third.
+        if !full() && !is_special && nth % 3 != 0 {
+            continue;
+        }
         let f = Fixture::load(name);
         let model = open(with_experts(&f, N_EXPERT, N_USED, None)).expect("a fixture is a model");
         // Each on one kind of device; both see every kind of layer.
@@ -140,10 +146,8 @@ fn logits_are_the_same_bits_wherever_experts_are() {
         let expected = logits(&mut all, &f.tokens);
         assert!(all.gpu().expect("a GPU").expert_reads().is_none(), "{name}: experts are on the device");
         let mut counts = Vec::new();
-        // With and without biases, scales, recurrent state, one matrix for gate and up.
-        let is_special = ["llama-moe", "gpt-oss-moe", "gemma4-moe", "qwen3next-moe"].contains(&name);
         let some = [3, N_USED, N_EXPERT];
-        for slots in some.into_iter().take(if full() || is_special { 3 } else { 1 }) {
+        for slots in some.into_iter().take(if full() || name == "llama-moe" { 3 } else { 1 }) {
             let mut r = load(&model, &gpu, &config(Some(slots)));
             let less = r.memory().n_byte() < all.memory().n_byte();
             failures.check(less || slots == N_EXPERT, || format!("{name}, {slots} slots: no less memory"));
