@@ -1,41 +1,17 @@
 //! Plans of whole models, without a device: which steps a graph becomes, where its weights lie, and that what is
 //! dispatched covers every row once and stays within the device's limits.
 
+mod hollow;
+
 use std::collections::BTreeMap;
 
 use chaski_kernels::{Caps, Tuning};
-use chaski_models::Model;
 use chaski_runtime::graph::Graph;
 use chaski_runtime::plan::{
     Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
 };
 use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
-use ggml_format::{ByteSource, GgufWriter, OwnedValue, SourceError};
-
-/// A file whose head is real and whose weights are zeros that nobody stores.
-struct Hollow {
-    head: Vec<u8>,
-    len: u64,
-}
-
-impl ByteSource for Hollow {
-    fn name(&self) -> &str {
-        "hollow.gguf"
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
-        SourceError::check_range(self.name(), self.len, offset, buf.len() as u64)?;
-        buf.fill(0);
-        let rest = self.head.get(offset as usize..).unwrap_or(&[]);
-        let n = rest.len().min(buf.len());
-        buf[..n].copy_from_slice(&rest[..n]);
-        Ok(())
-    }
-}
+use ggml_format::{GgufWriter, OwnedValue};
 
 /// The sizes and formats of a model.
 #[derive(Copy, Clone)]
@@ -194,16 +170,7 @@ impl Shape {
             tensor(&name("ffn_up_exps"), &[e, f, n_expert], most);
             tensor(&name("ffn_down_exps"), &[f, e, n_expert], some);
         }
-        let mut head = Vec::new();
-        drop(w.begin(&mut head).expect("a head"));
-        let source = Hollow { len: head.len() as u64 + len, head };
-        pollster::block_on(async {
-            let none = async |name: &str| {
-                Err(SourceError::Other { name: name.to_owned(), source: "there is one file".into() })
-            };
-            let model = Model::open(source, none).await.expect("a model");
-            model.graph(n_ctx).await.expect("a graph")
-        })
+        hollow::graph(w, len, n_ctx)
     }
 }
 

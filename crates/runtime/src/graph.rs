@@ -4,6 +4,7 @@
 //! for one token and for a prompt.
 
 pub mod altup;
+mod describe;
 pub mod latent;
 pub mod recurrent;
 

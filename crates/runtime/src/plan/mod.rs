@@ -1,6 +1,7 @@
 //! From a graph to a list of dispatches: fusion, grouping of weights, memory, kernels. Pure data, no GPU.
 
 mod attention;
+mod describe;
 mod expand;
 mod experts;
 mod fuse;

@@ -1,0 +1,94 @@
+//! Plans as text, a line for each dispatch: for people, and for tests that show how a change alters a plan.
+
+use std::fmt;
+
+use super::group::{Aux, Groups};
+use super::segments::{Columns, Planned, Slot};
+use crate::graph::{Graph, WeightId};
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Slot::Weights { group, shard: 0 } => write!(f, "weights {group}"),
+            Slot::Weights { group, shard } => write!(f, "weights {group}.{shard}"),
+            Slot::Aux(Some(i)) => write!(f, "aux {i}"),
+            Slot::Aux(None) => f.write_str("nothing"),
+            Slot::Act(i) => write!(f, "act {i}"),
+            Slot::Kv(layer) => write!(f, "cache {layer}"),
+            Slot::Keys(layer) => write!(f, "keys {layer}"),
+            Slot::Values(layer) => write!(f, "values {layer}"),
+            Slot::State(layer) => write!(f, "state {layer}"),
+            Slot::Rope(i) => write!(f, "rope {i}"),
+            Slot::Arrived | Slot::Step | Slot::Ring | Slot::Sampler | Slot::Adjust | Slot::Logits => {
+                f.write_str(&format!("{self:?}").to_lowercase())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Planned {
+    /// Its part, kernel, grid and bindings: `qkv | mul_mat_vec.q4_0.sg | 96x1x1 | x=act 0 w=weights 1 y=act 2`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.dispatch.grid;
+        write!(f, "{} | {} | {x}x{y}x{z}{}", self.part, self.dispatch.kernel.name, self.columns)?;
+        for (i, (name, slot)) in self.bind.iter().enumerate() {
+            write!(f, "{}{name}={slot}", if i == 0 { " | " } else { ", " })?;
+        }
+        if let Some(streamed) = &self.streamed {
+            write!(f, " | experts of group {}", streamed.group)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Columns {
+    /// How a grid grows with the columns: nothing if it does not.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Columns::Fixed => Ok(()),
+            Columns::X => f.write_str(" (x)"),
+            Columns::Y => f.write_str(" (y)"),
+            Columns::Z => f.write_str(" (z)"),
+            Columns::XTiles(n) => write!(f, " (x: tiles of {n})"),
+            Columns::YTiles(n) => write!(f, " (y: tiles of {n})"),
+            Columns::YTimes(n) => write!(f, " (y: {n} each)"),
+            Columns::XExperts(route) => write!(f, " (x: tiles of {} by expert)", route.tile),
+            Columns::XSlots(route) => write!(f, " (x: tiles of {} by slot)", route.tile),
+            Columns::Share(n) => write!(f, " (its share of {n})"),
+        }
+    }
+}
+
+impl Groups {
+    /// The buffers of weights, a line for each: the matrices of a group one after the other, and small vectors.
+    pub fn describe(&self, graph: &Graph) -> String {
+        let name = |id: &WeightId| graph.weights[id.0].name.as_str();
+        let mut out = String::new();
+        for (i, g) in self.groups.iter().enumerate() {
+            let members: Vec<&str> = g.members.iter().map(|(id, _)| name(id)).collect();
+            let shards =
+                if g.shards.len() > 1 { format!(", {} shards", g.shards.len()) } else { String::new() };
+            let streamed = if g.streamed { ", streamed" } else { "" };
+            let (format, members) = (g.format.name, members.join(" + "));
+            out +=
+                &format!("weights {i}: {format} [{}, {}]{shards}{streamed}: {members}\n", g.n_row, g.n_col);
+        }
+        for (i, aux) in self.aux.iter().enumerate() {
+            out += &format!("aux {i}: {}\n", described(aux, name));
+        }
+        out
+    }
+}
+
+/// Its vectors, then scales and biases of rows.
+fn described<'a>(aux: &Aux, name: impl Fn(&WeightId) -> &'a str) -> String {
+    let vectors = aux.vectors.iter().map(|(id, _)| name(id).to_owned());
+    let rows = aux.rows.iter().map(|row| {
+        let mut line = format!("{} rows", row.n_row);
+        for (what, id) in [("scale", row.scale), ("bias", row.bias)] {
+            line += &id.map_or(String::new(), |id| format!(" {what} {}", name(&id)));
+        }
+        if row.by == 1.0 { line } else { format!("{line} by {}", row.by) }
+    });
+    vectors.chain(rows).collect::<Vec<_>>().join(" + ")
+}
