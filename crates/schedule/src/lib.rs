@@ -15,7 +15,7 @@ mod step;
 
 pub use pool::{Found, Pool, PoolStats};
 pub use request::{Refused, Request, RequestId, Turn};
-pub use scheduler::{Budget, Event, Limits, LimitsError, Scheduler, Usage, Work};
+pub use scheduler::{Budget, Chosen, Event, Limits, LimitsError, Scheduler, Usage, Work};
 pub use step::{Change, Input, Row, Step, Want};
 
 /// Runs the examples of the readme.

@@ -43,6 +43,9 @@ pub struct Step {
     /// How often they run, each time one position further and with the token chosen the time before; above 1 only if every
     /// row takes [`Input::Chosen`] and wants [`Want::Choose`].
     pub repeat: u32,
+    /// Rows that kernels are chosen for, at least as many as there are. A prompt that a budget cuts into pieces thus runs
+    /// with the kernels of its whole chunk, so the size of the pieces changes no result.
+    pub n_planned: u32,
 }
 
 /// A change on the device that comes before a step, in order.

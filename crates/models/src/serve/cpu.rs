@@ -7,6 +7,7 @@ use chaski_schedule::{Input, Limits, Row, Step, Want};
 
 use super::executor::{Outputs, Start};
 use crate::error::ModelError;
+use crate::run::Speculation;
 
 /// Tokens of a page: the unit in which the scheduler counts. Every slot has a cache of its own, in one piece.
 const PAGE: u32 = 64;
@@ -49,6 +50,7 @@ impl CpuExecutor {
             max_waiting: self.max_waiting,
             // Nothing is ever found in the caches of other requests.
             n_snapshot: Some(0),
+            max_guess: if self.model.has_state() { 0 } else { Speculation::MAX },
         }
     }
 

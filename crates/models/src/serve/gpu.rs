@@ -8,7 +8,7 @@ use chaski_text::{Draws, SampleError};
 
 use super::executor::{Outputs, Start};
 use crate::error::ModelError;
-use crate::run::device_chain;
+use crate::run::{Speculation, device_chain};
 
 /// Tokens of a sequence that the device may have chosen and nobody has read.
 const MAX_AHEAD: usize = 31;
@@ -59,6 +59,7 @@ impl GpuExecutor {
             max_ahead: MAX_AHEAD,
             max_waiting: self.max_waiting,
             n_snapshot,
+            max_guess: if self.model.has_state() { 0 } else { Speculation::MAX },
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chaski_schedule::{self as schedule, Budget, Change, Input, RequestId, Scheduler, Step};
+use chaski_schedule::{self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step};
 use chaski_text::SampleError;
 use rustc_hash::FxHashMap;
 use web_time::Instant;
@@ -167,8 +167,8 @@ impl<E: Executor> Service<E> {
                     self.fail(id, ModelError::from(SampleError::NothingLeft).into());
                 }
                 schedule::Event::Token { id, token } => self.accept(id, token, None),
-                schedule::Event::Logits { id, index } => {
-                    self.choose(id, &mut logits[index * n_vocab..][..n_vocab]);
+                schedule::Event::Logits { id, index, n_row } => {
+                    self.choose(id, logits[index * n_vocab..][..n_row * n_vocab].chunks_exact_mut(n_vocab));
                 }
                 schedule::Event::Length { .. } | schedule::Event::Context { .. } => self.at_end(event),
             }
@@ -195,15 +195,20 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Chooses the next token of a request.
-    fn choose(&mut self, id: RequestId, logits: &mut [f32]) {
-        let Some(served) = self.served.get_mut(&id) else { return };
-        match served.choose(logits) {
-            Err(error) => self.fail(id, error.into()),
-            Ok((token, logprobs)) => {
-                let end = self.scheduler.choose(id, token);
-                self.accept(id, token, logprobs);
-                end.into_iter().for_each(|event| self.at_end(event));
+    /// Chooses the next token of a request from the first row of logits, and those after it as far as they were guessed.
+    fn choose<'a>(&mut self, id: RequestId, rows: impl Iterator<Item = &'a mut [f32]>) {
+        for logits in rows {
+            let Some(served) = self.served.get_mut(&id) else { return };
+            match served.choose(logits) {
+                Err(error) => return self.fail(id, error.into()),
+                Ok((token, logprobs)) => {
+                    let Chosen { end, was_guessed } = self.scheduler.choose(id, token);
+                    self.accept(id, token, logprobs);
+                    end.into_iter().for_each(|event| self.at_end(event));
+                    if !was_guessed {
+                        return;
+                    }
+                }
             }
         }
     }

@@ -122,6 +122,7 @@ pub(crate) fn limits() -> Limits {
         max_ahead: 31,
         max_waiting: 100,
         n_snapshot: None,
+        max_guess: 4,
     }
 }
 

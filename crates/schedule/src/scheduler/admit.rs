@@ -1,5 +1,7 @@
 //! Which waiting request gets a slot, and what of its prompt is known already.
 
+use std::collections::VecDeque;
+
 use super::Scheduler;
 use super::running::{Logits, Running, Waiting};
 use crate::pool::Found;
@@ -87,6 +89,8 @@ impl Scheduler {
             logits: Logits::Unasked,
             stay: self.n_stay,
             last_step: 0,
+            chunk: 0..0,
+            guess: VecDeque::new(),
         });
         Ok(())
     }

@@ -15,15 +15,19 @@ impl Scheduler {
         self.n_step += 1;
         let mut n_want = self.limits.max_want;
         let answers = self.answers(group, max_row.min(n_want), work);
-        for seq in &answers {
-            self.send(*seq, 1, work);
-            n_want -= 1;
+        for (i, seq) in answers.iter().enumerate() {
+            // The others have a row each.
+            let room = (max_row - work.step.rows.len()).min(n_want);
+            n_want -= self.send_answer(*seq, room - (answers.len() - i), work);
         }
         let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
+        let mut n_planned = work.step.rows.len();
         for seq in self.prompts(group) {
+            n_planned += self.chunk(seq, self.limits.max_row.saturating_sub(n_planned));
             let n = self.piece(seq, max_row - work.step.rows.len(), n_want);
             n_want -= usize::from(n > 0 && self.send(seq, n, work));
         }
+        work.step.n_planned = n_planned.min(self.limits.max_row).max(work.step.rows.len()) as u32;
         work.step.repeat = 1;
         if is_alone {
             self.repeat(budget.repeat, &answers, work);
@@ -58,11 +62,11 @@ impl Scheduler {
         Some(first.request.group)
     }
 
-    /// Sequences of a group that have one row to send, at most `most`: those that had none for longest. All have pages for it;
+    /// Sequences of a group whose next token can be sent, at most `most`: those that had none for longest. All have pages for it;
     /// requests that count least are preempted for it.
     fn answers(&mut self, group: u64, most: usize, work: &mut Work) -> Vec<usize> {
         let of_group =
-            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.n_left() == 1);
+            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
         seqs.sort_by_key(|s| self.slots[*s].as_ref().map_or(0, |r| r.last_step));
@@ -92,10 +96,10 @@ impl Scheduler {
         kept
     }
 
-    /// Sequences of a group with more than one row to send, the oldest first.
+    /// Sequences of a group with rows of a prompt to send, the oldest first.
     fn prompts(&self, group: u64) -> Vec<usize> {
         let is_prompt =
-            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.n_left() > 1);
+            |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(is_prompt).collect();
         seqs.sort_by_key(|s| {
@@ -104,17 +108,28 @@ impl Scheduler {
         seqs
     }
 
-    /// Rows of a prompt that go in a step with so much room.
+    /// Rows of the chunk that a prompt is in. A new one begins where the last has ended: as many rows as a step with so much
+    /// room could have if no budget bounded it.
+    fn chunk(&mut self, seq: usize, n_row: usize) -> usize {
+        let Some(r) = &self.slots[seq] else { return 0 };
+        if r.chunk.contains(&r.n_sent) {
+            return r.chunk.len();
+        }
+        let mut end = r.n_sent + n_row.min(r.n_left());
+        if self.limits.n_snapshot.is_some() {
+            end = (r.n_sent + 1..end).find(|at| self.is_due(seq, *at)).unwrap_or(end);
+        }
+        let Some(r) = &mut self.slots[seq] else { return 0 };
+        r.chunk = r.n_sent..end;
+        r.chunk.len()
+    }
+
+    /// Rows of a prompt's chunk that go in a step with so much room.
     fn piece(&self, seq: usize, n_row: usize, n_want: usize) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
-        let mut n = n_row.min(r.n_left());
-        if self.limits.n_snapshot.is_some()
-            && let Some(at) = (r.n_sent + 1..r.n_sent + n).find(|at| self.is_due(seq, *at))
-        {
-            n = at - r.n_sent;
-        }
+        let n = n_row.min(r.chunk.end.saturating_sub(r.n_sent));
         // Its last row gives an output.
-        if n == r.n_left() && n_want == 0 { n - 1 } else { n }
+        if n > 0 && n == r.n_left() && n_want == 0 { n - 1 } else { n }
     }
 
     /// Whether a snapshot of a sequence is due before position `pos`: every so many tokens, and at the last page that a
@@ -147,6 +162,22 @@ impl Scheduler {
         r.table.len() >= needed
     }
 
+    /// Adds the next row of an answer to a step, with the guesses that follow it if there is room for them; the outputs that
+    /// these rows give.
+    fn send_answer(&mut self, seq: usize, n_more: usize, work: &mut Work) -> usize {
+        let Some(r) = &self.slots[seq] else { return 0 };
+        let mut n = r.guess.len().min(n_more);
+        if n > 0 && !self.has_pages(seq, 1 + n, work) {
+            let Some(r) = &self.slots[seq] else { return 0 };
+            n = n.min(r.table.len() * self.limits.page - r.n_sent - 1);
+        }
+        if let Some(r) = &mut self.slots[seq] {
+            r.guess.truncate(n);
+        }
+        self.send(seq, 1 + n, work);
+        1 + n
+    }
+
     /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; whether the last gives an
     /// output.
     fn send(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
@@ -161,8 +192,8 @@ impl Scheduler {
         let end = r.n_token();
         let mut gives = false;
         for pos in r.n_sent..r.n_sent + n {
-            let input = r.tokens.get(pos).map_or(Input::Chosen, |t| Input::Token(*t));
-            gives = pos + 1 == end;
+            let input = r.input(pos);
+            gives = pos + 1 >= end;
             let want = match (gives, r.request.logits) {
                 (false, _) => Want::Nothing,
                 (true, false) => Want::Choose,

@@ -32,6 +32,8 @@ pub struct Limits {
     pub max_waiting: usize,
     /// Snapshots that the device has room for; `None` for models whose sequences have nothing but pages.
     pub n_snapshot: Option<usize>,
+    /// Tokens that can be guessed at once ([`Scheduler::guess`]); 0 for models whose sequences cannot be set back.
+    pub max_guess: usize,
 }
 
 /// Why a scheduler cannot work.
@@ -86,8 +88,10 @@ pub enum Event {
     Logits {
         /// The request.
         id: RequestId,
-        /// Which of the step's rows of logits, from 0.
+        /// The first of its rows among the step's rows of logits, from 0.
         index: usize,
+        /// Its rows: those behind the first follow the guessed tokens ([`Scheduler::guess`]), one each.
+        n_row: usize,
     },
     /// It has as many tokens as were asked for, and is gone.
     Length {
@@ -99,6 +103,15 @@ pub enum Event {
         /// The request.
         id: RequestId,
     },
+}
+
+/// The outcome of [`Scheduler::choose`].
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// The end of the request, if this was its last token.
+    pub end: Option<Event>,
+    /// The token was guessed: the next row of logits follows it, and is to be chosen from as well.
+    pub was_guessed: bool,
 }
 
 /// Counts of a scheduler.
@@ -282,14 +295,16 @@ impl Scheduler {
         let (mut events, mut chosen) = (Vec::new(), chosen.iter());
         for _ in 0..repeat {
             let mut index = 0;
-            for sent in &rows {
+            for run in rows.chunk_by(|a, b| (a.seq, a.want) == (b.seq, b.want)) {
+                let (sent, n_row) = (run[0], run.len());
                 let token = match sent.want {
                     Want::Nothing => continue,
+                    // One of a sequence in a step.
                     Want::Choose => Some(*chosen.next().expect("a token for every row that chooses")),
                     Want::Logits => None,
                 };
-                let row = index;
-                index += usize::from(token.is_none());
+                let first = index;
+                index += if token.is_none() { n_row } else { 0 };
                 // Requests that have ended or begun again since do not want it any more.
                 let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else { continue };
                 let id = r.request.id;
@@ -301,7 +316,7 @@ impl Scheduler {
                     }
                     None => {
                         r.logits = Logits::Delivered;
-                        events.push(Event::Logits { id, index: row });
+                        events.push(Event::Logits { id, index: first, n_row });
                     }
                 }
             }
@@ -310,28 +325,62 @@ impl Scheduler {
         events
     }
 
-    /// The caller's choice of a request's next token, from logits; the end, if it was the last.
+    /// Tokens that can be guessed for a request before its next row is sent; 0 if there can be none.
+    pub fn max_guess(&self, id: RequestId) -> usize {
+        let running = self.slot_of(id).and_then(|seq| self.slots[seq].as_ref());
+        let Some(r) = running
+            .filter(|r| r.request.logits && r.logits == Logits::Unasked && r.n_left() == 1 && !r.is_prompt())
+        else {
+            return 0;
+        };
+        // A token is chosen behind the last guess, too, and every guess that is right takes a place in the context.
+        let n_token = r.request.max_tokens - r.n_chosen();
+        let n_place = self.limits.n_ctx - r.n_sent;
+        self.limits.max_guess.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
+    }
+
+    /// Guesses the tokens that follow a request's last one. They run beside it in its next step, as far as there is room, and
+    /// each has logits: [`Self::choose`] says which were right. Beyond [`Self::max_guess`] they are ignored.
+    pub fn guess(&mut self, id: RequestId, tokens: &[u32]) {
+        let n = self.max_guess(id);
+        if let Some(r) = self.slot_of(id).and_then(|seq| self.slots[seq].as_mut()) {
+            r.guess = tokens.iter().take(n).copied().collect();
+        }
+    }
+
+    /// The caller's choice of a request's next token, from logits.
     ///
     /// Without effect for a request that has ended.
     ///
     /// # Panics
-    /// If the request's logits were not given ([`Event::Logits`]) since the last choice.
-    pub fn choose(&mut self, id: RequestId, token: u32) -> Option<Event> {
+    /// If the request's logits were not given ([`Event::Logits`]) since the last choice, or all of them were used.
+    pub fn choose(&mut self, id: RequestId, token: u32) -> Chosen {
         if let Some(seq) = self.slot_of(id) {
-            let r = self.slots[seq].as_mut()?;
+            let Some(r) = self.slots[seq].as_mut() else { return Chosen::default() };
             assert_eq!(r.logits, Logits::Delivered, "a choice follows logits");
-            r.logits = Logits::Unasked;
-            return self.push(seq, token);
+            let was_guessed = r.guess.pop_front() == Some(token);
+            if !was_guessed {
+                r.drop_guess();
+                r.logits = Logits::Unasked;
+            }
+            return Chosen { end: self.push(seq, token), was_guessed };
         }
         // It was preempted since.
-        let at = self.waiting.iter().position(|w| w.request.id == id)?;
+        let Some(at) = self.waiting.iter().position(|w| w.request.id == id) else { return Chosen::default() };
         let w = &mut self.waiting[at];
         assert!(std::mem::take(&mut w.waits_for_choice), "a choice follows logits");
         w.tokens.push(token);
-        let event = end_of(&w.request, w.n_chosen(), w.tokens.len(), self.limits.n_ctx)?;
-        self.waiting.swap_remove(at);
-        self.ids.remove(&id);
-        Some(event)
+        let end = end_of(&w.request, w.n_chosen(), w.tokens.len(), self.limits.n_ctx);
+        if end.is_some() {
+            self.waiting.swap_remove(at);
+            self.ids.remove(&id);
+        }
+        Chosen { end, was_guessed: false }
+    }
+
+    /// Tokens of a request that were sent to the device or need not run; `None` while it waits.
+    pub fn n_sent(&self, id: RequestId) -> Option<usize> {
+        self.slot_of(id).and_then(|seq| self.slots[seq].as_ref()).map(|r| r.n_sent)
     }
 
     /// Begins again with all requests, as on a new device: nothing is under way, no page holds anything.
@@ -363,6 +412,7 @@ impl Scheduler {
     /// Frees a slot; what its pages hold for certain stays known.
     fn leave(&mut self, seq: usize) {
         let Some(mut r) = self.slots[seq].take() else { return };
+        r.drop_guess();
         // Nobody reads the slot's page table any more, so changes of it need not be told.
         r.name_pages(&mut self.pool, &mut Vec::new());
         r.name_tail(&mut self.pool, self.limits.n_snapshot.is_some());

@@ -1,7 +1,11 @@
 //! A request that has a sequence on the device, and one that waits for it.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+
 use crate::pool::Pool;
 use crate::request::Request;
+use crate::step::Input;
 
 /// A request without a sequence.
 #[derive(Debug)]
@@ -53,6 +57,10 @@ pub(super) struct Running {
     pub(super) stay: u64,
     /// The last step that had rows of it.
     pub(super) last_step: u64,
+    /// Positions of the chunk of the prompt that is being sent.
+    pub(super) chunk: Range<usize>,
+    /// Guessed tokens that follow the known ones: to be sent with the next row, or sent and not confirmed.
+    pub(super) guess: VecDeque<u32>,
 }
 
 impl Running {
@@ -66,9 +74,26 @@ impl Running {
         self.tokens.len() + self.n_ahead
     }
 
-    /// Rows that can be sent.
+    /// Rows that can be sent; none while guesses are under way.
     pub(super) fn n_left(&self) -> usize {
-        self.n_token() - self.n_sent
+        self.n_token().saturating_sub(self.n_sent)
+    }
+
+    /// Rows of the prompt are left to send, or of what is run again.
+    pub(super) fn is_prompt(&self) -> bool {
+        self.n_left() > 1 || (self.n_left() == 1 && self.chunk.contains(&self.n_sent))
+    }
+
+    /// The token of a position: known, guessed, or known to the device alone.
+    pub(super) fn input(&self, pos: usize) -> Input {
+        let guess = || pos.checked_sub(self.tokens.len()).and_then(|i| self.guess.get(i));
+        self.tokens.get(pos).or_else(guess).map_or(Input::Chosen, |t| Input::Token(*t))
+    }
+
+    /// Forgets guesses that were not confirmed, and the rows that were sent for them.
+    pub(super) fn drop_guess(&mut self) {
+        self.n_sent = self.n_sent.min(self.tokens.len());
+        self.guess.clear();
     }
 
     pub(super) fn into_waiting(self) -> Waiting {

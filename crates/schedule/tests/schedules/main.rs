@@ -6,7 +6,7 @@ mod random;
 
 use std::collections::HashMap;
 
-use chaski_schedule::{Budget, Change, Event, Limits, Refused, Request, RequestId, Scheduler};
+use chaski_schedule::{Budget, Change, Chosen, Event, Input, Limits, Refused, Request, RequestId, Scheduler};
 use device::{Device, answer_alone, next_token};
 use random::Random;
 
@@ -28,6 +28,7 @@ fn limits(r: &mut Random) -> Limits {
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
+        max_guess: 0,
     }
 }
 
@@ -56,6 +57,9 @@ struct Seen {
     n_restored: u64,
     n_repeated: u64,
     n_mixed: u64,
+    n_guessed: u64,
+    n_right: u64,
+    n_piece: u64,
 }
 
 struct Trial {
@@ -91,8 +95,24 @@ impl Trial {
         assert_eq!(self.scheduler.end(id), was_open);
     }
 
+    /// Guesses the next tokens of a request, some of them right.
+    fn guess(&mut self, r: &mut Random) {
+        let id = RequestId(r.within(0, self.asked.len()) as u64);
+        let n_ctx = self.scheduler.limits().n_ctx;
+        let most = self.scheduler.max_guess(id);
+        let Some(a) = self.asked.get(&id).filter(|_| most > 0) else { return };
+        let mut guess = answer_alone(&a.request, n_ctx, u32::MAX).split_off(a.answer.len());
+        guess.truncate(r.within(1, 7));
+        if r.within(0, 2) == 0 {
+            let wrong = r.within(0, guess.len() - 1);
+            guess[wrong] = 11 - guess[wrong];
+        }
+        self.scheduler.guess(id, &guess);
+    }
+
     /// Whether something ran.
     fn step(&mut self, r: &mut Random) -> bool {
+        (0..2).for_each(|_| self.guess(r));
         let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
@@ -103,6 +123,11 @@ impl Trial {
         let prompts = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() > 1).count();
         self.seen.n_mixed += u64::from(decodes > 0 && prompts > 1);
         self.seen.n_repeated += u64::from(work.step.repeat > 1);
+        self.seen.n_piece += u64::from(work.step.n_planned as usize > work.step.rows.len());
+        assert!(
+            (work.step.rows.len()..=limits.max_row).contains(&(work.step.n_planned as usize))
+                || work.step.rows.is_empty()
+        );
         for change in &work.before {
             match change {
                 Change::Start { n_cached, .. } => self.seen.n_shared += u64::from(*n_cached > 0),
@@ -130,12 +155,20 @@ impl Trial {
     fn take(&mut self, event: Event, logits: &[Vec<u32>]) {
         match event {
             Event::Token { id, token } => self.accept(id, token),
-            Event::Logits { id, index } => {
-                let a = &self.asked[&id];
-                let token = next_token(&a.request, &logits[index], a.answer.len());
-                self.accept(id, token);
-                if let Some(end) = self.scheduler.choose(id, token) {
-                    self.take(end, logits);
+            Event::Logits { id, index, n_row } => {
+                self.seen.n_guessed += n_row as u64 - 1;
+                for row in &logits[index..index + n_row] {
+                    let a = &self.asked[&id];
+                    let token = next_token(&a.request, row, a.answer.len());
+                    self.accept(id, token);
+                    let chosen = self.scheduler.choose(id, token);
+                    if let Some(end) = chosen.end {
+                        self.take(end, logits);
+                    }
+                    if !chosen.was_guessed || self.asked[&id].n_end > 0 {
+                        break;
+                    }
+                    self.seen.n_right += 1;
                 }
             }
             Event::Length { id } => {
@@ -188,7 +221,8 @@ impl Trial {
 
 fn run(seed: u64) -> Seen {
     let r = &mut Random::new(seed);
-    let limits = limits(r);
+    let mut limits = limits(r);
+    limits.max_guess = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
     let device = Device::new(&limits);
     let scheduler = Scheduler::new(limits).expect("room for a context");
     let mut t = Trial {
@@ -240,9 +274,13 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_restored += seen.n_restored;
         all.n_repeated += seen.n_repeated;
         all.n_mixed += seen.n_mixed;
+        all.n_guessed += seen.n_guessed;
+        all.n_right += seen.n_right;
+        all.n_piece += seen.n_piece;
     }
-    let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed } = all;
-    for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed] {
+    let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
+    let Seen { n_guessed, n_right, n_piece, .. } = all;
+    for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, n_guessed, n_right, n_piece] {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
 }
@@ -258,6 +296,7 @@ fn small() -> Limits {
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,
+        max_guess: 4,
     }
 }
 
@@ -324,4 +363,46 @@ fn an_answer_alone_repeats_without_being_read() {
     assert_eq!(s.next(budget), None);
     assert_eq!(s.done(&[5]), [Event::Token { id: RequestId(1), token: 5 }]);
     assert_eq!(s.next(budget).expect("room again").step.repeat, 1);
+}
+
+#[test]
+fn right_guesses_save_steps_and_wrong_ones_change_nothing() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    let id = RequestId(1);
+    s.submit(Request { max_tokens: 8, logits: true, ..request(1, &[1, 2]) }).expect("a prompt");
+    let all = Budget { rows: 8, repeat: 1 };
+    s.next(all).expect("the prompt");
+    assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 1 }]);
+    assert_eq!(s.max_guess(id), 0, "its next token is not chosen");
+    assert_eq!(s.choose(id, 3), Chosen::default());
+    assert_eq!(s.max_guess(id), 4);
+    s.guess(id, &[4, 5, 9]);
+    let work = s.next(all).expect("a token and guesses");
+    let inputs: Vec<Input> = work.step.rows.iter().map(|r| r.input).collect();
+    assert_eq!(inputs, [3, 4, 5, 9].map(Input::Token));
+    assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 4 }]);
+    assert!(s.choose(id, 4).was_guessed && s.choose(id, 5).was_guessed);
+    assert_eq!(s.choose(id, 6), Chosen::default());
+    // Four rows were sent, of which three are right: the last one's place is written again.
+    assert_eq!(s.n_sent(id), Some(5));
+    let work = s.next(all).expect("a token");
+    assert_eq!((work.step.rows[0].pos, work.step.rows[0].input), (5, Input::Token(6)));
+}
+
+#[test]
+fn a_prompt_in_pieces_runs_with_the_kernels_of_whole_chunks() {
+    let planned = |rows: usize| {
+        let mut s = Scheduler::new(Limits { n_page: 8, ..small() }).expect("room for a context");
+        s.submit(request(1, &[7; 13])).expect("a prompt");
+        let mut planned = Vec::new();
+        while planned.len() < 13 {
+            let step = s.next(Budget { rows, repeat: 1 }).expect("a piece").step;
+            planned.extend(step.rows.iter().map(|_| step.n_planned));
+            s.done(&if planned.len() < 13 { vec![] } else { vec![1] });
+        }
+        planned
+    };
+    // Chunks of 8 and 5.
+    let whole = [[8; 8].as_slice(), &[5; 5]].concat();
+    assert_eq!([planned(8), planned(4), planned(3), planned(1)], [&whole; 4].map(Vec::clone));
 }
