@@ -19,6 +19,7 @@ const FOR_WEB: &[&str] = &[
     "wgsl-pre",
     "chaski-text",
     "chaski-schedule",
+    "chaski-graph",
     "chaski-kernels",
     "chaski-runtime",
     "chaski-models",

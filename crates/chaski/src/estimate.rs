@@ -3,7 +3,7 @@
 use chaski_models::{ModelError, RunnerConfig};
 use chaski_runtime::gpu::{Memory, MemoryItem};
 use chaski_runtime::kernels::Caps;
-use chaski_runtime::kernels::ops::{adjust, sample};
+use chaski_runtime::kernels::{adjust, rope, sample};
 use chaski_runtime::plan::{Groups, PlanError, fuse, plan};
 use chaski_runtime::{RuntimeError, STATE_COPIES};
 
@@ -35,7 +35,7 @@ pub async fn memory_need(model: &OpenModel, config: &RunnerConfig, caps: &Caps) 
     let route = (segments.route_words > 0).then_some(u64::from(segments.route_words) * 4);
     let (sampler, adjust) = (config.per_seq(sample::N_WORD), config.per_seq(adjust::N_WORD));
     let arrived = segments.arrived_words * 4;
-    let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| r.table_len(n_ctx) as u64 * 4).collect();
+    let mut ropes: Vec<u64> = graph.ropes.iter().map(|r| rope::table_len(r, n_ctx) as u64 * 4).collect();
     if ropes.is_empty() {
         ropes.push(16);
     }

@@ -32,7 +32,6 @@ pub use chaski_models::{
     PoolingError, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, VectorNorm, imatrix,
     perplexity,
 };
-pub use chaski_runtime::RuntimeError;
 pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
     MemoryItem, Peaks, Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
@@ -40,6 +39,7 @@ pub use chaski_runtime::gpu::{
 };
 pub use chaski_runtime::plan::PlanError;
 pub use chaski_runtime::wgpu;
+pub use chaski_runtime::{FormatError, RuntimeError};
 pub use chaski_text::{
     AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
     ConstraintError, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
@@ -62,7 +62,7 @@ pub mod serve {
 
 /// What the runtime knows of kernels and feature sets.
 pub mod kernels {
-    pub use chaski_runtime::kernels::ops::mul_mat_vec::Act;
+    pub use chaski_runtime::kernels::Act;
     pub use chaski_runtime::kernels::{
         Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit,
     };

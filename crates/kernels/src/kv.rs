@@ -4,7 +4,7 @@ use ggml_format::GgmlType;
 
 use crate::dispatch::DispatchError;
 use crate::format::{DeviceLayout, Format, Matrix};
-use crate::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 /// The KV cache of a layer as kernels see it: keys, then values, each a matrix with a row for every cell
 /// `[page][kv head][slot]`.

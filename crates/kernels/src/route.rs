@@ -1,5 +1,7 @@
 //! Which experts every column uses, as kernels see it: one buffer of words that routing writes and products read.
 
+use chaski_graph::Routing;
+
 /// Where things stand in a buffer of routes, in words: the experts of all (column, slot) pairs, their weights (f32), and
 /// for products of many columns the tiles, the pairs sorted by expert,
 /// and where each pair stands among these (`expert_lists`).
@@ -17,7 +19,7 @@ pub struct Route {
 
 impl Route {
     /// Experts that can be told apart.
-    pub const MAX_EXPERT: u32 = 1024;
+    pub const MAX_EXPERT: u32 = Routing::MAX_EXPERT;
     /// Words of a tile: expert, first pair in the sorted list, the one past its last.
     pub const TILE_WORDS: u32 = 3;
 

@@ -578,12 +578,13 @@ mod tests {
     #[test]
     fn operations_count_no_further_than_they_can() {
         use crate::ops::attention::AttentionNd;
-        use crate::ops::norm::{Kind, Norm};
+        use crate::ops::norm::Norm;
         use crate::ops::rope::{Mode, RopeNd};
         use crate::ops::{
             argmax::ArgmaxRows, argsort::Argsort, conv_2d, cumsum::Cumsum, im2col::Im2col, pool::Pool,
         };
         use crate::ops::{set_rows::SetRows, soft_max::SoftMax, solve_tri::SolveTri, top_k::TopK};
+        use chaski_graph::NormKind;
         let (small, caps) = (Tensor::new(GgmlType::F32, [8, 1, 1, 1]), Caps::base());
         let of = |ty, ne| Tensor { ty, ne, ..small };
         let f = |ne| of(GgmlType::F32, ne);
@@ -607,7 +608,7 @@ mod tests {
             };
             let soft_max = SoftMax { a: Some(y), mask: Some(y), sinks: None, scale: 1.0, max_bias: 0.0, y };
             let norm = |groups| Norm {
-                kind: Kind::Norm,
+                kind: NormKind::Norm,
                 eps: 0.0,
                 groups,
                 mul: None,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use chaski_graph::Graph;
 use chaski_runtime::gpu::Tensors;
-use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
 use crate::adapter::{Adapter, AdapterError, ZEROS, check_scales, file_name};

@@ -1,9 +1,8 @@
 //! Layers with recurrent state that families share: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
 
-use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
-use chaski_kernels::ops::norm::Kind;
-use chaski_runtime::graph::ValueId;
-use chaski_runtime::graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
+use chaski_graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
+use chaski_graph::recurrent::{GateAct, NormAt};
+use chaski_graph::{NormKind, ValueId};
 
 use crate::arch::Builder;
 use crate::error::ModelError;
@@ -146,7 +145,7 @@ pub(crate) fn mamba_of_heads(b: &mut Builder<'_>, block: &str, x: ValueId) -> Re
     let c = silu_conv(b, block, inner.into(), d_inner, taps)?;
     let mut norm = |l, name: &str| {
         let part = b.mul(c, l);
-        b.norm_of(part, &stem(name), Kind::Rms)
+        b.norm_of(part, &stem(name), NormKind::Rms)
     };
     let (of_b, of_c, low) =
         (norm(to_b, "ssm_b_norm")?, norm(to_c, "ssm_c_norm")?, norm(to_low, "ssm_dt_norm")?);
@@ -198,8 +197,8 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
         let mut parts = parts.map(|l| b.mul(c, l)); // [rank], [n_state], [n_state]
         for (part, stem) in parts.iter_mut().zip(["ssm_dt_norm", "ssm_b_norm", "ssm_c_norm"]) {
             *part = match weighted {
-                true => b.norm_of(*part, &format!("{block}.{stem}"), Kind::Rms)?,
-                false => b.plain_norm(*part, Kind::Rms),
+                true => b.norm_of(*part, &format!("{block}.{stem}"), NormKind::Rms)?,
+                false => b.plain_norm(*part, NormKind::Rms),
             };
         }
         let [steps, of_b, of_c] = parts;

@@ -5,8 +5,8 @@ mod hollow;
 
 use std::collections::BTreeMap;
 
-use chaski_kernels::{Caps, Tuning};
-use chaski_runtime::graph::Graph;
+use chaski_graph::Graph;
+use chaski_runtime::kernels::{Caps, Tuning};
 use chaski_runtime::plan::{
     Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
 };

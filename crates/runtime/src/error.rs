@@ -1,5 +1,6 @@
 //! What can go wrong between a model and a device.
 
+use crate::formats::FormatError;
 use crate::plan::PlanError;
 
 /// An error of the runtime.
@@ -91,6 +92,9 @@ pub enum RuntimeError {
     /// The model does not fit the device.
     #[error("the model cannot be planned for this device")]
     Plan(#[from] PlanError),
+    /// A tensor in a type that is no weight format.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// A tensor could not be read.
     #[error("could not read tensor `{tensor}`")]
     Tensor {

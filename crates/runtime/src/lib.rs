@@ -8,15 +8,18 @@
 //! token to token (position, last token, draws) lives in a buffer that the GPU itself advances.
 
 mod error;
+mod formats;
 mod platform;
 
 pub mod cpu;
 pub mod gpu;
-pub mod graph;
-pub use chaski_kernels as kernels;
+pub mod kernels;
 pub mod plan;
 
+pub use chaski_graph as graph;
+
 pub use error::RuntimeError;
+pub use formats::FormatError;
 pub use platform::for_each;
 /// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
 pub use wgpu;

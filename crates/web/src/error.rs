@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use chaski::{ConstraintError, Error, ModelError, PlanError, RuntimeError};
+use chaski::{ConstraintError, Error, FormatError, ModelError, PlanError, RuntimeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 
@@ -95,13 +95,13 @@ fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value)
         RuntimeError::SelfTest { .. } | RuntimeError::Refused { .. } | RuntimeError::WrongResult { .. } => {
             Some(("driver", "update the browser and the graphics driver", Value::Null))
         }
-        RuntimeError::NoDequantizer { tensor, ty } | RuntimeError::Plan(PlanError::Format { tensor, ty }) => {
-            Some((
-                "unsupported_quant",
-                "use another quantisation of this model",
-                json!({ "tensor": tensor, "type": ty.name() }),
-            ))
-        }
+        RuntimeError::NoDequantizer { tensor, ty }
+        | RuntimeError::Format(FormatError { tensor, ty })
+        | RuntimeError::Plan(PlanError::Format(FormatError { tensor, ty })) => Some((
+            "unsupported_quant",
+            "use another quantisation of this model",
+            json!({ "tensor": tensor, "type": ty.name() }),
+        )),
         RuntimeError::Plan(_) => {
             Some(("unsupported_quant", "use another quantisation of this model", Value::Null))
         }

@@ -2,7 +2,7 @@
 
 use chaski::gguf::{GgmlType, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
-use chaski::{DeviceChoice, Engine, Error, ModelError, PlanError, RuntimeError, Source};
+use chaski::{DeviceChoice, Engine, Error, FormatError, ModelError, PlanError, RuntimeError, Source};
 use chaski_models::{Model, Runner, RunnerConfig, Target};
 
 use crate::archs::{Edit, Fixture, open};
@@ -259,8 +259,10 @@ fn tensors_in_types_that_are_no_formats_are_refused_on_every_device() {
             let e = error(block_on(Runner::load(&model, &target, &config, |_| {})).map(drop), wrong);
             let named = matches!(
                 &e,
-                Error::Model(ModelError::Runtime(RuntimeError::Plan(PlanError::Format { tensor, ty })))
-                    if tensor == wrong && *ty == GgmlType::I32
+                Error::Model(ModelError::Runtime(
+                    RuntimeError::Format(FormatError { tensor, ty })
+                        | RuntimeError::Plan(PlanError::Format(FormatError { tensor, ty }))
+                )) if tensor == wrong && *ty == GgmlType::I32
             );
             assert!(named, "{wrong}: {e:?}");
         }

@@ -3,8 +3,8 @@
 use chaski::serve::Request;
 use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Speculation, TemplateOptions};
 use chaski_runtime::gpu::{Choose, GpuModel};
-use chaski_runtime::kernels::ops::adjust::{self, AdjustParams};
-use chaski_runtime::kernels::ops::sample::{self, SampleParams};
+use chaski_runtime::kernels::adjust::{self, AdjustParams};
+use chaski_runtime::kernels::sample::{self, SampleParams};
 use chaski_text::Sampler;
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};

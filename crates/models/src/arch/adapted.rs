@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chaski_runtime::graph::{AdapterScale, Graph, Op, Product, ValueId, Weight, WeightId};
+use chaski_graph::{AdapterScale, Graph, Op, Product, ValueId, Weight, WeightId};
 use ggml_format::GgmlType;
 
 use super::{Builder, Linear};

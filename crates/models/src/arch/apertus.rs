@@ -2,7 +2,7 @@
 //!
 //! Norms of the heads of q and k, rotation of halves, and xIELU instead of a gate, with parameters of each layer.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

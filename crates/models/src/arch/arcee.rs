@@ -2,7 +2,7 @@
 //!
 //! Llama with a feed-forward part of squares.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! Llama with a feed-forward part as wide as the model; beside attention and that part stand experts, which read what attention
 //! reads through a norm of their own.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, NormKind, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -19,7 +17,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for i in 0..c.n_layer as usize {
         let block = format!("blk.{i}");
-        let norm = |b: &mut Builder<'_>, x, stem| b.norm_of(x, &format!("{block}.{stem}"), Kind::Rms);
+        let norm = |b: &mut Builder<'_>, x, stem| b.norm_of(x, &format!("{block}.{stem}"), NormKind::Rms);
         let before = x;
         let h = norm(b, x, "attn_norm")?;
         let a = Attention::new(b, i, Some(rope))?.build(b, &block, h)?;
@@ -32,6 +30,6 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

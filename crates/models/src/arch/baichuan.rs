@@ -2,9 +2,7 @@
 //!
 //! Llama; the models of 40 layers rotate nothing and take distances off their scores instead.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

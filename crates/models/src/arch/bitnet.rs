@@ -2,8 +2,7 @@
 //!
 //! Llama with norms before the last products of both parts, rotation of halves, and a factor for every matrix.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

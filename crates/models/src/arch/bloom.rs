@@ -2,8 +2,7 @@
 //!
 //! Jais divides scores by the width of a head, and it and Refact have gates.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
+use chaski_graph::{Act, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! One norm before attention and feed-forward part, which add to the residual stream side by side; windows in all but the first
 //! of four layers, which with the dense ones alone rotate; experts count half, and so does the one for all tokens.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Routing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! One layer norm before attention and feed-forward part, which add to the residual stream side by side; rotation of
 //! neighbouring channels; a factor on logits. With windows in three of four layers, only these rotate.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

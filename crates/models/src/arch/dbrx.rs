@@ -2,7 +2,7 @@
 //!
 //! Layer norms, rotation of halves, a limit of q, k and v, experts.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! A layer may have attention, a single matrix in its place or neither, and then a feed-forward part; without that it has no
 //! effect at all.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, NormKind, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -21,7 +19,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     for i in (0..c.n_layer as usize).filter(|i| c.n_ff[*i] > 0) {
         let block = format!("blk.{i}");
         if c.n_head[i] > 0 {
-            let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+            let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
             let a = if c.n_head_kv[i] == 0 {
                 let instead = b.linear(&format!("{block}.attn_output"), c.n_embd, c.n_embd)?;
                 b.mul(h, instead)
@@ -30,10 +28,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             };
             x = b.add(x, a);
         }
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         let f = FeedForward::Gated(Act::Swiglu).build(b, &block, i, h)?;
         x = b.add(x, f);
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

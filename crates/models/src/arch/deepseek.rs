@@ -2,8 +2,7 @@
 //!
 //! They differ in rotation, norms of heads, and how experts are chosen.
 
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

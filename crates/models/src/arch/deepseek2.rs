@@ -3,10 +3,7 @@
 //!
 //! Attention over latents; some dense layers, then experts by groups, and some for all tokens.
 
-use chaski_kernels::ops::attention::{Score, Warmth};
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::Gate;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Gate, Rope, RopePairing, Score, Warmth};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,8 +2,7 @@
 //!
 //! Llama; the rotation may be of a part of a head.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,8 +2,7 @@
 //!
 //! Some dense layers, then experts, and one for all tokens; every few layers only, if the file says so.
 
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

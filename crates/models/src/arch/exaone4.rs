@@ -2,9 +2,7 @@
 //!
 //! Norms after both parts, norms of the heads of q and k, rotation of halves; models with windows rotate only there.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! Norms of the heads of q and k; windows in three of four layers, which alone rotate; some dense layers, then experts, and one
 //! for all tokens.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::topk_moe::Gate;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,7 +3,7 @@
 //! Attention and feed-forward part side by side behind one layer norm, in the larger models behind one each; rotation of
 //! halves, no gate.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! h = norm(x); x += attention(h) + mamba2(h); x += feed_forward(norm(x)). The converter has put the family's
 //! multipliers into the weights.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, NormKind, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -20,15 +18,15 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let a = Attention::new(b, layer, Some(rope))?.build(b, &block, h)?;
         x = b.add(x, a);
         let m = recurrent::mamba2(b, &block, h)?;
         x = b.add(x, m);
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         let f = FeedForward::Gated(Act::Swiglu).build(b, &block, layer, h)?;
         x = b.add(x, f);
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

@@ -2,8 +2,7 @@
 //!
 //! Llama with rotation of halves, GELU gates, and embeddings times the square root of their width.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

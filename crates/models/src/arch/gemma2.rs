@@ -2,9 +2,7 @@
 //!
 //! Gemma with norms around both parts, limited scores and logits, and windows in every second layer.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use super::gemma::{decoder_of, score_scale};

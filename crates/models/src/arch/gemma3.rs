@@ -2,9 +2,7 @@
 //!
 //! Gemma 2 without limits of scores, with norms of the heads of q and k, and another rotation in layers with windows.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use super::gemma::{decoder_of, score_scale};

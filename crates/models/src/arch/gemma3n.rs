@@ -4,13 +4,9 @@
 //! beside attention a product of low rank (Laurel); in the first layers few activations; the last layers take keys and
 //! values of earlier ones. What files do not say is the same for both models.
 
-use chaski_kernels::ops::altup::Kind as Step;
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::{Rope, RopePairing};
-use chaski_runtime::graph::altup::AltUp;
-use chaski_runtime::graph::{Op, ValueId, WeightId};
+use chaski_graph::altup::AltUp;
+use chaski_graph::altup::Kind as Step;
+use chaski_graph::{Act, NormKind, Op, Rope, RopePairing, Score, ValueId, WeightId};
 
 use super::Builder;
 use super::gemma4::lender;
@@ -73,7 +69,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rest = b.push(Op::Slice { x, at: n_embd }, others);
     let rest = b.push(Op::MulHeads { x: rest, weight: unembed }, others); // [ROWS - 1, n_embd]
     let x = step(b, Step::Merge, x, Some(rest), None); // [n_embd]
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |b, y| softcapped(b, y, SOFTCAP))
 }
 
@@ -87,7 +83,7 @@ fn one_layer(
     x: ValueId,
 ) -> Result<ValueId, ModelError> {
     let n_embd = b.config.n_embd;
-    let norm = |b: &mut Builder<'_>, x, stem: &str| b.norm_of(x, &format!("{block}.{stem}"), Kind::Rms);
+    let norm = |b: &mut Builder<'_>, x, stem: &str| b.norm_of(x, &format!("{block}.{stem}"), NormKind::Rms);
     let first = |b: &mut Builder<'_>, x| b.push(Op::Slice { x, at: 0 }, n_embd);
 
     let weight = b.matrix(&format!("{block}.altup_predict_coef.weight"), ROWS * ROWS, ROWS)?;
@@ -145,7 +141,7 @@ fn step(
 fn modes(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let n_embd = b.config.n_embd;
     let router = b.linear(&format!("{block}.altup_router"), ROWS, n_embd)?;
-    let h = b.norm_of(x, &format!("{block}.altup_router_norm"), Kind::Rms)?;
+    let h = b.norm_of(x, &format!("{block}.altup_router_norm"), NormKind::Rms)?;
     let m = b.mul(h, router);
     Ok(b.scaled(m, 1.0 / n_embd as f32))
 }

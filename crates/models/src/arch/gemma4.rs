@@ -4,11 +4,7 @@
 //! and a rotation of their own. The last layers take keys and values of earlier ones. Small models have embeddings of single
 //! layers, others experts beside the dense part.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::{Rope, RopePairing};
-use chaski_runtime::graph::ValueId;
+use chaski_graph::{Act, NormKind, Rope, RopePairing, Score, ValueId};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -32,7 +28,8 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let per_layer = if n_per_layer > 0 { Some(PerLayer::new(b, n_per_layer, x)?) } else { None };
     for (layer, attention) in attention.iter().enumerate() {
         let block = format!("blk.{layer}");
-        let norm = |b: &mut Builder<'_>, x, stem: &str| b.norm_of(x, &format!("{block}.{stem}"), Kind::Rms);
+        let norm =
+            |b: &mut Builder<'_>, x, stem: &str| b.norm_of(x, &format!("{block}.{stem}"), NormKind::Rms);
         let h = norm(b, x, "attn_norm")?;
         let a = attention.build(b, &block, h)?;
         let a = norm(b, a, "post_attention_norm")?;
@@ -55,7 +52,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let scale = b.scalars.get(&format!("{block}.layer_output_scale.weight")).copied();
         x = b.scaled(x, scale.unwrap_or(1.0));
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |b, y| softcapped(b, y, softcap))
 }
 

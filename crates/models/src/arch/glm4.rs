@@ -2,8 +2,7 @@
 //!
 //! Norms around both parts, in the older models before them; rotation of neighbouring channels, gate and up in one matrix.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! Rotation of the first channels of a head in halves, in large models norms of heads; some dense layers, then experts by
 //! logistic gates and one for all tokens.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::Gate;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, Gate, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

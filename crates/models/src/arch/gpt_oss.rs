@@ -3,10 +3,7 @@
 //! Biases throughout, rotation of halves, windows in every second layer, a score without a value in each head; experts
 //! with clamped gates whose weights are a softmax over the chosen.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, Gate, RopePairing, Routing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,7 +3,7 @@
 //! Layer norms, biases throughout, rotation of the first channels of a head in halves, no gate; attention and feed-forward
 //! part stand side by side, unless the file says otherwise.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! Llama with factors on embeddings, scores, what layers add, and logits. Models with windows have a score without a value
 //! in each head, and layers that do not rotate.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

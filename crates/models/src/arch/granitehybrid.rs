@@ -4,10 +4,7 @@
 //! logits / logit_scale. Layers without KV heads are Mamba-2. The converter says with `rope.scaling.finetuned` = false
 //! that nothing is rotated.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, NormKind, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -33,7 +30,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.scaled(x, embedding); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let m = if c.n_head_kv[layer] == 0 {
             recurrent::mamba2(b, &block, h)?
         } else {
@@ -43,7 +40,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         };
         let m = b.scaled(m, residual);
         x = b.add(x, m);
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         let part = if c.n_expert > 0 {
             let shared = shared.map_or(Shared::None, Shared::Plain);
             FeedForward::Experts(Experts { shared, ..Experts::new(b, c.n_ff[layer]) })
@@ -55,6 +52,6 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |b, y| b.scaled(y, logit))
 }

@@ -2,10 +2,7 @@
 //!
 //! Norms around both parts, limits of scores and logits, experts with GELU gates; in Grok 2 a dense part beside them.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::Routing;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Routing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,8 +2,7 @@
 //!
 //! Llama with rotation of halves and norms of the heads of q and k after it.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

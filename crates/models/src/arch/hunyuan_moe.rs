@@ -2,7 +2,7 @@
 //!
 //! Norms of the heads of q and k after the rotation; experts, and one for all tokens.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,9 +2,7 @@
 //!
 //! Layers without KV heads are Mamba-1, those with a router have experts.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::topk_moe::Routing;
+use chaski_graph::{Act, NormKind, Routing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -17,13 +15,13 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for i in 0..c.n_layer as usize {
         let block = format!("blk.{i}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let m = match c.n_head_kv[i] {
             0 => recurrent::mamba(b, &block, h)?,
             _ => Attention::new(b, i, None)?.build(b, &block, h)?,
         };
         x = b.add(x, m);
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         let part = match b.has(&format!("{block}.ffn_gate_inp.weight")) {
             true => {
                 let experts = Experts::new(b, c.n_ff[i]);
@@ -36,6 +34,6 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

@@ -3,10 +3,8 @@
 //! Norms of heads, windows in all but the first of four layers, which rotate without scaling, gates for heads or for every
 //! channel that attention makes; some dense layers, then experts, and one for all tokens.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::topk_moe::Gate;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::{Gate, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

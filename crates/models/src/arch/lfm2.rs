@@ -3,10 +3,7 @@
 //! x += mixer(norm(x)); x += feed_forward(norm(x)). Layers without KV heads are convolutions between two gates. By experts
 //! the first layers are dense, the others have experts by logistic gates.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, Gate, NormKind, RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -43,7 +40,7 @@ fn layers(
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let m = if c.n_head_kv[layer] == 0 {
             recurrent::gated_conv(b, &block, h)?
         } else {
@@ -52,12 +49,12 @@ fn layers(
             Attention { norm: QkNorm::Heads, ..attention }.build(b, &block, h)?
         };
         x = b.add(x, m);
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         for f in feed_forward(layer).addends(b, &block, layer, h)? {
             x = b.add(x, f);
         }
     }
     // By its name this norm would be one of the embeddings.
-    let h = b.norm_of(x, "token_embd_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "token_embd_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

@@ -3,8 +3,7 @@
 //! x += attention(norm(x)); x += feed_forward(norm(x)); rotation of neighbouring channels, SiLU-gated feed-forward,
 //! in Mixtral by experts.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

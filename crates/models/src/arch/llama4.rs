@@ -4,8 +4,7 @@
 //! tokens of their own 8192 only; the fourth sees all. Experts, whose weights multiply what they read, and one for all tokens,
 //! in every few layers.
 
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,7 +2,7 @@
 //!
 //! x += mixer(norm(x)); no attention, no feed-forward part, no positions.
 
-use chaski_kernels::ops::norm::Kind;
+use chaski_graph::NormKind;
 
 use super::Builder;
 use crate::error::ModelError;
@@ -14,10 +14,10 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let y = recurrent::mamba2(b, &block, h)?;
         x = b.add(x, y);
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

@@ -3,9 +3,7 @@
 //! Qwen 3 by experts with windows in some layers. In Mellum these rotate without scaling; in Maple only these rotate, and gates
 //! of experts have limits.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -4,10 +4,8 @@
 //! another base; dense layers and layers of experts, which have a router. MiMo has a score without a value in each head of
 //! some layers, Step a gate for every head, an expert for all tokens, and limits of gates in some layers.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::{Gate, Rope, RopePairing, Routing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

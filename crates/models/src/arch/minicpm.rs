@@ -2,9 +2,7 @@
 //!
 //! Llama with factors on embeddings, what layers add, and logits; MiniCPM 3 has attention over latents.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

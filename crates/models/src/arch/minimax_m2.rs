@@ -2,8 +2,7 @@
 //!
 //! Norms of q and k over all heads, rotation of the first channels of a head in halves, experts.
 
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Gate, RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,9 +2,7 @@
 //!
 //! Llama with YaRN by numbers of its own, and scores that grow with the position.
 
-use chaski_kernels::ops::attention::{Score, Warmth};
-use chaski_kernels::rope::Rope;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Rope, RopePairing, Score, Warmth};
 
 use super::Builder;
 use super::llama::feed_forward;

@@ -3,10 +3,8 @@
 //! Norms around both parts, those after them nearly without an epsilon, and of heads and of the embeddings; windows in three of
 //! four layers, which alone rotate neighbouring channels, and a gate for every channel that attention makes.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

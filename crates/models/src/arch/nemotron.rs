@@ -2,7 +2,7 @@
 //!
 //! Layer norms, rotation of halves, perhaps of a part of a head, a feed-forward part of squares.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

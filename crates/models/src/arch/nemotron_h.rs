@@ -4,10 +4,7 @@
 //! and one for all tokens, where large models have experts that work in a narrower space; of the other layers those with
 //! KV heads are attention.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_runtime::graph::{Op, ValueId};
+use chaski_graph::{Act, Gate, NormKind, Op, Routing, ValueId};
 
 use super::{Builder, Linear};
 use crate::error::ModelError;
@@ -21,7 +18,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let parts = match (c.n_ff[layer], c.n_head_kv[layer]) {
             (0, 0) => vec![recurrent::mamba2(b, &block, h)?],
             (0, _) => vec![Attention::new(b, layer, None)?.build(b, &block, h)?],
@@ -35,7 +32,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
             x = b.add(x, y);
         }
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }
 

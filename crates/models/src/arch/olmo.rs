@@ -2,8 +2,7 @@
 //!
 //! Llama with layer norms without weights; q, k and v may have a limit.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,9 +3,7 @@
 //! Norms after both parts, norms of q and k over all heads, rotation of halves; OLMo 3 has windows in three of four
 //! layers, which rotate without scaling.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,8 +2,7 @@
 //!
 //! Norms of q and k over all heads, rotation of halves, experts whose weights are not made to sum to 1.
 
-use chaski_kernels::ops::topk_moe::Routing;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

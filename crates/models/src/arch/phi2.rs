@@ -3,7 +3,7 @@
 //! One layer norm before attention and feed-forward part, which add to the residual stream side by side; biases
 //! throughout, rotation of the first channels of a head in halves, no gate.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

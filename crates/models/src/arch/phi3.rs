@@ -3,8 +3,7 @@
 //! Llama with rotation of halves, perhaps of a part of a head, by factors for short and for long contexts; gate and up are
 //! one matrix. Windows that files name are not used, as elsewhere: these models see all.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

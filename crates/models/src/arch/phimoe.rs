@@ -2,7 +2,7 @@
 //!
 //! Phi 3 with biases, of norms too, and experts.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

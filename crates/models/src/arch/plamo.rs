@@ -3,9 +3,7 @@
 //! PLaMo: attention and feed-forward part side by side behind one norm. PLaMo 3: norms around both parts and of heads, windows
 //! in seven of eight layers, gate and up in one matrix.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,10 +2,7 @@
 //!
 //! Norms around both parts; layers without KV heads are state spaces.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, NormKind, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -20,7 +17,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut x = b.embed(embeddings); // [n_embd]
     for i in 0..c.n_layer as usize {
         let block = format!("blk.{i}");
-        let norm = |b: &mut Builder<'_>, x, stem| b.norm_of(x, &format!("{block}.{stem}"), Kind::Rms);
+        let norm = |b: &mut Builder<'_>, x, stem| b.norm_of(x, &format!("{block}.{stem}"), NormKind::Rms);
         let h = norm(b, x, "attn_norm")?;
         let m = if c.n_head_kv[i] == 0 {
             recurrent::mamba_of_heads(b, &block, h)?
@@ -36,6 +33,6 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let f = norm(b, f, "post_ffw_norm")?;
         x = b.add(x, f);
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

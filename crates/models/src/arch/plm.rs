@@ -2,8 +2,7 @@
 //!
 //! Attention over latents, a feed-forward part of squares.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

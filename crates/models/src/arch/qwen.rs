@@ -2,8 +2,7 @@
 //!
 //! Qwen 2 whose files give twice the width of the feed-forward part.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,8 +2,7 @@
 //!
 //! Llama with biases of q, k and v and rotation of halves.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use super::glm4::pairing;

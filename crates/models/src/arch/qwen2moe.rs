@@ -2,8 +2,7 @@
 //!
 //! Qwen 2 with experts whose weights are not made to sum to 1, and one for all tokens behind a gate.
 
-use chaski_kernels::ops::topk_moe::Routing;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{RopePairing, Routing};
 
 use super::Builder;
 use crate::error::ModelError;

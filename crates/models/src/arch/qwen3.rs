@@ -2,8 +2,7 @@
 //!
 //! Qwen 2 without biases, with a norm of every head of q and k before the rotation.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing};
 
 use super::Builder;
 use super::qwen35::rotation;

@@ -3,9 +3,7 @@
 //! x += mixer(norm(x)); x += feed_forward(norm(x)). Attention has a norm of every head of q and k and a gate for what comes
 //! of it; experts have one for all tokens behind a gate beside them.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Act, NormKind, Rope, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -83,7 +81,7 @@ fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), Mod
     let mut x = b.embed(embeddings); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let m = if is_delta[layer] {
             recurrent::delta_net(b, &block, order, h)?
         } else {
@@ -92,7 +90,7 @@ fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), Mod
         };
         x = b.add(x, m);
         // By its name the second norm would come after attention.
-        let h = b.norm_of(x, &format!("{block}.post_attention_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.post_attention_norm"), NormKind::Rms)?;
         let part = if c.n_expert > 0 {
             let shared = Shared::Gated(shared.unwrap_or(c.n_ff[layer]));
             // Files without a width of experts share out that of the feed-forward part.
@@ -105,6 +103,6 @@ fn layers(b: &mut Builder<'_>, rope: usize, order: DeltaOrder) -> Result<(), Mod
             x = b.add(x, f);
         }
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

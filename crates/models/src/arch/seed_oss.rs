@@ -2,8 +2,7 @@
 //!
 //! Qwen 2 whose second norm has another name.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

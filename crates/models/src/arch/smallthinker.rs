@@ -3,11 +3,7 @@
 //! Rotation of halves and windows in all but the first of four layers, if the file has windows; experts with ReLU gates, which a
 //! router chooses by what attention reads, without its norm.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, Gate, NormKind, RopePairing, Routing, Score};
 
 use super::Builder;
 use crate::error::ModelError;
@@ -27,18 +23,18 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let block = format!("blk.{i}");
         let router = b.linear(&format!("{block}.ffn_gate_inp"), c.n_expert, c.n_embd)?;
         let logits = b.mul(x, router); // [n_expert]
-        let h = b.norm_of(x, &format!("{block}.attn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let rotates = !has_windows || i % 4 != 0;
         let attention = Attention::new(b, i, rotates.then_some(rope))?;
         // Files say how far windows reach, and models have been run with this.
         let score = Score { window: if windows[i] > 0 { 4096 } else { 0 }, ..attention.score };
         let a = Attention { score, ..attention }.build(b, &block, h)?;
         x = b.add(x, a);
-        let h = b.norm_of(x, &format!("{block}.ffn_norm"), Kind::Rms)?;
+        let h = b.norm_of(x, &format!("{block}.ffn_norm"), NormKind::Rms)?;
         let experts = Experts { act: Act::Reglu, routing, ..Experts::new(b, n_ff.unwrap_or(c.n_ff[i])) };
         let f = experts.build_routed(b, &block, h, logits)?;
         x = b.add(x, f);
     }
-    let h = b.norm_of(x, "output_norm", Kind::Rms)?;
+    let h = b.norm_of(x, "output_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

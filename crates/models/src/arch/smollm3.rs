@@ -2,8 +2,7 @@
 //!
 //! Llama whose every fourth layer does not rotate.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,10 +2,8 @@
 //!
 //! Llama with rotation of halves, windows in some layers, GELU gates, and a gate for every head.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::{Act, Rope, RopePairing, Score};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -3,8 +3,7 @@
 //! Layer norms, rotation of the first channels of a head in halves; the 12B model has norms of heads and both parts side
 //! by side.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::{Act, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -2,7 +2,7 @@
 //!
 //! Layer norms, biases throughout, rotation of halves, a feed-forward part without gate.
 
-use chaski_kernels::rope::RopePairing;
+use chaski_graph::RopePairing;
 
 use super::Builder;
 use crate::error::ModelError;

@@ -1,11 +1,8 @@
 //! Causal self-attention: q, k, v, what happens to their heads, cache, scores, output.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent};
-use chaski_runtime::graph::{KvLayer, Op, RowNorm, ValueId};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::recurrent::{GatedNorm, Recurrent};
+use chaski_graph::{Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
 
 use crate::arch::{Builder, Linear};
 use crate::error::ModelError;
@@ -192,8 +189,8 @@ impl Attention {
         let last = matches!(self.norm, QkNorm::HeadsLast | QkNorm::HeadsLastPlain);
         let x = if last { rotate(b, x) } else { x };
         let (kind, eps) = match self.norm {
-            QkNorm::LayerHeads => (Kind::Norm, b.config.eps_layer),
-            _ => (Kind::Rms, b.config.eps),
+            QkNorm::LayerHeads => (NormKind::Norm, b.config.eps_layer),
+            _ => (NormKind::Rms, b.config.eps),
         };
         let (row, weight) = match self.norm {
             QkNorm::None => return Ok(rotate(b, x)),
@@ -230,7 +227,7 @@ impl Attend for Attention {
             a = b.recurrent(Recurrent::GatedNorm(gate), n_head * d);
         }
         if self.sub_norm {
-            a = b.norm_of(a, &format!("{block}.attn_sub_norm"), Kind::Rms)?;
+            a = b.norm_of(a, &format!("{block}.attn_sub_norm"), NormKind::Rms)?;
         }
         let y = b.mul(a, output); // [n_embd]
         Ok(b.scaled(y, self.scale))

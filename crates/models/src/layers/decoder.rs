@@ -1,8 +1,6 @@
 //! The decoder of most families: embeddings, layers of attention and feed-forward parts around a residual stream, logits.
 
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::{Op, RowNorm, ValueId};
+use chaski_graph::{Function, NormKind, Op, RowNorm, ValueId};
 
 use super::{Attend, Attention, FeedForward};
 use crate::arch::Builder;
@@ -11,8 +9,8 @@ use crate::error::ModelError;
 /// What stands before and after the layers, and what all layers share.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Decoder {
-    /// Kind of the norms of the residual stream.
-    pub(crate) norm: Kind,
+    /// NormKind of the norms of the residual stream.
+    pub(crate) norm: NormKind,
     /// These norms have weights.
     pub(crate) weighted: bool,
     /// Multiplies the embeddings.
@@ -36,7 +34,7 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// RMS norms, and nothing else.
     pub(crate) const RMS: Decoder = Decoder {
-        norm: Kind::Rms,
+        norm: NormKind::Rms,
         weighted: true,
         embed_scale: 1.0,
         embed_norm: false,
@@ -48,7 +46,7 @@ impl Decoder {
         logit_softcap: 0.0,
     };
     /// Layer norms, and nothing else.
-    pub(crate) const LAYER: Decoder = Decoder { norm: Kind::Norm, ..Decoder::RMS };
+    pub(crate) const LAYER: Decoder = Decoder { norm: NormKind::Norm, ..Decoder::RMS };
 }
 
 /// The norms of a layer by the stems of their tensors' names, and whether its two parts see the same input.

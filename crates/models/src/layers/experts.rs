@@ -1,10 +1,8 @@
 //! Mixtures of experts: routing, the experts that a token uses, and an expert that all tokens use.
 
-use chaski_kernels::ops::gated_norm::GateAct;
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
-use chaski_runtime::graph::recurrent::{GatedNorm, Recurrent, View};
-use chaski_runtime::graph::{Op, ValueId};
+use chaski_graph::recurrent::GateAct;
+use chaski_graph::recurrent::{GatedNorm, Recurrent, View};
+use chaski_graph::{Act, Gate, Op, Routing, ValueId};
 
 use super::feed_forward::{gate_up, gated};
 use crate::arch::{Builder, Linear};

@@ -1,9 +1,6 @@
 //! Dense feed-forward parts.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::unary::Function;
-use chaski_runtime::graph::{Op, ValueId};
+use chaski_graph::{Act, Function, NormKind, Op, ValueId};
 
 use super::Experts;
 use crate::arch::{Builder, Linear};
@@ -65,7 +62,7 @@ impl FeedForward {
             }
             FeedForward::Normed(act) => {
                 let (h, down) = gate_up(b, block, "", n_ff, (act, 0.0), x)?;
-                let h = b.norm_of(h, &format!("{block}.ffn_sub_norm"), Kind::Rms)?; // [n_ff]
+                let h = b.norm_of(h, &format!("{block}.ffn_sub_norm"), NormKind::Rms)?; // [n_ff]
                 Ok(b.mul(h, down)) // [n_embd]
             }
             FeedForward::Joined(act) => {

@@ -1,9 +1,7 @@
 //! Attention over latents (MLA): q through a matrix of low rank, one key of a latent and a few rotated channels for all heads.
 
-use chaski_kernels::ops::attention::Score;
-use chaski_kernels::ops::norm::Kind;
-use chaski_runtime::graph::latent::Latent;
-use chaski_runtime::graph::{KvLayer, Op, ValueId};
+use chaski_graph::latent::Latent;
+use chaski_graph::{KvLayer, NormKind, Op, Score, ValueId};
 
 use ggml_format::Metadata;
 
@@ -120,7 +118,7 @@ impl Attend for LatentAttention {
                 let down = b.linear(&name("attn_q_a"), q_rank, n_embd)?;
                 let up = b.linear(&name("attn_q_b"), m_q, q_rank)?;
                 let low = b.mul(x, down); // [q_rank]
-                let low = b.norm_of(low, &name("attn_q_a_norm"), Kind::Rms)?;
+                let low = b.norm_of(low, &name("attn_q_a_norm"), NormKind::Rms)?;
                 b.mul(low, up)
             }
         }; // [n_head, plain + n_rot]

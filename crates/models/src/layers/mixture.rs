@@ -1,7 +1,6 @@
 //! Families whose first layers are dense and whose other layers have experts, by the keys that they have in common.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::topk_moe::{Gate, Routing};
+use chaski_graph::{Act, Gate, Routing};
 
 use super::{Experts, FeedForward, Shared, routing};
 use crate::arch::Builder;

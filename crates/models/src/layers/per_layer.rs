@@ -1,8 +1,6 @@
 //! Embeddings of single layers: what a layer adds for a token, from a table of its own and from the token's embedding.
 
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind;
-use chaski_runtime::graph::{Op, RowNorm, ValueId};
+use chaski_graph::{Act, NormKind, Op, RowNorm, ValueId};
 
 use crate::arch::Builder;
 use crate::error::ModelError;
@@ -32,7 +30,7 @@ impl PerLayer {
         let t = b.scaled(t, (n as f32).sqrt());
         let p = b.mul(e, project); // [n_layer, n]
         let p = b.scaled(p, 1.0 / (c.n_embd as f32).sqrt());
-        let norm = RowNorm { kind: Kind::Rms, d: n, eps: c.eps, weight: Some(weight), bias: None };
+        let norm = RowNorm { kind: NormKind::Rms, d: n, eps: c.eps, weight: Some(weight), bias: None };
         let p = b.push(Op::Norm { x: p, norm }, width);
         let sum = b.add(p, t);
         Ok(PerLayer { all: b.scaled(sum, 0.5f32.sqrt()), n })
@@ -56,6 +54,6 @@ impl PerLayer {
         let gate = b.mul(y, gate);
         let h = b.push(Op::Glu { gate, up, act: Act::Geglu }, n);
         let t = b.mul(h, back); // [n_embd]
-        b.norm_of(t, &format!("{block}.post_norm"), Kind::Rms)
+        b.norm_of(t, &format!("{block}.post_norm"), NormKind::Rms)
     }
 }

@@ -1,8 +1,8 @@
 //! What the device can do of a chain of samplers.
 
-use chaski_kernels::ops::adjust::{self, AdjustParams};
-use chaski_kernels::ops::sample::{MAX_TOP_K, SampleParams};
 use chaski_runtime::gpu::Choose;
+use chaski_runtime::kernels::adjust::{self, AdjustParams};
+use chaski_runtime::kernels::sample::{MAX_TOP_K, SampleParams};
 
 use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 
@@ -185,7 +185,7 @@ mod tests {
         sampler.sample(&logits).expect("a token");
         adjust::reference::adjust(&mut logits, &adjust, &history);
         let expected =
-            chaski_kernels::ops::sample::reference::candidates(&logits, &chain.sample.expect("a draw"));
+            chaski_runtime::kernels::sample::reference::candidates(&logits, &chain.sample.expect("a draw"));
         let found: Vec<(u32, f32)> = sampler.candidates().iter().map(|c| (c.id, c.p)).collect();
         assert_eq!(found.len(), expected.len());
         for ((id, p), (other, q)) in found.into_iter().zip(expected) {

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chaski_kernels::ops::mul_mat_vec::Act;
-use chaski_kernels::{Caps, Tuning};
+use chaski_graph::Op;
 use chaski_runtime::RuntimeError;
 use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
-use chaski_runtime::graph::Op;
+use chaski_runtime::kernels::Act;
+use chaski_runtime::kernels::{Caps, Tuning};
 use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
@@ -38,7 +38,7 @@ pub enum KvType {
     /// f32 while the cache is small (up to 64 MiB), f16 above.
     #[default]
     Auto,
-    /// These, of [`chaski_kernels::KV_TYPES`].
+    /// These, of [`chaski_runtime::kernels::KV_TYPES`].
     Of {
         /// Of the keys.
         k: GgmlType,
@@ -103,7 +103,7 @@ pub struct KvTypeError {
 }
 
 fn kv_names() -> String {
-    chaski_kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
+    chaski_runtime::kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for KvType {
@@ -113,7 +113,7 @@ impl FromStr for KvType {
         if s == "auto" {
             return Ok(KvType::Auto);
         }
-        let ty = |s: &str| GgmlType::from_name(s).filter(|t| chaski_kernels::KV_TYPES.contains(t));
+        let ty = |s: &str| GgmlType::from_name(s).filter(|t| chaski_runtime::kernels::KV_TYPES.contains(t));
         let (k, v) = s.split_once('/').unwrap_or((s, s));
         match (ty(k), ty(v)) {
             (Some(k), Some(v)) => Ok(KvType::Of { k, v }),
@@ -313,7 +313,8 @@ impl Runner {
     ) -> Result<Runner, ModelError> {
         let n_ctx = config.n_ctx_for(model);
         let kv = config.kv.types(model, n_ctx, config.n_seq);
-        if let Some(ty) = [kv.0, kv.1].into_iter().find(|ty| !chaski_kernels::KV_TYPES.contains(ty)) {
+        if let Some(ty) = [kv.0, kv.1].into_iter().find(|ty| !chaski_runtime::kernels::KV_TYPES.contains(ty))
+        {
             return Err(KvTypeError { found: ty.name().to_owned() }.into());
         }
         let graph = model.graph(n_ctx).await?;

@@ -2,7 +2,7 @@
 
 use chaski_runtime::STATE_COPIES;
 use chaski_runtime::gpu::{Choose, Column, ColumnOutput, GpuModel};
-use chaski_runtime::kernels::ops::sample::SampleParams;
+use chaski_runtime::kernels::sample::SampleParams;
 use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::{Draws, SampleError};
 

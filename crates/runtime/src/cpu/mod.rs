@@ -8,14 +8,15 @@ mod recurrent;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use chaski_kernels::ops::attention::Score;
+use chaski_graph::Score;
 use chaski_kernels::ops::attention::reference::Query;
-use chaski_kernels::ops::{altup, cutoff, glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe};
+use chaski_kernels::ops::{altup, cutoff, glu, moe_reduce, mul_mat_vec, norm, rms_norm, topk_moe, unary};
 use ggml_format::GgmlType;
 use ggml_format::product::{Columns, values};
 
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
+use crate::formats;
 use crate::gpu::{Tensors, read_rows};
 use crate::graph::{Graph, KvLayer, Op, Product, RowNorm, ValueId, Weight, WeightId};
 use crate::platform;
@@ -159,7 +160,7 @@ impl CpuModel {
     /// Reads all tensors into memory.
     ///
     /// # Errors
-    /// [`RuntimeError::Tensor`], or [`RuntimeError::Plan`] for a type that is no weight format.
+    /// [`RuntimeError::Tensor`], or [`RuntimeError::Format`] for a type that is no weight format.
     pub async fn load(
         graph: Graph,
         (n_ctx, n_seq): (u32, u32),
@@ -167,7 +168,7 @@ impl CpuModel {
         tensors: &impl Tensors,
         mut progress: impl FnMut(u64, u64),
     ) -> Result<Self, RuntimeError> {
-        graph.check_formats()?;
+        formats::check(&graph)?;
         let total = graph.weights.iter().map(Weight::n_byte).sum();
         let (mut weights, mut done) = (Vec::new(), 0);
         for w in &graph.weights {
@@ -555,8 +556,8 @@ impl CpuModel {
             }
             Op::Scale { x, by } => values[x.0].iter().map(|v| v * by).collect(),
             Op::Unary { x, f, params } => {
-                let params = params.map(f64::from);
-                values[x.0].iter().map(|v| (f.formula)(f64::from(*v), params) as f32).collect()
+                let (formula, params) = (unary::Function::of(f).formula, params.map(f64::from));
+                values[x.0].iter().map(|v| formula(f64::from(*v), params) as f32).collect()
             }
         }
     }

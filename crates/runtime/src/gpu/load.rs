@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::future::Future;
 
-use chaski_kernels::rope::Rope;
+use chaski_graph::Rope;
+use chaski_kernels::rope;
 
 use super::device::Gpu;
 use crate::error::RuntimeError;
@@ -276,7 +277,7 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
 
 /// The tables of each rotation for a context; a placeholder where nothing is rotated.
 pub(crate) async fn ropes(gpu: &Gpu, ropes: &[Rope], n_ctx: u32) -> Result<Vec<wgpu::Buffer>, RuntimeError> {
-    let mut tables: Vec<Vec<f32>> = ropes.iter().map(|r| r.tables(n_ctx)).collect();
+    let mut tables: Vec<Vec<f32>> = ropes.iter().map(|r| rope::tables(r, n_ctx)).collect();
     if tables.is_empty() {
         tables.push(vec![0.0; 4]);
     }

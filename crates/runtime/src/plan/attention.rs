@@ -1,11 +1,11 @@
 //! Expansion of attention: q, k and v with their rotation and the cache, and the scores over it.
 
-use chaski_kernels::ops::attention::{Attention, Score};
+use chaski_graph::{RopePairing, Score};
+use chaski_kernels::ops::attention::Attention;
 use chaski_kernels::ops::attention_merge::AttentionMerge;
 use chaski_kernels::ops::latent_kv::LatentKv;
 use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
-use chaski_kernels::rope::RopePairing;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
 use super::expand::{Expander, f32s, ld};

@@ -1,8 +1,9 @@
 //! Expansion: the dispatches of every step, for one column and for many, and the buffers that they share.
 
+use chaski_graph::Act;
 use chaski_kernels::ops::binary::{Binary, Function};
 use chaski_kernels::ops::get_rows::GetRows;
-use chaski_kernels::ops::glu::{Act, Glu};
+use chaski_kernels::ops::glu::Glu;
 use chaski_kernels::ops::mul_mat::MulMat;
 use chaski_kernels::ops::mul_mat_vec::{Epilogue, MulMatVec};
 use chaski_kernels::ops::rms_norm::RmsNorm;

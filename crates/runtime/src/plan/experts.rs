@@ -3,12 +3,13 @@
 //! One column takes the rows of its experts straight from the weights. Many columns are sorted by expert first, and what
 //! is made slot by slot stands in that order until the sum.
 
+use chaski_graph::{Act, Routing};
 use chaski_kernels::ops::expert_lists::ExpertLists;
-use chaski_kernels::ops::glu::{Act, Glu};
+use chaski_kernels::ops::glu::Glu;
 use chaski_kernels::ops::moe_reduce::MoeReduce;
 use chaski_kernels::ops::mul_mat::{MatExperts, MulMat, Place};
 use chaski_kernels::ops::mul_mat_vec::{Epilogue, MatVecExperts, MulMatVec, Slots};
-use chaski_kernels::ops::topk_moe::{Routing, TopkMoe};
+use chaski_kernels::ops::topk_moe::TopkMoe;
 use chaski_kernels::{DispatchError, Experts, Route};
 
 use super::expand::{Expander, Input, f32s, ld};

@@ -3,13 +3,9 @@
 //! A step is still independent of the batch: `expand` makes one dispatch of it for a single token and several for a
 //! prompt.
 
-use chaski_kernels::ops::attention::Score;
+use chaski_graph::{Act, Function, NormKind, Routing, Score};
 use chaski_kernels::ops::binary::{FUNCTIONS, NdFunction};
-use chaski_kernels::ops::glu::Act;
-use chaski_kernels::ops::norm::Kind as NormKind;
 use chaski_kernels::ops::rope_kv::CellNorm;
-use chaski_kernels::ops::topk_moe::Routing;
-use chaski_kernels::ops::unary::Function;
 
 use super::fusion::{Fusion, Fusions};
 use crate::graph::altup::AltUp;

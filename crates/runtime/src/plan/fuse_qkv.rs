@@ -1,6 +1,6 @@
 //! Fusion of q, k and v: their products, what happens to their heads, and the write to the cache.
 
-use chaski_kernels::ops::norm::Kind;
+use chaski_graph::NormKind;
 use chaski_kernels::ops::rope_kv::{CellNorm, Over};
 
 use super::fuse::{Fused, Fuser, HeadNorm, Heads, Norm};
@@ -145,7 +145,7 @@ impl Fuser<'_> {
             n if n == width => true,
             _ => return None,
         };
-        let mean = norm.kind == Kind::Norm;
+        let mean = norm.kind == NormKind::Norm;
         Some(Some((weight, CellNorm { eps: norm.eps, over, mean, own, values: false })))
     }
 
@@ -166,7 +166,7 @@ impl Fuser<'_> {
                     path.d = Some(d);
                 }
                 Op::Norm { norm, .. } if path.norm.is_none() => {
-                    if norm.kind == Kind::L2 || norm.bias.is_some() {
+                    if norm.kind == NormKind::L2 || norm.bias.is_some() {
                         return None;
                     }
                     path.norm = Some((norm, norm.weight?, path.rope.is_some()));

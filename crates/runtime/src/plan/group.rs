@@ -9,6 +9,7 @@ use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 use super::fuse::{Fused, Norm, Part};
 use super::segments::PlanError;
 use super::streaming::Streaming;
+use crate::formats;
 use crate::graph::{Graph, ValueId, WeightId};
 
 /// Rows of a group in one buffer.
@@ -136,7 +137,7 @@ impl Groups {
     /// [`PlanError::Format`] for a tensor in a type that is no weight format, [`PlanError::Row`] for rows that do not
     /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot stay with the processor.
     pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
-        graph.check_formats()?;
+        formats::check(graph)?;
         let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
         let routes = experts.routes(steps)?;
         let slots = |route: ValueId| routes.iter().find(|r| r.0 == route).map(|r| r.1);
@@ -208,8 +209,7 @@ impl Groups {
     ) -> Result<(), PlanError> {
         let Some(first) = run.first() else { return Ok(()) };
         let w = &graph.weights[first.0];
-        let format =
-            Format::of(w.ty).ok_or_else(|| PlanError::Format { tensor: w.name.clone(), ty: w.ty })?;
+        let format = formats::format_of(w)?;
         if w.n_col as usize % w.ty.block_len() != 0 {
             return Err(PlanError::Row { tensor: w.name.clone(), n_col: w.n_col });
         }

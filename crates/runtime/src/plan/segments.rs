@@ -7,6 +7,7 @@ use ggml_format::GgmlType;
 
 use super::fusion::Fusions;
 use super::streaming::{Streamed, Streaming};
+use crate::formats::FormatError;
 use crate::graph::{Graph, KvLayer};
 
 /// Why a graph cannot be planned for a device.
@@ -14,13 +15,8 @@ use crate::graph::{Graph, KvLayer};
 #[non_exhaustive]
 pub enum PlanError {
     /// A tensor in a type that is no weight format.
-    #[error("tensor `{tensor}`: the type {ty} is no format of weights that a device reads")]
-    Format {
-        /// The tensor.
-        tensor: String,
-        /// Its type.
-        ty: GgmlType,
-    },
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// Rows that do not fit.
     #[error(
         "tensor `{tensor}`: rows of {n_col} values are no whole blocks, or larger than a binding of the device"

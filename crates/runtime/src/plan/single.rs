@@ -1,16 +1,16 @@
 //! Expansion of single nodes that belong to no group: norms of rows, functions value by value, rotations, writes to the
 //! cache.
 
+use chaski_graph::RopePairing;
 use chaski_kernels::ops::altup;
 use chaski_kernels::ops::binary::{BinaryNd, FUNCTIONS};
 use chaski_kernels::ops::cpy::Cpy;
 use chaski_kernels::ops::cutoff::Cutoff;
-use chaski_kernels::ops::glu::GluNd;
+use chaski_kernels::ops::glu::{GluNd, Kind};
 use chaski_kernels::ops::norm::Norm;
 use chaski_kernels::ops::rope::{Mode, RopeNd};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
-use chaski_kernels::ops::unary::Unary;
-use chaski_kernels::rope::RopePairing;
+use chaski_kernels::ops::unary::{self, Unary};
 use chaski_kernels::{Dispatch, Tensor, step};
 use ggml_format::GgmlType;
 
@@ -27,6 +27,7 @@ impl Expander<'_> {
             Fused::RowNorm { x, norm, add, by, y } => self.row_norm(x, &norm, add, by, y),
             Fused::Unary { x, f, params, y } => {
                 let a = (x != y).then(|| self.tensor(x));
+                let f = unary::Function::of(f);
                 let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
                 self.whole(dispatch, &[("a", x)], y, f.name)
             }
@@ -36,7 +37,7 @@ impl Expander<'_> {
                 self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
             }
             Fused::Glu { gate, up, act, y } => {
-                let (kind, [alpha, limit]) = (act.kind(), act.params());
+                let (kind, [alpha, limit]) = (Kind::of(act), act.params());
                 let (a, b, y_at) = (self.tensor(gate), self.tensor(up), self.tensor(y));
                 let call = GluNd { kind, a, b, y: y_at, alpha, limit };
                 self.whole(call.dispatch(self.caps)?, &[("a", gate), ("b", up)], y, "glu")
@@ -82,7 +83,7 @@ impl Expander<'_> {
 
     fn altup(&mut self, o: &AltUp, y: ValueId) -> Result<(), PlanError> {
         let width = self.graph.width(y);
-        let n = if o.kind == altup::Kind::Merge { width } else { width / o.rows.max(1) };
+        let n = if o.kind == chaski_graph::altup::Kind::Merge { width } else { width / o.rows.max(1) };
         let ld = |e: &Self, v: Option<ValueId>| v.map_or(0, |v| e.ld_of(v));
         let [ldb, ldr] = [o.other, o.mix.map(|m| m.0)].map(|v| ld(self, v));
         let ld = [self.ld_of(o.x), ldb, ldr, self.ld_of(y)];

@@ -4,8 +4,8 @@
 //! once the processor knows which experts columns want, it fills places, and writes into the route which place each expert
 //! has in place of the expert.
 
+use chaski_graph::Routing;
 use chaski_kernels::Route;
-use chaski_kernels::ops::topk_moe::Routing;
 
 use super::fuse::Fused;
 use super::segments::PlanError;
@@ -110,7 +110,7 @@ fn tiles(words: &[u32]) -> impl Iterator<Item = [u32; 3]> {
 
 #[cfg(test)]
 mod tests {
-    use chaski_kernels::ops::topk_moe::Gate;
+    use chaski_graph::Gate;
 
     use super::*;
 

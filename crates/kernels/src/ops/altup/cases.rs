@@ -1,6 +1,8 @@
 //! Cases of `altup`.
 
-use super::{AltUp, Kind, reference};
+use chaski_graph::altup::Kind;
+
+use super::{AltUp, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 
 pub(super) fn cases() -> Vec<Case> {

@@ -3,6 +3,8 @@
 mod cases;
 pub mod reference;
 
+use chaski_graph::altup::Kind;
+
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
 
@@ -15,40 +17,6 @@ pub const OP: Op = Op {
     ggml: &[],
     grid: None,
 };
-
-/// A step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// One row and products of it become all rows, each as long as the first.
-    Spread,
-    /// Every row becomes a mixture of all.
-    Predict,
-    /// What the layer changed in the first row changes all, each by its share.
-    Correct,
-    /// A row is added to all but the first.
-    Inject,
-    /// The first row and products of the others, each as long as the first, become their mean.
-    Merge,
-}
-
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::Spread, Kind::Predict, Kind::Correct, Kind::Inject, Kind::Merge];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Kind::Spread => "spread",
-            Kind::Predict => "predict",
-            Kind::Correct => "correct",
-            Kind::Inject => "inject",
-            Kind::Merge => "merge",
-        }
-    }
-
-    /// Whether coefficients of a router take part, bound as `router` and `aux`.
-    pub const fn mixes(self) -> bool {
-        matches!(self, Kind::Predict | Kind::Correct)
-    }
-}
 
 /// A call.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! The steps of one column, in f64.
 
-use super::Kind;
+use chaski_graph::altup::Kind;
 
 /// `x`: the rows, or the only one; `b`: what comes to them; `router` and `weights`: what coefficients are made of.
 pub fn altup(kind: Kind, rows: usize, x: &[f32], b: &[f32], router: &[f32], weights: &[f32]) -> Vec<f32> {

@@ -1,9 +1,10 @@
 //! Cases of `attention`, `attention_tiles` and `attention_coop`.
 
+use chaski_graph::{Score, Warmth};
 use ggml_format::GgmlType;
 
+use super::Attention;
 use super::reference::Query;
-use super::{Attention, Score, Warmth};
 use crate::caps::Caps;
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::dispatch::{DispatchError, Step};

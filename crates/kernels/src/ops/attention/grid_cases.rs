@@ -7,10 +7,10 @@
 //! keys of its own, and what no cache of pages can be, are cases of `attention_nd`.
 
 use super::cases::{Setting, joined};
-use super::{Score, Warmth};
 use crate::case::{Case, Rng};
 use crate::grid::{GridError, Params};
 use crate::kv::KV_TYPES;
+use chaski_graph::{Score, Warmth};
 use ggml_format::GgmlType;
 
 /// ggml's limit is 5e-4 for all.

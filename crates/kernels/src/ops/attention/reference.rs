@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Score;
+use chaski_graph::Score;
 
 /// The maximum of no scores.
 const NO_KEY: f64 = -3.0e38;

@@ -1,6 +1,8 @@
 //! Cases of `gated_norm`.
 
-use super::{GateAct, GatedNorm, NormAt, reference};
+use chaski_graph::recurrent::{GateAct, NormAt};
+
+use super::{GatedNorm, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 
 pub(super) fn cases() -> Vec<Case> {

@@ -3,6 +3,8 @@
 mod cases;
 pub mod reference;
 
+use chaski_graph::recurrent::{GateAct, NormAt};
+
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value, dispatch};
@@ -20,26 +22,6 @@ pub const OP: Op = Op {
     ggml: &[],
     grid: None,
 };
-
-/// What becomes of a gate before it multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GateAct {
-    /// z / (1 + exp(-z)).
-    Silu,
-    /// 1 / (1 + exp(-z)).
-    Sigmoid,
-    /// log(1 + exp(z)).
-    Softplus,
-}
-
-/// Whether a row is normalised before it is gated or after.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NormAt {
-    /// Before, as Gated DeltaNet does.
-    First,
-    /// After, as Mamba-2 does.
-    Last,
-}
 
 /// A call.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! A gated row, normalised before or after, in f64.
 
-use super::{GateAct, NormAt};
+use chaski_graph::recurrent::{GateAct, NormAt};
 
 /// What becomes of a gate.
 fn act(kind: GateAct, z: f64) -> f64 {

@@ -1,6 +1,8 @@
 //! Cases of `glu`.
 
-use super::{Act, Glu, reference};
+use chaski_graph::Act;
+
+use super::{Glu, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 
 pub(super) fn cases() -> Vec<Case> {

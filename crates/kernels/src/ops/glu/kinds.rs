@@ -1,5 +1,7 @@
 //! The table of gates: which function of a gate and a value each of ggml's GLU operations is.
 
+use chaski_graph::Act;
+
 use crate::ops::unary::{gelu, gelu_erf, gelu_quick};
 
 /// One row.
@@ -47,6 +49,13 @@ pub static KINDS: &[Kind] = &[
         formula: |g, u, [_, limit]| silu(g.min(limit), 1.0) * u.clamp(-limit, limit),
     },
 ];
+
+impl Kind {
+    /// The row of an activation.
+    pub fn of(act: Act) -> &'static Kind {
+        KINDS.iter().find(|k| k.name == act.word()).expect("a row for every activation")
+    }
+}
 
 fn silu(x: f64, alpha: f64) -> f64 {
     x / (1.0 + (-alpha * x).exp())

@@ -1,10 +1,12 @@
 //! act(gate) * up, in f64.
 
-use super::Act;
+use chaski_graph::Act;
+
+use super::Kind;
 
 /// One gated value.
 pub fn one(act: Act, gate: f64, up: f64) -> f64 {
-    (act.kind().formula)(gate, up, act.params().map(f64::from))
+    (Kind::of(act).formula)(gate, up, act.params().map(f64::from))
 }
 
 /// Gates `up` by `gate`.

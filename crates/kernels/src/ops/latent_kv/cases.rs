@@ -7,7 +7,7 @@ use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::kv::{KV_TYPES, KvLayout};
 use crate::ops::rms_norm::reference::rms_norm;
 use crate::ops::rope_kv::cases::World;
-use crate::rope::{Rope, RopePairing};
+use chaski_graph::{Rope, RopePairing};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

@@ -9,9 +9,9 @@ use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::kv::{KV_TYPES, KvLayout, is_plain};
 use crate::op::{Op, Value, dispatch};
-use crate::rope::RopePairing;
+use chaski_graph::RopePairing;
 
-/// The row of this operation. Its references are [`crate::rope::Rope::rotate`] and that of `rms_norm`.
+/// The row of this operation. Its references are [`chaski_graph::Rope::rotate`] and that of `rms_norm`.
 pub const OP: Op = Op {
     name: "latent_kv",
     template: template!("latent_kv/latent_kv.wgsl.jinja"),

@@ -8,8 +8,8 @@ use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::{KvLayout, RopeKv};
 use crate::ops::get_rows::cases::table;
 use crate::ops::{get_rows, glu, rms_norm, rope_kv};
-use crate::rope::{Rope, RopePairing};
 use crate::tuning::MatVecTune;
+use chaski_graph::{Rope, RopePairing};
 
 /// Plain formats lose only what f32 sums lose.
 const PLAIN: f64 = 1e-9;
@@ -71,7 +71,7 @@ pub(crate) fn exact() -> Vec<Case> {
 
 /// Gate and up of a token, and q, k, v, with x as the device takes it.
 pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
-    let swiglu = Epilogue::Glu(glu::Act::Swiglu);
+    let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     [
         plain_of(f, 64, 2048, swiglu, Some(1e-5), false, None, None),
         rope_kv(f, None, RopePairing::Norm, 32, true, false, None),
@@ -82,7 +82,7 @@ pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
 fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     // Teams that go over many rows, rows that take several passes, more threads than there are values.
     let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
-    let swiglu = Epilogue::Glu(glu::Act::Swiglu);
+    let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
     out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
     out.push(plain_of(f, 18, 2048, swiglu, Some(1e-5), false, act, tune(1, 64)));
@@ -97,7 +97,7 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     out.push(plain(f, 5, 4096, Epilogue::Store, Some(1e-5), true, act));
     out.push(plain(f, 6, 512, swiglu, None, true, act));
     if f.name == "q8_0" {
-        for kind in glu::Act::ALL {
+        for kind in chaski_graph::Act::ALL {
             out.push(plain(f, 14, 256, Epilogue::Glu(kind), None, true, act));
         }
     }

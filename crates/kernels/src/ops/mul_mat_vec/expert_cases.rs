@@ -35,7 +35,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for act in [Act::F32, Act::I16, Act::I8] {
         for f in FORMATS.iter().filter(|f| act == Act::F32 || f.run > 0) {
-            let gated = Epilogue::Glu(glu::Act::Swiglu);
+            let gated = Epilogue::Glu(chaski_graph::Act::Swiglu);
             let shape = |n_expert, n_used, m, k, epilogue| Shape {
                 n_expert,
                 n_used,
@@ -82,7 +82,7 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
     }
-    for kind in glu::Act::ALL {
+    for kind in chaski_graph::Act::ALL {
         let f = FORMATS.iter().find(|f| f.name == "q4_0").expect("a format of the table");
         let s = Shape {
             n_expert: 8,

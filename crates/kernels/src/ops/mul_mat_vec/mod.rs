@@ -170,7 +170,7 @@ pub enum Epilogue {
     /// y[y0 + row] += r
     Add,
     /// Rows are gate, then up: `y[i] = act(gate_i) * up_i`.
-    Glu(glu::Act),
+    Glu(chaski_graph::Act),
     /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
     RopeKv(RopeKv),
 }
@@ -538,7 +538,7 @@ impl MulMatVec {
     pub(crate) fn around(&self, op: &'static str) -> Result<Vec<(&'static str, f64)>, DispatchError> {
         let mut constants = Vec::new();
         if let Epilogue::Glu(act) = self.epilogue {
-            constants.extend(act.constants());
+            constants.extend(glu::constants(act));
         }
         if let Some(eps) = self.norm {
             constants.extend([("NORM", 1.0), ("EPS", eps.into())]);

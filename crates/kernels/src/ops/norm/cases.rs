@@ -1,8 +1,9 @@
 //! Cases of `norm`.
 
+use chaski_graph::NormKind;
 use ggml_format::GgmlType;
 
-use super::{Kind, Norm, reference};
+use super::{Norm, reference};
 use crate::case::{Case, Rng};
 use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
@@ -10,7 +11,7 @@ use crate::tensor::Tensor;
 
 /// A norm without operands.
 const PLAIN: Norm = Norm {
-    kind: Kind::Rms,
+    kind: NormKind::Rms,
     eps: 1e-6,
     groups: None,
     mul: None,
@@ -26,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
     for (k, n) in [(1, 5), (511, 5), (1025, 4), (8192, 2), (16896, 2)] {
         let y = Tensor::new(GgmlType::F32, [k, n, 2, 1]);
         let w = Tensor::new(GgmlType::F32, [k, 1, 1, 1]);
-        for kind in [Kind::Norm, Kind::Rms, Kind::L2] {
+        for kind in [NormKind::Norm, NormKind::Rms, NormKind::L2] {
             for add in [None, Some(w), Some(y)] {
                 out.push(case(
                     format!("{kind:?} k{k} add {:?}", add.map(|t| t.ne)),
@@ -48,7 +49,7 @@ pub(super) fn cases() -> Vec<Case> {
         let y = Tensor::new(GgmlType::F32, [5, 3, n, 2]);
         out.push(case(
             format!("{groups} groups of {n} channels"),
-            Norm { kind: Kind::Norm, groups: Some(groups), a: Some(y), y, ..PLAIN },
+            Norm { kind: NormKind::Norm, groups: Some(groups), a: Some(y), y, ..PLAIN },
         ));
     }
     out
@@ -58,9 +59,9 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ne: [u32; 4] = p.list("ne")?;
     let ty = p.ty("type")?;
     let kind = match p.op.as_str() {
-        "RMS_NORM" => Kind::Rms,
-        "L2_NORM" => Kind::L2,
-        _ => Kind::Norm,
+        "RMS_NORM" => NormKind::Rms,
+        "L2_NORM" => NormKind::L2,
+        _ => NormKind::Norm,
     };
     let groups = if p.op == "GROUP_NORM" { Some(p.num("num_groups")?) } else { None };
     let mut a = Tensor::new(ty, ne);
@@ -77,7 +78,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
 }
 
 pub(super) fn random(rng: &mut Rng) -> Case {
-    let kind = rng.pick(&[Kind::Norm, Kind::Rms, Kind::L2]);
+    let kind = rng.pick(&[NormKind::Norm, NormKind::Rms, NormKind::L2]);
     let ne = random_ne(rng);
     let tensor = |rng: &mut Rng, ne| random_tensor(rng, GgmlType::F32, ne);
     let y = tensor(rng, ne);

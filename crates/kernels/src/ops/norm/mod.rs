@@ -5,6 +5,8 @@
 mod cases;
 pub mod reference;
 
+use chaski_graph::NormKind;
+
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
@@ -19,7 +21,7 @@ pub const OP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for set in ["base", "sg"] {
-            for kind in Kind::ALL {
+            for kind in NormKind::ALL {
                 for fuse in ["none", "mul", "mul_add"] {
                     for place in ["new", "in"] {
                         out.push(vec![
@@ -39,35 +41,12 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
-/// What rows are scaled to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Mean 0, variance 1.
-    Norm,
-    /// Mean square 1.
-    Rms,
-    /// Sum of squares 1.
-    L2,
-}
-
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Norm, Kind::Rms, Kind::L2];
-
-    const fn word(self) -> &'static str {
-        match self {
-            Kind::Norm => "norm",
-            Kind::Rms => "rms",
-            Kind::L2 => "l2",
-        }
-    }
-}
-
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm {
     /// What rows are scaled to.
-    pub kind: Kind,
-    /// Added to the mean square; the least length for [`Kind::L2`].
+    pub kind: NormKind,
+    /// Added to the mean square; the least length for [`NormKind::L2`].
     pub eps: f32,
     /// Rows are groups of channels (axis 2), so many of them, rather than the first axis.
     pub groups: Option<u32>,
@@ -172,8 +151,16 @@ mod tests {
     #[test]
     fn a_sum_without_a_product_is_refused() {
         let y = Tensor::new(GgmlType::F32, [4, 1, 1, 1]);
-        let call =
-            Norm { kind: Kind::Rms, eps: 1e-6, groups: None, mul: None, add: Some(y), by: 1.0, a: None, y };
+        let call = Norm {
+            kind: NormKind::Rms,
+            eps: 1e-6,
+            groups: None,
+            mul: None,
+            add: Some(y),
+            by: 1.0,
+            a: None,
+            y,
+        };
         let e = call.dispatch(&Caps::base()).expect_err("no product");
         assert_eq!(e.to_string(), "norm: products before a sum is 0, but must be 1");
     }

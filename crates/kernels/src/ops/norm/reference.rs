@@ -1,15 +1,15 @@
 //! The three norms of a row, in f64.
 
-use super::Kind;
+use chaski_graph::NormKind;
 
 /// The values of one row, scaled.
-pub fn norm(kind: Kind, eps: f64, row: &[f64]) -> Vec<f64> {
+pub fn norm(kind: NormKind, eps: f64, row: &[f64]) -> Vec<f64> {
     let n = row.len() as f64;
-    let mean = if kind == Kind::Norm { row.iter().sum::<f64>() / n } else { 0.0 };
+    let mean = if kind == NormKind::Norm { row.iter().sum::<f64>() / n } else { 0.0 };
     let squares: f64 = row.iter().map(|v| (v - mean).powi(2)).sum();
     let by = match kind {
-        Kind::L2 => squares.sqrt().max(eps),
-        Kind::Norm | Kind::Rms => (squares / n + eps).sqrt(),
+        NormKind::L2 => squares.sqrt().max(eps),
+        NormKind::Norm | NormKind::Rms => (squares / n + eps).sqrt(),
     };
     row.iter().map(|v| (v - mean) / by).collect()
 }

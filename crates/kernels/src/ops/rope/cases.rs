@@ -6,8 +6,8 @@ use super::{Mode, RopeNd, reference};
 use crate::case::{Case, CaseBuffer, Rng};
 use crate::data::{Data, Output, default_nmse, random_tensor, value_case};
 use crate::grid::{GridError, Params};
-use crate::rope::{Rope, RopePairing};
 use crate::tensor::Tensor;
+use chaski_graph::{Rope, RopePairing};
 
 /// Positions as long contexts have them.
 pub(super) fn cases() -> Vec<Case> {

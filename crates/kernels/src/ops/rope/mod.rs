@@ -11,8 +11,9 @@ use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::rope::{Rope, tables};
+use crate::rope::tables_of;
 use crate::tensor::{A, Call, Names, Tensor, names};
+use chaski_graph::Rope;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -136,7 +137,7 @@ impl RopeNd {
         let freq: Vec<f64> = (0..self.mode.n_pair(self.n_dims))
             .map(|i| params.frequency(i, self.mode.stream(self.sections, i).1))
             .collect();
-        tables(&freq, params.magnitude, self.n_pos)
+        tables_of(&freq, params.magnitude, self.n_pos)
     }
 
     /// The kernel and its grid.
@@ -211,7 +212,7 @@ impl RopeNd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rope::RopePairing;
+    use chaski_graph::RopePairing;
 
     /// The position that each of eight pairs follows, and its frequency as a power of 1/2.
     #[test]

@@ -2,7 +2,7 @@
 
 use super::Mode;
 use crate::data::Data;
-use crate::rope::{Rope, turn};
+use chaski_graph::{Rope, turn};
 
 /// Rotates one head. `at(ch)` reads a channel, `pos` are the token's positions.
 pub fn rope(mode: Mode, sections: [u32; 4], rope: &Rope, first: u32, head: &mut [f64], pos: [f64; 4]) {

@@ -1,13 +1,14 @@
 //! Cases of `rope_kv`, and the small world of cache, pages and positions that other operations' cases share.
 
+use chaski_graph::NormKind;
 use ggml_format::GgmlType;
 
 use super::{CellNorm, Over, RopeKvCols};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 use crate::kv::{KV_TYPES, KvLayout, RopeKv};
-use crate::ops::norm::{Kind, reference::norm as normalised};
-use crate::rope::{Rope, RopePairing};
+use crate::ops::norm::reference::norm as normalised;
 use crate::step;
+use chaski_graph::{Rope, RopePairing};
 
 /// Positions, page tables and rotation tables of a call.
 pub(crate) struct World {
@@ -36,7 +37,7 @@ impl World {
         for i in 0..kv.pages_per_seq {
             words[(kv.pages_at + i) as usize] = kv.n_page - 1 - i;
         }
-        let tables = rope.tables(kv.page * kv.pages_per_seq);
+        let tables = crate::rope::tables(rope, kv.page * kv.pages_per_seq);
         World { step: words, tables, rope: rope.clone(), kv, pos: pos.to_vec() }
     }
 
@@ -82,7 +83,7 @@ impl World {
                 let (of_q, of_k) = qk.split_at_mut(m_q as usize);
                 // Weights of q, then those of k: for every row, or for every channel of a head.
                 let n_weight = if n.own { m_q as usize } else { d };
-                let kind = if n.mean { Kind::Norm } else { Kind::Rms };
+                let kind = if n.mean { NormKind::Norm } else { NormKind::Rms };
                 for (rows, weights) in [(of_q, weights), (of_k, &weights[n_weight..])] {
                     let span = if n.over == Over::Rows { rows.len().max(1) } else { d };
                     for (i, run) in rows.chunks_exact_mut(span).enumerate() {
@@ -100,7 +101,7 @@ impl World {
                 let value = &mut cache[self.kv.n_cell() as usize * d + cell * d_v..][..d_v];
                 value.copy_from_slice(&col[v_at as usize + h * d_v..][..d_v]);
                 if let Some((n, _)) = norm.filter(|(n, _)| n.values) {
-                    scale(value, Kind::Rms, n.eps, |_| 1.0);
+                    scale(value, NormKind::Rms, n.eps, |_| 1.0);
                 }
             }
         }
@@ -118,7 +119,7 @@ impl World {
 }
 
 /// Normalises a run in place and multiplies it by the weights of its values.
-fn scale(run: &mut [f32], kind: Kind, eps: f32, weight: impl Fn(usize) -> f32) {
+fn scale(run: &mut [f32], kind: NormKind, eps: f32, weight: impl Fn(usize) -> f32) {
     let wide: Vec<f64> = run.iter().map(|v| f64::from(*v)).collect();
     let made = normalised(kind, eps.into(), &wide);
     run.iter_mut().zip(made).enumerate().for_each(|(j, (v, n))| *v = (n * f64::from(weight(j))) as f32);

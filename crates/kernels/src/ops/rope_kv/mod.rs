@@ -9,7 +9,7 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::kv::{KV_TYPES, RopeKv, is_plain};
 use crate::op::{Op, Value, dispatch};
 
-/// The row of this operation. Its reference is [`crate::rope::Rope::rotate`].
+/// The row of this operation. Its reference is [`chaski_graph::Rope::rotate`].
 pub const OP: Op = Op {
     name: "rope_kv",
     template: template!("rope_kv/rope_kv.wgsl.jinja"),

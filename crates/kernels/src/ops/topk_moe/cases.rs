@@ -1,6 +1,8 @@
 //! Cases of `topk_moe`: ggml's grid, groups of experts, ties.
 
-use super::{Gate, Routing, TopkMoe, reference};
+use chaski_graph::{Gate, Routing};
+
+use super::{TopkMoe, reference};
 use crate::case::{Case, CaseBuffer, Expected, random_values};
 
 pub(super) fn cases() -> Vec<Case> {

@@ -1,6 +1,6 @@
 //! The experts of one column and their weights, in f64.
 
-use super::{Gate, Routing};
+use chaski_graph::{Gate, Routing};
 
 /// What the gate makes of logits.
 fn probabilities(gate: Gate, logits: &[f32]) -> Vec<f64> {

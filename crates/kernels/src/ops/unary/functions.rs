@@ -121,6 +121,11 @@ impl Function {
         if self.range == WIDE { NEAR } else { self.range }
     }
 
+    /// The row of a graph's function.
+    pub fn of(f: &chaski_graph::Function) -> &'static Function {
+        Function::find(f.name).expect("a row for every function of graphs")
+    }
+
     /// The function of this name in kernels.
     pub fn find(name: &str) -> Option<&'static Function> {
         FUNCTIONS.iter().find(|f| f.name == name)
@@ -180,6 +185,11 @@ fn erf(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_function_of_graphs_has_a_row() {
+        assert!(chaski_graph::FUNCTIONS.iter().all(|f| Function::of(f).name == f.name));
+    }
 
     #[test]
     fn names_are_unique_and_formulas_have_known_values() {

@@ -1,7 +1,6 @@
 //! The common metadata of a model.
 
-use chaski_kernels::Route;
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Rope, RopePairing, Routing};
 use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
@@ -113,8 +112,8 @@ impl Config {
         }
         let n_expert = m.opt_u32(&key("expert_count"))?.unwrap_or(0);
         let n_expert_used = m.opt_u32(&key("expert_used_count"))?.unwrap_or(0);
-        if n_expert > Route::MAX_EXPERT {
-            let expected = format!("must be at most {}", Route::MAX_EXPERT);
+        if n_expert > Routing::MAX_EXPERT {
+            let expected = format!("must be at most {}", Routing::MAX_EXPERT);
             return Err(wrong("expert_count", n_expert.into(), &expected));
         }
         if n_expert_used > n_expert || (n_expert > 0 && n_expert_used == 0) {

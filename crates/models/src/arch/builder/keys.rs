@@ -1,6 +1,6 @@
 //! What a family reads of its own metadata, by keys without its name.
 
-use chaski_kernels::rope::{Rope, RopePairing};
+use chaski_graph::{Rope, RopePairing};
 
 use super::Builder;
 use crate::error::ModelError;

@@ -9,8 +9,8 @@ pub use config::Config;
 
 use std::collections::BTreeMap;
 
+use chaski_graph::{Graph, WeightId};
 use chaski_runtime::RuntimeError;
-use chaski_runtime::graph::{Graph, WeightId};
 use ggml_format::{Metadata, TensorInfo};
 
 use super::Adapters;

@@ -1,10 +1,7 @@
 //! Operations on values, and what they keep beside the graph: rotations, caches, states.
 
-use chaski_kernels::ops::norm::Kind;
-use chaski_kernels::ops::topk_moe::Routing;
-use chaski_kernels::rope::Rope;
-use chaski_runtime::graph::recurrent::{Recurrent, StateLayer};
-use chaski_runtime::graph::{KvLayer, Op, Product, RowNorm, ValueId, WeightId};
+use chaski_graph::recurrent::{Recurrent, StateLayer};
+use chaski_graph::{KvLayer, NormKind, Op, Product, Rope, Routing, RowNorm, ValueId, WeightId};
 
 use super::{Builder, Linear};
 use crate::error::ModelError;
@@ -26,7 +23,7 @@ impl Builder<'_> {
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
-    pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: Kind) -> Result<ValueId, ModelError> {
+    pub fn norm_of(&mut self, x: ValueId, stem: &str, kind: NormKind) -> Result<ValueId, ModelError> {
         let d = self.graph.width(x);
         // Some families' files leave the end of these names off.
         let name = format!("{stem}.weight");
@@ -34,18 +31,18 @@ impl Builder<'_> {
         let weight = self.vector(if bare { stem } else { &name }, d)?;
         let bias = format!("{stem}.bias");
         let bias = if self.has(&bias) { Some(self.vector(&bias, d)?) } else { None };
-        if kind == Kind::Rms && bias.is_none() {
+        if kind == NormKind::Rms && bias.is_none() {
             return Ok(self.norm(x, weight));
         }
-        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        let eps = if kind == NormKind::Rms { self.config.eps } else { self.config.eps_layer };
         let norm = RowNorm { kind, d, eps, weight: Some(weight), bias };
         Ok(self.graph.push(Op::Norm { x, norm }, d))
     }
 
     /// Norm of this kind without weights.
-    pub fn plain_norm(&mut self, x: ValueId, kind: Kind) -> ValueId {
+    pub fn plain_norm(&mut self, x: ValueId, kind: NormKind) -> ValueId {
         let d = self.graph.width(x);
-        let eps = if kind == Kind::Rms { self.config.eps } else { self.config.eps_layer };
+        let eps = if kind == NormKind::Rms { self.config.eps } else { self.config.eps_layer };
         self.graph.push(Op::Norm { x, norm: RowNorm { kind, d, eps, weight: None, bias: None } }, d)
     }
 

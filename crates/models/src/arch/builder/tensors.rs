@@ -1,6 +1,6 @@
 //! The tensors of a file, as weights of a graph.
 
-use chaski_runtime::graph::{Weight, WeightId};
+use chaski_graph::{Weight, WeightId};
 use ggml_format::{GgmlType, TensorInfo};
 
 use super::{Builder, Linear};

@@ -3,9 +3,7 @@
 //! A layer of state is one row of f32 for each sequence. It is zeros before position 0 and changes with every column, so
 //! it cannot be cut: who sets a sequence back brings an earlier copy back, or runs the sequence again.
 
-use chaski_kernels::ops::gated_norm::{GateAct, NormAt};
-
-use super::{ValueId, WeightId};
+use crate::id::{ValueId, WeightId};
 
 /// Values of a column that follow one another: a part of what a product made.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -114,6 +112,26 @@ pub struct DeltaNet {
     pub eps: f32,
     /// Layer of state: `[heads, dim, dim]`.
     pub state: usize,
+}
+
+/// What becomes of a gate before it multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateAct {
+    /// z / (1 + exp(-z)).
+    Silu,
+    /// 1 / (1 + exp(-z)).
+    Sigmoid,
+    /// log(1 + exp(z)).
+    Softplus,
+}
+
+/// Whether a row is normalised before it is gated or after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormAt {
+    /// Before, as Gated DeltaNet does.
+    First,
+    /// After, as Mamba-2 does.
+    Last,
 }
 
 /// x * act(z), with rows normalised before that or after, or not at all.

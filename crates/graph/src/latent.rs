@@ -2,9 +2,9 @@
 //!
 //! A token's latent is the value of all heads, and with a few channels that know the position their key. What a head would
 //! make of the latent for its own keys and values is taken in by its query before, and by its result after attention: a
-//! product of the head with a matrix of its own each ([`super::Op::MulHeads`]).
+//! product of the head with a matrix of its own each ([`crate::Op::MulHeads`]).
 
-use super::{ValueId, WeightId};
+use crate::id::{ValueId, WeightId};
 
 /// The queries, and the key of the batch's tokens, which goes to the cache.
 #[derive(Copy, Clone, Debug)]

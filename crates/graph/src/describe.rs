@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Graph, Node, ValueId, Weight};
+use crate::graph::{Graph, Node};
+use crate::id::ValueId;
+use crate::weight::Weight;
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,39 @@
+//! The computation of a language model for a batch of tokens, as plain data.
+//!
+//! A [`Graph`] is a list of [`Node`]s, each an operation ([`Op`]) and the value that it computes. Models build it once. It
+//! knows no device: `chaski-runtime` plans it for a GPU, where nodes are fused and kernels chosen, or interprets it on the
+//! CPU. A value has one column for each token of a batch, so the graph of a prompt is that of a single token.
+//!
+//! The vocabulary of models is here, too, since operations are described with it: activations ([`Act`], [`Function`]),
+//! RoPE ([`Rope`]), attention scores ([`Score`]), the routing of experts ([`Routing`]) and norms ([`NormKind`]).
+
+mod act;
+mod function;
+mod id;
+mod norm;
+mod rope;
+mod routing;
+mod score;
+mod weight;
+
+pub mod altup;
+pub mod latent;
+pub mod recurrent;
+
+mod describe;
+mod graph;
+
+pub use act::Act;
+pub use function::{FUNCTIONS, Function};
+pub use graph::{AdapterScale, Graph, KvLayer, Node, Op, Product, RowNorm};
+pub use id::{ValueId, WeightId};
+pub use norm::NormKind;
+pub use rope::{Rope, RopePairing, turn};
+pub use routing::{Gate, Routing};
+pub use score::{Score, Warmth};
+pub use weight::Weight;
+
+/// Runs the examples of the readme.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

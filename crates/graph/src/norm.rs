@@ -1,0 +1,26 @@
+//! Kinds of norms.
+
+/// What rows are scaled to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormKind {
+    /// Mean 0, variance 1.
+    Norm,
+    /// Mean square 1.
+    Rms,
+    /// Sum of squares 1.
+    L2,
+}
+
+impl NormKind {
+    /// All of them.
+    pub const ALL: [NormKind; 3] = [NormKind::Norm, NormKind::Rms, NormKind::L2];
+
+    /// The word in kernel names.
+    pub const fn word(self) -> &'static str {
+        match self {
+            NormKind::Norm => "norm",
+            NormKind::Rms => "rms",
+            NormKind::L2 => "l2",
+        }
+    }
+}
