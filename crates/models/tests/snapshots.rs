@@ -6,8 +6,8 @@ mod hollow;
 
 use std::path::Path;
 
-use chaski_runtime::kernels::{Caps, Tuning};
 use chaski_graph::Graph;
+use chaski_runtime::kernels::{Caps, Tuning};
 use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Planned, Streaming, fuse, plan};
 use ggml_format::GgmlType::{self, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{GgufWriter, OwnedValue};
