@@ -252,6 +252,13 @@ pub struct RopeKv {
 }
 
 impl RopeKv {
+    /// So many rows that go to y as they are: none is rotated, and none goes to the cache.
+    pub fn only_rows(n_row: u32, kv: KvLayout) -> Self {
+        // Kernels that write value by value take no others, though they write nothing here.
+        let kv = KvLayout { k: GgmlType::F32, v: GgmlType::F32, ..kv };
+        RopeKv { m_q: n_row, m_k: 0, n_rot: 0, pairing: RopePairing::Norm, kv }
+    }
+
     /// Checks what every kernel asks for that rotates four channels a thread: these are in one head, and in the halves'
     /// pairing all of them are rotated or none.
     ///

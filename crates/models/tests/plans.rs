@@ -6,7 +6,8 @@ mod hollow;
 use std::collections::BTreeMap;
 
 use chaski_graph::Graph;
-use chaski_runtime::kernels::{Caps, Tuning};
+use chaski_runtime::kernels::ops::mul_mat_vec::QKV_PAIRS;
+use chaski_runtime::kernels::{Caps, KV_TYPES, Tuning};
 use chaski_runtime::plan::{
     Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
 };
@@ -288,9 +289,28 @@ fn a_llama_becomes_five_steps_a_layer() {
     }
 }
 
-/// Dispatches of a dense layer at most, on devices whose kernels cannot join their parts: (sequences up to so many
-/// tokens, dispatches); elsewhere the first. These may only go down.
-const PER_LAYER: [(u32, usize); 2] = [(128, 5), (u32::MAX, 6)];
+/// Dispatches of a dense layer at most, with a cache of plain values and with one of blocks, on devices whose kernels cannot
+/// join their parts: (sequences up to so many tokens, dispatches); elsewhere the first. These may only go down.
+const PER_LAYER: [(u32, [usize; 2]); 2] = [(128, [5, 6]), (u32::MAX, [6, 7])];
+
+/// Every type of cache, and keys and values of different ones.
+fn caches() -> Vec<(GgmlType, GgmlType)> {
+    KV_TYPES.iter().map(|ty| (*ty, *ty)).chain([(F16, Q4_0), (Q8_0, F32), (Q8_0, Q4_0)]).collect()
+}
+
+fn is_plain(ty: GgmlType) -> bool {
+    matches!(ty, F32 | F16 | GgmlType::BF16)
+}
+
+/// What a token of a dense layer is, in order.
+fn parts_of_layer(merge: bool, blocks: bool) -> Vec<&'static str> {
+    let mut parts = vec!["qkv"];
+    parts.extend(blocks.then_some("rope_kv"));
+    parts.push("attention");
+    parts.extend(merge.then_some("attention"));
+    parts.extend(["project", "gate_up", "project"]);
+    parts
+}
 
 #[test]
 fn a_token_takes_five_or_six_dispatches_a_layer() {
@@ -298,9 +318,15 @@ fn a_token_takes_five_or_six_dispatches_a_layer() {
         // Bindings that hold every tensor: the shards are another test's.
         for (device, caps) in devices() {
             let caps = Caps { max_binding_bytes: u64::from(u32::MAX), ..caps };
-            for n_ctx in [100, 512, 8192] {
-                let made = make(shape, &caps, &config(n_ctx));
-                let case = format!("{}, {device}, context {n_ctx}", shape.name);
+            // Blocks are of 32 channels.
+            let mut kvs = caches();
+            kvs.retain(|(k, v)| shape.d % 32 == 0 || is_plain(*k) && is_plain(*v));
+            // The longest context has the plans of all shorter ones, too.
+            let others = [100, 512].map(|n_ctx| (n_ctx, (F16, F16)));
+            for (n_ctx, kv) in kvs.iter().map(|kv| (8192, *kv)).chain(others) {
+                let blocks = !is_plain(kv.0) || !is_plain(kv.1);
+                let made = make(shape, &caps, &PlanConfig { kv, ..config(n_ctx) });
+                let case = format!("{}, {device}, context {n_ctx}, cache {kv:?}", shape.name);
                 let plans = &made.segments.decode;
                 assert!(plans.iter().is_sorted_by(|a, b| a.max_key < b.max_key), "{case}");
                 assert!(plans.last().is_some_and(|p| p.max_key >= n_ctx), "{case}: some token has no plan");
@@ -310,22 +336,43 @@ fn a_token_takes_five_or_six_dispatches_a_layer() {
                     let layers = &body[1..];
                     let per_layer = layers.len() / shape.n_layer as usize;
                     assert_eq!(per_layer * shape.n_layer as usize, layers.len(), "{case}");
-                    let row = |(max_key, _): &&(u32, usize)| caps.coherent || p.max_key <= *max_key;
-                    let limit = PER_LAYER.iter().find(row).expect("a row").1;
+                    let row = |(max_key, _): &&(u32, [usize; 2])| caps.coherent || p.max_key <= *max_key;
+                    let limit = PER_LAYER.iter().find(row).expect("a row").1[usize::from(blocks)];
                     assert!(
                         per_layer <= limit,
                         "{case}: {per_layer} dispatches a layer, {limit} are allowed"
                     );
-                    let merge = per_layer == 6;
-                    let mut expected = vec!["qkv", "attention"];
-                    expected.extend(merge.then_some("attention"));
-                    expected.extend(["project", "gate_up", "project"]);
+                    let merge = per_layer == PER_LAYER[1].1[usize::from(blocks)];
+                    let expected = parts_of_layer(merge, blocks);
                     for layer in layers.chunks(per_layer) {
                         assert_eq!(layer, expected, "{case}");
                     }
                     let head: Vec<&str> = p.head.iter().map(|d| d.part).collect();
                     assert_eq!(head, ["head"], "{case}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn formats_of_a_mix_take_no_dispatch_more() {
+    let types = |name: &str| {
+        let ty = ggml_format::TYPES.iter().find(|t| t.name == name);
+        ty.unwrap_or_else(|| panic!("no type {name}")).ty
+    };
+    for (qk, v) in QKV_PAIRS {
+        let (qk, v) = (types(qk), types(v));
+        let shape = Shape { n_layer: 1, types: [Some(Q4_K), Some(qk), Some(v), None], ..SHAPES[0] };
+        let caches = [(F16, F16), (Q8_0, Q8_0), (F32, Q4_0)];
+        let cases = devices().into_iter().flat_map(|d| caches.map(|kv| (d.clone(), kv)));
+        for ((device, caps), kv) in cases {
+            let blocks = !is_plain(kv.0) || !is_plain(kv.1);
+            let made = make(&shape, &caps, &PlanConfig { kv, ..config(100) });
+            for p in &made.segments.decode {
+                let found: Vec<&str> = p.body[1..].iter().map(|d| d.part).collect();
+                let case = format!("q and k {qk}, v {v}, {device}, cache {kv:?}");
+                assert_eq!(found, parts_of_layer(false, blocks), "{case}");
             }
         }
     }

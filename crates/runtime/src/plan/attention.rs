@@ -8,11 +8,22 @@ use chaski_kernels::ops::mul_mat_vec::{self, Epilogue, MulMatVec};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
-use super::expand::{Expander, f32s, ld};
+use super::expand::{Expander, Input, f32s, ld};
 use super::fuse::{HeadNorm, Heads, Norm, Part};
 use super::segments::{Columns, PlanError, Slot};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
+
+/// Where the rows of q, k and v go, and what that costs.
+struct Rows {
+    cells: RopeKv,
+    layer: usize,
+    rope: Option<usize>,
+    y: Slot,
+    /// Bytes written.
+    made: u64,
+    flop: u64,
+}
 
 impl Expander<'_> {
     pub(super) fn qkv(
@@ -40,56 +51,20 @@ impl Expander<'_> {
         // Rows of q go on as activations, those of k and v to the cache.
         let made = f32s(m_q) + if m_k == 0 { 0 } else { kv.token_bytes() };
         // Norms of heads and blocks are made of whole heads, by a dispatch of its own.
-        if self.n_col == 1 && cells.plain() && heads.norm.is_none() && parts.len() != 2 {
-            let whole = self.together(parts).map(|g| (g, None));
-            let split = || {
-                let (qk, v) = (parts.get(..2)?, parts.get(2..)?);
-                Some((self.together(qk)?, Some(self.together(v)?)))
-            };
-            if let Some((group, second)) = whole.or_else(split) {
-                let aux = self.groups.aux(self.graph, norm, parts);
-                let all = &self.groups.groups;
-                let (g, g2) = (&all[group], second.map(|s| &all[s]));
-                let n_byte = [Some(g), g2].into_iter().flatten().map(|g| g.layout(&g.shards[0]).n_byte).sum();
-                let affine = aux
-                    .map(|a| &self.groups.aux[a])
-                    .and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
-                let call = MulMatVec {
-                    w: g.matrix(&g.shards[0]),
-                    w2: g2.map(|g| g.matrix(&g.shards[0])),
-                    experts: None,
-                    columns: None,
-                    norm: norm.map(|n| n.eps),
-                    affine,
-                    epilogue: Epilogue::RopeKv(cells),
-                    y0: 0,
-                    act: None,
-                    tune: None,
-                };
-                let mut bind = vec![
-                    ("w", Slot::Weights { group, shard: 0 }),
-                    ("x", x.slot),
-                    ("aux", Slot::Aux(aux)),
-                    ("y", y_slot),
-                    ("kv", Slot::Kv(layer)),
-                    ("step", Slot::Step),
-                    ("rope", Slot::Rope(heads.rope.unwrap_or(0))),
-                ];
-                bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
-                let n_flop = 2 * u64::from(n_row) * u64::from(x.k) + rotated;
-                // Formats that no rendered pair has take the longer way below.
-                match self.mat_vec(call, bind, "qkv", n_byte) {
-                    Ok(work) => {
-                        work.col(f32s(x.k) + made, n_flop);
-                        return Ok(());
-                    }
-                    Err(DispatchError::NoKernel { .. }) => {}
-                    Err(e) => return Err(e.into()),
-                }
+        let direct = cells.plain() && heads.norm.is_none() && parts.len() != 2;
+        let (rope, flop) = (heads.rope, 2 * u64::from(n_row) * u64::from(x.k));
+        if direct {
+            let to = Rows { cells, layer, rope, y: y_slot, made, flop: flop + rotated };
+            if self.qkv_at_once(x, norm, parts, &to)? {
+                return Ok(());
             }
         }
         let all = self.tmp(n_row);
-        self.projects(x, norm, parts, false, Slot::Act(all), ld(n_row), "qkv")?;
+        let cells_of_rows = RopeKv::only_rows(n_row, kv);
+        let to = Rows { cells: cells_of_rows, layer, rope, y: Slot::Act(all), made: f32s(n_row), flop };
+        if self.together(parts).is_some() || !self.qkv_at_once(x, norm, parts, &to)? {
+            self.projects(x, norm, parts, false, Slot::Act(all), ld(n_row), "qkv")?;
+        }
         let weights = |n: &HeadNorm| [n.q].into_iter().chain(n.k).collect::<Vec<_>>();
         let aux = heads.norm.map(|n| self.groups.vectors(self.graph, &weights(&n)));
         let norm = heads.norm.map(|n| n.how);
@@ -107,6 +82,64 @@ impl Expander<'_> {
         self.push(call.dispatch(self.caps)?, bind, columns, "rope_kv", 0).col(f32s(n_row) + made, rotated);
         self.pool.release(all);
         Ok(())
+    }
+
+    /// Products for q, k and v of one column by one dispatch, in one format or a pair of them; false if there is no kernel
+    /// for that.
+    fn qkv_at_once(
+        &mut self,
+        x: Input,
+        norm: Option<Norm>,
+        parts: &[Part],
+        to: &Rows,
+    ) -> Result<bool, PlanError> {
+        if self.n_col > 1 {
+            return Ok(false);
+        }
+        let whole = self.together(parts).map(|g| (g, None));
+        let split = || {
+            (1..parts.len()).find_map(|n| {
+                let (first, second) = parts.split_at(n);
+                Some((self.together(first)?, Some(self.together(second)?)))
+            })
+        };
+        let Some((group, second)) = whole.or_else(split) else { return Ok(false) };
+        let aux = self.groups.aux(self.graph, norm, parts);
+        let all = &self.groups.groups;
+        let (g, g2) = (&all[group], second.map(|s| &all[s]));
+        let n_byte = [Some(g), g2].into_iter().flatten().map(|g| g.layout(&g.shards[0]).n_byte).sum();
+        let affine =
+            aux.map(|a| &self.groups.aux[a]).and_then(|a| (!a.rows.is_empty()).then_some(a.affine_at));
+        let call = MulMatVec {
+            w: g.matrix(&g.shards[0]),
+            w2: g2.map(|g| g.matrix(&g.shards[0])),
+            experts: None,
+            columns: None,
+            norm: norm.map(|n| n.eps),
+            affine,
+            epilogue: Epilogue::RopeKv(to.cells),
+            y0: 0,
+            act: None,
+            tune: None,
+        };
+        let mut bind = vec![
+            ("w", Slot::Weights { group, shard: 0 }),
+            ("x", x.slot),
+            ("aux", Slot::Aux(aux)),
+            ("y", to.y),
+            ("kv", Slot::Kv(to.layer)),
+            ("step", Slot::Step),
+            ("rope", Slot::Rope(to.rope.unwrap_or(0))),
+        ];
+        bind.extend(second.map(|s| ("w2", Slot::Weights { group: s, shard: 0 })));
+        match self.mat_vec(call, bind, "qkv", n_byte) {
+            Ok(work) => {
+                work.col(f32s(x.k) + to.made, to.flop);
+                Ok(true)
+            }
+            Err(DispatchError::NoKernel { .. }) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// Queries of attention over latents: their plain channels as wide as the latent, then what is rotated, and the key.
