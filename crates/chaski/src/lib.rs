@@ -21,9 +21,9 @@ mod device;
 mod embed;
 mod engine;
 mod error;
-mod estimate;
 mod handle;
 mod lora;
+mod memory;
 mod source;
 
 pub use chaski_models::{
@@ -49,8 +49,8 @@ pub use chat::{Chat, ChatEvent};
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, EngineBuilder};
 pub use error::Error;
-pub use estimate::{memory_need, memory_need_on_processor};
 pub use handle::{Driver, Handle};
+pub use memory::memory_need;
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
 pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};

@@ -133,7 +133,7 @@ fn need(model: &OpenModel, args: &Args) -> Need {
         expert_slots: args.experts.expert_slots,
         ..RunnerConfig::default()
     };
-    let memory = pollster::block_on(chaski::memory_need(model, &config, &caps));
+    let memory = pollster::block_on(chaski::memory_need(model, &config, Some(&caps)));
     let (k, v) = args.kv.types(model, n_ctx, 1);
     Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }

@@ -6,8 +6,7 @@ mod hollow;
 use std::collections::BTreeMap;
 
 use chaski_graph::Graph;
-use chaski_runtime::kernels::ops::mul_mat_vec::QKV_PAIRS;
-use chaski_runtime::kernels::{Caps, KV_TYPES, Tuning};
+use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS, Tuning};
 use chaski_runtime::plan::{
     Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
 };

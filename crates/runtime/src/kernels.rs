@@ -1,14 +1,9 @@
 //! The vocabulary of kernels that callers of the runtime need; the kernels themselves stay below.
 
-pub use chaski_kernels::ops::mul_mat_vec::Act;
+pub use chaski_kernels::ops::mul_mat_vec::{Act, QKV_PAIRS};
 pub use chaski_kernels::{
     Caps, FORMATS, FeatureSet, Format, KV_TYPES, MatVecTune, ProductClass, Tuned, Tuning, Unit, probes,
 };
-
-/// Sizes of the tables of cosines and sines.
-pub mod rope {
-    pub use chaski_kernels::rope::table_len;
-}
 
 /// Words of the step buffer for penalties and biases.
 pub mod adjust {

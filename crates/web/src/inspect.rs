@@ -3,7 +3,6 @@
 use chaski::kernels::Caps;
 use chaski::{
     AdapterSummary, GpuOptions, KvType, Memory, OpenModel, RunnerConfig, adapters_with, memory_need,
-    memory_need_on_processor,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,11 +77,7 @@ pub(crate) async fn need(
     config: &RunnerConfig,
     caps: Option<&Caps>,
 ) -> Result<Memory, JsValue> {
-    let need = match caps {
-        Some(caps) => memory_need(model, config, caps).await,
-        None => memory_need_on_processor(model, config).await,
-    };
-    need.map_err(to_js)
+    memory_need(model, config, caps).await.map_err(to_js)
 }
 
 async fn best(subgroups: bool) -> Option<AdapterSummary> {

@@ -1,8 +1,79 @@
 //! What a device holds, and that nothing comes to it while tokens are made.
 
-use chaski::{GenerateOptions, SamplerParams};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
+use chaski::gguf::GgmlType;
+use chaski::{GenerateOptions, GpuOptions, KvType, Runner, SamplerParams};
+use chaski_models::{RunnerConfig, Target};
+use chaski_runtime::gpu::Gpu;
+
+use crate::archs::{Fixture, open};
+use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, in_turns, say, text};
+
+/// Models with every kind of buffer: weights in several formats, experts, windows, latents, recurrent state with and
+/// without a KV cache beside it, several rotations and none.
+const SHAPES: &[&str] = &[
+    "llama-plain",
+    "gpt-oss-moe",
+    "qwen3-dense",
+    "gemma3-dense",
+    "deepseek2-moe",
+    "falcon-h1-dense",
+    "mamba-norms",
+    "gpt2-dense",
+    "olmoe-moe",
+    "gemma3n-dense",
+];
+
+#[test]
+fn memory_told_before_loading_is_allocated_to_the_byte() {
+    let _t = Timed::new("memory, told before loading");
+    // A device of its own, whose counters no other test moves.
+    let gpu = Arc::new(block_on(Gpu::open(&GpuOptions::default())).expect("a GPU"));
+    let few = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 64, ..RunnerConfig::default() };
+    let blocks = KvType::Of { k: GgmlType::Q8_0, v: GgmlType::Q4_0 };
+    let configs = [
+        few.clone(),
+        RunnerConfig { n_seq: 3, n_ctx: 300, chunk: 7, kv: KvType::both(GgmlType::BF16), ..few.clone() },
+        RunnerConfig { n_seq: 4, n_ctx: 512, chunk: 33, kv: blocks, kv_tokens: Some(1024), ..few.clone() },
+        RunnerConfig { experts_on_cpu: 9, n_seq: 2, n_ctx: 40, ..few },
+    ];
+    let made = || {
+        let c = gpu.counters();
+        [&c.buffers, &c.buffer_bytes].map(|n| n.load(Ordering::Relaxed))
+    };
+    let (mut failures, mut n_loaded) = (Failures::default(), 0);
+    for (nth, name) in SHAPES.iter().enumerate() {
+        let model = open(Fixture::load(name).gguf(nth % 2 == 0, &|_, _| {})).expect("a fixture is a model");
+        for config in in_turns(nth, &configs) {
+            let case = format!("{name}, {config:?}");
+            let told = block_on(config.memory_on_device(&model, gpu.caps()));
+            let before = made();
+            let loaded = block_on(Runner::load(&model, &Target::Gpu(gpu.clone()), &config, |_| {}));
+            let after = made();
+            let (told, runner) = match (told, loaded) {
+                (Ok(told), Ok(runner)) => (told, runner),
+                // What cannot be planned cannot be loaded either: experts of a model without any.
+                (Err(told), Err(e)) => {
+                    failures.check(told.to_string() == e.to_string(), || format!("{case}: {told}, {e}"));
+                    continue;
+                }
+                (told, loaded) => panic!("{case}: {:?}, {:?}", told.err(), loaded.err()),
+            };
+            n_loaded += 1;
+            let n_buffer: usize = told.items.iter().map(|i| i.n_buffer).sum();
+            let found = [after[0] - before[0], after[1] - before[1]];
+            failures.check(found == [n_buffer as u64, told.n_byte()], || {
+                format!("{case}: told {n_buffer} buffers and {} bytes, made {found:?}", told.n_byte())
+            });
+            failures.check(told == runner.memory(), || format!("{case}: {told:?}, {:?}", runner.memory()));
+        }
+    }
+    say(format!("{n_loaded} models allocated what was told"));
+    failures.check(n_loaded >= 7, || format!("{n_loaded} models were loaded"));
+    failures.conclude();
+}
 
 #[test]
 fn nothing_is_created_after_warm_up() {
@@ -70,9 +141,10 @@ fn memory_lists_every_buffer() {
         weights >= file && weights < file + file / 20,
         "{weights} bytes of weights for {file} in the file"
     );
-    // Keys and values in f32: 8 layers, 4 heads of 32 channels, 512 tokens.
+    // Keys and values in f32: 8 layers, 4 heads of 32 channels, 512 tokens; and a page of 64 on its way.
     let kv = memory.items.iter().find(|i| i.what == "kv cache").expect("a cache");
-    assert_eq!((kv.n_buffer, kv.n_byte), (8, 8 * 2 * 4 * 32 * 512 * 4));
+    let token = 2 * 4 * 32 * 4;
+    assert_eq!((kv.n_buffer, kv.n_byte), (9, 8 * 512 * token + 64 * token));
 }
 
 #[test]

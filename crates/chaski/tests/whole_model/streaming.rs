@@ -383,7 +383,7 @@ fn memory_is_told_before_anything_is_loaded() {
         let e = build(engine(&f, slots));
         let config = RunnerConfig { n_seq: 2, kv: KvType::Auto, chunk: 512, ..config(slots) };
         let caps = e.gpu().expect("a GPU").caps().clone();
-        let told = block_on(chaski::memory_need(e.model(), &config, &caps)).expect("a plan");
+        let told = block_on(chaski::memory_need(e.model(), &config, Some(&caps))).expect("a plan");
         assert_eq!(told, e.memory(), "{slots:?}");
     }
 }
@@ -397,7 +397,7 @@ fn memory_on_the_processor_is_told_before_anything_is_loaded() {
         let builder = Engine::builder(source).device(DeviceChoice::Cpu).context(64).sequences(2);
         let e = build(builder.kv(kv));
         let config = RunnerConfig { n_seq: 2, kv, ..config(None) };
-        let told = block_on(chaski::memory_need_on_processor(e.model(), &config)).expect("a graph");
+        let told = block_on(chaski::memory_need(e.model(), &config, None)).expect("a graph");
         assert_eq!(told, e.memory(), "{name}");
     }
 }

@@ -12,7 +12,7 @@ use chaski_runtime::cpu::{CpuModel, Watch};
 use chaski_runtime::gpu::{Choose, Gpu, GpuModel, Memory, MemoryItem, Progress, Stage};
 use chaski_runtime::kernels::Act;
 use chaski_runtime::kernels::{Caps, Tuning};
-use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming};
+use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming, memory_need};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
 use web_time::Instant;
@@ -234,6 +234,20 @@ impl RunnerConfig {
     /// The context that a model gets.
     pub fn n_ctx_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
         if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
+    }
+
+    /// [`Runner::memory`] of a model on a device with these capabilities, before it is loaded.
+    ///
+    /// # Errors
+    /// [`ModelError`]: missing or invalid tensors, or a model that cannot be planned for such a device.
+    pub async fn memory_on_device<S: ByteSource>(
+        &self,
+        model: &Model<S>,
+        caps: &Caps,
+    ) -> Result<Memory, ModelError> {
+        let config = self.plan_for(model, caps);
+        let graph = model.graph(config.n_ctx).await?;
+        Ok(memory_need(&graph, caps, &config).map_err(RuntimeError::Plan)?)
     }
 
     /// [`Runner::memory`] of a model on the processor ([`Target::Cpu`]), before it is loaded.

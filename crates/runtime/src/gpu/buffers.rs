@@ -1,40 +1,15 @@
-//! All memory of a model on the device: made before the first token, listed to the byte.
+//! All memory of a model on the device, made from the plan's list before the first token.
+
+use std::collections::HashMap;
 
 use chaski_kernels::KvLayout;
-use chaski_kernels::ops::{adjust, sample};
 
-use super::choose::STAGING;
 use super::device::Gpu;
 use super::load::{self, Progress, Tensors};
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
-use crate::plan::{Groups, PlanConfig, Segments, Slot};
-
-/// One buffer or kind of buffer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemoryItem {
-    /// What it holds.
-    pub what: &'static str,
-    /// Buffers.
-    pub n_buffer: usize,
-    /// Bytes.
-    pub n_byte: u64,
-}
-
-/// Device memory of a model, to the byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// All kinds of buffers.
-    pub items: Vec<MemoryItem>,
-}
-
-impl Memory {
-    /// Bytes in all.
-    pub fn n_byte(&self) -> u64 {
-        self.items.iter().map(|i| i.n_byte).sum()
-    }
-}
+use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
 
 /// Every buffer of a model.
 pub(super) struct Buffers {
@@ -50,6 +25,7 @@ pub(super) struct Buffers {
     /// Copies of the states of a sequence, [`STATE_COPIES`] for each.
     pub(super) kept: Vec<Vec<wgpu::Buffer>>,
     pub(super) step: wgpu::Buffer,
+    /// Counters, all 0 as buffers are when they are new.
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
     /// A table for each rotation, one at least.
@@ -107,101 +83,116 @@ pub(super) async fn make_buffers(
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Buffers, RuntimeError> {
-    use wgpu::BufferUsages as U;
-    let storage = U::STORAGE | U::COPY_DST | U::COPY_SRC;
-    let staging = U::MAP_READ | U::COPY_DST;
-    // What can run out of memory is made first, before anything is read.
-    let mut kv = Vec::new();
-    for (i, layer) in graph.kv.iter().enumerate() {
-        let layout = config.kv_layout(layer);
-        kv.push((gpu.buffer(&format!("kv cache of layer {i}"), layout.n_byte(), storage).await?, layout));
-    }
-    let page = match config.page_bytes(graph) {
-        Some(n_byte) => Some(gpu.buffer("page on its way", n_byte, storage).await?),
-        None => None,
-    };
-    let mut states = Vec::new();
-    for (i, layer) in graph.states.iter().enumerate() {
-        let n_byte = layer.n_byte() * u64::from(config.n_seq);
-        states.push((gpu.buffer(&format!("recurrent state {i}"), n_byte, storage).await?, layer.n_byte()));
-    }
-    let mut kept = Vec::new();
-    if !states.is_empty() {
-        for _ in 0..STATE_COPIES * config.n_seq as usize {
-            let mut copy = Vec::new();
-            for (i, layer) in graph.states.iter().enumerate() {
-                let what = format!("copy of the recurrent state {i}");
-                copy.push(gpu.buffer(&what, layer.n_byte(), storage).await?);
-            }
-            kept.push(copy);
-        }
-    }
-    let mut acts = Vec::new();
-    for (i, words) in segments.act_words.iter().enumerate() {
-        acts.push(gpu.buffer(&format!("activations {i}"), words * 4, storage).await?);
-    }
-    let mut aux = Vec::new();
-    let mut flight = load::Flight::default();
-    for a in &groups.aux {
-        let words = load::aux(graph, a, tensors).await?;
-        let buffer = gpu.buffer("norms, scales and biases", words.len() as u64 * 4, storage).await?;
-        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&words));
-        flight.sent(gpu, 4 * words.len()).await?;
-        aux.push(buffer);
-    }
-    let ring_bytes = config.ring_bytes();
-    let mut ring_staging = Vec::new();
-    for _ in 0..STAGING {
-        ring_staging.push(gpu.buffer("readback of tokens", ring_bytes, staging).await?);
-    }
-    let route_staging = match segments.route_words {
-        0 => None,
-        n => Some(gpu.buffer("readback of experts", u64::from(n) * 4, staging).await?),
-    };
-    let logits = segments.logits_words * 4;
-    Ok(Buffers {
-        kv,
-        page,
-        states,
-        kept,
-        acts,
-        aux,
-        no_aux: gpu.buffer("placeholder", 16, storage).await?,
-        step: gpu.buffer("step", config.step_words() as u64 * 4, storage).await?,
-        // New buffers are all 0.
-        arrived: gpu.buffer("counters of workgroups", segments.arrived_words * 4, storage).await?,
-        ring: gpu.buffer("ring of tokens", ring_bytes, storage).await?,
-        ropes: load::ropes(gpu, &graph.ropes, config.n_ctx).await?,
-        sampler: gpu.buffer("sampler", config.per_seq(sample::N_WORD), storage).await?,
-        adjust: gpu.buffer("biases and penalties", config.per_seq(adjust::N_WORD), storage).await?,
-        logits: gpu.buffer("logits", logits, storage).await?,
-        logits_staging: gpu.buffer("readback of logits", logits, staging).await?,
-        ring_staging,
-        route_staging,
-        groups: load::groups(gpu, graph, groups, tensors, progress).await?,
-    })
+    // All memory is there before anything is read.
+    let made = Made::new(gpu, graph, groups, &segments.buffers).await?;
+    let buffers = made.named(graph, groups, segments, config);
+    load::aux_buffers(gpu, graph, groups, tensors, &buffers.aux).await?;
+    load::ropes(gpu, &graph.ropes, config.n_ctx, &buffers.ropes).await?;
+    load::groups(gpu, graph, groups, tensors, &buffers.groups, progress).await?;
+    Ok(buffers)
 }
 
-/// What the buffers take.
-pub(super) fn memory_of(b: &Buffers) -> Memory {
-    let item = |what, buffers: &mut dyn Iterator<Item = &wgpu::Buffer>| {
-        let (n_buffer, n_byte) = buffers.fold((0, 0), |(n, s), b| (n + 1, s + b.size()));
-        MemoryItem { what, n_buffer, n_byte }
-    };
-    let items = vec![
-        item("weights", &mut b.groups.iter().flatten().chain(&b.aux)),
-        item("kv cache", &mut b.kv.iter().map(|b| &b.0).chain(&b.page)),
-        item("recurrent state", &mut b.states.iter().map(|b| &b.0)),
-        item("copies of the recurrent state", &mut b.kept.iter().flatten()),
-        item("activations", &mut b.acts.iter().chain([&b.no_aux])),
-        item("logits", &mut [&b.logits].into_iter()),
-        item("rotation tables", &mut b.ropes.iter()),
-        item(
-            "step, ring and sampler",
-            &mut [&b.step, &b.ring, &b.sampler, &b.adjust, &b.arrived].into_iter(),
-        ),
-        item("readback", &mut b.ring_staging.iter().chain([&b.logits_staging]).chain(&b.route_staging)),
-    ];
-    // Models without a cache, or without recurrent state.
-    Memory { items: items.into_iter().filter(|i| i.n_buffer > 0).collect() }
+/// Buffers of a list that have not been given their place.
+struct Made(HashMap<BufferSlot, wgpu::Buffer>);
+
+impl Made {
+    async fn new(
+        gpu: &Gpu,
+        graph: &Graph,
+        groups: &Groups,
+        list: &[BufferSpec],
+    ) -> Result<Self, RuntimeError> {
+        let mut made = HashMap::with_capacity(list.len());
+        for spec in list {
+            let buffer = gpu.buffer(&label(spec.slot, graph, groups), spec.n_byte, usage(spec.usage)).await?;
+            let before = made.insert(spec.slot, buffer);
+            assert!(before.is_none(), "the plan lists {:?} twice", spec.slot);
+        }
+        Ok(Made(made))
+    }
+
+    fn take(&mut self, slot: BufferSlot) -> wgpu::Buffer {
+        self.0.remove(&slot).unwrap_or_else(|| panic!("the plan lists every buffer, but not {slot:?}"))
+    }
+
+    fn bound(&mut self, slot: Slot) -> wgpu::Buffer {
+        self.take(BufferSlot::Bound(slot))
+    }
+
+    fn all(&mut self, n: usize, slot: impl Fn(usize) -> Slot) -> Vec<wgpu::Buffer> {
+        (0..n).map(|i| self.bound(slot(i))).collect()
+    }
+
+    fn named(mut self, graph: &Graph, groups: &Groups, segments: &Segments, config: &PlanConfig) -> Buffers {
+        let layouts = graph.kv.iter().map(|l| config.kv_layout(l));
+        let kv = self.all(graph.kv.len(), Slot::Kv).into_iter().zip(layouts).collect();
+        let states = self.all(graph.states.len(), Slot::State);
+        let n_copy = if states.is_empty() { 0 } else { STATE_COPIES * config.n_seq as usize };
+        let layers = 0..states.len();
+        let copies = |copy: usize, made: &mut Made| {
+            layers.clone().map(|layer| made.take(BufferSlot::StateCopy { copy, layer })).collect()
+        };
+        let shards =
+            |(group, n): (usize, usize), made: &mut Made| made.all(n, |shard| Slot::Weights { group, shard });
+        let n_shard = groups.groups.iter().map(|g| g.shards.len()).enumerate();
+        let buffers = Buffers {
+            groups: n_shard.map(|n| shards(n, &mut self)).collect(),
+            aux: self.all(groups.aux.len(), |i| Slot::Aux(Some(i))),
+            no_aux: self.bound(Slot::Aux(None)),
+            acts: self.all(segments.act_words.len(), Slot::Act),
+            kv,
+            page: self.0.remove(&BufferSlot::PageCopy),
+            kept: (0..n_copy).map(|copy| copies(copy, &mut self)).collect(),
+            states: states.into_iter().zip(graph.states.iter().map(|l| l.n_byte())).collect(),
+            step: self.bound(Slot::Step),
+            arrived: self.bound(Slot::Arrived),
+            ring: self.bound(Slot::Ring),
+            ropes: self.all(graph.ropes.len().max(1), Slot::Rope),
+            sampler: self.bound(Slot::Sampler),
+            adjust: self.bound(Slot::Adjust),
+            logits: self.bound(Slot::Logits),
+            logits_staging: self.take(BufferSlot::LogitsReadback),
+            ring_staging: (0..N_READBACK).map(|i| self.take(BufferSlot::RingReadback(i))).collect(),
+            route_staging: self.0.remove(&BufferSlot::RouteReadback),
+        };
+        assert!(self.0.is_empty(), "no field for {:?}", self.0.keys());
+        buffers
+    }
+}
+
+fn usage(usage: BufferUsage) -> wgpu::BufferUsages {
+    use wgpu::BufferUsages as U;
+    match usage {
+        BufferUsage::Constant => U::STORAGE | U::COPY_DST,
+        BufferUsage::Storage => U::STORAGE | U::COPY_DST | U::COPY_SRC,
+        BufferUsage::Readback => U::MAP_READ | U::COPY_DST,
+    }
+}
+
+/// The name of a buffer in messages of the device and of its driver.
+fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
+    match slot {
+        BufferSlot::Bound(slot) => match slot {
+            Slot::Weights { group, .. } => graph.weights[groups.groups[group].members[0].0.0].name.clone(),
+            Slot::Aux(Some(_)) => "norms, scales and biases".into(),
+            Slot::Aux(None) => "placeholder".into(),
+            Slot::Act(i) => format!("activations {i}"),
+            Slot::Kv(layer) | Slot::Keys(layer) | Slot::Values(layer) => {
+                format!("kv cache of layer {layer}")
+            }
+            Slot::State(layer) => format!("recurrent state {layer}"),
+            Slot::Arrived => "counters of workgroups".into(),
+            Slot::Step => "step".into(),
+            Slot::Ring => "ring of tokens".into(),
+            Slot::Rope(_) => "rope tables".into(),
+            Slot::Sampler => "sampler".into(),
+            Slot::Adjust => "biases and penalties".into(),
+            Slot::Logits => "logits".into(),
+        },
+        BufferSlot::PageCopy => "copy of a page".into(),
+        BufferSlot::StateCopy { layer, .. } => format!("copy of the recurrent state {layer}"),
+        BufferSlot::RingReadback(_) => "readback of tokens".into(),
+        BufferSlot::LogitsReadback => "readback of logits".into(),
+        BufferSlot::RouteReadback => "readback of experts".into(),
+    }
 }

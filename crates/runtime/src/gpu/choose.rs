@@ -27,7 +27,7 @@ pub struct Ticket {
 }
 
 /// Readbacks that may be under way at once.
-pub(super) const STAGING: usize = 4;
+pub(super) const STAGING: usize = crate::plan::N_READBACK;
 
 /// Splits values that go to a ring of `size` slots from index `first` on: (slot, values) up to the end, and from the start.
 fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {

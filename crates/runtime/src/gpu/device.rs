@@ -57,6 +57,8 @@ pub struct AdapterSummary {
 pub struct Counters {
     /// Buffers.
     pub buffers: AtomicU64,
+    /// Bytes of these.
+    pub buffer_bytes: AtomicU64,
     /// Bind groups.
     pub bind_groups: AtomicU64,
     /// Pipelines.
@@ -439,6 +441,7 @@ impl Gpu {
             return Err(RuntimeError::OutOfMemory { what: label.into(), n_byte: size });
         }
         self.counters.buffers.fetch_add(1, Ordering::Relaxed);
+        self.counters.buffer_bytes.fetch_add(buffer.size(), Ordering::Relaxed);
         Ok(buffer)
     }
 

@@ -118,34 +118,29 @@ async fn all_of(w: &Weight, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeE
     floats(w, &bytes)
 }
 
-/// The buffers of every group, shard by shard.
+/// Fills the buffers of every group, shard by shard.
 pub(crate) async fn groups(
     gpu: &Gpu,
     graph: &Graph,
     groups: &Groups,
     tensors: &impl Tensors,
+    buffers: &[Vec<wgpu::Buffer>],
     progress: &mut impl FnMut(Progress),
-) -> Result<Vec<Vec<wgpu::Buffer>>, RuntimeError> {
+) -> Result<(), RuntimeError> {
     let members = groups.groups.iter().filter(|g| !g.streamed).flat_map(|g| &g.members);
     let total = members.map(|(id, _)| graph.weights[id.0].n_byte()).sum();
     let (mut done, mut flight) = (0, Flight::default());
-    let mut out = Vec::with_capacity(groups.groups.len());
     let mut bytes = Vec::new();
-    for g in &groups.groups {
-        let mut buffers = Vec::with_capacity(g.shards.len());
-        for shard in &g.shards {
+    for (g, buffers) in groups.groups.iter().zip(buffers) {
+        for (shard, buffer) in g.shards.iter().zip(buffers) {
             let layout = g.layout(shard);
-            let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-            let label = &graph.weights[g.members[0].0.0].name;
-            let buffer = gpu.buffer(label, layout.n_byte, usage).await?;
             if g.streamed {
                 // Experts come when they are wanted; the format's table is here already.
                 layout.pack(g.format, g.n_col, 0, &[], |at, run| {
                     if !run.is_empty() {
-                        gpu.queue.write_buffer(&buffer, at, run);
+                        gpu.queue.write_buffer(buffer, at, run);
                     }
                 });
-                buffers.push(buffer);
                 continue;
             }
             let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
@@ -158,19 +153,16 @@ pub(crate) async fn groups(
                 bytes.resize(n as usize * row_bytes, 0);
                 rows(graph, g, row, row_bytes, &mut bytes, tensors).await?;
                 layout.pack(g.format, g.n_col, u64::from(row - shard.row0), &bytes, |at, run| {
-                    gpu.queue.write_buffer(&buffer, at, run);
+                    gpu.queue.write_buffer(buffer, at, run);
                 });
                 done += bytes.len() as u64;
                 flight.sent(gpu, bytes.len()).await?;
                 progress(Progress { stage: Stage::Upload, done, total });
                 row += n;
             }
-            buffers.push(buffer);
         }
-        out.push(buffers);
     }
-    gpu.finish().await?;
-    Ok(out)
+    gpu.finish().await
 }
 
 /// Rows of a group that may span several of its members and experts, whose shares are counted without gaps.
@@ -275,19 +267,35 @@ pub(crate) async fn aux(graph: &Graph, aux: &Aux, tensors: &impl Tensors) -> Res
     Ok(out)
 }
 
-/// The tables of each rotation for a context; a placeholder where nothing is rotated.
-pub(crate) async fn ropes(gpu: &Gpu, ropes: &[Rope], n_ctx: u32) -> Result<Vec<wgpu::Buffer>, RuntimeError> {
-    let mut tables: Vec<Vec<f32>> = ropes.iter().map(|r| rope::tables(r, n_ctx)).collect();
-    if tables.is_empty() {
-        tables.push(vec![0.0; 4]);
+/// Fills the aux buffers.
+pub(crate) async fn aux_buffers(
+    gpu: &Gpu,
+    graph: &Graph,
+    groups: &Groups,
+    tensors: &impl Tensors,
+    buffers: &[wgpu::Buffer],
+) -> Result<(), RuntimeError> {
+    let mut flight = Flight::default();
+    for (a, buffer) in groups.aux.iter().zip(buffers) {
+        let words = aux(graph, a, tensors).await?;
+        gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&words));
+        flight.sent(gpu, 4 * words.len()).await?;
     }
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-    let (mut out, mut flight) = (Vec::new(), Flight::default());
-    for table in tables {
-        let buffer = gpu.buffer("rope tables", table.len() as u64 * 4, usage).await?;
-        gpu.queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&table));
+    Ok(())
+}
+
+/// Fills the tables of each rotation for a context; the placeholder of a model without rotations stays empty.
+pub(crate) async fn ropes(
+    gpu: &Gpu,
+    ropes: &[Rope],
+    n_ctx: u32,
+    buffers: &[wgpu::Buffer],
+) -> Result<(), RuntimeError> {
+    let mut flight = Flight::default();
+    for (rope, buffer) in ropes.iter().zip(buffers) {
+        let table = rope::tables(rope, n_ctx);
+        gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&table));
         flight.sent(gpu, 4 * table.len()).await?;
-        out.push(buffer);
     }
-    Ok(out)
+    Ok(())
 }

@@ -27,7 +27,6 @@ mod stream;
 mod timer;
 mod tune;
 
-pub use buffers::{Memory, MemoryItem};
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
 pub use choose::{Choose, Ticket};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
@@ -42,3 +41,5 @@ pub use reads::ExpertReads;
 pub use ready::Ablation;
 pub use steps::{ColumnOutput, StepOutputs};
 pub use tune::TuneStep;
+
+pub use crate::plan::{Memory, MemoryItem};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{Op, ProductClass, Tuning, step};
 
-use super::buffers::{Buffers, Memory, make_buffers, memory_of};
+use super::buffers::{Buffers, make_buffers};
 use super::choose::STAGING;
 use super::device::Gpu;
 use super::eval::Column;
@@ -22,7 +22,7 @@ use super::steps::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
-use crate::plan::{Groups, HeadPlan, PlanConfig, Planned, Segment, fuse, plan};
+use crate::plan::{Groups, HeadPlan, Memory, PlanConfig, Planned, Segment, fuse, plan};
 use crate::platform::{Aside, Clock};
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
@@ -136,7 +136,7 @@ impl GpuModel {
         let (compiled, compile) = aside.join();
         compiled?;
         progress(compiling(n_kernel));
-        let memory = memory_of(&buffers);
+        let memory = Memory::of(&segments.buffers);
         let scales = scale_places(graph, &groups);
         let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
             s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()

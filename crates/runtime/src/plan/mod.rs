@@ -1,6 +1,7 @@
 //! From a graph to a list of dispatches: fusion, grouping of weights, memory, kernels. Pure data, no GPU.
 
 mod attention;
+mod buffers;
 mod describe;
 mod expand;
 mod experts;
@@ -14,6 +15,7 @@ mod single;
 mod streaming;
 mod whole;
 
+pub use buffers::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_READBACK};
 pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
 pub use fusion::{Fusion, Fusions};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
@@ -22,4 +24,4 @@ pub use segments::{
     Slot, Work,
 };
 pub use streaming::{Streamed, Streaming};
-pub use whole::plan;
+pub use whole::{memory_need, plan};

@@ -5,6 +5,7 @@ use chaski_kernels::step::{self, Choice};
 use chaski_kernels::{Dispatch, DispatchError, KvLayout, Route, Tuning};
 use ggml_format::GgmlType;
 
+use super::buffers::BufferSpec;
 use super::fusion::Fusions;
 use super::streaming::{Streamed, Streaming};
 use crate::formats::FormatError;
@@ -403,4 +404,6 @@ pub struct Segments {
     pub hidden_cols: u32,
     /// Layers of the model, for dispatch counts.
     pub n_layer: usize,
+    /// All buffers that the plan needs.
+    pub buffers: Vec<BufferSpec>,
 }

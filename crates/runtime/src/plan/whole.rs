@@ -9,8 +9,9 @@ use chaski_kernels::ops::take_chosen::{self, TakeChosen};
 use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
 
+use super::buffers::{Memory, buffers};
 use super::expand::{Expander, Pool, f32s, ld};
-use super::fuse::Fused;
+use super::fuse::{Fused, fuse};
 use super::group::Groups;
 use super::segments::{
     Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
@@ -126,7 +127,19 @@ pub fn plan(
             help: "use a smaller chunk",
         });
     }
+    s.buffers = buffers(graph, groups, &s, config);
     Ok(s)
+}
+
+/// The memory that a model will take on a device, before it is loaded.
+///
+/// # Errors
+/// As [`plan`].
+pub fn memory_need(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<Memory, PlanError> {
+    let steps = fuse(graph, config.fusions);
+    let mut groups = Groups::new(graph, &steps, caps, &config.experts)?;
+    let segments = plan(graph, &steps, &mut groups, caps, config)?;
+    Ok(Memory::of(&segments.buffers))
 }
 
 /// Choosing tokens from rows of logits, one of each sequence at most.

@@ -1,0 +1,202 @@
+//! The buffers of a plan as a list: the device makes them from it, and the memory of a model is its sum.
+
+use chaski_kernels::ops::{adjust, sample};
+use chaski_kernels::rope;
+
+use super::group::Groups;
+use super::segments::{PlanConfig, Segments, Slot};
+use crate::STATE_COPIES;
+use crate::graph::Graph;
+
+/// Readbacks of chosen tokens that may be under way at once.
+pub const N_READBACK: usize = 4;
+
+/// Identity of a buffer.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum BufferSlot {
+    /// One that dispatches bind; never [`Slot::Keys`] or [`Slot::Values`], which are parts of [`Slot::Kv`].
+    Bound(Slot),
+    /// Pages on their way from one place of the cache to another: one page of the largest layer.
+    PageCopy,
+    /// A copy of the recurrent state of a sequence.
+    StateCopy {
+        /// Number of the copy: there are [`STATE_COPIES`] for each sequence.
+        copy: usize,
+        /// Layer of recurrent state.
+        layer: usize,
+    },
+    /// Readback of chosen tokens, one of [`N_READBACK`].
+    RingReadback(usize),
+    /// Readback of logits or hidden states.
+    LogitsReadback,
+    /// Readback of the experts that tokens use, where experts are offloaded to the CPU.
+    RouteReadback,
+}
+
+/// How a buffer is used.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum BufferUsage {
+    /// Kernels read it; only loading writes it.
+    Constant,
+    /// Kernels read and write it; it is copied from and to.
+    Storage,
+    /// The CPU maps it to read.
+    Readback,
+}
+
+/// A buffer that a plan needs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct BufferSpec {
+    /// Its identity.
+    pub slot: BufferSlot,
+    /// The kind of memory that it counts as.
+    pub what: &'static str,
+    /// Bytes, a multiple of 16.
+    pub n_byte: u64,
+    /// How it is used.
+    pub usage: BufferUsage,
+}
+
+/// Memory of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryItem {
+    /// What it holds.
+    pub what: &'static str,
+    /// Buffers.
+    pub n_buffer: usize,
+    /// Bytes.
+    pub n_byte: u64,
+}
+
+/// Device memory of a model, to the byte.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All kinds of buffers.
+    pub items: Vec<MemoryItem>,
+}
+
+impl Memory {
+    /// The sum of a list of buffers, by kind in the order of the list.
+    pub fn of(buffers: &[BufferSpec]) -> Memory {
+        let mut items: Vec<MemoryItem> = Vec::new();
+        for b in buffers {
+            match items.iter_mut().find(|i| i.what == b.what) {
+                Some(item) => {
+                    item.n_buffer += 1;
+                    item.n_byte += b.n_byte;
+                }
+                None => items.push(MemoryItem { what: b.what, n_buffer: 1, n_byte: b.n_byte }),
+            }
+        }
+        Memory { items }
+    }
+
+    /// Bytes in all.
+    pub fn n_byte(&self) -> u64 {
+        self.items.iter().map(|i| i.n_byte).sum()
+    }
+}
+
+/// A list under construction.
+#[derive(Default)]
+struct List(Vec<BufferSpec>);
+
+impl List {
+    fn add(&mut self, what: &'static str, usage: BufferUsage, slot: BufferSlot, n_byte: u64) {
+        let n_byte = n_byte.next_multiple_of(16).max(16);
+        self.0.push(BufferSpec { slot, what, n_byte, usage });
+    }
+
+    fn bound(&mut self, what: &'static str, usage: BufferUsage, slot: Slot, n_byte: u64) {
+        self.add(what, usage, BufferSlot::Bound(slot), n_byte);
+    }
+}
+
+/// All buffers of a model, weights first.
+pub(super) fn buffers(
+    graph: &Graph,
+    groups: &Groups,
+    segments: &Segments,
+    config: &PlanConfig,
+) -> Vec<BufferSpec> {
+    use BufferUsage::{Constant, Readback, Storage};
+    let mut list = List::default();
+    for (group, g) in groups.groups.iter().enumerate() {
+        for (shard, s) in g.shards.iter().enumerate() {
+            list.bound("weights", Constant, Slot::Weights { group, shard }, g.layout(s).n_byte);
+        }
+    }
+    for (i, a) in groups.aux.iter().enumerate() {
+        list.bound("weights", Storage, Slot::Aux(Some(i)), 4 * a.n_word() as u64);
+    }
+    cache(&mut list, graph, config);
+    for (i, words) in segments.act_words.iter().enumerate() {
+        list.bound("activations", Storage, Slot::Act(i), 4 * words);
+    }
+    list.bound("activations", Storage, Slot::Aux(None), 16);
+    let logits = 4 * segments.logits_words;
+    list.bound("logits", Storage, Slot::Logits, logits);
+    for (i, r) in graph.ropes.iter().enumerate() {
+        list.bound("rotation tables", Constant, Slot::Rope(i), 4 * rope::table_len(r, config.n_ctx) as u64);
+    }
+    if graph.ropes.is_empty() {
+        // Kernels that can rotate bind a table even if they do not read it.
+        list.bound("rotation tables", Constant, Slot::Rope(0), 16);
+    }
+    let ring = config.ring_bytes();
+    for (slot, n_byte) in [
+        (Slot::Step, 4 * config.step_words() as u64),
+        (Slot::Ring, ring),
+        (Slot::Sampler, config.per_seq(sample::N_WORD)),
+        (Slot::Adjust, config.per_seq(adjust::N_WORD)),
+        (Slot::Arrived, 4 * segments.arrived_words),
+    ] {
+        list.bound("step, ring and sampler", Storage, slot, n_byte);
+    }
+    for i in 0..N_READBACK {
+        list.add("readback", Readback, BufferSlot::RingReadback(i), ring);
+    }
+    list.add("readback", Readback, BufferSlot::LogitsReadback, logits);
+    if segments.route_words > 0 {
+        list.add("readback", Readback, BufferSlot::RouteReadback, 4 * u64::from(segments.route_words));
+    }
+    list.0
+}
+
+/// The KV cache, recurrent state and its copies.
+fn cache(list: &mut List, graph: &Graph, config: &PlanConfig) {
+    use BufferUsage::Storage;
+    for (i, layer) in graph.kv.iter().enumerate() {
+        list.bound("kv cache", Storage, Slot::Kv(i), config.kv_layout(layer).n_byte());
+    }
+    if let Some(n_byte) = config.page_bytes(graph) {
+        list.add("kv cache", Storage, BufferSlot::PageCopy, n_byte);
+    }
+    for (i, layer) in graph.states.iter().enumerate() {
+        let n_byte = layer.n_byte() * u64::from(config.n_seq);
+        list.bound("recurrent state", Storage, Slot::State(i), n_byte);
+    }
+    for copy in 0..STATE_COPIES * config.n_seq as usize {
+        for (layer, l) in graph.states.iter().enumerate() {
+            let slot = BufferSlot::StateCopy { copy, layer };
+            list.add("copies of the recurrent state", Storage, slot, l.n_byte());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_the_sum_of_the_list_by_kind() {
+        let mut list = List::default();
+        list.bound("weights", BufferUsage::Constant, Slot::Weights { group: 0, shard: 0 }, 100);
+        list.bound("logits", BufferUsage::Storage, Slot::Logits, 0);
+        list.bound("weights", BufferUsage::Storage, Slot::Aux(Some(0)), 32);
+        let memory = Memory::of(&list.0);
+        let item = |what, n_buffer, n_byte| MemoryItem { what, n_buffer, n_byte };
+        assert_eq!(memory.items, [item("weights", 2, 112 + 32), item("logits", 1, 16)]);
+        assert_eq!(memory.n_byte(), 160);
+    }
+}
