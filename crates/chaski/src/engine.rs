@@ -380,8 +380,7 @@ impl Engine {
     /// a thread of its own. Conversations that the engine has are forgotten.
     ///
     /// # Errors
-    /// [`Error::Model`] if experts are offloaded ([`EngineBuilder::experts_on_cpu`]); [`Error::Thread`] if the system has no
-    /// thread to give.
+    /// [`Error::Thread`] if the system has no thread to give; [`Error::Serve`] if the KV cache has no room for a context.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn spawn(self) -> Result<Handle, Error> {
         let (handle, driver) = self.serve()?;
@@ -393,10 +392,10 @@ impl Engine {
     /// blocks its thread while the device works; in a browser it gives way to other tasks.
     ///
     /// # Errors
-    /// [`Error::Model`] if experts are offloaded ([`EngineBuilder::experts_on_cpu`]).
+    /// [`Error::Serve`] if the KV cache has no room for a context.
     pub fn serve(self) -> Result<(Handle, Driver), Error> {
         let (tokenizer, templates) = self.model.shared_text();
-        let executor = ModelExecutor::new(self.runner, self.builder.max_waiting)?;
+        let executor = ModelExecutor::new(self.runner, self.builder.max_waiting);
         Ok(Handle::new(executor, ModelText { tokenizer, templates })?)
     }
 

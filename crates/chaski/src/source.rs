@@ -31,6 +31,11 @@ pub enum Source {
 }
 
 /// The future returned by [`Reader::read_at`].
+#[cfg(not(target_arch = "wasm32"))]
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + Send + 'a>>;
+
+/// The future returned by [`Reader::read_at`].
+#[cfg(target_arch = "wasm32")]
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), SourceError>> + 'a>>;
 
 /// A file that the caller reads: an object-safe [`ByteSource`], for sources that this crate does not know.

@@ -19,6 +19,7 @@
 //! that names the byte, never a panic, and never an allocation out of proportion to the file.
 
 pub mod blocks;
+mod bounds;
 mod convert;
 mod file_type;
 mod gguf;
@@ -33,6 +34,7 @@ mod split;
 pub mod types;
 
 pub use blocks::codes::{Codes, CodesFn};
+pub use bounds::{MaybeSend, MaybeSync};
 pub use convert::{ConvertError, dequantize, quantize, quantize_cells};
 pub use file_type::{FILE_TYPES, FileType, FileTypeInfo};
 pub use gguf::{

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::Future;
 
+use crate::bounds::{MaybeSend, MaybeSync};
 use crate::gguf::HeaderBytes;
 
 /// A failure to read bytes.
@@ -41,7 +42,7 @@ impl SourceError {
 
 /// A file with random access to its bytes.
 #[allow(clippy::len_without_is_empty, reason = "an empty source has no use")]
-pub trait ByteSource {
+pub trait ByteSource: MaybeSend + MaybeSync {
     /// Path, URL or any other name; used in error messages, and to derive the names of a split set's files.
     fn name(&self) -> &str;
 
@@ -52,7 +53,11 @@ pub trait ByteSource {
     ///
     /// # Errors
     /// [`SourceError::OutOfRange`] if there are too few; otherwise any failure of the source.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> impl Future<Output = Result<(), SourceError>>;
+    fn read_at(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+    ) -> impl Future<Output = Result<(), SourceError>> + MaybeSend;
 
     /// All bytes at once, if they are in memory.
     fn as_slice(&self) -> Option<&[u8]> {

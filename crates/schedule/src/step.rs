@@ -20,6 +20,8 @@ pub enum Want {
     Choose,
     /// The logits, from which the caller chooses ([`crate::Scheduler::choose`]).
     Logits,
+    /// The final hidden state, which embeddings are made of. The scheduler gives no such rows itself.
+    Hidden,
 }
 
 /// One token of one sequence.

@@ -322,7 +322,7 @@ fn sequences_are_adapted_by_themselves() {
     let run_all = |n_seq, scales: &[Option<f32>]| {
         let config = RunnerConfig { n_ctx: 64, n_seq, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
         let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
-        let executor = ModelExecutor::new(r, 8).expect("an executor");
+        let executor = ModelExecutor::new(r, 8);
         let (handle, driver) = serve(executor, model.shared_text().0).expect("a service");
         driver.spawn().expect("a thread");
         let request = |scale: &Option<f32>| {

@@ -8,12 +8,14 @@ use chaski::{
     DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, GpuOptions, KvType, ModelError, Runner,
     RunnerConfig, RuntimeError, SamplerParams, Source, Speculation,
 };
+use chaski_models::serve::{Answer, Request};
 use chaski_models::{Model, Target};
 use chaski_runtime::gpu::{Choose, ExpertReads, Gpu};
 use chaski_runtime::plan::PlanError;
 
 use crate::archs::{Fixture, open, wanted};
 use crate::common::{Failures, Timed, block_on, build, chain, full, greedy, nmse, say, shared_gpu};
+use crate::serve::outcome;
 
 /// Every family with experts.
 const FIXTURES: &[&str] = &[
@@ -352,6 +354,36 @@ fn answers_are_the_same_wherever_experts_are() {
         let expected = all(None);
         assert!(expected.iter().all(|(_, tokens)| tokens.len() >= 5), "{name}: {expected:?}");
         for slots in [N_USED, 5, N_EXPERT].into_iter().take(if full() { 3 } else { 2 }) {
+            assert_eq!(all(Some(slots)), expected, "{name}, {slots} slots");
+        }
+    }
+}
+
+/// Several requests at once, greedy and drawn, each with the answer that it has with all experts on the device.
+#[test]
+fn a_service_answers_the_same_wherever_experts_are() {
+    let _t = Timed::new("streaming, serve");
+    for name in ["gpt-oss-moe", "qwen3next-moe"] {
+        let f = Fixture::load(name);
+        let drawn = SamplerParams { seed: Some(7), temp: 2.0, ..SamplerParams::default() };
+        let all = |slots: Option<u32>| {
+            let handle = build(engine(&f, slots).sequences(3)).spawn().expect("a thread");
+            let ask = |i: usize| {
+                let options = if i % 2 == 0 {
+                    greedy(6 + i)
+                } else {
+                    GenerateOptions { sampler: drawn.clone(), ..greedy(6 + i) }
+                };
+                handle
+                    .generate_tokens(Request::new(f.tokens[i..9 + 4 * i].to_vec(), options))
+                    .expect("it fits")
+            };
+            let answers: Vec<Answer> = (0..5).map(ask).collect();
+            answers.into_iter().map(|a| outcome(a).tokens).collect::<Vec<_>>()
+        };
+        let expected = all(None);
+        assert!(expected.iter().all(|tokens| tokens.len() >= 5), "{name}: {expected:?}");
+        for slots in [N_USED, 5] {
             assert_eq!(all(Some(slots)), expected, "{name}, {slots} slots");
         }
     }

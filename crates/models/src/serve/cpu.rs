@@ -67,18 +67,25 @@ impl CpuExecutor {
         let mut out = Outputs::default();
         let Some(step) = self.steps.pop_front() else { return Ok(out) };
         for rows in step.rows.chunk_by(|a, b| a.seq == b.seq) {
-            let logits = self.run(rows)?;
+            if rows.iter().any(|r| r.want == Want::Hidden) {
+                let all = self.run(rows, true)?;
+                let each = all.chunks_exact(all.len() / rows.len());
+                let wanted = each.zip(rows).filter(|(_, r)| r.want == Want::Hidden);
+                wanted.for_each(|(row, _)| out.hidden.extend_from_slice(row));
+                continue;
+            }
+            let logits = self.run(rows, false)?;
             match rows.last().map(|r| r.want) {
                 Some(Want::Logits) => out.logits.extend(logits),
                 Some(Want::Choose) => unreachable!("the service chooses"),
-                Some(Want::Nothing) | None => {}
+                Some(Want::Nothing | Want::Hidden) | None => {}
             }
         }
         Ok(out)
     }
 
-    /// Runs rows of one sequence; the logits of the last.
-    fn run(&mut self, rows: &[Row]) -> Result<Vec<f32>, ModelError> {
+    /// Runs rows of one sequence; the logits of the last, or the hidden states of all.
+    fn run(&mut self, rows: &[Row], hidden: bool) -> Result<Vec<f32>, ModelError> {
         let Row { seq, pos, .. } = rows[0];
         let lora = &self.loras[seq as usize];
         if *lora != self.lora {
@@ -91,6 +98,9 @@ impl CpuExecutor {
         };
         let tokens: Vec<u32> = rows.iter().map(token).collect();
         self.model.select(seq);
+        if hidden {
+            return Ok(self.model.eval_hidden(&tokens, pos)?);
+        }
         let logits = self.model.eval(&tokens, pos, false)?;
         debug_assert_eq!(logits.len(), self.n_vocab as usize);
         Ok(logits)

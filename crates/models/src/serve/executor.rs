@@ -16,6 +16,8 @@ pub struct Outputs {
     pub chosen: Vec<u32>,
     /// Logits of the rows that want them, in order: `[n_row, n_vocab]`.
     pub logits: Vec<f32>,
+    /// Final hidden states of the rows that want them, in order: `[n_row, n_embd]`.
+    pub hidden: Vec<f32>,
 }
 
 /// A request that begins in a slot, or goes on there.

@@ -1,7 +1,7 @@
 //! A model on a GPU as an executor.
 
 use chaski_runtime::STATE_COPIES;
-use chaski_runtime::gpu::{Choose, Column, ColumnOutput, GpuModel};
+use chaski_runtime::gpu::{Choose, Column, ColumnOutput, GpuModel, StepOptions};
 use chaski_runtime::kernels::sample::SampleParams;
 use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::{Draws, SampleError};
@@ -32,13 +32,10 @@ pub(super) struct GpuExecutor {
 }
 
 impl GpuExecutor {
-    /// # Errors
-    /// If experts are offloaded to the CPU.
-    pub(super) fn new(model: GpuModel, lora: Vec<f32>, max_waiting: usize) -> Result<Self, ModelError> {
-        model.needs_experts("serving several requests")?;
+    pub(super) fn new(model: GpuModel, lora: Vec<f32>, max_waiting: usize) -> Self {
         let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.clone() };
         let slots = vec![slot; model.config().n_seq as usize];
-        Ok(GpuExecutor { model, slots, lora, max_waiting })
+        GpuExecutor { model, slots, lora, max_waiting }
     }
 
     pub(super) fn limits(&self) -> Limits {
@@ -120,6 +117,7 @@ impl GpuExecutor {
                 Want::Nothing => ColumnOutput::Nothing,
                 Want::Choose => ColumnOutput::Choice,
                 Want::Logits => ColumnOutput::Logits,
+                Want::Hidden => ColumnOutput::Hidden,
             });
             let slot = &mut self.slots[row.seq as usize];
             if let (Want::Choose, Choose::Sample) = (row.want, slot.choose) {
@@ -131,11 +129,12 @@ impl GpuExecutor {
                 }
             }
         }
-        Ok(self.model.send_step(&columns, &outputs, step.repeat, choose)?)
+        let options = StepOptions { repeat: step.repeat, n_planned: step.n_planned, choose };
+        Ok(self.model.send_step(&columns, &outputs, options)?)
     }
 
     pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
         let out = self.model.read_step().await?;
-        Ok(Outputs { chosen: out.chosen, logits: out.logits })
+        Ok(Outputs { chosen: out.chosen, logits: out.logits, hidden: out.hidden })
     }
 }

@@ -31,19 +31,16 @@ impl std::fmt::Debug for ModelExecutor {
 
 impl ModelExecutor {
     /// Takes a loaded model; what its sequences hold is forgotten. At most `max_waiting` requests wait for a slot.
-    ///
-    /// # Errors
-    /// [`ModelError::Runtime`] if experts are offloaded to the CPU: they need one token at a time.
-    pub fn new(runner: Runner, max_waiting: usize) -> Result<Self, ModelError> {
+    pub fn new(runner: Runner, max_waiting: usize) -> Self {
         let (n_vocab, n_seq) = (runner.n_vocab(), runner.n_seq() as u32);
         let lora = runner.adapter_scales().to_vec();
         let kind = match runner.device {
-            Device::Gpu(model) => Kind::Gpu(Box::new(GpuExecutor::new(*model, lora.clone(), max_waiting)?)),
+            Device::Gpu(model) => Kind::Gpu(Box::new(GpuExecutor::new(*model, lora.clone(), max_waiting))),
             Device::Cpu(model) => {
                 Kind::Cpu(Box::new(CpuExecutor::new(*model, (n_seq, n_vocab), lora.clone(), max_waiting)))
             }
         };
-        Ok(ModelExecutor { kind, n_vocab: n_vocab as usize, lora })
+        ModelExecutor { kind, n_vocab: n_vocab as usize, lora }
     }
 }
 

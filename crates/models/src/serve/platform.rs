@@ -1,18 +1,6 @@
 //! The differences between platforms with threads and those without.
 
-/// `Send` natively, where a thread of its own may drive the executor; nothing on wasm32, where nothing moves between threads.
-#[cfg(not(target_arch = "wasm32"))]
-pub trait MaybeSend: Send {}
-
-#[cfg(not(target_arch = "wasm32"))]
-impl<T: Send + ?Sized> MaybeSend for T {}
-
-/// `Send` natively, where a thread of its own may drive the executor; nothing on wasm32, where nothing moves between threads.
-#[cfg(target_arch = "wasm32")]
-pub trait MaybeSend {}
-
-#[cfg(target_arch = "wasm32")]
-impl<T: ?Sized> MaybeSend for T {}
+pub use ggml_format::MaybeSend;
 
 #[cfg(not(target_arch = "wasm32"))]
 impl<E: super::Executor + 'static> super::Driver<E> {

@@ -154,7 +154,7 @@ impl<E: Executor> Service<E> {
 
     /// Tells requests what a step gave.
     fn hand_out(&mut self, outputs: Outputs) {
-        let Outputs { chosen, mut logits } = outputs;
+        let Outputs { chosen, mut logits, .. } = outputs;
         self.n_read += 1;
         let n_vocab = self.executor.n_vocab();
         let events = self.scheduler.done(&chosen);

@@ -195,6 +195,7 @@ impl Fake {
                 assert!(seen.starts_with(&slot.tokens), "the sequence has the tokens that it began with");
                 match row.want {
                     Want::Nothing => {}
+                    Want::Hidden => unreachable!("nobody asks for embeddings"),
                     Want::Logits => {
                         assert!(slot.sampler.is_none());
                         out.logits.extend(logits(&seen, &slot.lora));

@@ -2,18 +2,8 @@
 
 use super::model::{GpuModel, Want};
 use super::ready::Body;
+use super::steps::Column;
 use crate::error::RuntimeError;
-
-/// A token of a batch.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its sequence.
-    pub seq: u32,
-    /// The token; `None`: the one that the device chose last for the sequence.
-    pub token: Option<u32>,
-    /// Its position in the sequence.
-    pub pos: u32,
-}
 
 impl GpuModel {
     /// The logits of the last token that ran.

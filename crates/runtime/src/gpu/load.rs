@@ -6,6 +6,8 @@ use std::future::Future;
 use chaski_graph::Rope;
 use chaski_kernels::rope;
 
+use ggml_format::{MaybeSend, MaybeSync};
+
 use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Weight, WeightId};
@@ -13,14 +15,14 @@ use crate::plan::{Aux, Group, Groups};
 use crate::platform::Promise;
 
 /// Where tensors come from: a file, a range of a web resource, a generator.
-pub trait Tensors {
+pub trait Tensors: MaybeSend + MaybeSync {
     /// Reads `buf.len()` bytes of a tensor from `offset` bytes on, in the file's format.
     fn read(
         &self,
         name: &str,
         offset: u64,
         buf: &mut [u8],
-    ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>>;
+    ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + MaybeSend;
 }
 
 /// What loading is at.

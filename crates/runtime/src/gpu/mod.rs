@@ -10,6 +10,7 @@ mod measure;
 mod measure_formats;
 mod model;
 mod pace;
+mod picks;
 mod pipeline;
 #[cfg(not(target_arch = "wasm32"))]
 mod places;
@@ -24,13 +25,13 @@ mod stream;
 #[cfg(target_arch = "wasm32")]
 #[path = "no_stream.rs"]
 mod stream;
+mod tape;
 mod timer;
 mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
 pub use choose::{Choose, Ticket};
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
-pub use eval::Column;
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
 pub use measure::Peaks;
@@ -39,7 +40,7 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
-pub use steps::{ColumnOutput, StepOutputs};
+pub use steps::{Column, ColumnOutput, StepOptions, StepOutputs};
 pub use tune::TuneStep;
 
 pub use crate::plan::{Memory, MemoryItem};

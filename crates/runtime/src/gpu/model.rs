@@ -10,7 +10,6 @@ use chaski_kernels::{Op, ProductClass, Tuning, step};
 use super::buffers::{Buffers, make_buffers};
 use super::choose::STAGING;
 use super::device::Gpu;
-use super::eval::Column;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
 use super::reads::ExpertReads;
@@ -18,7 +17,7 @@ use super::ready::{
     Ablation, Body, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
     all_segments, make_ready, tile_of,
 };
-use super::steps::Steps;
+use super::steps::{Column, Steps};
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
@@ -52,7 +51,7 @@ pub struct GpuModel {
     pub(super) ready: ReadySegments,
     pub(super) buffers: Buffers,
     /// Experts that stay with the processor.
-    streams: Option<Streams>,
+    pub(super) streams: Option<Streams>,
     memory: Memory,
     pub(super) all_cols: u32,
     /// Rows that can be chosen from at once.

@@ -1,13 +1,33 @@
-//! Steps: rows of several sequences that run together and choose their next tokens on the device.
+//! Steps: tokens of one sequence or of several that run together. Each column may have an output: the next token, chosen on
+//! the device, its logits, or its final hidden state.
+//!
+//! A step goes to the device in pieces where all of it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that
+//! find no room when the step is sent follow when it is read. With offloaded experts, which must be read while the step runs,
+//! all of it runs when it is read. Neither changes a bit of the results: a piece runs by the plan of the whole step.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+
+use web_time::Instant;
 
 use super::choose::{Choose, STAGING};
-use super::eval::Column;
 use super::model::GpuModel;
+use super::picks::{Picks, PiecePicks};
 use super::ready::Body;
+use super::tape::Tape;
 use crate::error::RuntimeError;
-use crate::platform::Promise;
+use crate::platform::{Promise, promise};
+
+/// A token of a step.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its sequence.
+    pub seq: u32,
+    /// The token; `None`: the one that the device chose last for the sequence.
+    pub token: Option<u32>,
+    /// Its position in the sequence.
+    pub pos: u32,
+}
 
 /// The output of a column.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -18,51 +38,60 @@ pub enum ColumnOutput {
     Choice,
     /// Its logits.
     Logits,
+    /// Its final hidden state: the result of the last norm, which logits are products of.
+    Hidden,
 }
 
-/// What comes back from a step.
+/// How a step runs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct StepOptions {
+    /// How often, each time one position further and with the tokens chosen the time before.
+    pub repeat: u32,
+    /// Columns that kernels are chosen for, at least as many as there are: a part of a chunk runs with those of the chunk.
+    pub n_planned: u32,
+    /// [`Choose::Sample`] unless all sequences that choose are greedy.
+    pub choose: Choose,
+}
+
+/// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StepOutputs {
-    /// The chosen tokens: of all columns that choose, in order, then of all columns of the next repetition.
+    /// The chosen tokens: of all columns that choose, in order, then of all columns of the next repetition. An id beyond the
+    /// vocabulary says that no logit was finite.
     pub chosen: Vec<u32>,
     /// The logits of all columns that want them, in order: `[n, n_vocab]`.
     pub logits: Vec<f32>,
-}
-
-/// Which columns have logits: first those that choose, then those whose logits are read.
-struct Picks {
-    columns: Vec<u32>,
-    n_choice: u32,
-}
-
-impl Picks {
-    fn of(outputs: &[ColumnOutput]) -> Self {
-        let of = |kind| (0u32..).zip(outputs).filter(move |(_, o)| **o == kind).map(|(i, _)| i);
-        let mut columns: Vec<u32> = of(ColumnOutput::Choice).collect();
-        let n_choice = columns.len() as u32;
-        columns.extend(of(ColumnOutput::Logits));
-        Picks { columns, n_choice }
-    }
-
-    fn n(&self) -> u32 {
-        self.columns.len() as u32
-    }
-
-    fn n_logits(&self) -> u32 {
-        self.n() - self.n_choice
-    }
+    /// The hidden states of all columns that want them, in order: `[n, n_embd]`.
+    pub hidden: Vec<f32>,
 }
 
 /// A step whose outputs nobody has read.
 struct Sent {
+    columns: Vec<Column>,
+    picks: Picks,
+    options: StepOptions,
+    /// Columns that the device has got.
+    n_sent: usize,
+    /// The readback of the rings.
     slot: usize,
     /// The columns that choose: the sequence, and the place in its ring of its first token.
     chosen: Vec<(u32, u32)>,
-    repeat: u32,
-    n_logits: u32,
-    index: wgpu::SubmissionIndex,
+    /// The last submission.
+    index: Option<wgpu::SubmissionIndex>,
     /// Of a step without outputs: that it has run.
     done: Option<Promise<()>>,
+}
+
+impl Sent {
+    fn is_left(&self) -> bool {
+        self.n_sent < self.columns.len()
+    }
+
+    /// The sequences, each with the end of its columns.
+    fn ends(&self) -> impl Iterator<Item = (usize, u32)> {
+        let runs = self.columns.chunk_by(|a, b| a.seq == b.seq);
+        runs.filter_map(|run| run.last()).map(|c| (c.seq as usize, c.pos + self.options.repeat))
+    }
 }
 
 /// Steps under way, oldest first.
@@ -84,73 +113,81 @@ impl GpuModel {
         if mixed { self.all_cols } else { self.config.max_col }
     }
 
-    /// Whether another step can be sent before the oldest is read: two may be under way, but logits of only one.
-    pub fn takes_step(&self) -> bool {
-        self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(|s| s.n_logits == 0)
+    /// Repetitions of a step at most.
+    pub fn max_repeat(&self) -> u32 {
+        self.config.ring / STAGING as u32
     }
 
-    /// Sends columns of several sequences, each with its output, `repeat` times; nobody waits. Columns of one sequence stand
-    /// together in the order of their positions, and only the last of them may choose. A step that repeats has one column of
-    /// each sequence, and all choose.
-    ///
-    /// `choose` is [`Choose::Sample`] unless all sequences that choose are greedy.
+    /// Another step can be sent before the oldest is read: two may be under way, but only one whose logits or hidden states are
+    /// read, or that was not sent whole.
+    pub fn takes_step(&self) -> bool {
+        let is_quick = |s: &Sent| s.picks.n_read() == 0 && !s.is_left();
+        self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(is_quick)
+    }
+
+    /// Sends columns, each with its output; nobody waits. Columns of one sequence stand together in the order of their
+    /// positions, and only the last of them may choose. A step that repeats has one column of each sequence, and all choose.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] for more than there is room for; [`RuntimeError::State`]; [`RuntimeError::NeedsExperts`]; device
-    /// errors.
+    /// [`RuntimeError::Limit`] for more than there is room for; [`RuntimeError::State`]; device errors.
     pub fn send_step(
         &mut self,
         columns: &[Column],
         outputs: &[ColumnOutput],
-        repeat: u32,
-        choose: Choose,
+        options: StepOptions,
     ) -> Result<(), RuntimeError> {
-        self.needs_experts("a step of several sequences")?;
         self.check_ticket()?;
+        let n_planned = options.n_planned.max(columns.len() as u32);
+        let options = StepOptions { repeat: options.repeat.max(1), n_planned, ..options };
         let picks = Picks::of(outputs);
-        self.check_step(columns, repeat, &picks)?;
-        let runs: Vec<&[Column]> = columns.chunk_by(|a, b| a.seq == b.seq).collect();
+        self.check_step(columns, options, &picks)?;
         if self.has_state() {
-            self.check_runs(&runs)?;
+            self.check_runs(&columns.chunk_by(|a, b| a.seq == b.seq).collect::<Vec<_>>())?;
         }
-        for run in &runs {
-            self.state_at[run[0].seq as usize] = run.last().map(|c| c.pos + repeat);
-        }
-        self.write(columns.iter().copied(), picks.columns.iter().copied());
-        let seqs: Vec<u32> =
-            picks.columns[..picks.n_choice as usize].iter().map(|c| columns[*c as usize].seq).collect();
-        let (slot, index) = self.record_step(columns, repeat, &picks, &seqs, choose)?;
-        let mut chosen = Vec::with_capacity(seqs.len());
-        for seq in seqs {
-            let at = &mut self.ring_at[seq as usize];
-            chosen.push((seq, *at));
-            *at = at.wrapping_add(repeat);
-        }
-        // Without a readback, somebody must tell when it has run.
-        let (index, done) = match picks.n() {
-            0 => {
-                let (index, done) = self.gpu.mark();
-                (index, Some(done))
-            }
-            _ => (index, None),
+        let mut step = Sent {
+            columns: columns.to_vec(),
+            picks,
+            options,
+            n_sent: 0,
+            slot: self.next_staging,
+            chosen: Vec::new(),
+            index: None,
+            done: None,
         };
+        step.ends().for_each(|(seq, end)| self.state_at[seq] = Some(end));
+        for column in step.picks.choices() {
+            let seq = columns[*column as usize].seq;
+            let at = &mut self.ring_at[seq as usize];
+            step.chosen.push((seq, *at));
+            *at = at.wrapping_add(options.repeat);
+        }
+        self.next_staging = (self.next_staging + 1) % STAGING;
+        if self.streams.is_none() {
+            while step.is_left() && (columns.len() == 1 || self.pace.has_room(&self.gpu)) {
+                self.send_piece(&mut step)?;
+            }
+        }
         self.n_ticket += 1;
-        self.steps.0.push_back(Sent { slot, chosen, repeat, n_logits: picks.n_logits(), index, done });
+        self.steps.0.push_back(step);
         Ok(())
     }
 
-    fn check_step(&self, columns: &[Column], repeat: u32, picks: &Picks) -> Result<(), RuntimeError> {
+    fn check_step(&self, columns: &[Column], o: StepOptions, picks: &Picks) -> Result<(), RuntimeError> {
+        let is_mixed = columns.iter().any(|c| c.seq != columns[0].seq);
+        let max_col = if is_mixed { self.step_cols() } else { self.config.max_col };
         let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
         let c = &self.config;
         let n_step = self.steps.0.len() as u64 + 1;
+        let n_read = picks.words_read(self.ld_logits, self.hidden.1);
         for (what, found, limit) in [
             ("steps under way", n_step, UNDER_WAY as u64),
-            ("columns of a step", columns.len() as u64, self.step_cols().into()),
+            ("columns of a step", o.n_planned.into(), max_col.into()),
             ("sequences", most(|c| c.seq), c.n_seq.into()),
-            ("tokens of the sequence", most(|c| c.pos) + u64::from(repeat.max(1)) - 1, c.n_ctx.into()),
-            ("columns that choose", picks.n_choice.into(), self.n_choice.into()),
-            ("columns with logits", picks.n().into(), self.all_cols.into()),
-            ("tokens in flight", repeat.into(), (self.config.ring / STAGING as u32).into()),
+            ("tokens of the sequence", most(|c| c.pos) + u64::from(o.repeat) - 1, c.n_ctx.into()),
+            ("columns that choose", picks.choices().len() as u64, self.n_choice.into()),
+            ("columns with logits", picks.n_head().into(), self.all_cols.into()),
+            ("values that are read back", n_read, self.buffers.logits_staging.size() / 4),
+            ("tokens in flight", o.repeat.into(), self.max_repeat().into()),
         ] {
             if found > limit {
                 return Err(RuntimeError::Limit { what, found, limit });
@@ -159,83 +196,149 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Records and submits the columns that are in place; returns the staging slot that has the rings, and the last submission.
-    fn record_step(
-        &mut self,
-        columns: &[Column],
-        repeat: u32,
-        picks: &Picks,
-        seqs: &[u32],
-        choose: Choose,
-    ) -> Result<(usize, wgpu::SubmissionIndex), RuntimeError> {
-        let (n, pos) = (columns.len() as u32, columns.first().map_or(0, |c| c.pos));
-        let adjusts = seqs.iter().any(|seq| self.adjusts[*seq as usize]);
-        let takes = columns.iter().any(|c| c.token.is_none());
-        let start = web_time::Instant::now();
-        let mut encoder = self.encoder();
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        if takes {
-            self.on().record(&mut pass, &self.ready.take_chosen, n);
-        }
-        for i in 0..repeat.max(1) {
-            let body = if n == 1 { Body::One { pos: pos + i } } else { Body::Many { n_col: n } };
-            for (cut, part) in self.ready.body(body).chunks(self.per_submit(body, n)).enumerate() {
+    /// Sends the next piece of a step: as many columns as the device runs in the time that a submission may take.
+    fn send_piece(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        let left = step.columns.len() - step.n_sent;
+        let n = if step.options.repeat > 1 { left } else { self.pace.n_col(left) };
+        let piece = step.n_sent..step.n_sent + n;
+        let picks = self.place(step, piece.clone());
+        let start = Instant::now();
+        let mut tape = Tape::new(self.on());
+        self.record_take(&mut tape, &step.columns[piece.clone()]);
+        for i in 0..step.options.repeat {
+            let body = body_of(step, i);
+            for (cut, part) in self.ready.body(body).chunks(self.per_submit(body, n as u32)).enumerate() {
                 if cut > 0 {
-                    drop(pass);
-                    self.gpu.submit(Some(std::mem::replace(&mut encoder, self.encoder())));
-                    pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+                    tape.cut();
                 }
-                self.on().record(&mut pass, part, n);
+                tape.run(part, n as u32);
             }
-            self.record_outputs(&mut pass, (n, pos + i), picks, choose, adjusts);
+            self.record_outputs(&mut tape, step, (n as u32, i), &picks);
         }
-        drop(pass);
-        let slot = self.next_staging;
-        self.next_staging = (slot + 1) % STAGING;
-        if let (Some(first), Some(last)) = (seqs.iter().min(), seqs.iter().max()) {
-            let n_byte = u64::from(self.config.ring) * 4;
-            let (at, n_ring) = (u64::from(*first) * n_byte, u64::from(last - first + 1));
-            let to = &self.buffers.ring_staging[slot];
-            encoder.copy_buffer_to_buffer(&self.buffers.ring, at, to, at, n_ring * n_byte);
+        step.n_sent = piece.end;
+        self.record_readback(&mut tape, step);
+        let index = tape.submit();
+        if n > 1 && step.options.repeat == 1 {
+            self.pace.sent(&self.gpu, n, start, index.clone());
         }
-        if picks.n_logits() > 0 {
-            let row = 4 * u64::from(self.ld_logits);
-            let (at, n_byte) = (row * u64::from(picks.n_choice), row * u64::from(picks.n_logits()));
-            let to = &self.buffers.logits_staging;
-            encoder.copy_buffer_to_buffer(&self.buffers.logits, at, to, 0, n_byte);
-        }
-        let index = self.gpu.submit(Some(encoder));
-        if n > 1 && repeat == 1 {
-            self.pace.sent(&self.gpu, n as usize, start, index.clone());
-        }
-        self.gpu.check()?;
-        Ok((slot, index))
+        self.submitted(step, index);
+        self.gpu.check()
     }
 
-    /// The logits of the picks, and the choices.
-    fn record_outputs(
-        &self,
-        pass: &mut wgpu::ComputePass<'_>,
-        (n_col, pos): (u32, u32),
-        picks: &Picks,
-        choose: Choose,
-        adjusts: bool,
-    ) {
-        match (n_col, picks.n()) {
-            (_, 0) => {}
-            (1, _) => self.on().record(pass, &self.ready.decode_at(pos).head, 1),
-            (_, n) => {
-                let head = self.ready.prompt_of(n_col).head_of(n);
-                self.on().record(pass, &head.pick, n);
-                self.on().record(pass, &head.head, n);
+    /// Runs a step with offloaded experts, which are read on the way.
+    async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        let n = step.columns.len() as u32;
+        let picks = self.place(step, 0..step.columns.len());
+        let mut tape = Tape::new(self.on());
+        self.record_take(&mut tape, &step.columns);
+        tape.submit();
+        for i in 0..step.options.repeat {
+            let body = body_of(step, i);
+            let from = self.stream(body, n).await?;
+            let mut tape = Tape::new(self.on());
+            tape.run(&self.ready.body(body)[from..], n);
+            self.record_outputs(&mut tape, step, (n, i), &picks);
+            if i + 1 == step.options.repeat {
+                step.n_sent = step.columns.len();
+                self.record_readback(&mut tape, step);
+            }
+            let index = tape.submit();
+            self.submitted(step, index);
+        }
+        self.gpu.check()
+    }
+
+    /// Puts the columns of a piece in place; returns those of them that have outputs.
+    fn place(&mut self, step: &Sent, piece: Range<usize>) -> PiecePicks {
+        let picks = step.picks.within(piece.start as u32..piece.end as u32);
+        self.write(step.columns[piece].iter().copied(), picks.head.iter().copied());
+        picks
+    }
+
+    /// Lets columns have the tokens that their sequences chose.
+    fn record_take(&self, tape: &mut Tape<'_>, columns: &[Column]) {
+        if columns.iter().any(|c| c.token.is_none()) {
+            tape.run(&self.ready.take_chosen, columns.len() as u32);
+        }
+    }
+
+    /// The outputs of `n` columns, in the given repetition.
+    fn record_outputs(&self, tape: &mut Tape<'_>, step: &Sent, (n, i): (u32, u32), picks: &PiecePicks) {
+        if !picks.hidden.is_empty() {
+            self.record_hidden(tape, step, n, picks);
+        }
+        let n_head = picks.head.len() as u32;
+        if n_head == 0 {
+            return;
+        }
+        match body_of(step, i) {
+            Body::One { pos } => tape.run(&self.ready.decode_at(pos).head, 1),
+            Body::Many { .. } => {
+                let head = self.ready.prompt_of(step.options.n_planned).head_of(step.picks.n_head());
+                tape.run(&head.pick, n_head);
+                tape.run(&head.head, n_head);
             }
         }
         if picks.n_choice > 0 {
-            self.record_choice(pass, choose, picks.n_choice, adjusts);
+            let adjusts = step.chosen.iter().any(|(seq, _)| self.adjusts[*seq as usize]);
+            if adjusts {
+                tape.run(&self.ready.adjust, picks.n_choice);
+            }
+            let chooser = match step.options.choose {
+                Choose::Greedy => &self.ready.argmax,
+                Choose::Sample => &self.ready.sample,
+            };
+            tape.run(chooser, picks.n_choice);
+        }
+        let n_logits = n_head - picks.n_choice;
+        if n_logits > 0 {
+            let row = 4 * u64::from(self.ld_logits);
+            let from = (&self.buffers.logits, row * u64::from(picks.n_choice));
+            let to = (&self.buffers.logits_staging, row * u64::from(picks.logits_at));
+            tape.copy(from, to, row * u64::from(n_logits));
         }
     }
 
-    /// The outputs of the oldest step that was not read.
+    /// The hidden states of `n` columns, of which some are read back behind the logits of the step.
+    fn record_hidden(&self, tape: &mut Tape<'_>, step: &Sent, n: u32, picks: &PiecePicks) {
+        let plan = self.ready.prompt_of(step.options.n_planned);
+        tape.run(&plan.hidden, n);
+        let row = 4 * u64::from(self.hidden.1);
+        let base = 4 * u64::from(self.ld_logits) * u64::from(step.picks.n_logits());
+        let mut to = base + row * u64::from(picks.hidden_at);
+        for run in picks.hidden.chunk_by(|a, b| a + 1 == *b) {
+            let (from, n_byte) = (row * u64::from(run[0]), row * run.len() as u64);
+            let from = (&self.buffers.acts[plan.hidden_at], from);
+            tape.copy(from, (&self.buffers.logits_staging, to), n_byte);
+            to += n_byte;
+        }
+    }
+
+    /// After the last piece: the rings of the sequences that chose.
+    fn record_readback(&self, tape: &mut Tape<'_>, step: &mut Sent) {
+        if step.is_left() {
+            return;
+        }
+        let seqs = || step.chosen.iter().map(|c| c.0);
+        if let (Some(first), Some(last)) = (seqs().min(), seqs().max()) {
+            let n_byte = u64::from(self.config.ring) * 4;
+            let (at, n_ring) = (u64::from(first) * n_byte, u64::from(last - first + 1));
+            tape.copy((&self.buffers.ring, at), (&self.buffers.ring_staging[step.slot], at), n_ring * n_byte);
+        }
+    }
+
+    /// Notes a submission. Of a step without outputs nothing is read, so somebody must tell when it has run.
+    fn submitted(&self, step: &mut Sent, index: wgpu::SubmissionIndex) {
+        step.index = Some(index);
+        if step.picks.n() == 0 && !step.is_left() {
+            let (keeper, done) = promise();
+            self.gpu.queue.on_submitted_work_done(move || keeper.keep(()));
+            step.done = Some(done);
+        }
+    }
+
+    /// The outputs of the oldest step that was not read. Dropping the future gives the step up; a recurrent state that it
+    /// may have left half way is then not known ([`RuntimeError::State`]).
     ///
     /// # Errors
     /// Device errors.
@@ -243,34 +346,80 @@ impl GpuModel {
     /// # Panics
     /// If no step is under way.
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
-        let sent = self.steps.0.pop_front().expect("a step is under way");
+        let mut step = self.steps.0.pop_front().expect("a step is under way");
         self.n_ticket -= 1;
+        self.send_rest(&mut step).await?;
         let mut out = StepOutputs::default();
-        let index = Some(sent.index.clone());
-        if let Some(last) = sent.chosen.iter().map(|c| c.0).max() {
+        if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
             let ring = self.config.ring;
             let n_byte = 4 * u64::from(ring) * u64::from(last + 1);
-            let bytes = self.gpu.read(&self.buffers.ring_staging[sent.slot], n_byte, index.clone()).await?;
+            let bytes =
+                self.gpu.read(&self.buffers.ring_staging[step.slot], n_byte, step.index.clone()).await?;
             let rings: Vec<u32> = bytemuck::pod_collect_to_vec(&bytes);
-            for i in 0..sent.repeat {
+            for i in 0..step.options.repeat {
                 let token = |(seq, first): &(u32, u32)| {
                     rings[(seq * ring + (first.wrapping_add(i) & (ring - 1))) as usize]
                 };
-                out.chosen.extend(sent.chosen.iter().map(token));
+                out.chosen.extend(step.chosen.iter().map(token));
             }
         }
-        if sent.n_logits > 0 {
-            out.logits = self.rows(sent.n_logits, (self.n_vocab, self.ld_logits), index.clone()).await?;
-        }
-        if let Some(done) = sent.done {
-            self.gpu.reach(sent.index, done).await?;
+        if step.picks.n_read() > 0 {
+            (out.logits, out.hidden) = self.read_rows_of(&step).await?;
+        } else if let (Some(done), Some(index)) = (step.done, step.index) {
+            self.gpu.reach(index, done).await?;
         }
         Ok(out)
     }
 
-    /// Forgets the steps that nobody has read.
+    /// Sends what of a step the device has not got yet, as it finds room.
+    async fn send_rest(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        if step.is_left() {
+            // In case that the device fails, or nobody polls any more.
+            step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
+            if self.streams.is_some() {
+                self.run_streamed(step).await?;
+            }
+            while step.is_left() {
+                self.pace.room(&self.gpu).await?;
+                self.send_piece(step)?;
+            }
+            step.ends().for_each(|(seq, end)| self.state_at[seq] = Some(end));
+        }
+        Ok(())
+    }
+
+    /// Logits and hidden states that a step left where they are read back.
+    async fn read_rows_of(&self, step: &Sent) -> Result<(Vec<f32>, Vec<f32>), RuntimeError> {
+        let n_byte = 4 * step.picks.words_read(self.ld_logits, self.hidden.1);
+        let bytes = self.gpu.read(&self.buffers.logits_staging, n_byte, step.index.clone()).await?;
+        let n_logits = 4 * step.picks.n_logits() as usize * self.ld_logits as usize;
+        let (logits, hidden) = bytes.split_at(n_logits);
+        Ok((rows(logits, (self.n_vocab, self.ld_logits)), rows(hidden, self.hidden)))
+    }
+
+    /// Forgets the steps that nobody has read. What of them the device has got still runs.
     pub fn drop_steps(&mut self) {
         self.n_ticket -= self.steps.0.len();
-        self.steps.0.clear();
+        for step in std::mem::take(&mut self.steps.0).iter().filter(|s| s.is_left()) {
+            step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
+        }
     }
+}
+
+/// The plan of a step in the given repetition.
+fn body_of(step: &Sent, i: u32) -> Body {
+    match step.options.n_planned {
+        1 if step.picks.n_hidden() == 0 => Body::One { pos: step.columns[0].pos + i },
+        n_col => Body::Many { n_col },
+    }
+}
+
+/// Rows of `width` values, every `ld` values.
+fn rows(bytes: &[u8], (width, ld): (u32, u32)) -> Vec<f32> {
+    let (width, ld) = (width as usize, ld as usize);
+    let mut out = Vec::with_capacity(bytes.len() / 4 / ld.max(1) * width);
+    for row in bytes.chunks_exact(ld * 4) {
+        out.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&row[..width * 4]));
+    }
+    out
 }

@@ -23,7 +23,7 @@ use crate::platform::for_each;
 /// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
 const AT_ONCE: usize = 16;
 
-type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + 'a>>;
+type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
 
 /// [`Tensors`] as an object.
 trait AnyTensors {

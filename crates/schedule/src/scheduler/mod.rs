@@ -298,7 +298,7 @@ impl Scheduler {
             for run in rows.chunk_by(|a, b| (a.seq, a.want) == (b.seq, b.want)) {
                 let (sent, n_row) = (run[0], run.len());
                 let token = match sent.want {
-                    Want::Nothing => continue,
+                    Want::Nothing | Want::Hidden => continue,
                     // One of a sequence in a step.
                     Want::Choose => Some(*chosen.next().expect("a token for every row that chooses")),
                     Want::Logits => None,

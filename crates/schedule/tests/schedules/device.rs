@@ -87,6 +87,7 @@ impl Device {
                 let s = &mut self.seqs[row.seq as usize];
                 match row.want {
                     Want::Nothing => {}
+                    Want::Hidden => unreachable!("the scheduler asks for none"),
                     Want::Choose => {
                         let token = next_token(s.request.as_ref().expect("it began"), &seen, s.n_drawn);
                         s.n_drawn += 1;

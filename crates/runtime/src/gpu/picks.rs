@@ -1,0 +1,106 @@
+//! Columns of a step that have outputs, and where these go.
+
+use std::ops::Range;
+
+use super::steps::ColumnOutput;
+
+/// The columns of a step that have outputs.
+pub(super) struct Picks {
+    /// Those with logits: first those that choose, then those whose logits are read.
+    head: Vec<u32>,
+    n_choice: u32,
+    hidden: Vec<u32>,
+}
+
+/// Those of a piece, counted from its first column.
+pub(super) struct PiecePicks {
+    pub(super) head: Vec<u32>,
+    pub(super) n_choice: u32,
+    pub(super) hidden: Vec<u32>,
+    /// Rows of logits, and hidden states, of earlier pieces that are read.
+    pub(super) logits_at: u32,
+    pub(super) hidden_at: u32,
+}
+
+impl Picks {
+    pub(super) fn of(outputs: &[ColumnOutput]) -> Self {
+        let of = |kind| (0u32..).zip(outputs).filter(move |(_, o)| **o == kind).map(|(i, _)| i);
+        let mut head: Vec<u32> = of(ColumnOutput::Choice).collect();
+        let n_choice = head.len() as u32;
+        head.extend(of(ColumnOutput::Logits));
+        Picks { head, n_choice, hidden: of(ColumnOutput::Hidden).collect() }
+    }
+
+    /// The columns that choose.
+    pub(super) fn choices(&self) -> &[u32] {
+        &self.head[..self.n_choice as usize]
+    }
+
+    fn logits(&self) -> &[u32] {
+        &self.head[self.n_choice as usize..]
+    }
+
+    /// Those that choose or have logits.
+    pub(super) fn n_head(&self) -> u32 {
+        self.head.len() as u32
+    }
+
+    pub(super) fn n_logits(&self) -> u32 {
+        self.n_head() - self.n_choice
+    }
+
+    pub(super) fn n_hidden(&self) -> u32 {
+        self.hidden.len() as u32
+    }
+
+    /// All that have an output.
+    pub(super) fn n(&self) -> u32 {
+        self.n_head() + self.n_hidden()
+    }
+
+    /// Those whose logits or hidden states are read.
+    pub(super) fn n_read(&self) -> u32 {
+        self.n_logits() + self.n_hidden()
+    }
+
+    /// Words of the readback: the logits, then the hidden states, in rows of so many words.
+    pub(super) fn words_read(&self, ld_logits: u32, ld_hidden: u32) -> u64 {
+        let words = |n: u32, ld: u32| u64::from(n) * u64::from(ld);
+        words(self.n_logits(), ld_logits) + words(self.n_hidden(), ld_hidden)
+    }
+
+    pub(super) fn within(&self, piece: Range<u32>) -> PiecePicks {
+        let part = |all: &[u32]| -> Vec<u32> {
+            all.iter().filter(|c| piece.contains(c)).map(|c| c - piece.start).collect()
+        };
+        let before = |all: &[u32]| all.iter().filter(|c| **c < piece.start).count() as u32;
+        let mut head = part(self.choices());
+        let n_choice = head.len() as u32;
+        head.extend(part(self.logits()));
+        PiecePicks {
+            head,
+            n_choice,
+            hidden: part(&self.hidden),
+            logits_at: before(self.logits()),
+            hidden_at: before(&self.hidden),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_has_its_part_of_each_output() {
+        use ColumnOutput::{Choice, Hidden, Logits, Nothing};
+        let picks = Picks::of(&[Logits, Hidden, Choice, Nothing, Logits, Choice, Hidden, Hidden]);
+        assert_eq!((picks.choices(), picks.n_head(), picks.n_logits(), picks.n()), (&[2, 5][..], 4, 2, 7));
+        assert_eq!(picks.words_read(100, 10), 230);
+        let first = picks.within(0..3);
+        assert_eq!((first.head, first.n_choice, first.hidden), (vec![2, 0], 1, vec![1]));
+        let second = picks.within(3..8);
+        assert_eq!((second.head, second.n_choice, second.hidden), (vec![2, 1], 1, vec![3, 4]));
+        assert_eq!((second.logits_at, second.hidden_at), (1, 1));
+    }
+}

@@ -1,0 +1,50 @@
+//! A recording of dispatches and copies, in order.
+
+use super::ready::{On, Ready};
+
+/// Records what a submission does. A pass is open while only dispatches come.
+pub(super) struct Tape<'a> {
+    on: On<'a>,
+    encoder: wgpu::CommandEncoder,
+    pass: Option<wgpu::ComputePass<'static>>,
+}
+
+impl<'a> Tape<'a> {
+    pub(super) fn new(on: On<'a>) -> Self {
+        Tape { on, encoder: encoder(on), pass: None }
+    }
+
+    /// Adds dispatches of `n_col` columns.
+    pub(super) fn run(&mut self, segment: &[Ready], n_col: u32) {
+        if segment.is_empty() {
+            return;
+        }
+        let Tape { on, encoder, pass } = self;
+        let pass = pass.get_or_insert_with(|| {
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()).forget_lifetime()
+        });
+        on.record(pass, segment, n_col);
+    }
+
+    /// Adds a copy: from a byte of one buffer to a byte of another.
+    pub(super) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), n_byte: u64) {
+        self.pass = None;
+        self.encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, n_byte);
+    }
+
+    /// Submits what there is; what follows is another submission.
+    pub(super) fn cut(&mut self) {
+        self.pass = None;
+        self.on.gpu.submit(Some(std::mem::replace(&mut self.encoder, encoder(self.on))));
+    }
+
+    /// Submits the rest.
+    pub(super) fn submit(self) -> wgpu::SubmissionIndex {
+        drop(self.pass);
+        self.on.gpu.submit(Some(self.encoder))
+    }
+}
+
+fn encoder(on: On<'_>) -> wgpu::CommandEncoder {
+    on.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
+}
