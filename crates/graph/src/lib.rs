@@ -22,6 +22,7 @@ pub mod recurrent;
 
 mod describe;
 mod graph;
+mod walk;
 
 pub use act::Act;
 pub use function::{FUNCTIONS, Function};

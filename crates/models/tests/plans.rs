@@ -3,12 +3,13 @@
 
 mod hollow;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chaski_graph::Graph;
 use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS, Tuning};
 use chaski_runtime::plan::{
-    Fused, Fusions, Groups, PlanConfig, Planned, Segments, Slot, Streaming, fuse, plan,
+    BufferSlot, BufferUsage, Form, Fusions, Groups, Part, PlanConfig, Planned, Segments, Slot, Step, Steps,
+    Streaming, fuse, plan,
 };
 use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{GgufWriter, OwnedValue};
@@ -215,7 +216,7 @@ fn config(n_ctx: u32) -> PlanConfig {
 
 struct Made {
     graph: Graph,
-    steps: Vec<Fused>,
+    steps: Steps,
     groups: Groups,
     segments: Segments,
 }
@@ -233,44 +234,43 @@ fn make_of(shape: &Shape, experts: Option<(u32, u32)>, caps: &Caps, config: &Pla
     Made { graph, steps, groups, segments }
 }
 
-fn kind(s: &Fused) -> &'static str {
-    match s {
-        Fused::Embed { .. } => "embed",
-        Fused::Norm { .. } => "norm",
-        Fused::Project { norm: None, add: false, .. } => "project",
-        Fused::Project { norm: None, add: true, .. } => "project+add",
-        Fused::Project { norm: Some(_), add: false, .. } => "norm+project",
-        Fused::Project { norm: Some(_), add: true, .. } => "norm+project+add",
-        Fused::Products { norm: None, .. } => "products",
-        Fused::Products { norm: Some(_), .. } => "norm+products",
-        Fused::Gated { norm: None, .. } => "gated",
-        Fused::Gated { norm: Some(_), .. } => "norm+gated",
-        Fused::Qkv { norm: None, .. } => "qkv",
-        Fused::Qkv { norm: Some(_), .. } => "norm+qkv",
-        Fused::Attention { .. } => "attention",
-        Fused::Topk { .. } => "route",
-        Fused::GatedId { norm: None, .. } => "gated by experts",
-        Fused::GatedId { norm: Some(_), .. } => "norm+gated by experts",
-        Fused::ProjectId { .. } => "project by experts",
-        Fused::ReduceId { add: false, .. } => "project+sum of experts",
-        Fused::ReduceId { add: true, .. } => "project+sum of experts+add",
-        Fused::Add { .. } => "add",
-        Fused::Scale { .. } => "scale",
-        Fused::Recurrent { .. } => "recurrent",
-        Fused::RowNorm { add: None, .. } => "norm of rows",
-        Fused::RowNorm { add: Some(_), .. } => "norm of rows+add",
-        Fused::Unary { f, .. } => f.name,
-        Fused::Binary { f, .. } => f.name,
-        Fused::Glu { .. } => "glu",
-        Fused::Rope { .. } => "rope",
-        Fused::KvWrite { .. } => "write",
-        Fused::Latent { .. } => "latent",
-        Fused::MulHeads { .. } => "project by heads",
-        Fused::AltUp { .. } => "rows of the stream",
-        Fused::Cutoff { .. } => "cutoff",
-        Fused::MulWeight { .. } => "mul by weights",
-        Fused::Slice { .. } => "slice",
-        Fused::Reduce { .. } => "sum of experts",
+impl Made {
+    /// What the steps are: rules and operations of a form, or the name of an operation.
+    fn kinds(&self) -> Vec<&'static str> {
+        self.steps.list.iter().map(|s| self.kind(s)).collect()
+    }
+
+    fn kind(&self, step: &Step) -> &'static str {
+        let Step::Fused(f) = step else { return self.graph.nodes[step.nodes()[0]].op.name() };
+        match f.form {
+            Form::Project { norm: None, add: false, .. } => "project",
+            Form::Project { norm: None, add: true, .. } => "project+add",
+            Form::Project { norm: Some(_), add: false, .. } => "norm+project",
+            Form::Project { norm: Some(_), add: true, .. } => "norm+project+add",
+            Form::Products { .. } => "norm+products",
+            Form::Gated { norm: None, .. } => "gated",
+            Form::Gated { norm: Some(_), .. } => "norm+gated",
+            Form::Qkv { norm: None, .. } => "qkv",
+            Form::Qkv { norm: Some(_), .. } => "norm+qkv",
+            Form::GatedId { norm: None, .. } => "gated by experts",
+            Form::GatedId { norm: Some(_), .. } => "norm+gated by experts",
+            Form::ProjectId { .. } => "norm+project by experts",
+            Form::ReduceId { add: false, .. } => "project+sum of experts",
+            Form::ReduceId { add: true, .. } => "project+sum of experts+add",
+            Form::RowNorm { .. } => "norm of rows",
+            Form::GatedNorm { .. } => "gate+add",
+        }
+    }
+
+    /// The group of the logits' matrix.
+    fn output(&self) -> Option<usize> {
+        self.steps.list.iter().rev().find_map(|s| match s {
+            Step::Fused(f) => match f.form {
+                Form::Project { part, .. } => Some(self.groups.home(part.weight).0),
+                _ => None,
+            },
+            Step::Node(_) => None,
+        })
     }
 }
 
@@ -280,7 +280,7 @@ const LAYER: [&str; 5] = ["norm+qkv", "attention", "project+add", "norm+gated", 
 fn a_llama_becomes_five_steps_a_layer() {
     for shape in SHAPES {
         let made = make(shape, &devices()[3].1, &config(512));
-        let found: Vec<&str> = made.steps.iter().map(kind).collect();
+        let found: Vec<&str> = made.kinds();
         let mut expected = vec!["embed"];
         (0..shape.n_layer).for_each(|_| expected.extend(LAYER));
         expected.push("norm+project");
@@ -430,17 +430,18 @@ fn weights_that_share_an_input_lie_together_and_shards_hold_every_row_once() {
         }
         // Unsplit, what is read together is one binding.
         if caps.max_binding_bytes == u64::from(u32::MAX) {
-            for s in &made.steps {
-                match s {
-                    Fused::Gated { gate, up, .. } => {
+            for s in &made.steps.list {
+                let Step::Fused(f) = s else { continue };
+                match &f.form {
+                    Form::Gated { gate, up, .. } => {
                         let (g, u) = (made.groups.home(gate.weight), made.groups.home(up.weight));
                         assert_eq!(g.0, u.0, "{case}: gate and up");
                     }
-                    Fused::Qkv { parts, .. } => {
+                    Form::Qkv { parts, .. } => {
                         let [q, k, v] = &parts[..] else { panic!("{case}: {} parts", parts.len()) };
-                        let home = |p: &chaski_runtime::plan::Part| made.groups.home(p.weight).0;
+                        let home = |p: &Part| made.groups.home(p.weight).0;
                         assert_eq!(home(q), home(k), "{case}: q and k");
-                        let ty = |p: &chaski_runtime::plan::Part| made.graph.weights[p.weight.0].ty;
+                        let ty = |p: &Part| made.graph.weights[p.weight.0].ty;
                         assert_eq!(home(k) == home(v), ty(k) == ty(v), "{case}: k and v");
                     }
                     _ => {}
@@ -537,10 +538,7 @@ fn every_run_reads_every_weight_once_and_writes_every_row_once() {
             assert_eq!(last, Some(Some(n_vocab)), "{case}: logits");
             assert_eq!(tiles(&mut table), Some(n_vocab), "{case}: embeddings");
             // Of every group all shards, each once; a table that is no output is only looked up.
-            let output = made.steps.iter().rev().find_map(|s| match s {
-                Fused::Project { part, .. } => Some(made.groups.home(part.weight).0),
-                _ => None,
-            });
+            let output = made.output();
             for (i, g) in made.groups.groups.iter().enumerate() {
                 let name = &made.graph.weights[g.members[0].0.0].name;
                 let times = u32::from(name != "token_embd.weight" || output == Some(i));
@@ -594,10 +592,7 @@ fn every_activation_is_read_as_it_was_written() {
 #[test]
 fn work_counts_every_weight_once_and_every_key() {
     every_case(|case, _, config, made| {
-        let output = made.steps.iter().rev().find_map(|s| match s {
-            Fused::Project { part, .. } => Some(made.groups.home(part.weight).0),
-            _ => None,
-        });
+        let output = made.output();
         let (mut elements, mut n_byte) = (0, 0);
         for (i, g) in made.groups.groups.iter().enumerate() {
             let name = &made.graph.weights[g.members[0].0.0].name;
@@ -643,8 +638,11 @@ fn check_device(case: &str, caps: &Caps, made: &Made) {
     all.push(("adjust", s.adjust.iter().collect(), 1));
     all.push(("argmax", s.argmax.iter().collect(), 1));
     all.push(("sample", s.sample.iter().collect(), 1));
-    for words in s.act_words.iter().chain([&s.logits_words]) {
-        assert!(words * 4 <= caps.max_binding_bytes, "{case}: {words} words");
+    let listed: HashSet<BufferSlot> = s.buffers.iter().map(|b| b.slot).collect();
+    assert_eq!(listed.len(), s.buffers.len(), "{case}: a buffer is listed twice");
+    for b in &s.buffers {
+        let fits = b.n_byte.saturating_sub(15) <= caps.max_binding_bytes || b.usage == BufferUsage::Readback;
+        assert!(fits && b.n_byte > 0, "{case}: {b:?}");
     }
     for (what, run, n_col) in all {
         for p in run {
@@ -664,12 +662,12 @@ fn check_device(case: &str, caps: &Caps, made: &Made) {
                 assert!(k.has_override(name), "{case} has no constant {name}");
                 assert!(value.is_finite(), "{case}: {name} is {value}");
             }
-            let acts = p.bind.iter().filter_map(|(_, s)| match s {
-                Slot::Act(i) => Some(*i),
-                _ => None,
-            });
-            for i in acts {
-                assert!(i < s.act_words.len(), "{case}: activation {i} of {}", s.act_words.len());
+            for (_, slot) in &p.bind {
+                let whole = match *slot {
+                    Slot::Keys(layer) | Slot::Values(layer) => Slot::Kv(layer),
+                    slot => slot,
+                };
+                assert!(listed.contains(&BufferSlot::Bound(whole)), "{case}: {slot:?} is not listed");
             }
         }
     }
@@ -715,14 +713,14 @@ fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made))
 #[test]
 fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
     every_mixture(|case, shape, caps, _, made| {
-        let found: Vec<&str> = made.steps.iter().map(kind).collect();
+        let found: Vec<&str> = made.kinds();
         let mut expected = vec!["embed"];
         let layer = [
             "norm+qkv",
             "attention",
             "project+add",
             "norm+project",
-            "route",
+            "topk_moe",
             "norm+gated by experts",
             "project+sum of experts+add",
         ];

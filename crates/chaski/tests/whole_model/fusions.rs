@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use chaski::kernels::FeatureSet;
 use chaski::{KvType, Runner};
 use chaski_models::{RunnerConfig, Target};
-use chaski_runtime::plan::{Fusion, Fusions, fuse};
+use chaski_runtime::graph::Graph;
+use chaski_runtime::plan::{Fusions, RULES, Rule, fuse};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 use crate::archs::{Fixture, open};
-use crate::common::{Timed, block_on, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
 /// Models that together have use for every rule: experts; experts with biases, sinks and windows; norms after products;
 /// factors everywhere; norms of heads; state beside attention.
@@ -24,8 +25,8 @@ const CHOICES: u32 = 12;
 const LIMIT: f64 = 4e-11;
 
 /// The rules whose bits are set.
-fn rules(bits: u8) -> Fusions {
-    let chosen = Fusion::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+fn rules(bits: u16) -> Fusions {
+    let chosen = RULES.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
     chosen.fold(Fusions::NONE, |all, (_, rule)| all.with(rule))
 }
 
@@ -46,7 +47,7 @@ fn any_choice_of_fusions_gives_the_same_logits() {
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 64, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let sets = select(&[FeatureSet::Sg, FeatureSet::Base]);
-    let choice = (select(MODELS), any::<u8>(), sets, select(&[48usize, 7, 1]));
+    let choice = (select(MODELS), any::<u16>(), sets, select(&[48usize, 7, 1]));
     // What comes of a model whose nodes all run by themselves.
     let single: RefCell<HashMap<_, Vec<f32>>> = RefCell::default();
     let result = TestRunner::new_with_rng(config, rng).run(&choice, |(name, bits, set, chunk)| {
@@ -55,30 +56,80 @@ fn any_choice_of_fusions_gives_the_same_logits() {
         let way = (name, set.word(), chunk);
         let expected = single.entry(way).or_insert_with(|| logits(&f, Fusions::NONE, set, chunk));
         let e = nmse(&logits(&f, rules(bits), set, chunk), expected);
-        say(format!("{name}, {}, pieces of {chunk}, rules {bits:08b}: NMSE {e:.1e}", set.word()));
+        say(format!("{name}, {}, pieces of {chunk}, rules {:?}: NMSE {e:.1e}", set.word(), rules(bits)));
         prop_assert!(e <= LIMIT, "{name}, {}, pieces of {chunk}: {e:.2e}, {:?}", set.word(), rules(bits));
         Ok(())
     });
     result.unwrap_or_else(|e| panic!("{e}"));
 }
 
+fn graphs() -> Vec<(&'static str, Graph)> {
+    let graph = |name: &&'static str| {
+        let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
+        (*name, block_on(model.graph(64)).expect("a graph"))
+    };
+    MODELS.iter().map(graph).collect()
+}
+
+/// Whether steps of a graph come of a rule that is one of these.
+fn uses(graph: &Graph, rules: Fusions, rule: &Rule) -> bool {
+    fuse(graph, rules).list.iter().any(|s| s.rules().contains(&rule.name))
+}
+
 #[test]
-fn every_rule_makes_steps_of_several_nodes() {
-    let graphs: Vec<_> = MODELS
-        .iter()
-        .map(|name| {
-            let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
-            block_on(model.graph(64)).expect("a graph")
-        })
-        .collect();
-    for (name, graph) in MODELS.iter().zip(&graphs) {
-        assert_eq!(fuse(graph, Fusions::NONE).len(), graph.nodes.len(), "{name}: a step for each node");
+fn every_rule_gives_the_logits_of_single_nodes() {
+    let _t = Timed::new("fusions, rule by rule");
+    let graphs = graphs();
+    let mut failures = Failures::default();
+    for (nth, rule) in RULES.iter().enumerate() {
+        // By itself, and as the only one that is missing.
+        let alone = Fusions::NONE.with(rule);
+        let with: Vec<&str> = graphs.iter().filter(|(_, g)| uses(g, alone, rule)).map(|g| g.0).collect();
+        if with.is_empty() {
+            failures.check(false, || format!("no fixture has use for `{}`", rule.name));
+            continue;
+        }
+        let sets = [FeatureSet::Sg, FeatureSet::Base];
+        let ways: Vec<_> = with.iter().flat_map(|name| sets.map(|set| (*name, set))).collect();
+        for (name, set) in in_turns(nth, &ways) {
+            let f = Fixture::load(name);
+            // Many tokens at once, and one by one.
+            for chunk in [48, 1] {
+                let single = logits(&f, Fusions::NONE, set, chunk);
+                for rules in [alone, Fusions::ALL.without(rule)] {
+                    let e = nmse(&logits(&f, rules, set, chunk), &single);
+                    let case = format!("{}: {name}, {}, pieces of {chunk}, {rules:?}", rule.name, set.word());
+                    say(format!("{case}: NMSE {e:.1e}"));
+                    failures.check(e <= LIMIT, || format!("{case}: {e:.2e}"));
+                }
+            }
+        }
     }
-    for rule in Fusion::ALL {
+    failures.conclude();
+}
+
+#[test]
+fn every_rule_makes_steps_of_the_operations_in_its_row() {
+    let graphs = graphs();
+    for (name, graph) in &graphs {
+        let single = fuse(graph, Fusions::NONE);
+        assert_eq!(single.list.len(), graph.nodes.len(), "{name}: a step for each node");
+        for step in &fuse(graph, Fusions::ALL).list {
+            let ops = || step.nodes().iter().map(|i| graph.nodes[*i].op.name());
+            let rules = || RULES.iter().filter(|r| step.rules().contains(&r.name));
+            assert_eq!(step.nodes().len() > 1, rules().count() > 0, "{name}: {step:?}");
+            let begins = |op: &str| rules().all(|r| r.from.contains(&op));
+            let taken = |op: &&str| !rules().any(|r| r.takes.contains(op)) && !begins(op);
+            assert!(rules().count() == 0 || ops().any(begins), "{name}: {step:?} begins with none of `from`");
+            assert_eq!(ops().filter(taken).count(), 0, "{name}: {step:?} took in what no rule names");
+        }
+    }
+    for rule in &RULES {
         let matters = |rules: Fusions, other: Fusions| {
-            graphs.iter().any(|g| fuse(g, rules).len() < fuse(g, other).len())
+            graphs.iter().any(|(_, g)| fuse(g, rules).list.len() < fuse(g, other).list.len())
         };
-        assert!(matters(Fusions::NONE.with(rule), Fusions::NONE), "{rule:?} does nothing by itself");
-        assert!(matters(Fusions::ALL, Fusions::ALL.without(rule)), "without {rule:?} nothing changes");
+        let name = rule.name;
+        assert!(matters(Fusions::NONE.with(rule), Fusions::NONE), "`{name}` does nothing by itself");
+        assert!(matters(Fusions::ALL, Fusions::ALL.without(rule)), "without `{name}` nothing changes");
     }
 }

@@ -9,8 +9,8 @@ use chaski_kernels::ops::rope_kv::RopeKvCols;
 use chaski_kernels::{DispatchError, KvLayout, RopeKv};
 
 use super::expand::{Expander, Input, f32s, ld};
-use super::fuse::{HeadNorm, Heads, Norm, Part};
 use super::segments::{Columns, PlanError, Slot};
+use super::steps::{HeadNorm, Heads, Norm, Part};
 use crate::graph::latent::Latent;
 use crate::graph::{ValueId, WeightId};
 

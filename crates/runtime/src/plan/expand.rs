@@ -10,10 +10,11 @@ use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
 
-use super::fuse::{Fused, Norm, Part};
 use super::group::Groups;
 use super::segments::{Columns, PlanConfig, PlanError, Planned, Segment, Slot, Work};
-use crate::graph::{Graph, ValueId, WeightId};
+use super::steps::{Form, Fused, Norm, Part, Step, Steps};
+use crate::graph::recurrent::Recurrent;
+use crate::graph::{Graph, Op, ValueId, WeightId};
 
 /// Values from column to column of an activation of this width.
 pub(super) fn ld(width: u32) -> u32 {
@@ -68,14 +69,13 @@ pub(super) struct Input {
 
 pub(super) struct Expander<'a> {
     pub(super) graph: &'a Graph,
+    pub(super) steps: &'a Steps,
     pub(super) groups: &'a mut Groups,
     pub(super) caps: &'a Caps,
     pub(super) config: &'a PlanConfig,
     pub(super) pool: Pool,
     /// Buffer of every value that lives now.
     pub(super) home: Vec<Option<usize>>,
-    /// Values that are read where they are: of which value, from which channel on.
-    pub(super) views: Vec<Option<(ValueId, u32)>>,
     /// Which values are f16: only products read them that would round them anyway.
     pub(super) half: Vec<bool>,
     /// How the values that say which experts columns use are laid out.
@@ -103,20 +103,15 @@ impl Expander<'_> {
     }
 
     /// All steps before the head; values that the head reads stay alive.
-    pub(super) fn body(&mut self, body: &[Fused], head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
+    pub(super) fn body(&mut self, body: &[Step], head: &[Step], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
-        for s in body.iter().chain(head) {
-            if let Fused::Slice { x, at, view: true, y } = *s {
-                self.views[y.0] = Some((x, at));
-            }
-        }
         let mut last = vec![0; self.graph.widths.len()];
         self.half = self.half_of(body.iter().chain(head), n_col);
         for (i, s) in body.iter().chain(head).enumerate() {
             self.touched(s).into_iter().for_each(|v| last[v.0] = i);
         }
         // The head reads the wanted column through a copy that knows f32 alone.
-        head.iter().flat_map(Fused::inputs).for_each(|v| self.half[v.0] = false);
+        head.iter().flat_map(|s| self.steps.inputs(self.graph, s)).for_each(|v| self.half[v.0] = false);
         for (i, s) in body.iter().enumerate() {
             self.step(s)?;
             for v in self.touched(s) {
@@ -131,26 +126,29 @@ impl Expander<'_> {
     }
 
     /// Which values are f16 in steps of so many columns.
-    pub(super) fn half_of<'b>(&self, steps: impl IntoIterator<Item = &'b Fused>, n_col: u32) -> Vec<bool> {
+    pub(super) fn half_of<'b>(&self, steps: impl IntoIterator<Item = &'b Step>, n_col: u32) -> Vec<bool> {
         let takes = |k: &u32| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col);
         let mut half: Vec<bool> = self.graph.widths.iter().map(takes).collect();
         for s in steps {
-            s.inputs().into_iter().filter(|v| !s.multiplies(*v)).for_each(|v| half[v.0] = false);
-            if !s.can_round() {
-                half[s.output().0] = false;
+            let rounds = |v: &ValueId| self.steps.multiplies(self.graph, s, *v);
+            let inputs = self.steps.inputs(self.graph, s);
+            inputs.into_iter().filter(|v| !rounds(v)).for_each(|v| half[v.0] = false);
+            if !self.steps.can_round(self.graph, s) {
+                half[self.steps.output(self.graph, s).0] = false;
             }
         }
         half
     }
 
     /// Values whose buffers a step reads or writes; a norm's result has one where there are many columns.
-    fn touched(&self, s: &Fused) -> Vec<ValueId> {
+    fn touched(&self, s: &Step) -> Vec<ValueId> {
         let norm = s.norm().filter(|_| self.n_col > 1).map(|n| n.out);
-        let all = s.inputs().into_iter().chain([s.output()]).chain(norm);
-        all.map(|v| self.views[v.0].map_or(v, |(x, _)| x)).collect()
+        let inputs = self.steps.inputs(self.graph, s).into_iter();
+        let all = inputs.chain([self.steps.output(self.graph, s)]).chain(norm);
+        all.map(|v| self.steps.views[v.0].map_or(v, |(x, _)| x)).collect()
     }
 
-    pub(super) fn head(&mut self, head: &[Fused], n_col: u32) -> Result<Segment, PlanError> {
+    pub(super) fn head(&mut self, head: &[Step], n_col: u32) -> Result<Segment, PlanError> {
         self.n_col = n_col;
         for s in head {
             self.step(s)?;
@@ -179,7 +177,7 @@ impl Expander<'_> {
         if v == self.logits {
             return Slot::Logits;
         }
-        if let Some((x, _)) = self.views[v.0] {
+        if let Some((x, _)) = self.steps.views[v.0] {
             return self.act(x);
         }
         let words = self.words(self.graph.width(v)) * u64::from(self.graph.slots(v).max(1));
@@ -200,7 +198,7 @@ impl Expander<'_> {
     }
 
     pub(super) fn ld_of(&self, v: ValueId) -> u32 {
-        match self.views[v.0] {
+        match self.steps.views[v.0] {
             Some((x, _)) => self.ld_of(x),
             None if v == self.logits => self.ld_logits,
             None => ld(self.graph.width(v)),
@@ -237,63 +235,112 @@ impl Expander<'_> {
         if self.n_col == 1 { Columns::Fixed } else { columns }
     }
 
-    fn step(&mut self, s: &Fused) -> Result<(), PlanError> {
+    fn step(&mut self, s: &Step) -> Result<(), PlanError> {
         match s {
-            Fused::Embed { table, by_position, y } => self.embed(*table, *by_position, *y),
-            Fused::Norm { x, norm, y } => {
-                let (x_slot, y_slot) = (self.act(*x), self.act(*y));
-                self.norm(*norm, x_slot, self.graph.width(*x), y_slot, self.half[y.0])
+            Step::Node(i) => {
+                let (node, steps) = (&self.graph.nodes[*i], self.steps);
+                self.node(&node.op.clone().moved(|v| steps.place(v)), steps.place(node.out))
             }
-            Fused::Project { x, norm, part, add, y } => {
-                let part_name = if *y == self.logits { "head" } else { "project" };
-                let (x, norm) = self.fed(*x, *norm)?;
-                let (y_slot, ldy) = (self.act(*y), self.ld_of(*y));
-                self.projects(x, norm, &[*part], *add, y_slot, ldy, part_name)
+            Step::Fused(f) => {
+                let x = self.steps.inputs(self.graph, s)[0];
+                self.fused(f, x, self.steps.place(f.out))
             }
-            Fused::Products { x, norm, parts, y } => {
-                let (x, norm) = self.fed(*x, *norm)?;
-                let (y_slot, ldy) = (self.act(*y), self.ld_of(*y));
-                self.projects(x, norm, parts, false, y_slot, ldy, "project")
-            }
-            Fused::Gated { x, norm, gate, up, act, y } => self.gated(*x, *norm, *gate, *up, *act, *y),
-            Fused::Qkv { x, norm, parts, heads, y } => self.qkv(*x, *norm, parts, heads, *y),
-            Fused::Latent { op, y } => self.latent(op, *y),
-            Fused::MulHeads { x, weight, y } => {
-                let n_row = self.graph.weights[weight.0].expert_rows();
-                self.by_head(*x, *weight, *y, n_row, "by head")
-            }
-            Fused::Attention { q, layer, n_head, score, sinks, y } => {
-                self.attention(*q, *layer, *n_head, *score, *sinks, *y)
-            }
-            Fused::Topk { x, bias, routing, y } => self.topk(*x, *bias, *routing, *y),
-            Fused::GatedId { x, norm, route, gate, up, act, y } => {
-                self.gated_id(*x, *norm, *route, [*gate, *up], *act, *y)
-            }
-            Fused::ProjectId { x, norm, route, part, y } => self.project_id(*x, *norm, *route, *part, *y),
-            Fused::ReduceId { x, route, part, add, y } => self.reduce_id(*x, *route, *part, *add, *y),
-            Fused::Recurrent { op, add, y } => self.recurrent(op, *add, *y),
-            Fused::Add { x, y } => {
-                let (x_slot, y_slot) = (self.act(*x), self.act(*y));
-                let (k, l) = (self.graph.width(*y), self.ld_of(*y));
-                let slots = self.graph.slots(*y).max(1);
-                let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col * slots };
-                let columns = self.many(Columns::YTimes(slots));
-                self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
-                    .col(3 * f32s(k * slots), u64::from(k * slots));
-                Ok(())
-            }
-            Fused::Scale { by, y } => {
-                let y_slot = self.act(*y);
-                let (k, ldy) = (self.graph.width(*y), self.ld_of(*y));
-                let slots = self.graph.slots(*y).max(1);
-                let call = Scale { k, ldy, n_col: self.n_col * slots, by: *by, bias: 0.0 };
-                let columns = self.many(Columns::YTimes(slots));
-                self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0)
-                    .col(2 * f32s(k * slots), u64::from(k * slots));
-                Ok(())
-            }
-            _ => self.single(s),
         }
+    }
+
+    /// A node by itself, whose values are where `op` and `y` say.
+    fn node(&mut self, op: &Op, y: ValueId) -> Result<(), PlanError> {
+        match *op {
+            Op::Embed { table } => self.embed(table, false, y),
+            Op::EmbedPosition { table } => self.embed(table, true, y),
+            Op::RmsNorm { x, weight, eps } => {
+                let (x_slot, y_slot) = (self.act(x), self.act(y));
+                let norm = Norm { weight, eps, out: y };
+                self.norm(norm, x_slot, self.graph.width(x), y_slot, self.half[y.0])
+            }
+            Op::MulMat { x, .. } => {
+                let part = Part::of(op).expect("a product has a matrix");
+                self.project(x, None, &[part], false, y)
+            }
+            Op::Products { x, ref parts } => {
+                let parts: Vec<Part> = parts.iter().map(Part::from).collect();
+                self.project(x, None, &parts, false, y)
+            }
+            Op::MulMatId { x, route, .. } => {
+                let part = Part::of(op).expect("a product has a matrix");
+                self.project_id(x, None, route, part, y)
+            }
+            Op::MulHeads { x, weight } => {
+                let n_row = self.graph.weights[weight.0].expert_rows();
+                self.by_head(x, weight, y, n_row, "by head")
+            }
+            Op::Latent(ref op) => self.latent(op, y),
+            Op::Attention { q, layer, n_head, score, sinks } => {
+                self.attention(q, layer, n_head, score, sinks, y)
+            }
+            Op::TopkMoe { x, bias, routing } => self.topk(x, bias, routing, y),
+            Op::MoeReduce { x, route } => self.reduce(x, route, y),
+            Op::Recurrent(ref op) => self.recurrent(op, false, y),
+            Op::Add { a, b } if y == a && a != b => self.add_in_place(b, y),
+            Op::Add { a, b } if y == b && a != b => self.add_in_place(a, y),
+            Op::Scale { x, by } if y == x => self.scale_in_place(by, y),
+            _ => self.single(op, y),
+        }
+    }
+
+    /// Nodes that run together, of which `x` is the first input.
+    fn fused(&mut self, f: &Fused, x: ValueId, y: ValueId) -> Result<(), PlanError> {
+        match f.form {
+            Form::Project { norm, part, add } => self.project(x, norm, &[part], add, y),
+            Form::Products { norm, ref parts } => self.project(x, norm, parts, false, y),
+            Form::Gated { norm, gate, up, act } => self.gated(x, norm, gate, up, act, y),
+            Form::Qkv { norm, ref parts, ref heads } => self.qkv(x, norm, parts, heads, y),
+            Form::GatedId { norm, route, gate, up, act } => self.gated_id(x, norm, route, [gate, up], act, y),
+            Form::ProjectId { norm, route, part } => self.project_id(x, norm, route, part, y),
+            Form::ReduceId { route, part, add } => self.reduce_id(x, route, part, add, y),
+            Form::RowNorm { ref norm, add, by } => self.row_norm(x, norm, add, by, y),
+            Form::GatedNorm { op, add } => {
+                let steps = self.steps;
+                self.recurrent(&Recurrent::GatedNorm(op).moved(|v| steps.place(v)), add, y)
+            }
+        }
+    }
+
+    /// Products of `x`, or of its norm.
+    fn project(
+        &mut self,
+        x: ValueId,
+        norm: Option<Norm>,
+        parts: &[Part],
+        add: bool,
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let name = if y == self.logits { "head" } else { "project" };
+        let (x, norm) = self.fed(x, norm)?;
+        let (y_slot, ldy) = (self.act(y), self.ld_of(y));
+        self.projects(x, norm, parts, add, y_slot, ldy, name)
+    }
+
+    fn add_in_place(&mut self, x: ValueId, y: ValueId) -> Result<(), PlanError> {
+        let (x_slot, y_slot) = (self.act(x), self.act(y));
+        let (k, l) = (self.graph.width(y), self.ld_of(y));
+        let slots = self.graph.slots(y).max(1);
+        let call = Binary { f: Function::Add, k, ldx: l, ldy: l, n_col: self.n_col * slots };
+        let columns = self.many(Columns::YTimes(slots));
+        self.push(call.dispatch()?, vec![("x", x_slot), ("y", y_slot)], columns, "add", 0)
+            .col(3 * f32s(k * slots), u64::from(k * slots));
+        Ok(())
+    }
+
+    fn scale_in_place(&mut self, by: f32, y: ValueId) -> Result<(), PlanError> {
+        let y_slot = self.act(y);
+        let (k, ldy) = (self.graph.width(y), self.ld_of(y));
+        let slots = self.graph.slots(y).max(1);
+        let call = Scale { k, ldy, n_col: self.n_col * slots, by, bias: 0.0 };
+        let columns = self.many(Columns::YTimes(slots));
+        self.push(call.dispatch()?, vec![("y", y_slot)], columns, "scale", 0)
+            .col(2 * f32s(k * slots), u64::from(k * slots));
+        Ok(())
     }
 
     fn embed(&mut self, table: WeightId, by_position: bool, y: ValueId) -> Result<(), PlanError> {

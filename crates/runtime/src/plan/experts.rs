@@ -13,8 +13,8 @@ use chaski_kernels::ops::topk_moe::TopkMoe;
 use chaski_kernels::{DispatchError, Experts, Route};
 
 use super::expand::{Expander, Input, f32s, ld};
-use super::fuse::{Norm, Part};
 use super::segments::{Columns, PlanError, Slot};
+use super::steps::{Norm, Part};
 use super::streaming::Streamed;
 use crate::graph::{ValueId, WeightId};
 

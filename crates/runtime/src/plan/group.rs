@@ -6,8 +6,8 @@
 
 use chaski_kernels::{Caps, DeviceLayout, Format, Matrix};
 
-use super::fuse::{Fused, Norm, Part};
 use super::segments::PlanError;
+use super::steps::{Norm, Part, Steps};
 use super::streaming::Streaming;
 use crate::formats;
 use crate::graph::{Graph, ValueId, WeightId};
@@ -136,34 +136,14 @@ impl Groups {
     /// # Errors
     /// [`PlanError::Format`] for a tensor in a type that is no weight format, [`PlanError::Row`] for rows that do not
     /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot stay with the processor.
-    pub fn new(graph: &Graph, steps: &[Fused], caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
+    pub fn new(graph: &Graph, steps: &Steps, caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
         formats::check(graph)?;
         let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
-        let routes = experts.routes(steps)?;
+        let routes = experts.routes(graph)?;
         let slots = |route: ValueId| routes.iter().find(|r| r.0 == route).map(|r| r.1);
-        for step in steps {
-            match step {
-                Fused::Embed { table, .. } => g.add(graph, &[*table], caps, None)?,
-                Fused::Project { part, .. } => g.add(graph, &[part.weight], caps, None)?,
-                Fused::Products { parts, .. } => {
-                    let weights: Vec<_> = parts.iter().map(|p| p.weight).collect();
-                    g.add(graph, &weights, caps, None)?;
-                }
-                Fused::Gated { gate, up, .. } => g.add(graph, &[gate.weight, up.weight], caps, None)?,
-                Fused::Qkv { parts, .. } => {
-                    let weights: Vec<WeightId> = parts.iter().map(|p| p.weight).collect();
-                    g.add(graph, &weights, caps, None)?;
-                }
-                Fused::Latent { op, .. } => g.add(graph, &[op.keys], caps, None)?,
-                Fused::MulHeads { weight, .. } => g.add(graph, &[*weight], caps, None)?,
-                Fused::GatedId { gate, up, route, .. } => {
-                    g.add(graph, &[gate.weight, up.weight], caps, slots(*route))?;
-                }
-                Fused::ProjectId { part, route, .. } | Fused::ReduceId { part, route, .. } => {
-                    g.add(graph, &[part.weight], caps, slots(*route))?;
-                }
-                _ => {}
-            }
+        for step in &steps.list {
+            let (matrices, route) = steps.matrices(graph, step);
+            g.add(graph, &matrices, caps, route.and_then(slots))?;
         }
         Ok(g)
     }

@@ -5,23 +5,22 @@ mod buffers;
 mod describe;
 mod expand;
 mod experts;
-mod fuse;
-mod fuse_qkv;
 mod fusion;
 mod group;
 mod recurrent;
 mod segments;
 mod single;
+mod steps;
 mod streaming;
 mod whole;
 
 pub use buffers::{BufferSlot, BufferSpec, BufferUsage, Memory, MemoryItem, N_READBACK};
-pub use fuse::{Fused, HeadNorm, Heads, Norm, Part, fuse};
-pub use fusion::{Fusion, Fusions};
+pub use fusion::{Fusions, RULES, Rule, fuse};
 pub use group::{Aux, AuxRow, Group, Groups, Shard};
 pub use segments::{
     Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
     Slot, Work,
 };
+pub use steps::{Form, Fused, HeadNorm, Heads, Norm, Part, Step, Steps};
 pub use streaming::{Streamed, Streaming};
 pub use whole::{memory_need, plan};

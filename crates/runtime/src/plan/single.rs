@@ -3,7 +3,7 @@
 
 use chaski_graph::RopePairing;
 use chaski_kernels::ops::altup;
-use chaski_kernels::ops::binary::{BinaryNd, FUNCTIONS};
+use chaski_kernels::ops::binary::{BinaryNd, FUNCTIONS, NdFunction};
 use chaski_kernels::ops::cpy::Cpy;
 use chaski_kernels::ops::cutoff::Cutoff;
 use chaski_kernels::ops::glu::{GluNd, Kind};
@@ -15,36 +15,36 @@ use chaski_kernels::{Dispatch, Tensor, step};
 use ggml_format::GgmlType;
 
 use super::expand::{Expander, f32s, ld};
-use super::fuse::Fused;
 use super::segments::{Columns, PlanError, Slot};
 use crate::graph::altup::AltUp;
-use crate::graph::{RowNorm, ValueId, WeightId};
+use crate::graph::{Op, RowNorm, ValueId, WeightId};
+
+/// A function of two operands.
+fn function(name: &str) -> &'static NdFunction {
+    FUNCTIONS.iter().find(|f| f.name == name).expect("a row of the table")
+}
 
 impl Expander<'_> {
-    /// A step that is a single node, or a norm with a sum.
-    pub(super) fn single(&mut self, s: &Fused) -> Result<(), PlanError> {
-        match *s {
-            Fused::RowNorm { x, norm, add, by, y } => self.row_norm(x, &norm, add, by, y),
-            Fused::Unary { x, f, params, y } => {
-                let a = (x != y).then(|| self.tensor(x));
-                let f = unary::Function::of(f);
-                let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
-                self.whole(dispatch, &[("a", x)], y, f.name)
+    /// A node by itself that no other file expands.
+    pub(super) fn single(&mut self, op: &Op, y: ValueId) -> Result<(), PlanError> {
+        match *op {
+            Op::Norm { x, ref norm } => self.row_norm(x, norm, None, 1.0, y),
+            Op::Unary { x, f, params } => self.unary(x, unary::Function::of(f), params, y),
+            Op::Scale { x, by } => {
+                let f = unary::Function::find("scale").expect("a row of the table");
+                self.unary(x, f, [by, 0.0, 0.0, 0.0], y)
             }
-            Fused::Binary { f, a, b, y } => {
-                let of_a = (a != y).then(|| self.tensor(a));
-                let call = BinaryNd { f, a: of_a, b: self.tensor(b), y: self.tensor(y) };
-                self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
-            }
-            Fused::Glu { gate, up, act, y } => {
+            Op::Add { a, b } => self.binary("add", a, b, y),
+            Op::Mul { a, b } => self.binary("mul", a, b, y),
+            Op::Glu { gate, up, act } => {
                 let (kind, [alpha, limit]) = (Kind::of(act), act.params());
                 let (a, b, y_at) = (self.tensor(gate), self.tensor(up), self.tensor(y));
                 let call = GluNd { kind, a, b, y: y_at, alpha, limit };
                 self.whole(call.dispatch(self.caps)?, &[("a", gate), ("b", up)], y, "glu")
             }
-            Fused::Rope { x, d, rope, y } => self.rope(x, d, rope, y),
-            Fused::Slice { view: true, .. } => Ok(()),
-            Fused::Slice { x, at, view: false, y } => {
+            Op::Rope { x, d, rope } => self.rope(x, d, rope, y),
+            Op::Slice { .. } if self.steps.views[y.0].is_some() => Ok(()),
+            Op::Slice { x, at } => {
                 let width = self.graph.width(y);
                 let whole = self.tensor(x);
                 let a = Tensor { ne: [width, whole.ne[1], 1, 1], offset: whole.offset + at, ..whole };
@@ -54,9 +54,9 @@ impl Expander<'_> {
                 self.push(dispatch, bind, columns, "slice", 0).col(2 * f32s(width), 0);
                 Ok(())
             }
-            Fused::KvWrite { k, v, layer, .. } => self.kv_write(k, v, layer),
-            Fused::AltUp { ref op, y } => self.altup(op, y),
-            Fused::Cutoff { x, by, y } => {
+            Op::KvWrite { k, v, layer } => self.kv_write(k, v, layer),
+            Op::AltUp(ref op) => self.altup(op, y),
+            Op::Cutoff { x, by } => {
                 let (k, [ldx, ldy]) = (self.graph.width(x), [x, y].map(|v| self.ld_of(v)));
                 let call = Cutoff { k, n_row: self.n_col, ldx, ldy, by };
                 let bind = vec![("x", self.act(x)), ("y", self.act(y))];
@@ -65,20 +65,37 @@ impl Expander<'_> {
                     .col(4 * f32s(k), 5 * u64::from(k));
                 Ok(())
             }
-            Fused::MulWeight { x, weight, y } => {
+            Op::MulWeight { x, weight } => {
                 let k = self.graph.width(x);
-                let f = FUNCTIONS.iter().find(|f| f.name == "mul").expect("a row of the table");
                 let b = Tensor::new(GgmlType::F32, [k, 1, 1, 1]);
-                let call = BinaryNd { f, a: Some(self.tensor(x)), b, y: self.tensor(y) };
+                let call = BinaryNd { f: function("mul"), a: Some(self.tensor(x)), b, y: self.tensor(y) };
                 let aux = self.groups.vectors(self.graph, &[weight]);
                 let bind = vec![("a", self.act(x)), ("b", Slot::Aux(Some(aux))), ("y", self.act(y))];
                 let columns = self.many(Columns::Share(self.n_col));
                 self.push(call.dispatch(self.caps)?, bind, columns, "mul", 0).col(2 * f32s(k), u64::from(k));
                 Ok(())
             }
-            Fused::Reduce { x, route, y } => self.reduce(x, route, y),
-            _ => unreachable!("steps of several nodes have expansions of their own"),
+            _ => unreachable!("{} has an expansion of its own", op.name()),
         }
+    }
+
+    fn unary(
+        &mut self,
+        x: ValueId,
+        f: &'static unary::Function,
+        params: [f32; 4],
+        y: ValueId,
+    ) -> Result<(), PlanError> {
+        let a = (x != y).then(|| self.tensor(x));
+        let dispatch = Unary { f, params, a, y: self.tensor(y) }.dispatch(self.caps)?;
+        self.whole(dispatch, &[("a", x)], y, f.name)
+    }
+
+    fn binary(&mut self, name: &str, a: ValueId, b: ValueId, y: ValueId) -> Result<(), PlanError> {
+        let f = function(name);
+        let of_a = (a != y).then(|| self.tensor(a));
+        let call = BinaryNd { f, a: of_a, b: self.tensor(b), y: self.tensor(y) };
+        self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
     }
 
     fn altup(&mut self, o: &AltUp, y: ValueId) -> Result<(), PlanError> {
@@ -110,7 +127,7 @@ impl Expander<'_> {
             ty: GgmlType::F32,
             ne: [width, n, 1, 1],
             stride: [1, ld, ld * n, ld * n],
-            offset: self.views[v.0].map_or(0, |(_, at)| at),
+            offset: self.steps.views[v.0].map_or(0, |(_, at)| at),
             n_alloc: ld * n,
         }
     }
@@ -146,7 +163,7 @@ impl Expander<'_> {
         Ok(())
     }
 
-    fn row_norm(
+    pub(super) fn row_norm(
         &mut self,
         x: ValueId,
         norm: &RowNorm,

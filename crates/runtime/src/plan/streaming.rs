@@ -7,9 +7,8 @@
 use chaski_graph::Routing;
 use chaski_kernels::Route;
 
-use super::fuse::Fused;
 use super::segments::PlanError;
-use crate::graph::ValueId;
+use crate::graph::{Graph, Op, ValueId};
 
 /// Which experts stay with the processor.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -39,9 +38,9 @@ impl Streaming {
     ///
     /// # Errors
     /// [`PlanError::NoExperts`] if there are none at all; as [`Self::slots`].
-    pub(super) fn routes(&self, steps: &[Fused]) -> Result<Vec<(ValueId, u32)>, PlanError> {
-        let all = steps.iter().filter_map(|s| match s {
-            Fused::Topk { routing, y, .. } => Some((*y, routing)),
+    pub(super) fn routes(&self, graph: &Graph) -> Result<Vec<(ValueId, u32)>, PlanError> {
+        let all = graph.nodes.iter().filter_map(|n| match &n.op {
+            Op::TopkMoe { routing, .. } => Some((n.out, routing)),
             _ => None,
         });
         let first: Result<Vec<_>, PlanError> =

@@ -11,12 +11,13 @@ use ggml_format::GgmlType;
 
 use super::buffers::{Memory, buffers};
 use super::expand::{Expander, Pool, f32s, ld};
-use super::fuse::{Fused, fuse};
+use super::fusion::fuse;
 use super::group::Groups;
 use super::segments::{
     Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
 };
-use crate::graph::Graph;
+use super::steps::{Step, Steps};
+use crate::graph::{Graph, ValueId};
 
 /// Into how many parts attention splits the keys of a KV head: (sequences up to so many tokens, workgroups of all KV
 /// heads together, the same for heads of more than 64 channels).
@@ -42,7 +43,7 @@ pub(super) const BATCH: u32 = step::MAX_PICK as u32;
 /// [`PlanError`] if a step has no kernel on this device or a buffer is larger than a binding.
 pub fn plan(
     graph: &Graph,
-    steps: &[Fused],
+    steps: &Steps,
     groups: &mut Groups,
     caps: &Caps,
     config: &PlanConfig,
@@ -50,10 +51,10 @@ pub fn plan(
     check_cache(graph, caps, config)?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     // What follows the product of the logits works in its place.
-    let logits = steps.last().map_or(logits, Fused::output);
-    let head_at =
-        steps.iter().position(|s| s.output() == logits).ok_or(PlanError::Missing { what: "logits" })?;
-    let (body, head) = steps.split_at(head_at);
+    let logits = steps.list.last().map_or(logits, |s| steps.output(graph, s));
+    let is_head = |s: &Step| steps.output(graph, s) == logits;
+    let head_at = steps.list.iter().position(is_head).ok_or(PlanError::Missing { what: "logits" })?;
+    let (body, head) = steps.list.split_at(head_at);
     let n_vocab = graph.width(logits);
     let ld_logits = ld(n_vocab);
     let fit = (caps.max_binding_bytes / 4 / u64::from(ld_logits.max(1))) as u32;
@@ -68,12 +69,12 @@ pub fn plan(
     }
     let mut e = Expander {
         graph,
+        steps,
         groups,
         caps,
         config,
         pool: Pool::default(),
         home: vec![None; graph.widths.len()],
-        views: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
         routes: vec![None; graph.widths.len()],
         out: Segment::new(),
@@ -110,11 +111,11 @@ pub fn plan(
 
     choosers(&mut e, &mut s, n_vocab)?;
 
+    let n_hidden = head_input(&e, head).map_or(0, |x| graph.width(x));
     s.arrived_words = e.arrived.into();
     s.route_words = e.route_words;
     s.act_words = e.pool.words;
-    // What logits are made of is read back the same way.
-    let n_hidden = head.first().and_then(|h| h.inputs().first().map(|x| graph.width(*x))).unwrap_or(0);
+    // Hidden states are read back the same way.
     s.hidden = (n_hidden, ld(n_hidden));
     s.logits_words = u64::from(ld_logits.max(ld(n_hidden))) * u64::from(all_cols);
     s.hidden_cols = (s.logits_words / u64::from(ld(n_hidden).max(1))).min(config.max_col.into()) as u32;
@@ -193,8 +194,8 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
 /// The plan for up to `max_col` columns.
 fn prompt_plan(
     e: &mut Expander<'_>,
-    body: &[Fused],
-    head: &[Fused],
+    body: &[Step],
+    head: &[Step],
     max_col: u32,
     all_cols: u32,
 ) -> Result<PromptPlan, PlanError> {
@@ -211,17 +212,14 @@ fn prompt_plan(
     Ok(PromptPlan { max_col, body, heads, hidden })
 }
 
+/// What the head reads first: the result of the body.
+fn head_input(e: &Expander<'_>, head: &[Step]) -> Option<ValueId> {
+    e.steps.inputs(e.graph, head.first()?).first().copied()
+}
+
 /// The logits of at most `max_row` of `max_col` columns: those wanted go to a buffer of their own, from which the head reads.
-fn head_plan(
-    e: &mut Expander<'_>,
-    head: &[Fused],
-    max_col: u32,
-    max_row: u32,
-) -> Result<HeadPlan, PlanError> {
-    let x = head
-        .first()
-        .and_then(|h| h.inputs().first().copied())
-        .ok_or(PlanError::Missing { what: "a head" })?;
+fn head_plan(e: &mut Expander<'_>, head: &[Step], max_col: u32, max_row: u32) -> Result<HeadPlan, PlanError> {
+    let x = head_input(e, head).ok_or(PlanError::Missing { what: "a head" })?;
     let x_home = e.home[x.0].expect("the body made the head's input");
     let width = e.graph.width(x);
     e.n_col = max_row;
@@ -246,9 +244,9 @@ fn head_plan(
 }
 
 /// The norm that the head takes in, for every column; without one the body's result is what the head reads.
-fn hidden(e: &mut Expander<'_>, head: &[Fused], max_col: u32) -> Result<Hidden, PlanError> {
+fn hidden(e: &mut Expander<'_>, head: &[Step], max_col: u32) -> Result<Hidden, PlanError> {
     let first = head.first().ok_or(PlanError::Missing { what: "a head" })?;
-    let x = first.inputs().first().copied().ok_or(PlanError::Missing { what: "a head" })?;
+    let x = head_input(e, head).ok_or(PlanError::Missing { what: "a head" })?;
     e.n_col = max_col;
     if let Some(norm) = first.norm() {
         // Products may want it rounded, embeddings do not.

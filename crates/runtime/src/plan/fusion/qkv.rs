@@ -1,11 +1,19 @@
-//! Fusion of q, k and v: their products, what happens to their heads, and the write to the cache.
+//! The rule of q, k and v: their products, what happens to their heads, and the write to the cache.
 
-use chaski_graph::NormKind;
 use chaski_kernels::ops::rope_kv::{CellNorm, Over};
 
-use super::fuse::{Fused, Fuser, HeadNorm, Heads, Norm};
-use super::fusion::Fusion;
-use crate::graph::{Op, RowNorm, ValueId, WeightId};
+use super::draft::{Draft, Rule};
+use super::state::State;
+use crate::graph::{NormKind, Op, RowNorm, ValueId, WeightId};
+use crate::plan::steps::{Form, HeadNorm, Heads, Part};
+
+/// Products for q, k and v of a layer, or for q alone, with rotations, norms and the write to the cache.
+pub(super) const QKV: Rule = Rule {
+    name: "qkv",
+    from: &["mul_mat"],
+    takes: &["mul_mat", "rope", "norm", "kv_write"],
+    apply: |state, draft| state.qkv(draft),
+};
 
 /// What happens to the heads of q, or of k, between their product and the node that takes them.
 #[derive(Default)]
@@ -30,16 +38,13 @@ struct Values {
     norm: Option<(usize, f32)>,
 }
 
-impl Fuser<'_> {
-    /// The products of one input, that at node `i` among them, which become q, k and v of a layer, or q alone.
-    pub(super) fn qkv(&mut self, i: usize, nodes: &[usize], x: ValueId, norm: Option<Norm>) -> Option<Fused> {
-        if !self.rules.has(Fusion::Qkv) {
-            return None;
-        }
+impl State<'_> {
+    fn qkv(&self, draft: &Draft) -> Option<Draft> {
+        let products = self.products_beside(draft);
         let (mut q, mut k) = (None, None);
-        for n in nodes {
+        for n in &products {
             let Some(path) = self.path(*n) else { continue };
-            match self.graph.nodes[path.taken].op {
+            match *self.op(path.taken) {
                 Op::Attention { layer, .. } if q.is_none() => q = Some((*n, path, layer)),
                 Op::KvWrite { k: key, v, layer } if key == path.out && v != key && k.is_none() => {
                     k = Some((*n, path, v, layer));
@@ -48,10 +53,10 @@ impl Fuser<'_> {
             }
         }
         let (q, of_q, layer) = q?;
-        let Some((k, of_k, value, same)) = k else { return self.q_alone(i, (q, of_q, layer), x, norm) };
-        let values = self.values(value, k, nodes)?;
-        let products: Vec<usize> = [q, k].into_iter().chain(values.product).collect();
-        if layer != same || !products.contains(&i) || of_q.rope != of_k.rope {
+        let Some((k, of_k, value, same)) = k else { return self.q_alone(draft, q, &of_q, layer) };
+        let values = self.values(value, k, &products)?;
+        let matrices: Vec<usize> = [q, k].into_iter().chain(values.product).collect();
+        if layer != same || !matrices.contains(&draft.begin) || of_q.rope != of_k.rope {
             return None;
         }
         let kv = self.graph.kv[layer];
@@ -65,31 +70,38 @@ impl Fuser<'_> {
             _ => return None,
         };
         let on_the_way = of_q.nodes.iter().chain(&of_k.nodes).copied().chain(values.norm.map(|n| n.0));
-        for n in on_the_way.chain(products.iter().copied()).chain([of_k.taken]) {
-            self.done[n] = true;
-        }
-        let parts = products.into_iter().map(|n| self.part(n).expect("the nodes are products")).collect();
+        let nodes = matrices.iter().copied().chain(on_the_way).chain([of_k.taken]);
         let heads = Heads { layer, rope: of_q.rope, norm: head_norm };
-        Some(Fused::Qkv { x: self.place(x), norm, parts, heads, y: of_q.out })
+        Some(self.attends(draft, nodes, &matrices, heads, of_q.out))
     }
 
     /// Queries of a layer whose keys and values are those of an earlier one.
-    fn q_alone(
-        &mut self,
-        i: usize,
-        (q, of_q, layer): (usize, Path, usize),
-        x: ValueId,
-        norm: Option<Norm>,
-    ) -> Option<Fused> {
-        if q != i || of_q.nodes.is_empty() {
+    fn q_alone(&self, draft: &Draft, q: usize, of_q: &Path, layer: usize) -> Option<Draft> {
+        if q != draft.begin || of_q.nodes.is_empty() {
             return None;
         }
-        let of_norm = self.norm_of(q, &of_q, self.graph.kv[layer].d)?;
+        let of_norm = self.norm_of(q, of_q, self.graph.kv[layer].d)?;
         let head_norm = of_norm.map(|(q, how)| HeadNorm { q, k: None, how });
-        of_q.nodes.iter().chain([&q]).for_each(|n| self.done[*n] = true);
-        let parts = vec![self.part(q)?];
         let heads = Heads { layer, rope: of_q.rope, norm: head_norm };
-        Some(Fused::Qkv { x: self.place(x), norm, parts, heads, y: of_q.out })
+        let nodes = [q].into_iter().chain(of_q.nodes.iter().copied());
+        Some(self.attends(draft, nodes, &[q], heads, of_q.out))
+    }
+
+    /// The step of these nodes, whose matrices are q, k and v.
+    fn attends(
+        &self,
+        draft: &Draft,
+        nodes: impl Iterator<Item = usize>,
+        matrices: &[usize],
+        heads: Heads,
+        out: ValueId,
+    ) -> Draft {
+        let norm = match draft.form {
+            Form::Project { norm, .. } => norm,
+            _ => None,
+        };
+        let parts = matrices.iter().filter_map(|n| Part::of(self.op(*n))).collect();
+        draft.becomes(nodes, out, Form::Qkv { norm, parts, heads })
     }
 
     /// Where a value that goes to the cache comes from: one of these products, that of the keys perhaps, and a norm.
@@ -99,7 +111,7 @@ impl Fuser<'_> {
         if nodes.contains(&maker) {
             return Some(Values { product: Some(maker), norm: None });
         }
-        let Op::Norm { x, norm } = self.graph.nodes[maker].op else { return None };
+        let Op::Norm { x, norm } = *self.op(maker) else { return None };
         self.is_norm_of_values(maker).then_some(())?;
         let (product, norm) = (self.maker(x), Some((maker, norm.eps)));
         match product == k {
