@@ -166,7 +166,7 @@ fn open(spec: &Value) -> anyhow::Result<Model<Hollow>> {
     let mut head = Vec::new();
     drop(writer.begin(&mut head)?);
     let source = Hollow { len: head.len() as u64 + len, head };
-    let none = async |name: &str| {
+    let none = |name: &str| {
         Err(SourceError::Other { name: name.to_owned(), source: "a fixture has one file".into() })
     };
     Ok(pollster::block_on(Model::open(source, none))?)

@@ -5,7 +5,9 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use chaski::{Engine, GenerateOptions, Message, SamplerParams, Source, TemplateOptions};
+use chaski::{
+    AnswerEvent, ChatEvent, Engine, GenerateOptions, Message, SamplerParams, Source, TemplateOptions,
+};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = std::env::args().nth(1).map_or(Source::Default, Source::path);
@@ -19,16 +21,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 max_tokens: Some(128),
                 ..Default::default()
             };
-            // What was said before is in the cache and is not run again.
+            // The conversation so far is in the KV cache and is not run again.
             let mut answer = engine.chat(&messages, &TemplateOptions::default(), options)?;
-            let mut text = String::new();
-            while let Some(piece) = answer.next().await? {
-                print!("{}", piece.text);
-                std::io::stdout().flush()?;
-                text.push_str(&piece.text);
+            while let Some(event) = answer.next().await? {
+                match event {
+                    ChatEvent::Part(AnswerEvent::Content(text)) => {
+                        print!("{text}");
+                        std::io::stdout().flush()?;
+                    }
+                    ChatEvent::Finished { answer, stats, .. } => {
+                        println!("\n({} tokens of the prompt were in the cache)", stats.n_cached);
+                        messages.push(answer.into_message(0));
+                    }
+                    _ => {}
+                }
             }
-            println!("\n({} tokens of the prompt were in the cache)", answer.stats().n_cached);
-            messages.push(Message::new("assistant", text));
         }
         Ok(())
     })

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use chaski_models::serve::{self, Event, ServeError};
-use chaski_models::{Finish, ModelError, Stats};
+use chaski_models::{Finish, ModelError, Piece, Stats};
 use chaski_text::{
     Answer, AnswerEvent, AnswerParser, ChatTemplates, Message, TemplateOptions, Tokenizer,
     strip_added_special,
@@ -14,6 +14,7 @@ use chaski_text::{
 use futures_core::Stream;
 
 use crate::error::Error;
+use crate::handle::Driver;
 
 /// The prompt of a conversation, by the template for tools if there are any.
 pub(crate) fn prompt(
@@ -42,7 +43,16 @@ pub enum ChatEvent {
         n_prompt: usize,
         /// Tokens of the prompt that are in the KV cache already.
         n_cached: usize,
+        /// The reason why the CPU samples, with a readback for each token; `None` if the device does.
+        on_cpu: Option<&'static str>,
     },
+    /// The prompt goes on: some of it is left to be sent to the device.
+    Prompt {
+        /// Tokens that were sent, of `n_prompt`.
+        n_sent: usize,
+    },
+    /// The answer goes on: the text of a token as it stands, with the marks of its parts. Those that it completes follow.
+    Piece(Piece),
     /// Reasoning, content, or a part of a tool call.
     Part(AnswerEvent),
     /// The answer has ended. Nothing follows.
@@ -91,7 +101,7 @@ impl Chat {
             match self.next().await {
                 Some(ChatEvent::Finished { answer, finish, stats }) => return Ok((answer, finish, stats)),
                 Some(ChatEvent::Failed { error }) => return Err(error),
-                Some(ChatEvent::Started { .. } | ChatEvent::Part(_)) => {}
+                Some(_) => {}
                 None => return Err(ServeError::Stopped),
             }
         }
@@ -99,11 +109,13 @@ impl Chat {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::Started { n_prompt, n_cached, .. } => {
-                self.ready.push_back(ChatEvent::Started { n_prompt, n_cached });
+            Event::Started { n_prompt, n_cached, on_cpu } => {
+                self.ready.push_back(ChatEvent::Started { n_prompt, n_cached, on_cpu });
             }
+            Event::Prompt { n_sent } => self.ready.push_back(ChatEvent::Prompt { n_sent }),
             Event::Piece(piece) => {
                 let parts = self.parser.push(&piece.text);
+                self.ready.push_back(ChatEvent::Piece(piece));
                 self.take_parts(parts);
             }
             Event::Finished { finish, stats } => {
@@ -136,6 +148,59 @@ impl Stream for Chat {
                 Poll::Ready(Some(event)) => self.take(event),
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+/// An answer in a conversation with an [`Engine`](crate::Engine), which works while it is asked: natively [`Self::next`]
+/// blocks while the device works. Dropping it ends it.
+#[derive(Debug)]
+pub struct Conversation<'a> {
+    driver: &'a mut Driver,
+    chat: Chat,
+}
+
+impl<'a> Conversation<'a> {
+    pub(crate) fn new(driver: &'a mut Driver, chat: Chat) -> Self {
+        Conversation { driver, chat }
+    }
+
+    /// Counts and times so far.
+    pub fn stats(&self) -> &Stats {
+        self.chat.events.stats()
+    }
+
+    /// The tokenizer that spells its text.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        self.chat.events.tokenizer()
+    }
+
+    /// The next event; `None` after the last.
+    ///
+    /// # Errors
+    /// [`ServeError`] if the answer could not go on.
+    pub async fn next(&mut self) -> Result<Option<ChatEvent>, ServeError> {
+        loop {
+            match Pin::new(&mut self.chat).poll_next(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Some(ChatEvent::Failed { error })) => return Err(error),
+                Poll::Ready(event) => return Ok(event),
+                Poll::Pending => {}
+            }
+            self.driver.turn().await?;
+        }
+    }
+
+    /// The rest of the answer, all of it: its parts, the reason of its end, counts and times.
+    ///
+    /// # Errors
+    /// [`ServeError`] if the answer could not go on.
+    pub async fn whole(mut self) -> Result<(Answer, Finish, Stats), ServeError> {
+        loop {
+            match self.next().await? {
+                Some(ChatEvent::Finished { answer, finish, stats }) => return Ok((answer, finish, stats)),
+                Some(_) => {}
+                None => return Err(ServeError::Stopped),
             }
         }
     }

@@ -62,20 +62,20 @@ pub(crate) async fn open(
     options: &mut GpuOptions,
     trusted: impl Fn(&AdapterSummary) -> bool,
 ) -> Result<Opened, Error> {
-    open_tested(choice, options, async |gpu| match trusted(gpu.summary()) {
-        true => Ok(()),
-        false => self_test(gpu, &probes()).await,
-    })
-    .await
+    let test = |gpu: Arc<Gpu>| {
+        let is_trusted = trusted(gpu.summary());
+        async move { if is_trusted { Ok(()) } else { self_test(&gpu, &probes()).await } }
+    };
+    open_tested(choice, options, test).await
 }
 
 /// Likewise with any test: a device that fails it is opened again with fewer features, and finally replaced
 /// by the CPU.
 #[allow(clippy::arc_with_non_send_sync, reason = "there are no threads on the web")]
-async fn open_tested(
+async fn open_tested<F: Future<Output = Result<(), RuntimeError>>>(
     choice: &DeviceChoice,
     options: &mut GpuOptions,
-    test: impl AsyncFn(&Gpu) -> Result<(), RuntimeError>,
+    test: impl Fn(Arc<Gpu>) -> F,
 ) -> Result<Opened, Error> {
     if *choice == DeviceChoice::Cpu {
         return Ok(cpu(None));
@@ -88,7 +88,7 @@ async fn open_tested(
     let mut distrust = None;
     loop {
         let gpu = match Gpu::open(options).await {
-            Ok(gpu) => gpu,
+            Ok(gpu) => Arc::new(gpu),
             Err(e @ (RuntimeError::NoAdapter { .. } | RuntimeError::Software { .. }))
                 if *choice == DeviceChoice::Auto =>
             {
@@ -96,9 +96,9 @@ async fn open_tested(
             }
             Err(e) => return Err(e.into()),
         };
-        let Err(e) = test(&gpu).await else {
+        let Err(e) = test(gpu.clone()).await else {
             let info = describe(&gpu, distrust);
-            return Ok(Opened { target: Target::Gpu(Arc::new(gpu)), info });
+            return Ok(Opened { target: Target::Gpu(gpu), info });
         };
         tracing::warn!(adapter = gpu.summary().name, %e, "the self-test failed");
         options.set = match gpu.caps().most() {
@@ -145,7 +145,7 @@ mod tests {
             Some(FeatureSet::Sg) => !caps.coop,
             Some(FeatureSet::Coop | FeatureSet::Alone) => true,
         };
-        let test = async |gpu: &Gpu| if good(gpu.caps()) { Ok(()) } else { Err(wrong()) };
+        let test = |gpu: Arc<Gpu>| std::future::ready(if good(gpu.caps()) { Ok(()) } else { Err(wrong()) });
         pollster::block_on(open_tested(choice, &mut GpuOptions::default(), test))
     }
 

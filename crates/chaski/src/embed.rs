@@ -26,7 +26,6 @@ impl Engine {
         for text in texts {
             out.push(chaski_models::embed(runner, tokenizer, text.as_ref(), pooling, options.norm).await?);
         }
-        runner.truncate(0);
         Ok(out)
     }
 }

@@ -1,8 +1,9 @@
 //! The error type of this crate.
 
 use chaski_models::ModelError;
-use chaski_models::serve::ServeError;
+use chaski_models::serve::{Refused, ServeError};
 use chaski_runtime::RuntimeError;
+use chaski_text::ConstraintError;
 use ggml_format::SourceError;
 
 /// An error of the engine. Display prints one frame; `source()` returns the next.
@@ -57,10 +58,118 @@ impl Error {
         matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. }))
     }
 
-    fn runtime(&self) -> Option<&RuntimeError> {
+    /// A word for programs, which stays the same when messages change: `bad_file`, `bad_request`, `busy`,
+    /// `context_overflow`, `device_lost`, `driver`, `internal`, `no_device`, `no_template`, `out_of_memory`, `read_failed`,
+    /// `stopped`, `template`, `unsupported`, `unsupported_arch`, `unsupported_format`.
+    pub fn code(&self) -> &'static str {
+        if let Some(code) = self.runtime().and_then(code_of_runtime) {
+            return code;
+        }
+        if let Some(code) = self.model().and_then(code_of_model) {
+            return code;
+        }
         match self {
-            Error::Runtime(e) | Error::Model(ModelError::Runtime(e)) => Some(e),
+            Error::NoTemplate => "no_template",
+            Error::NoFile | Error::NoDefaultModel => "bad_request",
+            Error::Source(_) => "read_failed",
+            Error::Lora { .. } => "bad_file",
+            Error::Serve(ServeError::Refused(Refused::Context { .. })) => "context_overflow",
+            Error::Serve(ServeError::Refused(_)) => "bad_request",
+            Error::Serve(ServeError::Busy { .. }) => "busy",
+            Error::Serve(ServeError::Stopped) => "stopped",
+            _ => "internal",
+        }
+    }
+
+    /// The error of the model in it.
+    pub fn model(&self) -> Option<&ModelError> {
+        match self {
+            Error::Model(e) => Some(e),
+            Error::Lora { source, .. } => Some(source),
+            Error::Serve(ServeError::Model(e)) => Some(e),
             _ => None,
         }
+    }
+
+    /// The error of the device in it.
+    pub fn runtime(&self) -> Option<&RuntimeError> {
+        match (self, self.model()) {
+            (Error::Runtime(e), _) | (_, Some(ModelError::Runtime(e))) => Some(e),
+            _ => None,
+        }
+    }
+}
+
+fn code_of_runtime(e: &RuntimeError) -> Option<&'static str> {
+    Some(match e {
+        RuntimeError::NoAdapter { .. }
+        | RuntimeError::NoSuchAdapter { .. }
+        | RuntimeError::Software { .. }
+        | RuntimeError::Open { .. } => "no_device",
+        RuntimeError::OutOfMemory { .. } => "out_of_memory",
+        RuntimeError::DeviceLost { .. } => "device_lost",
+        RuntimeError::Limit { what: "tokens of the sequence", .. } => "context_overflow",
+        RuntimeError::Limit { .. } => "bad_request",
+        RuntimeError::SelfTest { .. } | RuntimeError::Refused { .. } | RuntimeError::WrongResult { .. } => {
+            "driver"
+        }
+        RuntimeError::NoDequantizer { .. } | RuntimeError::Format(_) | RuntimeError::Plan(_) => {
+            "unsupported_format"
+        }
+        RuntimeError::Tensor { .. } => "read_failed",
+        _ => return None,
+    })
+}
+
+fn code_of_model(e: &ModelError) -> Option<&'static str> {
+    Some(match e {
+        ModelError::Architecture { .. } => "unsupported_arch",
+        ModelError::Unsupported { .. } | ModelError::Constraint(ConstraintError::FeatureDisabled) => {
+            "unsupported"
+        }
+        ModelError::Template(_) => "template",
+        ModelError::KvType(_)
+        | ModelError::Constraint(_)
+        | ModelError::Adapter(_)
+        | ModelError::Draft { .. }
+        | ModelError::Token { .. }
+        | ModelError::ShortText { .. }
+        | ModelError::Session(_)
+        | ModelError::Pooling(_)
+        | ModelError::SmallPool { .. }
+        | ModelError::Sample(_) => "bad_request",
+        ModelError::Source(_) => "read_failed",
+        ModelError::Open(_)
+        | ModelError::Metadata(_)
+        | ModelError::NoTensor { .. }
+        | ModelError::Shape { .. }
+        | ModelError::Values { .. }
+        | ModelError::Config { .. }
+        | ModelError::Tokenizer(_) => "bad_file",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn codes_do_not_depend_on_the_way_of_an_error() {
+        let lost = || RuntimeError::DeviceLost { reason: "unplugged".into() };
+        let of_model = || ModelError::from(lost());
+        for e in
+            [Error::Runtime(lost()), of_model().into(), Error::Serve(ServeError::Model(Arc::new(of_model())))]
+        {
+            assert_eq!((e.code(), e.is_device_lost(), e.is_out_of_memory()), ("device_lost", true, false));
+        }
+        let long = ServeError::Refused(Refused::Context { found: 9, limit: 8 });
+        assert_eq!(Error::Serve(long).code(), "context_overflow");
+        let full = RuntimeError::Limit { what: "tokens of the sequence", found: 9, limit: 8 };
+        assert_eq!(Error::Runtime(full).code(), "context_overflow");
+        assert_eq!(Error::Serve(ServeError::Busy { found: 3, limit: 2 }).code(), "busy");
+        assert_eq!(Error::NoTemplate.code(), "no_template");
     }
 }

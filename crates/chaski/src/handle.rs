@@ -1,13 +1,16 @@
 //! One model, many requests, callers on any thread.
 
-use chaski_models::serve::{self, Answer, Load, ModelExecutor, Request, ServeError};
+use chaski_models::serve::{self, Answer, Load, Request, ServeError};
 use chaski_models::{GenerateOptions, ModelError};
 use chaski_text::{
     AddSpecial, AnswerParser, AnswerSyntax, Message, ParseSpecial, TemplateOptions, Tokenizer,
 };
 
+use serde_json::Value;
+
 use crate::chat::{self, Chat, ModelText};
 use crate::error::Error;
+use crate::executor::ModelExecutor;
 
 /// Drives a [`Handle`]: a future that must run while answers are wanted.
 pub type Driver = serve::Driver<ModelExecutor>;
@@ -45,8 +48,12 @@ impl std::fmt::Debug for Handle {
 }
 
 impl Handle {
-    pub(crate) fn new(executor: ModelExecutor, text: ModelText) -> Result<(Handle, Driver), ServeError> {
-        let (handle, driver) = serve::serve(executor, text.tokenizer.clone())?;
+    pub(crate) fn new(
+        executor: ModelExecutor,
+        text: ModelText,
+        max_waiting: usize,
+    ) -> Result<(Handle, Driver), ServeError> {
+        let (handle, driver) = serve::serve(executor, text.tokenizer.clone(), max_waiting)?;
         Ok((Handle { handle, text }, driver))
     }
 
@@ -77,14 +84,22 @@ impl Handle {
         &self,
         messages: &[Message],
         template: &TemplateOptions,
-        mut options: GenerateOptions,
+        options: GenerateOptions,
     ) -> Result<Chat, Error> {
         let prompt = self.chat_prompt(messages, template)?;
-        let source = self.text.templates.get(!template.tools.is_empty()).map_err(ModelError::from)?;
-        let syntax = AnswerSyntax::of_template(source.ok_or(Error::NoTemplate)?.source());
+        self.answer(&prompt, &template.tools, options)
+    }
+
+    /// Asks for the answer to the prompt of a conversation ([`Self::chat_prompt`]) that has these tools.
+    ///
+    /// # Errors
+    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be read.
+    pub fn answer(&self, prompt: &str, tools: &[Value], mut options: GenerateOptions) -> Result<Chat, Error> {
+        let template = self.text.templates.get(!tools.is_empty()).map_err(ModelError::from)?;
+        let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
         options.shown.extend(syntax.marker_tokens(&self.text.tokenizer));
-        let parser = AnswerParser::new(syntax, &prompt, &template.tools);
-        Ok(Chat::new(self.generate(&prompt, options)?, parser))
+        let parser = AnswerParser::new(syntax, prompt, tools);
+        Ok(Chat::new(self.generate(prompt, options)?, parser))
     }
 
     /// The prompt of a conversation, by the model's template; by the one for tools if there are any.

@@ -13,24 +13,38 @@
 //! # }
 //! ```
 //!
-//! Everything is a future and no async runtime is needed: natively `pollster::block_on` will do, in a browser the
-//! event loop does.
+//! # Threads and futures
+//!
+//! No async runtime is needed: natively `pollster::block_on` will do, in a browser the event loop does. Natively all futures
+//! are `Send`.
+//!
+//! - An [`Engine`] works where its futures are polled: natively they block that thread while the device works, so a server
+//!   does not poll them on the threads of its runtime. It becomes a [`Handle`] by [`Engine::spawn`]: then a thread of its own
+//!   works, no call blocks, and answers are streams for any executor.
+//! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step, in the
+//!   middle of its prompt, too. Its pages stay known as a prefix until others need them.
+//! - Dropping the future of [`Generation::next`] or another call on an engine loses nothing: the next call goes on.
+//! - A device that is lost is opened again, the model is loaded again, and all open requests go on; only a device of the
+//!   program's own ([`EngineBuilder::gpu`]) is an error.
 
+mod builder;
 mod chat;
 mod device;
 mod embed;
 mod engine;
 mod error;
+mod executor;
 mod handle;
+mod hooks;
 mod lora;
 mod memory;
 mod source;
 
+pub use builder::EngineBuilder;
 pub use chaski_models::{
-    AdapterError, EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions,
-    ImatrixProgress, Inputs, InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece, Pooling,
-    PoolingError, Runner, RunnerConfig, SessionError, Speculation, Stats, Suspended, VectorNorm, imatrix,
-    perplexity,
+    AdapterError, EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Inputs,
+    InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece, Pooling, PoolingError, Runner,
+    RunnerConfig, SessionError, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 pub use chaski_runtime::gpu::{
     Ablation, AdapterSummary, Choose, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
@@ -45,10 +59,11 @@ pub use chaski_text::{
     ConstraintError, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
     SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
 };
-pub use chat::{Chat, ChatEvent};
+pub use chat::{Chat, ChatEvent, Conversation};
 pub use device::{DeviceChoice, DeviceInfo};
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, Generation};
 pub use error::Error;
+pub use executor::ModelExecutor;
 pub use handle::{Driver, Handle};
 pub use memory::memory_need;
 #[cfg(not(target_arch = "wasm32"))]
@@ -57,7 +72,7 @@ pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
 
 /// Requests to a [`Handle`], and answers that are streams of events.
 pub mod serve {
-    pub use chaski_models::serve::{Answer, Event, Load, Request, ServeError};
+    pub use chaski_models::serve::{Answer, Event, Load, Refused, Request, ServeError};
 }
 
 /// What the runtime knows of kernels and feature sets.

@@ -10,7 +10,7 @@ impl Engine {
     /// The scale of each LoRA, in the order of [`EngineBuilder::lora`](crate::EngineBuilder::lora), unless
     /// [`GenerateOptions::lora`](crate::GenerateOptions::lora) overrides it.
     pub fn lora_scales(&self) -> Vec<f32> {
-        self.runner.adapter_scales().to_vec()
+        self.loaded().adapter_scales().to_vec()
     }
 
     /// Sets the scale of each LoRA from now on, in all sequences; 0 disables it. If any scale changes,
@@ -19,7 +19,7 @@ impl Engine {
     /// # Errors
     /// [`Error::Model`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
     pub fn set_lora_scales(&mut self, scales: &[f32]) -> Result<(), Error> {
-        Ok(self.runner.set_adapter_scales(scales)?)
+        Ok(self.runner().set_adapter_scales(scales)?)
     }
 }
 

@@ -80,7 +80,7 @@ impl Source {
         let first = self.bytes()?;
         let missing =
             |name: &str, why: &str| SourceError::Other { name: name.to_owned(), source: why.into() };
-        let next = async |name: &str| match self {
+        let next = |name: &str| match self {
             Source::Path(_) => sibling(name),
             Source::Readers(all) => {
                 let found = all.iter().find(|r| r.name() == name).cloned().map(AnySource::Reader);

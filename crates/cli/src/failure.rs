@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use chaski::gguf::{OpenError, SourceError};
+use chaski::serve::{Refused, ServeError};
 use chaski::{Error, ModelError, PlanError, RuntimeError};
 
 use crate::ui::{Ui, one_line};
@@ -111,6 +112,7 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
             Error::Model(e) => model(e),
             Error::Runtime(e) => runtime(e),
             Error::Source(e) => Some(source(e)),
+            Error::Serve(e) => serve(e),
             Error::NoDefaultModel => Some((NO_MODEL, None)),
             Error::Lora { .. } => Some((NO_MODEL, None)),
             _ => None,
@@ -118,10 +120,21 @@ fn frame(e: &(dyn std::error::Error + 'static)) -> Option<(u8, Option<&'static s
     }
     e.downcast_ref::<ModelError>()
         .and_then(model)
+        .or_else(|| e.downcast_ref().and_then(serve))
         .or_else(|| e.downcast_ref().and_then(runtime))
         .or_else(|| e.downcast_ref().map(source))
         .or_else(|| e.downcast_ref().map(open))
         .or_else(|| e.downcast_ref().and_then(file))
+}
+
+fn serve(e: &ServeError) -> Option<(u8, Option<&'static str>)> {
+    match e {
+        ServeError::Model(e) => model(e),
+        ServeError::Refused(Refused::Context { .. }) => {
+            Some((FAILED, Some("set a larger context with `-c N`")))
+        }
+        _ => None,
+    }
 }
 
 fn model(e: &ModelError) -> Option<(u8, Option<&'static str>)> {

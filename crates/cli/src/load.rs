@@ -1,12 +1,11 @@
 //! Loading a model with progress bars and the kernel cache, and notes about the device.
 
-use std::cell::RefCell;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use chaski::kernels::Tuning;
-use chaski::{DeviceChoice, Engine, ModelError, Source};
+use chaski::{DeviceChoice, Engine, ModelError, Progress, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, feature_word};
@@ -23,7 +22,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result<Loaded> {
     let start = Instant::now();
     let cache = if args.no_warm_cache { None } else { WarmCache::open(&args.device) };
-    let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
+    let progress = Arc::new(Mutex::new(LoadProgress::new(ui)));
     let shown = progress.clone();
     let (no_tuning, no_self_test) = (args.no_tuning, args.no_self_test);
     let remembers = !args.no_warm_cache;
@@ -42,15 +41,15 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
-        .on_progress(move |p| shown.borrow_mut().report(p));
+        .on_progress(move |p| report(&shown, p));
     if let Some(set) = args.features {
         builder = builder.feature_set(set.into());
     }
     let built = pollster::block_on(builder.build());
-    progress.borrow_mut().end();
-    let mut engine = built?;
+    lock(&progress).end();
+    let engine = built?;
     let total = start.elapsed();
-    let on_gpu = engine.runner().gpu().map(|g| g.load_times()).unwrap_or_default();
+    let on_gpu = engine.loaded().gpu().map(|g| g.load_times()).unwrap_or_default();
     let times = LoadTimes { compile: on_gpu.compile, upload: on_gpu.upload, total };
     if let Some(cache) = cache {
         cache.save(&engine);
@@ -62,32 +61,32 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
     {
         cache::remember_test(gpu.summary());
     }
-    speak_of_device(&mut engine, ui);
+    speak_of_device(&engine, ui);
     if args.explain {
-        explain(&mut engine);
+        explain(&engine);
     }
     Ok(Loaded { engine, times })
 }
 
 /// Loads the draft model on the same device as the main model.
-pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui) -> anyhow::Result<Engine> {
-    let progress = Rc::new(RefCell::new(LoadProgress::new(ui)));
+pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) -> anyhow::Result<Engine> {
+    let progress = Arc::new(Mutex::new(LoadProgress::new(ui)));
     let shown = progress.clone();
     let no_tuning = args.no_tuning;
     let mut builder = Engine::builder(Source::path(file))
-        .context(engine.runner().n_ctx())
+        .context(engine.loaded().n_ctx())
         .kv(args.kv()?)
         .chunk(args.chunk)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
-        .on_progress(move |p| shown.borrow_mut().report(p));
+        .on_progress(move |p| report(&shown, p));
     if let Some(gpu) = engine.gpu() {
         builder = builder.gpu(gpu.clone());
     }
     let built = pollster::block_on(builder.build());
-    progress.borrow_mut().end();
-    let mut draft = built?;
-    let (found, expected) = (draft.runner().n_vocab(), engine.runner().n_vocab());
+    lock(&progress).end();
+    let draft = built?;
+    let (found, expected) = (draft.loaded().n_vocab(), engine.loaded().n_vocab());
     if found != expected {
         return Err(ModelError::Draft { found, expected }.into());
     }
@@ -95,8 +94,8 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &mut Engine, ui: &Ui
 }
 
 /// Prints the kernel of each part of a token and why it was chosen; identical parts share a line.
-fn explain(engine: &mut Engine) {
-    let Some(model) = engine.runner().gpu() else {
+fn explain(engine: &Engine) {
+    let Some(model) = engine.loaded().gpu() else {
         eprintln!(
             "the CPU backend has no kernels: products use integer arithmetic (f32 with `--inputs f32`), other ops run the references"
         );
@@ -114,7 +113,15 @@ fn explain(engine: &mut Engine) {
     }
 }
 
-fn speak_of_device(engine: &mut Engine, ui: &Ui) {
+fn report(progress: &Mutex<LoadProgress>, p: Progress) {
+    lock(progress).report(p);
+}
+
+fn lock(progress: &Mutex<LoadProgress>) -> MutexGuard<'_, LoadProgress> {
+    progress.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn speak_of_device(engine: &Engine, ui: &Ui) {
     let device = engine.device().clone();
     if let Some(reason) = &device.fallback {
         ui.note(&format!("running on the CPU, which is slow: {reason}"));
@@ -128,6 +135,6 @@ fn speak_of_device(engine: &mut Engine, ui: &Ui) {
     let kind = if software { ", a software renderer" } else { "" };
     let set = device.caps.as_ref().map_or(String::new(), |c| format!(", feature set {}", feature_word(c)));
     ui.detail(&format!("device  {} ({}){set}{kind}", device.name, device.driver));
-    let runner = engine.runner();
+    let runner = engine.loaded();
     ui.detail(&format!("context {} tokens, KV cache {}", runner.n_ctx(), runner.kv_type()));
 }

@@ -27,22 +27,22 @@ fn rate(r: f64) -> f64 {
 }
 
 /// Prints the statistics on stderr.
-pub(crate) fn print(ui: &Ui, engine: &mut Engine, times: &LoadTimes, stats: &Stats) {
+pub(crate) fn print(ui: &Ui, engine: &Engine, times: &LoadTimes, stats: &Stats) {
     let line = |name: &str, text: String| ui.detail(&format!("{name:<12}{text}"));
     let (total, compile, upload) = (ms(times.total), ms(times.compile), ms(times.upload));
     line("load", format!("{total:.1} ms (kernels after {compile:.1} ms, weights after {upload:.1} ms)"));
     let (n, cached) = (stats.n_prompt, stats.n_cached);
     line("prompt", format!("{n} tokens ({cached} more cached), {:.2} tokens/s", stats.prompt_rate()));
-    line("first token", format!("{:.1} ms", ms(stats.first)));
+    line("first token", format!("{:.1} ms", ms(stats.ttft)));
     line("answer", format!("{} tokens, {:.2} tokens/s", stats.n_token, stats.token_rate()));
-    if stats.n_guessed > 0 {
-        line("drafts", format!("{} of {} accepted", stats.n_right, stats.n_guessed));
+    if stats.n_drafted > 0 {
+        line("drafts", format!("{} of {} accepted", stats.n_accepted, stats.n_drafted));
     }
     if let Some(r) = engine.expert_reads() {
         let (wanted, read, n_byte) = (r.wanted, r.read, bytes(r.n_byte));
         line("experts", format!("{read} of {wanted} requested were read from the file, {n_byte} so far"));
     }
-    if let Some(gpu) = engine.runner().gpu() {
+    if let Some(gpu) = engine.loaded().gpu() {
         let (per_layer, all) = gpu.dispatches_per_token();
         line("dispatches", format!("{all} per token, {per_layer:.1} per layer"));
     }
@@ -61,8 +61,8 @@ pub(crate) fn memory_json(memory: &Memory) -> Value {
 }
 
 /// The statistics of an answer.
-pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Value {
-    let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
+pub(crate) fn json(engine: &Engine, times: &LoadTimes, stats: &Stats) -> Value {
+    let dispatches = engine.loaded().gpu().map(|g| g.dispatches_per_token());
     let experts = engine.expert_reads();
     json!({
         "load_ms": ms(times.total),
@@ -71,10 +71,10 @@ pub(crate) fn json(engine: &mut Engine, times: &LoadTimes, stats: &Stats) -> Val
         "prompt_tokens": stats.n_prompt,
         "cached_tokens": stats.n_cached,
         "answer_tokens": stats.n_token,
-        "guessed_tokens": stats.n_guessed,
-        "right_guesses": stats.n_right,
-        "forgotten_tokens": stats.n_forgotten,
-        "ttft_ms": ms(stats.first),
+        "drafted_tokens": stats.n_drafted,
+        "accepted_tokens": stats.n_accepted,
+        "dropped_tokens": stats.n_dropped,
+        "ttft_ms": ms(stats.ttft),
         "prompt_tokens_per_second": rate(stats.prompt_rate()),
         "answer_tokens_per_second": rate(stats.token_rate()),
         "dispatches_per_token": dispatches.map(|(_, all)| all),

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let file_type = FileType::from_name(file_type).ok_or("no such file type")?;
     let open = |path: &str| MemorySource::new(path, std::fs::read(path).unwrap_or_default());
-    let model = pollster::block_on(ModelFile::open(open(input), async |path: &str| Ok(open(path))))?;
+    let model = pollster::block_on(ModelFile::open(open(input), |path: &str| Ok(open(path))))?;
 
     let mut writer = GgufWriter::new();
     let stated_anew = ["general.quantization_version", "general.file_type"];

@@ -105,7 +105,7 @@ impl<S: ByteSource> ModelFile<S> {
     /// For files that are damaged, missing, or not from one set.
     pub async fn open(
         first: S,
-        mut open_sibling: impl AsyncFnMut(&str) -> Result<S, SourceError>,
+        mut open_sibling: impl FnMut(&str) -> Result<S, SourceError>,
     ) -> Result<ModelFile<S>, OpenError> {
         let gguf = read_header(&first).await?;
         let name = first.name().to_owned();
@@ -135,7 +135,7 @@ impl<S: ByteSource> ModelFile<S> {
                 return Err(OpenError::SplitName { file: name, count });
             };
             for i in 1..count {
-                let sibling = open_sibling(&split.sibling(u32::from(i))).await?;
+                let sibling = open_sibling(&split.sibling(u32::from(i)))?;
                 let tensors = read_sibling(&sibling, i, count).await?;
                 model.shards.push(sibling);
                 model.add(tensors)?;

@@ -83,7 +83,7 @@ fn open(shards: &[Shard], first: usize) -> Result<ModelFile<MemorySource>, OpenE
     let files: HashMap<String, Vec<u8>> =
         shards.iter().enumerate().map(|(i, shard)| (name(i), shard.bytes())).collect();
     let source = MemorySource::new(name(first), shards[first].bytes());
-    pollster::block_on(ModelFile::open(source, async |name: &str| match files.get(name) {
+    pollster::block_on(ModelFile::open(source, |name: &str| match files.get(name) {
         Some(bytes) => Ok(MemorySource::new(name, bytes.clone())),
         None => Err(SourceError::Other { name: name.to_owned(), source: "no such file".into() }),
     }))
@@ -185,7 +185,7 @@ fn wrong_sets_are_refused() {
 #[test]
 fn missing_sibling_is_an_error_of_its_source() {
     let source = MemorySource::new("m-00001-of-00002.gguf", Shard::of(0, 2, 2, &["a"]).bytes());
-    let result = pollster::block_on(ModelFile::open(source, async |name: &str| {
+    let result = pollster::block_on(ModelFile::open(source, |name: &str| {
         Err(SourceError::Other { name: name.to_owned(), source: "not found".into() })
     }));
     assert_eq!(
@@ -197,7 +197,7 @@ fn missing_sibling_is_an_error_of_its_source() {
 #[test]
 fn set_of_one_file_needs_no_special_name() {
     let source = MemorySource::new("m.gguf", Shard::of(0, 1, 1, &["a"]).bytes());
-    let model = pollster::block_on(ModelFile::open(source, async |_: &str| unreachable!())).unwrap();
+    let model = pollster::block_on(ModelFile::open(source, |_: &str| unreachable!())).unwrap();
     assert_eq!(model.tensors().len(), 1);
 }
 
@@ -218,7 +218,7 @@ fn head_is_read_in_few_growing_ranges() {
     assert!(source.n_read.load(Relaxed) <= 3, "{} reads", source.n_read.load(Relaxed));
     assert!(source.n_byte.load(Relaxed) <= source.len(), "no byte is read twice");
 
-    let model = pollster::block_on(ModelFile::open(source, async |_: &str| unreachable!())).unwrap();
+    let model = pollster::block_on(ModelFile::open(source, |_: &str| unreachable!())).unwrap();
     let mut buf = [0; 4];
     pollster::block_on(model.read_tensor(&model.tensors()[0], (4 << 20) - 4, &mut buf)).unwrap();
     assert_eq!(buf, [7; 4]);
@@ -270,7 +270,7 @@ fn mapped_file_is_read_in_place() {
     use ggml_format::MmapSource;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../chaski/model/storyteller-Q4_K_M.gguf");
     let source = MmapSource::open(path).unwrap();
-    let model = pollster::block_on(ModelFile::open(source, async |_: &str| unreachable!())).unwrap();
+    let model = pollster::block_on(ModelFile::open(source, |_: &str| unreachable!())).unwrap();
     assert_eq!(model.metadata().str("general.architecture").unwrap(), "llama");
     let t = model.tensor("token_embd.weight").unwrap();
     let mut buf = vec![0; 64];

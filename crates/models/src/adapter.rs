@@ -74,7 +74,7 @@ impl<S: ByteSource> Adapter<S> {
     /// # Errors
     /// [`AdapterError`] for another file, for a tensor without its other half, and for halves that do not fit each other.
     pub async fn open(source: S) -> Result<Self, AdapterError> {
-        let none = async |name: &str| {
+        let none = |name: &str| {
             Err(SourceError::Other { name: name.to_owned(), source: "an adapter has one file".into() })
         };
         let file = ModelFile::open(source, none).await?;

@@ -22,9 +22,9 @@ pub use derived::Transposed;
 pub use error::ModelError;
 pub use model::Model;
 pub use run::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, Generation, ImatrixOptions, ImatrixProgress, Inputs,
-    InputsError, KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, Runner, RunnerConfig,
-    SessionError, Speculation, Stats, Suspended, Target, VectorNorm, embed, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Inputs, InputsError,
+    KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, Runner, RunnerConfig, SessionError,
+    Speculation, Stats, Target, VectorNorm, embed, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

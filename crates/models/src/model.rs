@@ -46,7 +46,7 @@ impl<S: ByteSource> Model<S> {
     /// [`ModelError`] that names the file, the field or the tensor.
     pub async fn open(
         first: S,
-        open_sibling: impl AsyncFnMut(&str) -> Result<S, SourceError>,
+        open_sibling: impl FnMut(&str) -> Result<S, SourceError>,
     ) -> Result<Self, ModelError> {
         let file = ModelFile::open(first, open_sibling).await?;
         let arch = Arch::of(file.metadata())?;

@@ -1,8 +1,7 @@
-//! An answer in the making, and the events that a page gets of it.
+//! Answers, and the events that a page gets of them.
 
 use chaski::{
-    AnswerEvent, AnswerParser, Error, Finish, Generation, ModelError, Piece, RenderSpecial, Suspended,
-    Tokenizer,
+    AnswerEvent, ChatEvent, Conversation, Error, Finish, Generation, Piece, RenderSpecial, Stats, Tokenizer,
 };
 use js_sys::{Function, Promise};
 use serde_json::{Value, json};
@@ -11,102 +10,104 @@ use wasm_bindgen_futures::JsFuture;
 
 use crate::error::to_js;
 
-/// What is left of an answer whose device was lost.
-pub(crate) struct Interrupted {
-    pub(crate) rest: Suspended,
-    pub(crate) parser: Option<AnswerParser>,
-    pub(crate) n_prompt: usize,
+/// How an answer ended.
+pub(crate) struct End {
+    /// `None` if the page had enough.
+    finish: Option<Finish>,
+    stats: Stats,
+    on_cpu: Option<&'static str>,
 }
 
-/// What became of an answer.
-pub(crate) enum Outcome {
-    /// How it ended, as JSON.
-    Ended(String),
-    /// It lost its device.
-    Interrupted(Box<Interrupted>, Error),
-}
-
-/// Tells an answer, which began with so many tokens.
-pub(crate) async fn answer(
-    mut generation: Generation<'_>,
-    mut sink: Sink,
-    n_prompt: usize,
-) -> Result<Outcome, JsValue> {
-    match tell(&mut generation, &mut sink).await {
-        Ok(()) => {}
-        Err(Stop::Page(e)) => return Err(e),
-        Err(Stop::Engine(e)) if e.is_device_lost() => {
-            let rest = Box::new(Interrupted { rest: generation.suspend(), parser: sink.parser, n_prompt });
-            return Ok(Outcome::Interrupted(rest, e));
-        }
-        Err(Stop::Engine(e)) => return Err(to_js(e)),
-    }
-    let finish = match generation.finish() {
-        None => "aborted",
-        Some(Finish::Stop | Finish::StopText) => "stop",
-        Some(Finish::Length) => "length",
-        Some(Finish::Context) => "context",
-    };
-    sink.end().await?;
-    let stats = generation.stats();
-    Ok(Outcome::Ended(
+impl End {
+    /// As JSON, of an answer to so many tokens whose device was lost so many times.
+    pub(crate) fn to_json(&self, n_prompt: usize, losses: u64) -> String {
+        let finish = match self.finish {
+            None => "aborted",
+            Some(Finish::Stop | Finish::StopText) => "stop",
+            Some(Finish::Length) => "length",
+            Some(Finish::Context) => "context",
+        };
+        let stats = &self.stats;
         json!({
             "finish": finish,
             "promptTokens": n_prompt,
             "cachedTokens": stats.n_cached,
             "tokens": stats.n_token,
-            "firstMs": 1e3 * stats.first.as_secs_f64(),
-            "restMs": 1e3 * stats.rest.as_secs_f64(),
+            "firstMs": 1e3 * stats.ttft.as_secs_f64(),
+            "restMs": 1e3 * stats.decode.as_secs_f64(),
             "promptPerSecond": stats.prompt_rate(),
             "tokensPerSecond": stats.token_rate(),
-            "submissions": stats.n_group,
-            "onProcessor": generation.on_processor(),
+            "submissions": stats.n_submit,
+            "onProcessor": self.on_cpu,
+            "losses": losses,
         })
-        .to_string(),
-    ))
-}
-
-/// Why an answer is not told to its end.
-enum Stop {
-    Engine(Error),
-    /// What the page's function threw.
-    Page(JsValue),
-}
-
-impl From<JsValue> for Stop {
-    fn from(e: JsValue) -> Stop {
-        Stop::Page(e)
+        .to_string()
     }
 }
 
-/// Passes all events on, until the page has enough.
-async fn tell(generation: &mut Generation<'_>, sink: &mut Sink) -> Result<(), Stop> {
-    let failed = |e: ModelError| Stop::Engine(e.into());
+/// Passes the events of a text on, until the page has enough.
+///
+/// # Errors
+/// Errors of the engine, and those that the page throws.
+pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink) -> Result<End, JsValue> {
+    let failed = |e| to_js(Error::Serve(e));
     loop {
         let more = generation.prompt().await.map_err(failed)?;
         let (done, total) = generation.progress();
-        sink.send(&json!({ "type": "prompt", "done": done, "total": total })).await?;
+        sink.prompt(done, total).await?;
         if !more || sink.stopped {
             break;
         }
     }
     while !sink.stopped {
         let Some(piece) = generation.next().await.map_err(failed)? else { break };
-        sink.piece(generation.tokenizer(), &piece).await?;
+        sink.text(generation.tokenizer(), &piece).await?;
     }
-    Ok(())
+    let (finish, stats, on_cpu) = (generation.finish(), generation.stats().clone(), generation.on_cpu());
+    Ok(End { finish, stats, on_cpu })
+}
+
+/// Passes the events of an answer in a conversation on, until the page has enough.
+///
+/// # Errors
+/// Errors of the engine, and those that the page throws.
+pub(crate) async fn answer_chat(mut chat: Conversation<'_>, mut sink: Sink) -> Result<End, JsValue> {
+    let mut end = End { finish: None, stats: Stats::default(), on_cpu: None };
+    let mut total = 0;
+    let mut has_begun = false;
+    while !sink.stopped {
+        let event = chat.next().await.map_err(|e| to_js(Error::Serve(e)))?;
+        match event {
+            None => break,
+            Some(ChatEvent::Started { n_prompt, on_cpu, .. }) => {
+                (end.on_cpu, total) = (on_cpu, n_prompt);
+                sink.prompt(0, total).await?;
+            }
+            Some(ChatEvent::Prompt { n_sent }) => sink.prompt(n_sent, total).await?,
+            Some(ChatEvent::Piece(piece)) => {
+                if !std::mem::replace(&mut has_begun, true) {
+                    sink.prompt(total, total).await?;
+                }
+                sink.piece(chat.tokenizer(), &piece).await?;
+            }
+            Some(ChatEvent::Part(part)) => sink.part(part).await?,
+            Some(ChatEvent::Finished { finish, .. }) => end.finish = Some(finish),
+            Some(_) => {}
+        }
+    }
+    end.stats = chat.stats().clone();
+    Ok(end)
 }
 
 /// Where the events of an answer go.
 pub(crate) struct Sink {
     event: Function,
-    parser: Option<AnswerParser>,
     stopped: bool,
 }
 
 impl Sink {
-    pub(crate) fn new(event: Function, parser: Option<AnswerParser>) -> Sink {
-        Sink { event, parser, stopped: false }
+    pub(crate) fn new(event: Function) -> Sink {
+        Sink { event, stopped: false }
     }
 
     /// The page's function may return a promise, where others must get a turn while this goes on.
@@ -120,40 +121,35 @@ impl Sink {
         Ok(())
     }
 
-    async fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
+    async fn prompt(&mut self, done: usize, total: usize) -> Result<(), JsValue> {
+        self.send(&json!({ "type": "prompt", "done": done, "total": total })).await
+    }
+
+    async fn text(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
         let logprobs = logprobs_of(tokenizer, piece);
-        let Some(parser) = &mut self.parser else {
-            return self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs })).await;
-        };
-        let events = parser.push(&piece.text);
-        if let Some(logprobs) = logprobs {
-            self.send(&json!({ "type": "logprobs", "logprobs": logprobs })).await?;
-        } else if events.is_empty() {
+        self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs })).await
+    }
+
+    /// A piece of an answer in a conversation, before its parts.
+    async fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
+        match logprobs_of(tokenizer, piece) {
+            Some(logprobs) => self.send(&json!({ "type": "logprobs", "logprobs": logprobs })).await,
             // So that it can be stopped while marks are incomplete.
-            self.send(&json!({ "type": "content", "text": "" })).await?;
+            None => self.send(&json!({ "type": "content", "text": "" })).await,
         }
-        self.parts(events).await
     }
 
-    async fn parts(&mut self, events: Vec<AnswerEvent>) -> Result<(), JsValue> {
-        for event in events {
-            self.send(&match event {
-                AnswerEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
-                AnswerEvent::Content(text) => json!({ "type": "content", "text": text }),
-                AnswerEvent::CallBegin { name } => json!({ "type": "call", "name": name }),
-                AnswerEvent::Arguments(text) => json!({ "type": "arguments", "text": text }),
-                AnswerEvent::CallEnd { is_valid, written } => {
-                    json!({ "type": "call_end", "valid": is_valid, "written": written })
-                }
-            })
-            .await?;
-        }
-        Ok(())
-    }
-
-    async fn end(&mut self) -> Result<(), JsValue> {
-        let events = self.parser.as_mut().map(AnswerParser::finish).unwrap_or_default();
-        self.parts(events).await
+    async fn part(&mut self, part: AnswerEvent) -> Result<(), JsValue> {
+        self.send(&match part {
+            AnswerEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
+            AnswerEvent::Content(text) => json!({ "type": "content", "text": text }),
+            AnswerEvent::CallBegin { name } => json!({ "type": "call", "name": name }),
+            AnswerEvent::Arguments(text) => json!({ "type": "arguments", "text": text }),
+            AnswerEvent::CallEnd { is_valid, written } => {
+                json!({ "type": "call_end", "valid": is_valid, "written": written })
+            }
+        })
+        .await
     }
 }
 

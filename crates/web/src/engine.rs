@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use chaski::kernels::Caps;
 use chaski::{
-    AddSpecial, AnswerParser, AnswerSyntax, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial,
-    Pooling, Reader, RenderSpecial, RunnerConfig, Source, Stage,
+    AddSpecial, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial, Pooling, Reader, RenderSpecial,
+    RunnerConfig, Source, Stage,
 };
 use js_sys::Function;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::answer::{Interrupted, Outcome, Sink, answer};
+use crate::answer::{Sink, answer_chat, continue_text};
 use crate::error::{bad_request, to_js};
 use crate::file::{JsFile, JsReader};
 use crate::inspect::memory_json;
@@ -27,8 +27,6 @@ pub(crate) fn source(files: Vec<JsFile>) -> Source {
 #[wasm_bindgen]
 pub struct WebEngine {
     engine: Engine,
-    /// An answer that lost its device.
-    interrupted: Option<Box<Interrupted>>,
 }
 
 #[wasm_bindgen]
@@ -68,7 +66,7 @@ impl WebEngine {
             check_budget(&source, &options, budget).await?;
         }
         let engine = builder.build().await.map_err(to_js)?;
-        Ok(WebEngine { engine, interrupted: None })
+        Ok(WebEngine { engine })
     }
 
     /// Checks `options` of [`Self::create`], before anything is loaded for them.
@@ -97,7 +95,7 @@ impl WebEngine {
         });
         let memory = memory_json(&self.engine.memory());
         let tuned = self.engine.gpu().map(|g| caps_json(g.caps()));
-        let runner = self.engine.runner();
+        let runner = self.engine.loaded();
         let loading = runner.gpu().map(|g| g.load_times());
         let dispatches = runner.gpu().map(|g| g.dispatches_per_token().1);
         json!({
@@ -165,39 +163,33 @@ impl WebEngine {
     /// the answer ended, as JSON.
     ///
     /// Events: `prompt` (`done` of `total` tokens are under way), `text`, `reasoning`, `content`, `call`, `arguments`,
-    /// `call_end`.
+    /// `call_end`. A device that is lost is opened again, and the answer goes on; `losses` counts that.
     ///
     /// # Errors
-    /// Bad requests; a device that fails. After `device_lost`, [`Self::rebuild`] makes the engine usable again, and
-    /// [`Self::resume`] goes on.
+    /// Bad requests; a device that fails.
     pub async fn generate(&mut self, request: String, event: Function) -> Result<String, JsValue> {
-        self.interrupted = None;
         let request: Request = parse(&request)?;
-        let (prompt, parts) = self.prompt(&request)?;
-        let shown = parts.as_ref().map(|p| p.shown.clone()).unwrap_or_default();
-        let options = request.options(shown);
-        let sink = Sink::new(event, parts.map(|p| p.parser));
-        let generation = self.engine.generate_tokens(&prompt, options).map_err(to_js)?;
-        let outcome = answer(generation, sink, prompt.len()).await?;
-        self.conclude(outcome)
-    }
-
-    /// Whether the last answer lost its device and can go on.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted.is_some()
-    }
-
-    /// Goes on with an answer that lost its device, once [`Self::rebuild`] was called: as [`Self::generate`].
-    ///
-    /// # Errors
-    /// If there is none; a device that fails.
-    pub async fn resume(&mut self, event: Function) -> Result<String, JsValue> {
-        let Some(Interrupted { rest, parser, n_prompt }) = self.interrupted.take().map(|i| *i) else {
-            return Err(bad_request("no answer was interrupted"));
+        let losses = self.engine.load().n_recovered;
+        let (sink, options) = (Sink::new(event), request.options());
+        let (end, n_prompt) = match (&request.chat, &request.prompt, &request.tokens) {
+            (None, None, Some(tokens)) => {
+                let generation = self.engine.generate_tokens(tokens, options).map_err(to_js)?;
+                (continue_text(generation, sink).await?, tokens.len())
+            }
+            (None, Some(text), None) => {
+                let tokens = self.tokenize(text, true, true)?;
+                let generation = self.engine.generate_tokens(&tokens, options).map_err(to_js)?;
+                (continue_text(generation, sink).await?, tokens.len())
+            }
+            (Some(chat), None, None) => {
+                let text = self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)?;
+                let n_prompt = self.tokenize(&text, true, true)?.len();
+                let answer = self.engine.answer(&text, chat.tools(), options).map_err(to_js)?;
+                (answer_chat(answer, sink).await?, n_prompt)
+            }
+            _ => return Err(bad_request("expected one of chat, prompt and tokens")),
         };
-        let generation = self.engine.resume(rest).map_err(to_js)?;
-        let outcome = answer(generation, Sink::new(event, parser), n_prompt).await?;
-        self.conclude(outcome)
+        Ok(end.to_json(n_prompt, self.engine.load().n_recovered - losses))
     }
 
     /// The conversation as bytes, for [`Self::restore`].
@@ -244,45 +236,6 @@ impl WebDevice {
     pub fn lose(&self) {
         if let Some(gpu) = &self.gpu {
             gpu.destroy();
-        }
-    }
-}
-
-/// How an answer's parts are told apart.
-struct Parts {
-    parser: AnswerParser,
-    /// Special tokens that must be shown for it.
-    shown: Vec<u32>,
-}
-
-impl WebEngine {
-    /// Keeps an answer that lost its device.
-    fn conclude(&mut self, outcome: Outcome) -> Result<String, JsValue> {
-        match outcome {
-            Outcome::Ended(result) => Ok(result),
-            Outcome::Interrupted(rest, e) => {
-                self.interrupted = Some(rest);
-                Err(to_js(e))
-            }
-        }
-    }
-
-    /// The tokens of a request, and for a conversation how its answer is read.
-    fn prompt(&self, request: &Request) -> Result<(Vec<u32>, Option<Parts>), JsValue> {
-        match (&request.chat, &request.prompt, &request.tokens) {
-            (None, None, Some(tokens)) => Ok((tokens.clone(), None)),
-            (None, Some(text), None) => Ok((self.tokenize(text, true, true)?, None)),
-            (Some(chat), None, None) => {
-                let text = self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)?;
-                let template = self.engine.template(!chat.tools().is_empty()).map_err(to_js)?;
-                let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
-                let parts = Parts {
-                    parser: AnswerParser::new(syntax, &text, chat.tools()),
-                    shown: syntax.marker_tokens(self.engine.tokenizer()),
-                };
-                Ok((self.tokenize(&text, true, true)?, Some(parts)))
-            }
-            _ => Err(bad_request("expected one of chat, prompt and tokens")),
         }
     }
 }

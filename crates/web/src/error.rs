@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 
+use chaski::serve::{Refused, ServeError};
 use chaski::{ConstraintError, Error, FormatError, ModelError, PlanError, RuntimeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
@@ -65,112 +66,83 @@ fn find<'a, T: StdError + 'static>(e: &'a (dyn StdError + 'static)) -> Option<&'
     None
 }
 
-/// Code, hint and detail of an error of the engine.
-fn classify(e: &(dyn StdError + 'static)) -> (&'static str, &'static str, Value) {
-    let none = Value::Null;
-    let runtime = |e: &RuntimeError| match e {
-        RuntimeError::NoAdapter { .. } | RuntimeError::Open { .. } => Some((
-            "webgpu_unavailable",
-            "use a browser with WebGPU: Chrome or Edge 113, Safari 26, Firefox 141, or later",
-            Value::Null,
-        )),
-        RuntimeError::OutOfMemory { what, n_byte } => Some((
-            "out_of_memory",
-            "use a smaller contextLength, kvType \"q8_0\", or a smaller model",
-            json!({ "what": what, "bytes": n_byte }),
-        )),
-        RuntimeError::DeviceLost { reason } => Some((
-            "device_lost",
-            "the driver resets the GPU again and again; close other programs that use it, or take a smaller model",
-            json!({ "reason": reason }),
-        )),
-        RuntimeError::Limit { what: "tokens of the sequence", found, limit } => Some((
-            "context_overflow",
-            "shorten the conversation, or create the engine with a larger contextLength",
-            json!({ "found": found, "limit": limit }),
-        )),
-        RuntimeError::Limit { what, found, limit } => {
-            Some(("bad_request", "", json!({ "what": what, "found": found, "limit": limit })))
-        }
-        RuntimeError::SelfTest { .. } | RuntimeError::Refused { .. } | RuntimeError::WrongResult { .. } => {
-            Some(("driver", "update the browser and the graphics driver", Value::Null))
-        }
-        RuntimeError::NoDequantizer { tensor, ty }
-        | RuntimeError::Format(FormatError { tensor, ty })
-        | RuntimeError::Plan(PlanError::Format(FormatError { tensor, ty })) => Some((
-            "unsupported_quant",
-            "use another quantisation of this model",
-            json!({ "tensor": tensor, "type": ty.name() }),
-        )),
-        RuntimeError::Plan(_) => {
-            Some(("unsupported_quant", "use another quantisation of this model", Value::Null))
-        }
-        _ => None,
-    };
-    let model = |e: &ModelError| match e {
-        ModelError::Architecture { name, .. } => Some((
-            "unsupported_arch",
-            "a newer version of chaski may know this model",
-            json!({ "architecture": name }),
-        )),
-        ModelError::Unsupported { what } => {
-            Some(("unsupported", "a newer version of chaski may know this", json!({ "what": what })))
-        }
-        ModelError::Template(_) => {
-            Some(("template", "the model's chat template refuses these messages", Value::Null))
-        }
-        ModelError::Constraint(ConstraintError::FeatureDisabled) => Some((
-            "unsupported",
-            "build the package with `cargo xtask web --constraint` for response_format and grammar",
-            Value::Null,
-        )),
-        ModelError::KvType(_)
-        | ModelError::Constraint(_)
-        | ModelError::Token { .. }
-        | ModelError::ShortText { .. } => Some(("bad_request", "", Value::Null)),
-        ModelError::Session(_) => Some((
-            "bad_request",
-            "restore it in an engine with the model, device, kvType and inputs that it was saved with",
-            Value::Null,
-        )),
-        ModelError::Pooling(_) => {
-            Some(("bad_request", "say how tokens are pooled with `pooling`", Value::Null))
-        }
-        ModelError::Sample(_) => Some(("bad_request", "no token is left to choose", Value::Null)),
-        ModelError::Open(_)
-        | ModelError::Metadata(_)
-        | ModelError::NoTensor { .. }
-        | ModelError::Shape { .. }
-        | ModelError::Values { .. }
-        | ModelError::Config { .. }
-        | ModelError::Tokenizer(_) => {
-            Some(("bad_file", "the file is damaged, or no GGUF model; load it again", Value::Null))
-        }
-        _ => None,
-    };
-    let (found, of_model) = (find::<Error>(e), find::<ModelError>(e));
-    // Transparent errors are no links of the chain, so they are taken apart.
-    let of_model = of_model.or(match found {
-        Some(Error::Model(m)) => Some(m),
-        _ => None,
-    });
-    let of_runtime = find::<RuntimeError>(e).or(match (found, of_model) {
-        (Some(Error::Runtime(r)), _) | (_, Some(ModelError::Runtime(r))) => Some(r),
-        _ => None,
-    });
-    if let Some(e) = of_runtime.and_then(runtime).or_else(|| of_model.and_then(model)) {
-        return e;
+/// What to do about errors with a code.
+const HINTS: &[(&str, &str)] = &[
+    ("webgpu_unavailable", "use a browser with WebGPU: Chrome or Edge 113, Safari 26, Firefox 141, or later"),
+    ("out_of_memory", "use a smaller contextLength, kvType \"q8_0\", or a smaller model"),
+    (
+        "device_lost",
+        "the driver resets the GPU again and again; close other programs that use it, or take a smaller model",
+    ),
+    ("context_overflow", "shorten the conversation, or create the engine with a larger contextLength"),
+    ("driver", "update the browser and the graphics driver"),
+    ("unsupported_quant", "use another quantisation of this model"),
+    ("unsupported_arch", "a newer version of chaski may know this model"),
+    ("unsupported", "a newer version of chaski may know this"),
+    ("template", "the model's chat template refuses these messages"),
+    ("bad_file", "the file is damaged, or no GGUF model; load it again"),
+    ("no_template", "use completions.create with a plain prompt"),
+];
+
+/// The engine's code as pages know it.
+fn code(e: &Error) -> &'static str {
+    match e.code() {
+        "no_device" => "webgpu_unavailable",
+        "unsupported_format" => "unsupported_quant",
+        code => code,
     }
-    match found {
-        Some(Error::NoTemplate) => ("no_template", "use completions.create with a plain prompt", none),
-        Some(Error::NoFile) => ("bad_request", "", none),
-        Some(Error::Source(_)) => ("read_failed", "", none),
-        _ => ("internal", "", none),
+}
+
+/// Better hints for single errors.
+fn hint(e: &Error) -> Option<&'static str> {
+    Some(match e.model()? {
+        ModelError::Constraint(ConstraintError::FeatureDisabled) => {
+            "build the package with `cargo xtask web --constraint` for response_format and grammar"
+        }
+        ModelError::Session(_) => {
+            "restore it in an engine with the model, device, kvType and inputs that it was saved with"
+        }
+        ModelError::Pooling(_) => "say how tokens are pooled with `pooling`",
+        ModelError::Sample(_) => "no token is left to choose",
+        _ => return None,
+    })
+}
+
+/// The values in an error's message.
+fn detail(e: &Error) -> Value {
+    match e {
+        Error::Serve(ServeError::Refused(Refused::Context { found, limit })) => {
+            return json!({ "found": found, "limit": limit });
+        }
+        Error::Serve(ServeError::Busy { found, limit }) => return json!({ "found": found, "limit": limit }),
+        _ => {}
+    }
+    match (e.runtime(), e.model()) {
+        (Some(RuntimeError::OutOfMemory { what, n_byte }), _) => json!({ "what": what, "bytes": n_byte }),
+        (Some(RuntimeError::DeviceLost { reason }), _) => json!({ "reason": reason }),
+        (Some(RuntimeError::Limit { what: "tokens of the sequence", found, limit }), _) => {
+            json!({ "found": found, "limit": limit })
+        }
+        (Some(RuntimeError::Limit { what, found, limit }), _) => {
+            json!({ "what": what, "found": found, "limit": limit })
+        }
+        (
+            Some(
+                RuntimeError::NoDequantizer { tensor, ty }
+                | RuntimeError::Format(FormatError { tensor, ty })
+                | RuntimeError::Plan(PlanError::Format(FormatError { tensor, ty })),
+            ),
+            _,
+        ) => json!({ "tensor": tensor, "type": ty.name() }),
+        (_, Some(ModelError::Architecture { name, .. })) => json!({ "architecture": name }),
+        (_, Some(ModelError::Unsupported { what })) => json!({ "what": what }),
+        _ => Value::Null,
     }
 }
 
 /// The error as a value to throw.
-pub(crate) fn to_js(e: impl StdError + 'static) -> JsValue {
+pub(crate) fn to_js(e: impl Into<Error>) -> JsValue {
+    let e: Error = e.into();
     let message = chain(&e);
     if let Some(own) = find::<JsFailure>(&e) {
         if let Value::Object(fields) = &own.fields {
@@ -180,8 +152,10 @@ pub(crate) fn to_js(e: impl StdError + 'static) -> JsValue {
         }
         return thrown(&json!({ "code": "read_failed", "message": message, "hint": "", "detail": null }));
     }
-    let (code, hint, detail) = classify(&e);
-    thrown(&json!({ "code": code, "message": message, "hint": hint, "detail": detail }))
+    let code = code(&e);
+    let of_code = || HINTS.iter().find(|h| h.0 == code).map_or("", |h| h.1);
+    let hint = hint(&e).unwrap_or_else(of_code);
+    thrown(&json!({ "code": code, "message": message, "hint": hint, "detail": detail(&e) }))
 }
 
 /// A request that makes no sense.

@@ -155,7 +155,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    pub(crate) fn options(&self, shown: Vec<u32>) -> GenerateOptions {
+    pub(crate) fn options(&self) -> GenerateOptions {
         let d = SamplerParams::default();
         let sampler = SamplerParams {
             seed: self.seed,
@@ -185,7 +185,7 @@ impl Request {
             grammar,
             logprobs: self.logprobs,
             special: if self.special { RenderSpecial::Yes } else { RenderSpecial::No },
-            shown,
+            shown: Vec::new(),
             speculate: None,
             shift: self.context_shift,
             lora: None,

@@ -6,7 +6,7 @@ use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
 use chaski::serve::Request;
 use chaski::{GenerateOptions, KvType, Runner, SamplerParams};
-use chaski_models::serve::{ModelExecutor, serve};
+use chaski_models::serve::serve;
 use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted, weights};
@@ -322,8 +322,7 @@ fn sequences_are_adapted_by_themselves() {
     let run_all = |n_seq, scales: &[Option<f32>]| {
         let config = RunnerConfig { n_ctx: 64, n_seq, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
         let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
-        let executor = ModelExecutor::new(r, 8);
-        let (handle, driver) = serve(executor, model.shared_text().0).expect("a service");
+        let (handle, driver) = serve(r, model.shared_text().0, 8).expect("a service");
         driver.spawn().expect("a thread");
         let request = |scale: &Option<f32>| {
             let options = GenerateOptions {

@@ -216,7 +216,7 @@ impl Fixture {
 /// A model file in memory.
 pub(crate) fn open(bytes: Vec<u8>) -> Result<Model<MemorySource>, chaski::ModelError> {
     let source = MemorySource::new("fixture.gguf", bytes);
-    block_on(Model::open(source, async |name: &str| {
+    block_on(Model::open(source, |name: &str| {
         Err(SourceError::Other { name: name.to_owned(), source: "a fixture has one file".into() })
     }))
 }

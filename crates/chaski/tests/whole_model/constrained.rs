@@ -26,11 +26,11 @@ fn the_storyteller_writes_what_it_must() {
     for seed in 0..3 {
         let mut write = |grammar: Grammar| {
             let mut g = engine.generate(PROMPT, warm(40, seed, grammar)).expect("a generation");
-            assert_eq!(g.on_processor(), Some("the output is constrained"));
             let mut text = String::new();
             while let Some(piece) = block_on(g.next()).expect("a piece") {
                 text += &piece.text;
             }
+            assert_eq!(g.on_cpu(), Some("the output is constrained"));
             (text, g.finish().expect("a reason"))
         };
         let (text, finish) = write(Grammar::JsonSchema(schema.clone()));
@@ -70,7 +70,6 @@ fn greedy_tokens_are_the_most_probable_ones() {
     let free = crate::common::text(&mut engine, PROMPT, greedy(6)).expect("a text");
     let options = GenerateOptions { logprobs: Some(3), ..greedy(6) };
     let mut g = engine.generate(PROMPT, options).expect("a generation");
-    assert_eq!(g.on_processor(), Some("log probabilities are asked for"));
     let (mut text, mut n_token) = (String::new(), 0);
     while let Some(piece) = block_on(g.next()).expect("a piece") {
         text += &piece.text;
@@ -83,5 +82,6 @@ fn greedy_tokens_are_the_most_probable_ones() {
         let sum: f32 = found.top.iter().map(|(_, logprob)| logprob.exp()).sum();
         assert!((0.0..=1.0 + 1e-5).contains(&sum), "{found:?}");
     }
+    assert_eq!(g.on_cpu(), Some("log probabilities are asked for"));
     assert_eq!((text, n_token), (free, 6));
 }

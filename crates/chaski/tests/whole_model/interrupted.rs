@@ -1,44 +1,35 @@
 //! Answers that lose their device and go on with another: nobody can tell from the text.
 
-use chaski::{Engine, Error, GenerateOptions, Generation, Grammar, SamplerParams, Speculation};
+use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams, Speculation};
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy};
 
 const PROMPT: &str = "Once upon a time";
 const N: usize = 24;
 
-/// Takes pieces until there are `n`, or until the device is gone: whether there was an end.
-fn take(g: &mut Generation<'_>, n: usize, text: &mut String) -> bool {
-    for _ in 0..n {
-        match block_on(g.next()) {
-            Ok(Some(piece)) => text.push_str(&piece.text),
-            Ok(None) => return true,
-            Err(e) => {
-                assert!(Error::from(e).is_device_lost());
-                return false;
-            }
-        }
-    }
-    false
-}
-
 /// Text and tokens of an answer whose device is lost after so many pieces each time.
 fn interrupted(engine: &mut Engine, options: GenerateOptions, losses: &[usize]) -> (String, Vec<u32>) {
     let mut text = String::new();
-    engine.runner().truncate(0);
+    engine.clear();
     let mut g = engine.generate(PROMPT, options).expect("a generation");
-    for n in losses {
-        if take(&mut g, *n, &mut text) {
-            return (text, g.tokens().to_vec());
+    let mut take = |g: &mut Generation<'_>, n: usize| {
+        for _ in 0..n {
+            match block_on(g.next()).expect("an answer that goes on") {
+                Some(piece) => text.push_str(&piece.text),
+                None => return true,
+            }
         }
-        let suspended = g.suspend();
-        let gpu = engine.gpu().expect("a GPU").clone();
-        gpu.destroy();
-        block_on(engine.rebuild()).expect("the adapter is still there");
-        g = engine.resume(suspended).expect("an answer that goes on");
+        false
+    };
+    for n in losses {
+        if take(&mut g, *n) {
+            break;
+        }
+        g.executor().gpu().expect("a GPU").destroy();
     }
-    assert!(take(&mut g, usize::MAX, &mut text), "it ends");
-    (text, g.tokens().to_vec())
+    assert!(take(&mut g, usize::MAX), "it ends");
+    let tokens = g.tokens().to_vec();
+    (text, tokens)
 }
 
 #[test]

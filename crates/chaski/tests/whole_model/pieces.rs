@@ -111,7 +111,7 @@ fn a_prompt_can_be_left_between_pieces() {
     let prompt = tokens(400);
     let mut failures = Failures::default();
     for (n_piece, interval) in [(0, 1), (1, 4), (3, 16)] {
-        engine.runner().truncate(0);
+        engine.clear();
         bound(&mut engine, Duration::ZERO);
         let options = GenerateOptions { interval, ..greedy(8) };
         let mut g = engine.generate_tokens(&prompt, options).expect("a generation");
@@ -122,25 +122,22 @@ fn a_prompt_can_be_left_between_pieces() {
             );
         }
         drop(g);
-        let history = engine.runner().history().to_vec();
-        let n = history.len();
-        failures.check(n < prompt.len() && prompt.starts_with(&history), || {
-            format!("{n_piece} pieces: {n} tokens in the cache")
-        });
-        failures.check(n >= n_piece, || format!("{n_piece} pieces: only {n} tokens in the cache"));
         // Going on where it was left is as good as not having stopped, in one way or the other.
         let mut answers = Vec::new();
         for by_pieces in [true, false] {
             if !by_pieces {
-                engine.runner().truncate(0);
+                engine.clear();
                 bound(&mut engine, HOUR);
             }
             let mut g = engine.generate_tokens(&prompt, greedy(8)).expect("a generation");
             while by_pieces && block_on(g.prompt()).expect("a piece of the prompt") {}
             while block_on(g.next()).expect("a piece").is_some() {}
-            let expected = if by_pieces { n } else { 0 };
             let cached = g.stats().n_cached;
-            failures.check(cached == expected, || format!("{n_piece} pieces: {cached} tokens not run again"));
+            let is_expected = match by_pieces {
+                true => cached >= n_piece && cached < prompt.len() && (cached > 0) == (n_piece > 0),
+                false => cached == 0,
+            };
+            failures.check(is_expected, || format!("{n_piece} pieces: {cached} tokens not run again"));
             answers.push(g.tokens().to_vec());
         }
         failures.check(answers[0] == answers[1] && !answers[0].is_empty(), || {

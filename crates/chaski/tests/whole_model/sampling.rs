@@ -93,7 +93,7 @@ fn penalties_act_and_give_the_same_text_on_both_devices() {
 fn chosen(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> (Vec<u32>, bool) {
     let mut g = engine.generate_tokens(prompt, options).expect("a generation");
     while block_on(g.next()).expect("a piece").is_some() {}
-    (g.tokens().to_vec(), g.on_processor().is_none())
+    (g.tokens().to_vec(), g.on_cpu().is_none())
 }
 
 /// Chains with penalties and biases, greedy, for a text whose plain answer is `plain`.
@@ -411,12 +411,9 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     let prompt = engine.chat_prompt(&messages, &template).expect("a prompt");
     failures.same_text("the template", &prompt, PROMPT);
     let options = GenerateOptions { max_tokens: None, ..greedy(0) };
-    let mut g = engine.chat(&messages, &template, options).expect("a chat");
-    let mut found = String::new();
-    while let Some(piece) = block_on(g.next()).expect("a piece") {
-        found.push_str(&piece.text);
-    }
-    let (finish, n) = (g.finish(), g.tokens().len());
+    let chat = engine.chat(&messages, &template, options).expect("a chat");
+    let (answer, finish, stats) = block_on(chat.whole()).expect("an answer");
+    let (found, n, finish) = (answer.content, stats.n_token, Some(finish));
     failures.check(found.starts_with(ANSWER) && !found.contains("<|"), || format!("{found:?}"));
     failures.check(finish == Some(Finish::Stop), || format!("{n} tokens, {finish:?}"));
     failures.conclude();
@@ -460,7 +457,7 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
             while block_on(g.next()).expect("a piece").is_some() {}
             let case = format!("keep {keep}, chosen {way}");
             failures.check(g.tokens() == expected, || format!("{case}: {:?}", g.tokens()));
-            let (finish, n) = (g.finish(), g.stats().n_forgotten);
+            let (finish, n) = (g.finish(), g.stats().n_dropped);
             failures.check(finish == Some(Finish::Length) && n > 40, || {
                 format!("{case}: {finish:?}, {n} tokens forgotten")
             });

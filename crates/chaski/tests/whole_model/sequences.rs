@@ -2,7 +2,8 @@
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::FeatureSet;
-use chaski::{GenerateOptions, Generation, KvType, Runner};
+use chaski::{GenerateOptions, KvType, Runner};
+use chaski_models::serve::{Generation, Request, serve};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
@@ -273,10 +274,12 @@ fn what_has_to_run_again_does_not_count_as_cached() {
         for ((device, target), expected) in targets().into_iter().zip(expected) {
             let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
             let config = RunnerConfig { n_ctx: 400, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
-            let mut r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+            let r = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a fixture loads");
+            let (handle, mut driver) = serve(r, model.shared_text().0, 1).expect("a service");
             let mut cached = |prompt: &[u32]| {
                 let options = GenerateOptions { max_tokens: Some(3), ..GenerateOptions::default() };
-                let mut g = Generation::start(&mut r, model.tokenizer(), prompt, options).expect("a prompt");
+                let answer = handle.generate(Request::new(prompt.to_vec(), options)).expect("a prompt");
+                let mut g = Generation::new(&mut driver, answer);
                 while block_on(g.next()).expect("a piece").is_some() {}
                 (g.stats().n_cached, g.stats().n_prompt)
             };

@@ -14,6 +14,6 @@ pub(crate) fn open(path: &Path) -> Result<Model> {
     // The names of a split set derive from the first one's.
     path.to_str().with_context(|| format!("`{}`: expected a UTF-8 path", path.display()))?;
     let first = FileSource::open(path)?;
-    let sibling = async |name: &str| FileSource::open(Path::new(name));
+    let sibling = |name: &str| FileSource::open(Path::new(name));
     Ok(pollster::block_on(ModelFile::open(first, sibling))?)
 }

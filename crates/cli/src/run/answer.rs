@@ -2,10 +2,10 @@
 
 use std::io::Write as _;
 
-use chaski::{Engine, Finish, GenerateOptions, Piece, RenderSpecial, Stats, Tokenizer};
+use chaski::{ChatEvent, Engine, Finish, GenerateOptions, Piece, RenderSpecial, Stats, Tokenizer};
 use serde_json::{Value, json};
 
-use super::parts::Parts;
+use super::question::Question;
 use crate::interrupt::Answering;
 use crate::stats;
 use crate::ui::{LoadTimes, Ui};
@@ -22,65 +22,105 @@ pub(super) enum Format {
 }
 
 /// A finished generation.
+#[derive(Default)]
 pub(super) struct Answer {
     pub(super) text: String,
     pub(super) tokens: Vec<u32>,
     /// Log probabilities per token, if requested.
     pub(super) logprobs: Vec<Value>,
+    /// Its parts, if it answers a question to a chat model.
+    pub(super) parts: chaski::Answer,
     /// `None` if it was interrupted.
     pub(super) finish: Option<Finish>,
     pub(super) stats: Stats,
     /// The reason for CPU sampling, if the CPU sampled.
-    pub(super) on_processor: Option<&'static str>,
+    pub(super) on_cpu: Option<&'static str>,
 }
 
-/// Generates an answer; every piece goes to `sink`.
-fn generate(
+impl Answer {
+    /// Takes a piece, which goes to `sink`.
+    fn push(
+        &mut self,
+        tokenizer: &Tokenizer,
+        piece: &Piece,
+        sink: &mut impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let found = logprobs_of(tokenizer, piece);
+        sink(piece, found.as_ref())?;
+        self.logprobs.extend(found);
+        self.text.push_str(&piece.text);
+        self.tokens.extend(piece.token);
+        Ok(())
+    }
+}
+
+/// Continues tokens; every piece goes to `sink`.
+fn continue_tokens(
     engine: &mut Engine,
-    draft: Option<&mut Engine>,
     prompt: &[u32],
     options: GenerateOptions,
     mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
 ) -> anyhow::Result<Answer> {
     let answering = Answering::begin();
     let mut generation = engine.generate_tokens(prompt, options)?;
-    if let Some(draft) = draft {
-        generation = generation.with_draft(draft.runner())?;
-    }
-    let (mut text, mut logprobs) = (String::new(), Vec::new());
+    let mut out = Answer::default();
     while !answering.interrupted() {
-        // The prompt, and the rest of a shifted context, are processed in chunks.
+        // The prompt is processed in chunks.
         if pollster::block_on(generation.prompt())? {
             continue;
         }
         let Some(piece) = pollster::block_on(generation.next())? else { break };
-        let found = logprobs_of(generation.tokenizer(), &piece);
-        sink(&piece, found.as_ref())?;
-        logprobs.extend(found);
-        text.push_str(&piece.text);
+        out.push(generation.tokenizer(), &piece, &mut sink)?;
     }
-    Ok(Answer {
-        text,
-        tokens: generation.tokens().to_vec(),
-        logprobs,
-        finish: generation.finish(),
-        stats: generation.stats().clone(),
-        on_processor: generation.on_processor(),
-    })
+    (out.finish, out.stats, out.on_cpu) =
+        (generation.finish(), generation.stats().clone(), generation.on_cpu());
+    Ok(out)
+}
+
+/// Answers a question; every piece goes to `sink`.
+fn answer_question(
+    engine: &mut Engine,
+    question: &Question,
+    options: GenerateOptions,
+    mut sink: impl FnMut(&Piece, Option<&Value>) -> std::io::Result<()>,
+) -> anyhow::Result<Answer> {
+    let answering = Answering::begin();
+    let mut conversation = engine.answer(&question.prompt, &question.tools, options)?;
+    let mut out = Answer::default();
+    while !answering.interrupted() {
+        match pollster::block_on(conversation.next())? {
+            None => break,
+            Some(ChatEvent::Started { on_cpu, .. }) => out.on_cpu = on_cpu,
+            Some(ChatEvent::Piece(piece)) => out.push(conversation.tokenizer(), &piece, &mut sink)?,
+            Some(ChatEvent::Part(part)) => out.parts.extend([part]),
+            Some(ChatEvent::Finished { answer, finish, .. }) => {
+                (out.parts, out.finish) = (answer, Some(finish))
+            }
+            Some(_) => {}
+        }
+    }
+    out.stats = conversation.stats().clone();
+    Ok(out)
+}
+
+/// The prompt of an answer.
+pub(super) enum Prompt<'a> {
+    /// Tokens to continue.
+    Tokens(&'a [u32]),
+    /// A question to a chat model.
+    Question(&'a Question),
 }
 
 /// Generates an answer and prints it on stdout.
 pub(super) fn print(
     engine: &mut Engine,
-    draft: Option<&mut Engine>,
-    prompt: &[u32],
+    prompt: Prompt<'_>,
     options: GenerateOptions,
     format: Format,
-    parts: Option<&Parts>,
     times: &LoadTimes,
 ) -> anyhow::Result<Answer> {
     let mut out = std::io::stdout().lock();
-    let answer = generate(engine, draft, prompt, options, |piece, logprobs| match format {
+    let sink = |piece: &Piece, logprobs: Option<&Value>| match format {
         Format::Json => Ok(()),
         Format::Text => {
             out.write_all(piece.text.as_bytes())?;
@@ -94,12 +134,17 @@ pub(super) fn print(
             writeln!(out, "{object}")?;
             out.flush()
         }
-    })?;
+    };
+    let is_chat = matches!(prompt, Prompt::Question(_));
+    let answer = match prompt {
+        Prompt::Tokens(tokens) => continue_tokens(engine, tokens, options, sink)?,
+        Prompt::Question(question) => answer_question(engine, question, options, sink)?,
+    };
     match format {
         Format::Text if answer.text.ends_with('\n') => {}
         Format::Text => writeln!(out)?,
-        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, parts, times, true))?,
-        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, parts, times, false))?,
+        Format::Json => writeln!(out, "{:#}", summary(engine, &answer, is_chat, times, true))?,
+        Format::JsonLines => writeln!(out, "{}", summary(engine, &answer, is_chat, times, false))?,
     }
     out.flush()?;
     Ok(answer)
@@ -119,13 +164,7 @@ fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     Some(object)
 }
 
-fn summary(
-    engine: &mut Engine,
-    answer: &Answer,
-    parts: Option<&Parts>,
-    times: &LoadTimes,
-    whole: bool,
-) -> Value {
+fn summary(engine: &Engine, answer: &Answer, is_chat: bool, times: &LoadTimes, whole: bool) -> Value {
     let info = engine.info();
     let device = engine.device().clone();
     let mut object = serde_json::Map::new();
@@ -138,8 +177,8 @@ fn summary(
     } else {
         object.insert("type".into(), "end".into());
     }
-    if let Some(parts) = parts {
-        object.insert("message".into(), json!(parts.message(&answer.text, 0)));
+    if is_chat {
+        object.insert("message".into(), json!(answer.parts.clone().into_message(0)));
     }
     object.insert("finish_reason".into(), stats::finish_word(answer.finish).into());
     object.insert("model".into(), json!({ "file": info.file, "description": info.description }));
@@ -150,21 +189,21 @@ fn summary(
 
 /// Tells verbose users why sampling took a readback per token.
 pub(super) fn explain_choice(answer: &Answer, ui: &Ui) {
-    if let Some(why) = answer.on_processor {
+    if let Some(why) = answer.on_cpu {
         ui.detail(&format!("{:<12}tokens sampled on the CPU: {why}", "sampler"));
     }
 }
 
 /// Reports that the answer ended because the context is full, or that old tokens were dropped.
-pub(super) fn warn_of_context(answer: &Answer, engine: &mut Engine, ui: &Ui) {
-    let n = engine.runner().n_ctx();
+pub(super) fn warn_of_context(answer: &Answer, engine: &Engine, ui: &Ui) {
+    let n = engine.loaded().n_ctx();
     if answer.finish == Some(Finish::Context) {
         ui.note(&format!(
             "the context of {n} tokens is full; `-c N` sets a larger one, --context-shift drops the oldest tokens"
         ));
     }
-    if answer.stats.n_forgotten > 0 {
-        let n_forgotten = answer.stats.n_forgotten;
-        ui.note(&format!("the context of {n} tokens was full: dropped {n_forgotten} of the oldest tokens"));
+    if answer.stats.n_dropped > 0 {
+        let n_dropped = answer.stats.n_dropped;
+        ui.note(&format!("the context of {n} tokens was full: dropped {n_dropped} of the oldest tokens"));
     }
 }

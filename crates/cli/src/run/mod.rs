@@ -2,7 +2,7 @@
 
 mod answer;
 mod constraint;
-mod parts;
+mod question;
 mod repl;
 
 use std::io::{ErrorKind, IsTerminal as _, Read as _};
@@ -146,33 +146,33 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     let demands = args.answer.read()?;
     let Loaded { mut engine, times } = load::load(options::source(model.as_deref()), &args.engine, ui)?;
     let draft = args.model_draft.as_deref();
-    let mut draft = draft.map(|file| load::draft(file, &args.engine, &mut engine, ui)).transpose()?;
+    let draft = draft.map(|file| load::draft(file, &args.engine, &engine, ui)).transpose()?;
+    let has_draft = draft.is_some();
+    engine.set_draft(draft)?;
     interrupt::install()?;
     let Some(prompt) = prompt else {
         let settings = repl::Settings { answer: args.answer, sampling: args.sampling };
-        return repl::run(&mut engine, draft, settings, demands, args.raw, &times, ui);
+        return repl::run(&mut engine, has_draft, settings, demands, args.raw, &times, ui);
     };
     let (text, is_chat) = prompt_text(&engine, prompt, &args, &demands.tools, ui)?;
     let tokens = encode(&engine, &text)?;
     let mut options = generate_options(&engine, &args.answer, &args.sampling, demands.grammar, ui);
     options.shift = args.answer.shift(&engine, tokens.len());
-    options.speculate = args.answer.speculation(draft.is_some());
+    options.speculate = args.answer.speculation(has_draft);
     let format = match (args.json, args.jsonl) {
         (true, _) => answer::Format::Json,
         (_, true) => answer::Format::JsonLines,
         _ => answer::Format::Text,
     };
-    let parts = if is_chat { parts::Parts::new(&engine, &text, &demands.tools)? } else { None };
-    if let Some(parts) = &parts
-        && format != answer::Format::Text
-    {
-        options.shown = parts.marker_tokens(&engine);
-    }
-    let answer =
-        answer::print(&mut engine, draft.as_mut(), &tokens, options, format, parts.as_ref(), &times)?;
-    answer::warn_of_context(&answer, &mut engine, ui);
+    // Text is printed without the marks of its parts.
+    let is_question = is_chat && format != answer::Format::Text;
+    let question = question::Question { prompt: text, tools: demands.tools };
+    let prompt =
+        if is_question { answer::Prompt::Question(&question) } else { answer::Prompt::Tokens(&tokens) };
+    let answer = answer::print(&mut engine, prompt, options, format, &times)?;
+    answer::warn_of_context(&answer, &engine, ui);
     if ui.verbose() {
-        stats::print(ui, &mut engine, &times, &answer.stats);
+        stats::print(ui, &engine, &times, &answer.stats);
         answer::explain_choice(&answer, ui);
     }
     if answer.finish.is_none() { Err(Interrupted.into()) } else { Ok(()) }

@@ -7,8 +7,8 @@ use clap::Parser as _;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use super::answer::{self, Format};
-use super::parts::Parts;
+use super::answer::{self, Format, Prompt};
+use super::question::Question;
 use super::{AnswerArgs, Demands, conversation_text, encode, generate_options, note_broken_template};
 use crate::failure::is_closed_stdout;
 use crate::options::SamplingArgs;
@@ -53,8 +53,10 @@ impl Settings {
 
 struct Session<'a> {
     engine: &'a mut Engine,
-    /// Guesses tokens.
-    draft: Option<Engine>,
+    /// There is a draft model.
+    has_draft: bool,
+    /// Tokens of the conversation after the last answer.
+    n_token: usize,
     settings: Settings,
     /// Parsed values that come from files or have a syntax of their own.
     demands: Demands,
@@ -71,7 +73,7 @@ struct Session<'a> {
 /// Runs the chat until the user exits.
 pub(super) fn run(
     engine: &mut Engine,
-    draft: Option<Engine>,
+    has_draft: bool,
     settings: Settings,
     demands: Demands,
     raw: bool,
@@ -99,7 +101,8 @@ pub(super) fn run(
     }
     let mut session = Session {
         engine,
-        draft,
+        has_draft,
+        n_token: 0,
         settings,
         demands,
         changes: Vec::new(),
@@ -213,7 +216,8 @@ impl Session<'_> {
             "help" | "?" => eprintln!("{HELP}"),
             "clear" => {
                 self.messages.clear();
-                self.engine.runner().truncate(0);
+                self.engine.clear();
+                self.n_token = 0;
                 eprintln!("Conversation cleared.");
             }
             "show" => self.show(),
@@ -226,8 +230,8 @@ impl Session<'_> {
     fn show(&mut self) {
         let info = self.engine.info();
         let device = self.engine.device().clone();
-        let used = self.engine.runner().history().len();
-        let n_ctx = self.engine.runner().n_ctx();
+        let used = self.n_token;
+        let n_ctx = self.engine.loaded().n_ctx();
         eprintln!("model    {} ({})", info.file, info.description);
         eprintln!("device   {} ({})", device.name, device.driver);
         eprintln!("context  {used} of {n_ctx} tokens used, {} messages", self.messages.len());
@@ -278,10 +282,9 @@ impl Session<'_> {
         let lost = self.engine.gpu().is_some_and(|g| g.check().is_err());
         if lost {
             eprintln!("Device reopened.");
-            self.engine.runner().truncate(0);
             pollster::block_on(self.engine.rebuild())?;
             // The draft model was on the same device.
-            self.draft = None;
+            self.has_draft = false;
         }
         Ok(())
     }
@@ -304,12 +307,12 @@ impl Session<'_> {
         let Settings { answer, sampling } = &self.settings;
         let mut options =
             generate_options(self.engine, answer, sampling, self.demands.grammar.clone(), self.ui);
-        let parts = if self.chat { Parts::new(self.engine, &text, &self.demands.tools)? } else { None };
         options.shift = answer.shift(self.engine, tokens.len());
-        options.speculate = answer.speculation(self.draft.is_some());
-        options.shown = parts.as_ref().map(|parts| parts.marker_tokens(self.engine)).unwrap_or_default();
-        let draft = self.draft.as_mut();
-        let answer = answer::print(self.engine, draft, &tokens, options, Format::Text, None, self.times)?;
+        options.speculate = answer.speculation(self.has_draft);
+        let question = Question { prompt: text, tools: self.demands.tools.clone() };
+        let prompt = if self.chat { Prompt::Question(&question) } else { Prompt::Tokens(&tokens) };
+        let answer = answer::print(self.engine, prompt, options, Format::Text, self.times)?;
+        self.n_token = tokens.len() + answer.tokens.len();
         answer::warn_of_context(&answer, self.engine, self.ui);
         if self.ui.verbose() {
             stats::print(self.ui, self.engine, self.times, &answer.stats);
@@ -317,11 +320,8 @@ impl Session<'_> {
         }
         if self.chat {
             self.messages.push(Message::new("user", input));
-            // Reasoning is no part of what was said.
-            self.messages.push(match parts {
-                Some(parts) => parts.message(&answer.text, self.n_call()),
-                None => Message::new("assistant", answer.text),
-            });
+            // Reasoning is not part of the conversation.
+            self.messages.push(answer.parts.into_message(self.n_call()));
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn open(path: &Path) -> Result<ModelFile<MmapSource>, OpenError> {
-        let alone = async |name: &str| {
+        let alone = |name: &str| {
             let n_byte = 0;
             Err(SourceError::OutOfRange { name: name.to_owned(), offset: 0, n_byte, len: 0 })
         };

@@ -66,7 +66,7 @@ impl Collector {
     }
 
     /// What was measured; `n_mat` says how many matrices a tensor holds.
-    fn imatrix(&self, n_mat: &dyn Fn(&str) -> usize) -> Result<Imatrix, ModelError> {
+    fn imatrix(&self, n_mat: &(dyn Fn(&str) -> usize + Sync)) -> Result<Imatrix, ModelError> {
         let mut imatrix = Imatrix::default();
         for (name, sums) in &self.sums {
             let n = n_mat(name).max(sums.counts.len());
@@ -91,7 +91,7 @@ pub struct ImatrixProgress<'a> {
     pub n_chunk: usize,
     collector: &'a Collector,
     n_ctx: usize,
-    n_mat: &'a dyn Fn(&str) -> usize,
+    n_mat: &'a (dyn Fn(&str) -> usize + Sync),
 }
 
 impl ImatrixProgress<'_> {
@@ -121,7 +121,7 @@ pub async fn imatrix<E: From<ModelError>>(
     tokenizer: &Tokenizer,
     text: &str,
     options: &ImatrixOptions,
-    n_mat: &dyn Fn(&str) -> usize,
+    n_mat: &(dyn Fn(&str) -> usize + Sync),
     mut progress: impl FnMut(&ImatrixProgress<'_>) -> Result<(), E>,
 ) -> Result<Imatrix, E> {
     let special = if options.parse_special { ParseSpecial::Yes } else { ParseSpecial::No };

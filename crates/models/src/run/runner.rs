@@ -4,7 +4,6 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use chaski_graph::Op;
 use chaski_runtime::RuntimeError;
@@ -15,12 +14,12 @@ use chaski_runtime::kernels::{Caps, Tuning};
 use chaski_runtime::plan::{Fusions, PlanConfig, PlanError, Streaming, memory_need};
 use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
-use web_time::Instant;
 
 use super::pages::Pages;
 use super::sequences::Sequence;
 use crate::error::ModelError;
 use crate::model::Model;
+use crate::serve::Slots;
 use chaski_text::SampleError;
 
 /// Where a model runs.
@@ -46,11 +45,6 @@ pub enum KvType {
         v: GgmlType,
     },
 }
-
-/// Tokens of a prompt between which the processor can be stopped: as many as it does in about this time, so that a page
-/// whose only thread it is stays usable.
-const CPU_PIECE: (usize, usize) = (4, 64);
-const CPU_PIECE_TIME: Duration = Duration::from_millis(60);
 
 /// Tokens of a page of the KV cache.
 const PAGE: u32 = 64;
@@ -310,8 +304,10 @@ pub struct Runner {
     pub(super) device_scales: Vec<f32>,
     /// Logits of the last token, where they came to the processor anyway.
     pub(crate) cpu_logits: Vec<f32>,
-    /// Tokens of the next piece of a prompt there.
-    cpu_piece: usize,
+    /// The requests in the device's slots, where it runs the steps of a scheduler ([`crate::serve`]).
+    pub(crate) slots: Slots,
+    /// It does, so the sequences have no tokens.
+    is_served: bool,
 }
 
 impl Runner {
@@ -367,6 +363,7 @@ impl Runner {
             }
             Device::Cpu(_) => (config.n_seq.max(1), 0),
         };
+        let slots = Slots::of(&device, config.n_seq.max(1));
         let mut runner = Runner {
             device,
             n_ctx,
@@ -380,10 +377,46 @@ impl Runner {
             device_scales: vec![0.0; scales.len()],
             scales,
             cpu_logits: Vec::new(),
-            cpu_piece: CPU_PIECE.0,
+            slots,
+            is_served: false,
         };
         runner.use_scales();
         Ok(runner)
+    }
+
+    /// Sequences that the device has room for.
+    pub(crate) fn n_slot(&self) -> u32 {
+        match &self.device {
+            Device::Gpu(g) => g.config().n_seq,
+            Device::Cpu(_) => self.seqs.len() as u32,
+        }
+    }
+
+    /// The device runs the steps of a scheduler from now on, so the sequences lose their tokens.
+    pub(crate) fn serve(&mut self) {
+        if !std::mem::replace(&mut self.is_served, true) {
+            self.seqs
+                .iter_mut()
+                .for_each(|seq| *seq = Sequence { scales: seq.scales.clone(), ..Sequence::default() });
+        }
+    }
+
+    /// Forgets what a scheduler had on the device: sequences begin without tokens.
+    pub(crate) fn leave_service(&mut self) {
+        self.slots = Slots::of(&self.device, self.n_slot());
+        self.is_served = false;
+        if let Device::Gpu(g) = &mut self.device {
+            g.drop_steps();
+            let per_seq = g.config().pages_per_seq();
+            self.pages = Pages::new(self.seqs.len() as u32, per_seq);
+            for seq in 0..self.seqs.len() as u32 {
+                let home: Vec<u32> = (seq * per_seq..(seq + 1) * per_seq).collect();
+                g.set_pages(seq, 0, &home);
+                g.select(seq);
+                g.clear_adjust();
+            }
+        }
+        self.select(self.at);
     }
 
     /// Tokens that the sequence may have.
@@ -466,49 +499,6 @@ impl Runner {
             return Err(RuntimeError::Limit { what: "tokens of the sequence", found, limit }.into());
         }
         Ok(())
-    }
-
-    /// Whether [`Self::prefill_piece`] would return at once, and soon enough for the next.
-    pub(crate) fn has_room(&mut self) -> bool {
-        match &mut self.device {
-            Device::Gpu(g) => g.has_room(),
-            Device::Cpu(_) => false,
-        }
-    }
-
-    /// Waits until the device should get another piece.
-    pub(crate) async fn room(&mut self) -> Result<(), ModelError> {
-        match &mut self.device {
-            Device::Gpu(g) => Ok(g.room().await?),
-            Device::Cpu(_) => Ok(()),
-        }
-    }
-
-    /// [`Self::prefill`] bit by bit: runs some of `tokens`, of which `at` are in the history, and returns how many are
-    /// in it then.
-    pub(crate) async fn prefill_piece(&mut self, tokens: &[u32], at: usize) -> Result<usize, ModelError> {
-        let pos = self.ready(tokens.len() - at).await? - at as u32;
-        let end = match &mut self.device {
-            Device::Gpu(g) => g.prefill_piece(tokens, at, pos, true).await?,
-            Device::Cpu(c) => {
-                let (end, start) = (tokens.len().min(at + self.cpu_piece), Instant::now());
-                self.cpu_logits = c.eval(&tokens[at..end], pos + at as u32, false)?;
-                let next = match start.elapsed() {
-                    long if long > CPU_PIECE_TIME => self.cpu_piece / 2,
-                    short if short < CPU_PIECE_TIME / 3 => self.cpu_piece * 2,
-                    _ => self.cpu_piece,
-                };
-                self.cpu_piece = next.clamp(CPU_PIECE.0, CPU_PIECE.1);
-                end
-            }
-        };
-        let seq = &mut self.seqs[self.at];
-        seq.history.extend_from_slice(&tokens[at..end]);
-        // Of a prompt only the end is worth a copy.
-        if end == tokens.len() {
-            self.advanced(self.history().len(), tokens.len());
-        }
-        Ok(end)
     }
 
     /// Runs on greedily after [`Self::prefill`]: the `n` tokens that have the largest logits, of which all but the last are

@@ -53,13 +53,18 @@ impl Runner {
 
     /// Lets the device have the scales of the selected sequence.
     pub(super) fn use_scales(&mut self) {
-        let scales = &self.seqs[self.at].scales;
+        let scales = self.seqs[self.at].scales.clone();
+        self.use_these_scales(&scales);
+    }
+
+    /// Lets the device have these scales.
+    pub(crate) fn use_these_scales(&mut self, scales: &[f32]) {
         if *scales != self.device_scales {
             match &mut self.device {
                 Device::Gpu(g) => g.set_adapter_scales(scales),
                 Device::Cpu(c) => c.set_adapter_scales(scales),
             }
-            self.device_scales.clone_from(scales);
+            self.device_scales = scales.to_vec();
         }
     }
 

@@ -53,17 +53,52 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// A session's bytes.
+pub(crate) fn pack(name: &str, tokens: &[u32], top: usize, known: &[u8]) -> Vec<u8> {
+    let tokens: Vec<u8> = tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
+    let top = (top as u64).to_le_bytes();
+    let mut out = MARK.to_vec();
+    for part in [name.as_bytes(), &tokens, &top, known] {
+        out.extend((part.len() as u64).to_le_bytes());
+        out.extend_from_slice(part);
+    }
+    out
+}
+
+/// Tokens, the position up to which the cache was written, and what the device knows.
+pub(crate) type Unpacked<'a> = (Vec<u32>, usize, &'a [u8]);
+
+/// The parts of a session that fits this.
+pub(crate) fn unpack<'a>(bytes: &'a [u8], expected: &str) -> Result<Unpacked<'a>, SessionError> {
+    let mut parts = Parts(bytes.strip_prefix(MARK).ok_or(SessionError::Mark)?);
+    let found = String::from_utf8_lossy(parts.next("its name is cut off")?).into_owned();
+    if found != expected {
+        return Err(SessionError::Other { found, expected: expected.to_owned() });
+    }
+    let tokens = parts.next("its tokens are cut off")?;
+    let top = parts.next("its position is cut off")?;
+    let known = parts.next("its cache is cut off")?;
+    let damaged = |what| SessionError::Damaged { what };
+    if !parts.0.is_empty() || tokens.len() % 4 != 0 {
+        return Err(damaged("it has bytes too many"));
+    }
+    let top: [u8; 8] = top.try_into().map_err(|_| damaged("its position is no number"))?;
+    let top = usize::try_from(u64::from_le_bytes(top)).map_err(|_| damaged("its position is no number"))?;
+    let tokens = tokens.chunks_exact(4).map(|t| u32::from_le_bytes([t[0], t[1], t[2], t[3]])).collect();
+    Ok((tokens, top, known))
+}
+
 impl Runner {
     /// What the bytes of a session fit.
-    fn session_of(&self) -> String {
+    pub(crate) fn session_of(&self, scales: &[f32]) -> String {
         let layout = match &self.device {
             Device::Gpu(g) => g.snapshot_layout(),
             Device::Cpu(c) => c.snapshot_layout(),
         };
-        format!("{}, adapters {:?}, {layout}", self.name, self.adapter_scales_of(self.at))
+        format!("{}, adapters {scales:?}, {layout}", self.name)
     }
 
-    fn session_bytes(&self, n: usize) -> u64 {
+    pub(crate) fn session_bytes(&self, n: usize) -> u64 {
         match &self.device {
             Device::Gpu(g) => g.snapshot_bytes(n.div_ceil(g.config().page as usize) as u32),
             Device::Cpu(c) => c.snapshot_bytes(n as u32),
@@ -84,15 +119,8 @@ impl Runner {
             }
             Device::Cpu(c) => c.snapshot(tokens.len() as u32),
         };
-        let name = self.session_of();
-        let tokens: Vec<u8> = tokens.iter().flat_map(|t| t.to_le_bytes()).collect();
-        let top = (self.seqs[self.at].top as u64).to_le_bytes();
-        let mut out = MARK.to_vec();
-        for part in [name.as_bytes(), &tokens, &top, &known] {
-            out.extend((part.len() as u64).to_le_bytes());
-            out.extend_from_slice(part);
-        }
-        Ok(out)
+        let name = self.session_of(self.adapter_scales_of(self.at));
+        Ok(pack(&name, &tokens, self.seqs[self.at].top, &known))
     }
 
     /// Makes the selected sequence what it was when [`Self::save`] was called; it goes on from there to the bit.
@@ -101,25 +129,11 @@ impl Runner {
     /// [`ModelError::Session`] for bytes that are no session of this model and kind of cache, or longer than the context; the
     /// sequence is then as it was. Device errors.
     pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
-        let mut parts = Parts(bytes.strip_prefix(MARK).ok_or(SessionError::Mark)?);
-        let found = String::from_utf8_lossy(parts.next("its name is cut off")?).into_owned();
-        let expected = self.session_of();
-        if found != expected {
-            return Err(SessionError::Other { found, expected }.into());
-        }
-        let tokens = parts.next("its tokens are cut off")?;
-        let top = parts.next("its position is cut off")?;
-        let known = parts.next("its cache is cut off")?;
+        let (tokens, top, known) = unpack(bytes, &self.session_of(self.adapter_scales_of(self.at)))?;
         let damaged = |what| SessionError::Damaged { what };
-        if !parts.0.is_empty() || tokens.len() % 4 != 0 {
-            return Err(damaged("it has bytes too many").into());
-        }
-        let top: [u8; 8] = top.try_into().map_err(|_| damaged("its position is no number"))?;
-        let tokens: Vec<u32> =
-            tokens.chunks_exact(4).map(|t| u32::from_le_bytes([t[0], t[1], t[2], t[3]])).collect();
         let (n, limit) = (tokens.len(), self.n_ctx as usize);
         // Where it had been once is no more than a reason to run tokens again.
-        let top = u64::from_le_bytes(top).min(u64::from(u32::MAX)) as usize;
+        let top = top.min(u32::MAX as usize);
         if n > limit {
             return Err(SessionError::Long { found: n, limit }.into());
         }

@@ -5,8 +5,8 @@
 /// The tokens get other positions than they had, and those that are left were read after others: they are run again.
 pub(crate) fn shifted(tokens: &[u32], keep: usize) -> Option<Vec<u32>> {
     let (kept, others) = tokens.split_at(keep.min(tokens.len()));
-    let n_forgotten = others.len() / 2;
-    (n_forgotten > 0).then(|| [kept, &others[n_forgotten..]].concat())
+    let n_dropped = others.len() / 2;
+    (n_dropped > 0).then(|| [kept, &others[n_dropped..]].concat())
 }
 
 #[cfg(test)]

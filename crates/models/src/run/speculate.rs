@@ -1,19 +1,18 @@
-//! Speculative decoding: guesses of the next tokens, which the model checks all at once.
+//! Speculative decoding: drafts of the next tokens, which the model verifies in one step.
 //!
-//! Each token is drawn from the model's own logits as it always is, by the same sampler; guesses only decide for how many
-//! tokens one run gives logits. So texts are those without guesses, drawn ones, too.
+//! Every token is sampled from the model's own logits, by the same sampler as without drafts; drafts only determine how many
+//! tokens have logits in one step. So texts are those without drafts, sampled ones, too.
 
-use super::generate::common;
 use super::runner::Runner;
 use crate::error::ModelError;
 
-/// How many tokens are guessed at once, and from what.
+/// The source of drafts, and their length.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Speculation {
-    /// Tokens guessed at once, at most [`Self::MAX`]. A run of up to eight tokens takes little longer than one where memory
-    /// is what takes the time.
+    /// Tokens drafted at once, at most [`Self::MAX`]. A step of up to eight tokens takes little longer than one of one token
+    /// where memory is the limit.
     pub n_max: usize,
-    /// Without a draft model: tokens that must have been there before in the same order, for those after them to be a guess.
+    /// Without a draft model: tokens that must have come before in the same order, for those after them to be the draft.
     pub n_match: usize,
 }
 
@@ -28,8 +27,39 @@ impl Default for Speculation {
     }
 }
 
-/// What followed when the last tokens were there before: the most recent time, of those with the longest match.
-pub(super) fn look_up(tokens: &[u32], n_match: usize, n: usize) -> Vec<u32> {
+impl Speculation {
+    /// Drafts the tokens that followed when the last ones came before: the most recent time, of those with the longest match.
+    pub(crate) fn look_up(self, tokens: &[u32], n: usize) -> Vec<u32> {
+        look_up(tokens, self.n_match, n)
+    }
+
+    /// Drafts greedily with a smaller model. A draft model whose logits are not finite drafts nothing.
+    ///
+    /// # Errors
+    /// Errors of its device.
+    pub(crate) async fn draft(
+        self,
+        runner: &mut Runner,
+        tokens: &[u32],
+        n: usize,
+    ) -> Result<Vec<u32>, ModelError> {
+        let n = n.min((runner.n_ctx() as usize).saturating_sub(tokens.len()));
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        // At least one token is run, for its logits.
+        let same = runner.history().iter().zip(tokens).take_while(|(a, b)| a == b).count();
+        let same = same.min(tokens.len() - 1);
+        runner.truncate(same);
+        runner.prefill(&tokens[same..]).await?;
+        match runner.greedy(n).await {
+            Err(ModelError::Sample(_)) => Ok(Vec::new()),
+            drafted => drafted,
+        }
+    }
+}
+
+fn look_up(tokens: &[u32], n_match: usize, n: usize) -> Vec<u32> {
     /// A longer match says little more.
     const LONGEST: usize = 8;
     let end = tokens.len();
@@ -41,19 +71,6 @@ pub(super) fn look_up(tokens: &[u32], n_match: usize, n: usize) -> Vec<u32> {
         }
     }
     Vec::new()
-}
-
-/// What a smaller model thinks, greedily.
-pub(super) async fn draft(runner: &mut Runner, tokens: &[u32], n: usize) -> Result<Vec<u32>, ModelError> {
-    let n = n.min((runner.n_ctx() as usize).saturating_sub(tokens.len()));
-    if n == 0 {
-        return Ok(Vec::new());
-    }
-    // At least one token is run, for its logits.
-    let same = common(runner.history(), tokens).min(tokens.len() - 1);
-    runner.truncate(same);
-    runner.prefill(&tokens[same..]).await?;
-    runner.greedy(n).await
 }
 
 #[cfg(test)]

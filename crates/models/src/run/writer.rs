@@ -28,13 +28,8 @@ impl Writer {
     pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         let grammar = options.grammar.as_ref();
         let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
-        Ok(Writer { constraint, ..Writer::without_constraint(options) })
-    }
-
-    /// A writer whose output may be anything.
-    pub(crate) fn without_constraint(options: GenerateOptions) -> Self {
-        Writer {
-            constraint: None,
+        Ok(Writer {
+            constraint,
             stop: StopStrings::new(options.stop.iter().cloned()),
             // The text goes on after a prompt: a leading space is part of it.
             stream: TextStream::new(),
@@ -44,7 +39,7 @@ impl Writer {
             start: Instant::now(),
             first_at: None,
             stats: Stats::default(),
-        }
+        })
     }
 
     pub(crate) fn max_tokens(&self) -> usize {
@@ -59,12 +54,6 @@ impl Writer {
             (None, None, Some(_)) => Some("tokens are guessed ahead"),
             (None, None, None) => None,
         }
-    }
-
-    /// Whether nothing can come after this token, which was chosen last.
-    pub(crate) fn is_over(&self, tokenizer: &Tokenizer, token: u32) -> bool {
-        let fulfilled = self.constraint.as_ref().is_some_and(Constraint::is_finished);
-        fulfilled || (tokenizer.is_eog(token) && !self.options.sampler.ignore_eos)
     }
 
     /// The end, if there is nothing to come after what is there.
@@ -103,9 +92,9 @@ impl Writer {
         match self.first_at {
             None => {
                 self.first_at = Some(now);
-                self.stats.first = now - self.start;
+                self.stats.ttft = now - self.start;
             }
-            Some(first) => self.stats.rest = now - first,
+            Some(first) => self.stats.decode = now - first,
         }
         self.stats.n_token += 1;
         if tokenizer.is_eog(token) && !self.options.sampler.ignore_eos {

@@ -12,6 +12,8 @@ use super::executor::Executor;
 use super::handle::{Command, Handle};
 use super::service::Service;
 use super::shared::{Shared, Sizes};
+use crate::error::ModelError;
+use crate::run::Runner;
 
 /// Serves the requests of a [`Handle`] while [`Self::run`] is polled.
 pub struct Driver<E> {
@@ -26,13 +28,18 @@ impl<E> std::fmt::Debug for Driver<E> {
     }
 }
 
-/// A service over an executor: a handle for callers, and the driver, which somebody must run.
+/// A service over an executor: a handle for callers, and the driver, which somebody must run. At most `max_waiting` requests
+/// wait for a slot.
 ///
 /// # Errors
 /// [`ServeError::Limits`] if a request alone could not go on to the end of its context.
-pub fn serve<E: Executor>(executor: E, tokenizer: Arc<Tokenizer>) -> Result<(Handle, Driver<E>), ServeError> {
+pub fn serve<E: Executor>(
+    executor: E,
+    tokenizer: Arc<Tokenizer>,
+    max_waiting: usize,
+) -> Result<(Handle, Driver<E>), ServeError> {
     let limits = executor.limits();
-    let (n_seq, max_waiting) = (limits.n_seq, limits.max_waiting);
+    let n_seq = limits.n_seq;
     let sizes = Sizes {
         n_ctx: limits.n_ctx,
         n_vocab: executor.n_vocab(),
@@ -55,14 +62,7 @@ impl<E: Executor> Driver<E> {
     /// The device's, once it is lost for good. All answers and handles get the same.
     pub async fn run(mut self) -> Result<E, ServeError> {
         loop {
-            while let Ok(command) = self.commands.try_recv() {
-                self.take(command);
-            }
-            if !self.service.is_idle() {
-                if let Err(error) = self.service.turn().await {
-                    self.shared.fail(error.clone());
-                    return Err(error);
-                }
+            if self.turn().await? {
                 continue;
             }
             let commands = &mut self.commands;
@@ -71,6 +71,63 @@ impl<E: Executor> Driver<E> {
                 None => return Ok(self.service.into_executor()),
             }
         }
+    }
+
+    /// Takes the requests that have come, and serves one step of those that there are; `false` if there are none.
+    ///
+    /// # Errors
+    /// As for [`Self::run`].
+    pub async fn turn(&mut self) -> Result<bool, ServeError> {
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(command);
+        }
+        if self.service.is_idle() {
+            return Ok(false);
+        }
+        match self.service.turn().await {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                self.shared.fail(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// The executor.
+    pub fn executor(&self) -> &E {
+        self.service.executor()
+    }
+
+    /// The executor; requests that are open end with [`ServeError::Stopped`].
+    pub fn into_executor(self) -> E {
+        self.service.into_executor()
+    }
+
+    /// The executor, for another use than requests: those that are open begin again, and prefixes in the KV cache are
+    /// forgotten. After a failure the driver serves again.
+    pub fn take_over(&mut self) -> &mut E {
+        self.shared.revive();
+        self.service.take_over()
+    }
+
+    /// Guesses the next tokens of requests that speculate ([`GenerateOptions::speculate`](crate::GenerateOptions)) by a
+    /// smaller model with the same vocabulary, from now on.
+    ///
+    /// # Errors
+    /// [`ModelError::Draft`] if the vocabularies differ in size.
+    pub fn set_draft(&mut self, draft: Option<Runner>) -> Result<(), ModelError> {
+        let expected = self.service.executor().n_vocab() as u32;
+        match draft.as_ref().map(Runner::n_vocab).filter(|found| *found != expected) {
+            Some(found) => Err(ModelError::Draft { found, expected }),
+            None => {
+                self.service.draft = draft;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn service(&mut self) -> &mut Service<E> {
+        &mut self.service
     }
 
     fn take(&mut self, command: Command) {

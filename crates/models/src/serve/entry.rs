@@ -9,7 +9,7 @@ use super::executor::Start;
 use super::handle::Event;
 use super::shared::Open;
 use crate::error::ModelError;
-use crate::run::{Finish, Piece, Writer, shifted};
+use crate::run::{Finish, Piece, Speculation, Writer, shifted};
 
 /// A request, from the handle that makes it to its last event.
 pub(super) struct Entry {
@@ -62,6 +62,8 @@ pub(super) struct Served {
     /// Tokens of the answer that are part of the prompt, since the context was shifted.
     n_before: usize,
     has_started: bool,
+    /// Tokens of the prompt that were sent, as far as they were told.
+    n_sent: usize,
     /// The last step that gave it something.
     last_step: u64,
 }
@@ -86,11 +88,16 @@ impl Served {
             // Penalties look back on the prompt, too.
             entry.prompt.iter().for_each(|t| entry.sampler.accept(*t));
         }
-        Served { entry, plan, turn, n_before: 0, has_started: false, last_step: 0 }
+        Served { entry, plan, turn, n_before: 0, has_started: false, n_sent: 0, last_step: 0 }
     }
 
     pub(super) fn into_entry(self) -> Entry {
         self.entry
+    }
+
+    /// Its group, its LoRA scales, and its tokens.
+    pub(super) fn session(&self) -> (u64, Vec<f32>, Vec<u32>) {
+        (self.plan.group, self.plan.lora.clone(), self.tokens())
     }
 
     pub(super) fn interval(&self) -> u32 {
@@ -108,6 +115,31 @@ impl Served {
         (stats.n_prompt, stats.n_cached) = (n_prompt, n_cached);
         let on_cpu = self.plan.on_cpu;
         send(&self.entry.events, Event::Started { n_prompt, n_cached, on_cpu });
+    }
+
+    /// Notes how many tokens of its sequence were sent, and tells it while some of the prompt are left.
+    pub(super) fn sent(&mut self, n: Option<usize>) {
+        let stats = &self.entry.writer.stats;
+        let n_sent = n.unwrap_or(0).saturating_sub(stats.n_cached);
+        if stats.n_token == 0 && n_sent > self.n_sent && n_sent < stats.n_prompt {
+            self.n_sent = n_sent;
+            send(&self.entry.events, Event::Prompt { n_sent });
+        }
+    }
+
+    /// How its tokens are guessed, if that is asked for.
+    pub(super) fn speculation(&self) -> Option<Speculation> {
+        self.entry.writer.options.speculate
+    }
+
+    /// Counts tokens that were guessed.
+    pub(super) fn drafted(&mut self, n: usize) {
+        self.entry.writer.stats.n_drafted += n;
+    }
+
+    /// Counts guesses that were right.
+    pub(super) fn accepted(&mut self, n: usize) {
+        self.entry.writer.stats.n_accepted += n;
     }
 
     /// The tokens of its sequence: the prompt and what was chosen since.
@@ -142,7 +174,7 @@ impl Served {
     ) -> Option<Finish> {
         let is_new = std::mem::replace(&mut self.last_step, step) != step;
         let writer = &mut self.entry.writer;
-        writer.stats.n_group += usize::from(is_new);
+        writer.stats.n_submit += usize::from(is_new);
         let piece = writer.accept(tokenizer, token, logprobs);
         let last = if writer.finish.is_none() { writer.due_end() } else { None };
         let finish = writer.finish;
@@ -166,7 +198,7 @@ impl Served {
         let tokens = self.tokens();
         let keep = self.entry.writer.options.shift?;
         let left = shifted(&tokens, keep)?;
-        self.entry.writer.stats.n_forgotten += tokens.len() - left.len();
+        self.entry.writer.stats.n_dropped += tokens.len() - left.len();
         self.entry.prompt = left;
         self.n_before = self.entry.writer.accepted.len();
         Some((Self::request_of(&self.entry, &self.plan), self.turn))

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chaski_schedule::{LimitsError, Refused};
+use chaski_schedule::LimitsError;
+pub use chaski_schedule::Refused;
 
 use crate::error::ModelError;
 

@@ -40,7 +40,7 @@ pub struct Start<'a> {
 /// The futures are those of the implementation rather than boxes: the driver is made for one executor, and neither
 /// [`Handle`](super::Handle) nor [`Answer`](super::Answer) names it, so nobody needs a trait object.
 pub trait Executor: MaybeSend {
-    /// Sizes that the scheduler works within. [`Limits::max_waiting`] bounds the requests that wait.
+    /// Sizes that the scheduler works within, but for the requests that wait.
     fn limits(&self) -> Limits;
 
     /// Logits of a row.
@@ -84,10 +84,15 @@ pub trait Executor: MaybeSend {
     /// As for [`Self::submit`].
     fn read(&mut self) -> impl Future<Output = Result<Outputs, ModelError>> + MaybeSend;
 
+    /// Forgets everything that requests have on the device, steps that were not read included.
+    fn forget(&mut self);
+
+    /// Rows of a step that the device runs in a fraction of a second, so that no request waits long for another, and one that
+    /// is cancelled ends soon.
+    fn rows(&self) -> usize;
+
     /// Steps that may be submitted and not read.
-    fn max_under_way(&self) -> usize {
-        1
-    }
+    fn max_under_way(&self) -> usize;
 
     /// Begins again after an error of the device: without steps, slots and pages, with the same sizes and samplers.
     ///

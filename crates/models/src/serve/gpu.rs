@@ -1,4 +1,4 @@
-//! A model on a GPU as an executor.
+//! Requests in the slots of a model on a GPU.
 
 use chaski_runtime::STATE_COPIES;
 use chaski_runtime::gpu::{Choose, Column, ColumnOutput, GpuModel, StepOptions};
@@ -6,7 +6,7 @@ use chaski_runtime::kernels::sample::SampleParams;
 use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::{Draws, SampleError};
 
-use super::executor::{Outputs, Start};
+use super::executor::Start;
 use crate::error::ModelError;
 use crate::run::{Speculation, device_chain};
 
@@ -22,26 +22,21 @@ struct Slot {
     lora: Vec<f32>,
 }
 
-/// A model on a GPU.
-pub(super) struct GpuExecutor {
-    model: GpuModel,
+/// The requests in the slots of a model on a GPU.
+pub(crate) struct GpuSlots {
     slots: Vec<Slot>,
-    /// Scales of the LoRAs that the device has.
-    lora: Vec<f32>,
-    max_waiting: usize,
 }
 
-impl GpuExecutor {
-    pub(super) fn new(model: GpuModel, lora: Vec<f32>, max_waiting: usize) -> Self {
-        let slot = Slot { choose: Choose::Greedy, draws: None, lora: lora.clone() };
-        let slots = vec![slot; model.config().n_seq as usize];
-        GpuExecutor { model, slots, lora, max_waiting }
+impl GpuSlots {
+    pub(crate) fn new(n_seq: u32) -> Self {
+        let slot = Slot { choose: Choose::Greedy, draws: None, lora: Vec::new() };
+        GpuSlots { slots: vec![slot; n_seq as usize] }
     }
 
-    pub(super) fn limits(&self) -> Limits {
-        let c = self.model.config();
+    pub(super) fn limits(model: &GpuModel) -> Limits {
+        let c = model.config();
         // States are copied to snapshots. Windows are not, so that prefixes of models with windows are not shared.
-        let n_snapshot = match (self.model.has_state(), self.model.has_window()) {
+        let n_snapshot = match (model.has_state(), model.has_window()) {
             (false, false) => None,
             (true, false) => Some(STATE_COPIES * c.n_seq as usize),
             (_, true) => Some(0),
@@ -51,25 +46,26 @@ impl GpuExecutor {
             n_ctx: c.n_ctx as usize,
             page: c.page as usize,
             n_page: c.n_page() as usize,
-            max_row: self.model.step_cols() as usize,
-            max_want: self.model.n_choice() as usize,
+            max_row: model.step_cols() as usize,
+            max_want: model.n_choice() as usize,
+            max_output: model.all_cols() as usize,
             max_ahead: MAX_AHEAD,
-            max_waiting: self.max_waiting,
+            max_waiting: usize::MAX,
             n_snapshot,
-            max_guess: if self.model.has_state() { 0 } else { Speculation::MAX },
+            max_guess: if model.has_state() { 0 } else { Speculation::MAX },
         }
     }
 
-    pub(super) fn max_under_way(&self) -> usize {
-        if self.model.runs_ahead() && self.model.takes_step() { 2 } else { 1 }
+    pub(super) fn max_under_way(model: &GpuModel) -> usize {
+        if model.runs_ahead() && model.takes_step() { 2 } else { 1 }
     }
 
-    pub(super) fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+    pub(super) fn start(&mut self, model: &mut GpuModel, start: Start<'_>) -> Result<(), ModelError> {
         let slot = &mut self.slots[start.seq as usize];
         slot.lora = start.lora.to_vec();
-        self.model.select(start.seq);
+        model.select(start.seq);
         let Some(sampler) = start.sampler else {
-            self.model.clear_adjust();
+            model.clear_adjust();
             return Ok(());
         };
         let chain = device_chain(sampler).map_err(|_| SampleError::NothingLeft)?;
@@ -78,33 +74,27 @@ impl GpuExecutor {
         slot.choose = chain.choose;
         slot.draws = chain.sample.map(|_| numbers.draws());
         // Greedy sequences may be beside others that draw.
-        self.model.set_sampler(&chain.sample.unwrap_or(SampleParams::GREEDY));
+        model.set_sampler(&chain.sample.unwrap_or(SampleParams::GREEDY));
         match &chain.adjust {
-            Some(adjust) => self.model.set_adjust(adjust, start.tokens)?,
-            None => self.model.clear_adjust(),
+            Some(adjust) => model.set_adjust(adjust, start.tokens)?,
+            None => model.clear_adjust(),
         }
         Ok(())
     }
 
-    pub(super) fn change(&mut self, change: &Change) {
+    pub(super) fn change(model: &mut GpuModel, change: &Change) {
         match change {
             Change::Start { .. } => unreachable!("a start comes with its sampler"),
-            Change::Pages { seq, first, pages } => self.model.set_pages(*seq, *first, pages),
-            Change::Copy { from, to } => self.model.copy_page(*from, *to),
-            Change::Keep { seq, snapshot } => self.model.keep_snapshot(*seq, *snapshot),
+            Change::Pages { seq, first, pages } => model.set_pages(*seq, *first, pages),
+            Change::Copy { from, to } => model.copy_page(*from, *to),
+            Change::Keep { seq, snapshot } => model.keep_snapshot(*seq, *snapshot),
             Change::Restore { seq, snapshot, n_token } => {
-                self.model.restore_snapshot(*seq, *snapshot, *n_token);
+                model.restore_snapshot(*seq, *snapshot, *n_token);
             }
         }
     }
 
-    pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        let Some(first) = step.rows.first() else { return Ok(()) };
-        let lora = &self.slots[first.seq as usize].lora;
-        if *lora != self.lora {
-            self.model.set_adapter_scales(lora);
-            self.lora.clone_from(lora);
-        }
+    pub(super) fn submit(&mut self, model: &mut GpuModel, step: &Step) -> Result<(), ModelError> {
         let (mut columns, mut outputs) = (Vec::new(), Vec::new());
         let mut choose = Choose::Greedy;
         for row in &step.rows {
@@ -124,17 +114,17 @@ impl GpuExecutor {
                 choose = Choose::Sample;
                 if let Some(draws) = &mut slot.draws {
                     let numbers: Vec<f32> = draws.take(step.repeat as usize).collect();
-                    self.model.select(row.seq);
-                    self.model.set_draws(&numbers);
+                    model.select(row.seq);
+                    model.set_draws(&numbers);
                 }
             }
         }
         let options = StepOptions { repeat: step.repeat, n_planned: step.n_planned, choose };
-        Ok(self.model.send_step(&columns, &outputs, options)?)
+        Ok(model.send_step(&columns, &outputs, options)?)
     }
 
-    pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
-        let out = self.model.read_step().await?;
-        Ok(Outputs { chosen: out.chosen, logits: out.logits, hidden: out.hidden })
+    /// Scales of the LoRAs of a slot.
+    pub(super) fn lora(&self, seq: u32) -> &[f32] {
+        &self.slots[seq as usize].lora
     }
 }

@@ -2,12 +2,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use chaski_schedule::{Refused, RequestId};
-use chaski_text::Sampler;
+use chaski_text::{Sampler, Tokenizer};
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
+use web_time::Instant;
 
 use super::entry::Entry;
 use super::error::ServeError;
@@ -20,8 +21,7 @@ use crate::run::{Finish, GenerateOptions, Piece, Stats, Writer};
 pub struct Request {
     /// All tokens of the prompt.
     pub prompt: Vec<u32>,
-    /// How to generate. [`GenerateOptions::speculate`] is without effect; the smallest [`GenerateOptions::interval`] of the
-    /// requests that run counts for all.
+    /// How to generate. The smallest [`GenerateOptions::interval`] of the requests that run counts for all.
     pub options: GenerateOptions,
     /// Requests of a higher priority are served first, and give their slot up last.
     pub priority: i32,
@@ -48,6 +48,11 @@ pub enum Event {
         n_cached: usize,
         /// The reason why every token is chosen on the CPU, from logits that are read back; `None` if the device does it.
         on_cpu: Option<&'static str>,
+    },
+    /// The prompt goes on: some of it is left to be sent to the device.
+    Prompt {
+        /// Tokens that were sent, of [`Event::Started`]'s `n_prompt`.
+        n_sent: usize,
     },
     /// The answer goes on.
     Piece(Piece),
@@ -105,7 +110,7 @@ impl Handle {
         if let Some(error) = self.shared.failure() {
             return Err(error);
         }
-        let Request { prompt, mut options, priority, client } = request;
+        let Request { prompt, options, priority, client } = request;
         let sizes = self.shared.sizes;
         let (found, limit) = (prompt.len(), sizes.n_ctx);
         if found == 0 {
@@ -118,7 +123,6 @@ impl Handle {
             return Err(ModelError::Token { token, n_vocab: sizes.n_vocab as u32 }.into());
         }
         let open = self.shared.open()?;
-        options.speculate = None;
         let sampler = Sampler::new(options.sampler.clone(), &self.shared.tokenizer);
         let writer = Writer::new(&self.shared.tokenizer, options)?;
         let id = self.shared.next_id();
@@ -129,7 +133,8 @@ impl Handle {
             return Err(self.shared.failure().unwrap_or(ServeError::Stopped));
         }
         let (shared, commands) = (self.shared.clone(), self.commands.clone());
-        Ok(Answer { id, events, shared, commands, has_ended: false })
+        let (stats, start) = (Stats::default(), Instant::now());
+        Ok(Answer { id, events, shared, commands, has_ended: false, stats, start })
     }
 
     /// The work that there is.
@@ -147,6 +152,8 @@ pub struct Answer {
     /// Keeps the driver going, too.
     commands: UnboundedSender<Command>,
     has_ended: bool,
+    stats: Stats,
+    start: Instant,
 }
 
 impl std::fmt::Debug for Answer {
@@ -159,6 +166,42 @@ impl Answer {
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Counts and times so far, as its caller has seen them.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn count(&mut self, event: &Event) {
+        let (stats, now) = (&mut self.stats, self.start.elapsed());
+        match event {
+            Event::Started { n_prompt, n_cached, .. } => {
+                (stats.n_prompt, stats.n_cached) = (*n_prompt, *n_cached);
+            }
+            Event::Piece(piece) if piece.token.is_some() => {
+                if stats.n_token == 0 {
+                    stats.ttft = now;
+                }
+                stats.n_token += 1;
+                stats.decode = now - stats.ttft;
+            }
+            Event::Finished { stats: all, .. } => *stats = all.clone(),
+            Event::Prompt { .. } | Event::Piece(_) | Event::Failed { .. } => {}
+        }
+    }
+
+    /// The tokenizer that spells its text.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.shared.tokenizer
+    }
+
+    /// The next event, if it has come.
+    pub(super) fn try_next(&mut self) -> Option<Event> {
+        match Pin::new(self).poll_next(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => event,
+            Poll::Pending => None,
+        }
     }
 }
 
@@ -178,6 +221,7 @@ impl Stream for Answer {
             }
         };
         self.has_ended = event.is_last();
+        self.count(&event);
         Poll::Ready(Some(event))
     }
 }

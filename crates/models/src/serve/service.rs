@@ -14,7 +14,7 @@ use super::executor::{Executor, Outputs};
 use super::pace::Pace;
 use super::shared::Shared;
 use crate::error::ModelError;
-use crate::run::Finish;
+use crate::run::{Finish, Runner};
 
 /// Times in a row that the device may be lost before a token comes. Then it is likely that some request is the cause.
 const MAX_LOST: u32 = 3;
@@ -24,11 +24,15 @@ pub(super) struct Service<E> {
     executor: E,
     scheduler: Scheduler,
     shared: Arc<Shared>,
+    /// Makes the guesses, if it is not the text so far.
+    pub(super) draft: Option<Runner>,
     served: FxHashMap<RequestId, Served>,
     /// The number of each set of LoRA scales, by their bits.
     groups: HashMap<Vec<u32>, u64>,
     /// For each step that was submitted and not read: its repetitions, if it can have any.
     under_way: VecDeque<Option<u32>>,
+    /// The last request that ended: its group, its LoRA scales, and its tokens.
+    last: (u64, Vec<f32>, Vec<u32>),
     pace: Pace,
     n_read: u64,
     n_recovered: u64,
@@ -42,9 +46,11 @@ impl<E: Executor> Service<E> {
             executor,
             scheduler,
             shared,
+            draft: None,
             served: FxHashMap::default(),
             groups: HashMap::new(),
             under_way: VecDeque::new(),
+            last: Default::default(),
             pace: Pace::new(),
             n_read: 0,
             n_recovered: 0,
@@ -61,6 +67,30 @@ impl<E: Executor> Service<E> {
 
     pub(super) fn into_executor(self) -> E {
         self.executor
+    }
+
+    pub(super) fn executor(&self) -> &E {
+        &self.executor
+    }
+
+    /// Executor, scheduler, and what is known of the last request.
+    pub(super) fn parts(&mut self) -> (&mut E, &mut Scheduler, (u64, Vec<f32>, Vec<u32>)) {
+        (&mut self.executor, &mut self.scheduler, self.last.clone())
+    }
+
+    /// The group of requests that ask for no LoRA scales, and the scales that they get.
+    pub(super) fn default_group(&mut self) -> Result<(u64, Vec<f32>), ModelError> {
+        let lora = self.executor.lora(None)?;
+        Ok((self.group(&lora), lora))
+    }
+
+    /// The executor for another use, which overwrites what requests have there.
+    pub(super) fn take_over(&mut self) -> &mut E {
+        self.under_way.clear();
+        self.executor.forget();
+        self.scheduler.restart();
+        self.publish();
+        &mut self.executor
     }
 
     /// Takes a request.
@@ -90,10 +120,7 @@ impl<E: Executor> Service<E> {
 
     /// Ends a request that nobody waits for any more.
     pub(super) fn cancel(&mut self, id: RequestId) {
-        if self.served.remove(&id).is_some() {
-            self.scheduler.end(id);
-            self.publish();
-        }
+        self.remove(id);
     }
 
     /// Keeps the device at work, and hands out what the oldest step gives.
@@ -108,6 +135,7 @@ impl<E: Executor> Service<E> {
     }
 
     async fn work(&mut self) -> Result<(), ModelError> {
+        self.guess().await?;
         while self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
         self.publish();
         let Some(repeat) = self.under_way.front().copied() else {
@@ -122,10 +150,27 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
+    /// Guesses the next tokens of the requests that ask for it.
+    async fn guess(&mut self) -> Result<(), ModelError> {
+        for (id, served) in &self.served {
+            let Some(speculation) = served.speculation() else { continue };
+            let n = self.scheduler.max_guess(*id).min(speculation.n_max);
+            if n > 0 {
+                let tokens = served.tokens();
+                let guess = match &mut self.draft {
+                    Some(draft) => speculation.draft(draft, &tokens, n).await?,
+                    None => speculation.look_up(&tokens, n),
+                };
+                self.scheduler.guess(*id, &guess);
+            }
+        }
+        Ok(())
+    }
+
     /// Submits the next step; `false` if there is none before another is read.
     fn submit(&mut self) -> Result<bool, ModelError> {
         let asked = self.served.values().map(Served::interval).filter(|n| *n > 0).min();
-        let budget = Budget { rows: usize::MAX, repeat: self.pace.repeat(asked) };
+        let budget = Budget { rows: self.executor.rows(), repeat: self.pace.repeat(asked) };
         let Some(work) = self.scheduler.next(budget) else { return Ok(false) };
         for change in &work.before {
             self.change(change)?;
@@ -134,6 +179,9 @@ impl<E: Executor> Service<E> {
             return Ok(true);
         }
         self.executor.submit(&work.step)?;
+        for (id, served) in &mut self.served {
+            served.sent(self.scheduler.n_sent(*id));
+        }
         if self.under_way.is_empty() {
             self.pace.begin(Instant::now());
         }
@@ -168,6 +216,9 @@ impl<E: Executor> Service<E> {
                 }
                 schedule::Event::Token { id, token } => self.accept(id, token, None),
                 schedule::Event::Logits { id, index, n_row } => {
+                    if let Some(served) = self.served.get_mut(&id) {
+                        served.drafted(n_row - 1);
+                    }
                     self.choose(id, logits[index * n_vocab..][..n_row * n_vocab].chunks_exact_mut(n_vocab));
                 }
                 schedule::Event::Length { .. } | schedule::Event::Context { .. } => self.at_end(event),
@@ -197,8 +248,9 @@ impl<E: Executor> Service<E> {
 
     /// Chooses the next token of a request from the first row of logits, and those after it as far as they were guessed.
     fn choose<'a>(&mut self, id: RequestId, rows: impl Iterator<Item = &'a mut [f32]>) {
-        for logits in rows {
+        for (i, logits) in rows.enumerate() {
             let Some(served) = self.served.get_mut(&id) else { return };
+            served.accepted(usize::from(i > 0));
             match served.choose(logits) {
                 Err(error) => return self.fail(id, error.into()),
                 Ok((token, logprobs)) => {
@@ -234,6 +286,7 @@ impl<E: Executor> Service<E> {
 
     fn remove(&mut self, id: RequestId) -> Option<Entry> {
         let served = self.served.remove(&id)?;
+        self.last = served.session();
         self.scheduler.end(id);
         // The load is up to date when the last event arrives.
         self.publish();
@@ -243,6 +296,8 @@ impl<E: Executor> Service<E> {
     /// Begins again on a device that was lost, with all requests.
     async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), ServeError> {
         self.under_way.clear();
+        // It was on the same device.
+        self.draft = None;
         self.executor.recover(error.clone()).await.map_err(ServeError::Model)?;
         self.scheduler.restart();
         self.n_recovered += 1;

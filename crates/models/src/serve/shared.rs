@@ -108,6 +108,11 @@ impl Shared {
         self.state().failure = Some(error);
     }
 
+    /// Forgets a failure.
+    pub(super) fn revive(&self) {
+        self.state().failure = None;
+    }
+
     pub(super) fn failure(&self) -> Option<ServeError> {
         self.state().failure.clone()
     }

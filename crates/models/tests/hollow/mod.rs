@@ -34,7 +34,7 @@ pub(crate) fn graph(head: GgufWriter, n_byte: u64, n_ctx: u32) -> Graph {
     drop(head.begin(&mut bytes).expect("a head"));
     let source = Hollow { len: bytes.len() as u64 + n_byte, head: bytes };
     pollster::block_on(async {
-        let none = async |name: &str| {
+        let none = |name: &str| {
             Err(SourceError::Other { name: name.to_owned(), source: "there is one file".into() })
         };
         let model = Model::open(source, none).await.expect("a model");

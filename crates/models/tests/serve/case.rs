@@ -10,6 +10,9 @@ use chaski_text::{Grammar, SamplerParams};
 use crate::fake::{Fake, Habits, Yield, tokenizer};
 use crate::tasks::run_all;
 
+/// Requests that may wait for a slot, where nothing is refused.
+pub(crate) const MAX_WAITING: usize = 100;
+
 /// A request, with when it comes and when its caller leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
@@ -59,12 +62,15 @@ impl Text {
         assert_eq!((self.finish, &self.error), (None, &None), "nothing follows the end");
         match event {
             Event::Started { .. } => assert_eq!(*self, Text::default(), "the start comes first"),
+            Event::Prompt { n_sent } => {
+                assert!(n_sent > 0 && *self == Text::default(), "the prompt comes before the answer");
+            }
             Event::Piece(piece) => {
                 self.text.push_str(&piece.text);
                 self.tokens.extend(piece.token);
             }
             Event::Finished { finish, stats } => {
-                (self.finish, self.n_forgotten) = (Some(finish), stats.n_forgotten);
+                (self.finish, self.n_forgotten) = (Some(finish), stats.n_dropped);
                 // The token that ends an answer is no part of it.
                 assert!((0..=1).contains(&(stats.n_token - self.tokens.len())));
                 return false;
@@ -99,7 +105,8 @@ pub(crate) struct Left {
 
 /// Runs all requests on one service.
 pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> Left {
-    let (handle, driver) = serve(Fake::new(limits, habits), tokenizer()).expect("sizes that fit");
+    let (handle, driver) =
+        serve(Fake::new(limits, habits), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let texts = RefCell::new(vec![Text::default(); cases.len()]);
     let (end, load) = (RefCell::new(None), RefCell::new(Load::default()));
     let n_open = Cell::new(cases.len());

@@ -119,6 +119,7 @@ pub(crate) fn limits() -> Limits {
         n_page: 48,
         max_row: 16,
         max_want: 8,
+        max_output: 16,
         max_ahead: 31,
         max_waiting: 100,
         n_snapshot: None,
@@ -288,6 +289,14 @@ impl Executor for Fake {
             Yield(false).await;
         }
         Ok(self.outputs.pop_front().expect("a step is under way"))
+    }
+
+    fn forget(&mut self) {
+        self.outputs.clear();
+    }
+
+    fn rows(&self) -> usize {
+        usize::MAX
     }
 
     fn max_under_way(&self) -> usize {

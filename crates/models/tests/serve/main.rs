@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use case::{Case, alone, check, constrained, greedy, on_cpu, read, run, seeded};
-use chaski_models::serve::{Answer, Driver, Event, Handle, MaybeSend, Request, ServeError, serve};
-use chaski_models::{Finish, GenerateOptions, ModelError};
+use case::{Case, MAX_WAITING, alone, check, constrained, greedy, on_cpu, read, run, seeded};
+use chaski_models::serve::{Answer, Driver, Event, Handle, Request, ServeError, serve};
+use chaski_models::{Finish, GenerateOptions, ModelError, Speculation};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, Sampler};
 use fake::{EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
+use ggml_format::MaybeSend;
 use tasks::run_all;
 
 #[test]
@@ -28,7 +29,7 @@ fn handles_and_answers_go_to_any_thread() {
     is_shared::<Handle>();
     is_sent::<Answer>();
     let (handle, driver) =
-        serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes that fit");
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let running: Box<dyn Send> = Box::new(is_driven(driver));
     drop((handle, running));
 }
@@ -133,7 +134,7 @@ fn the_cpu_chooses_the_best_token_as_the_device_does() {
     assert_eq!(alone(&of(with_logprobs.clone()), 64), alone(&of(device.clone()), 64));
     // And it says so.
     let (handle, driver) =
-        serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes that fit");
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let caller = async move {
         for (options, expected) in [
             (device, None),
@@ -231,7 +232,8 @@ fn ignoring_ends(seed: u32) -> chaski_text::SamplerParams {
 #[test]
 fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
     let limits = Limits { max_waiting: 1, n_seq: 1, ..limits() };
-    let (handle, driver) = serve(Fake::new(limits.clone(), Habits::default()), tokenizer()).expect("sizes");
+    let (handle, driver) =
+        serve(Fake::new(limits.clone(), Habits::default()), tokenizer(), limits.max_waiting).expect("sizes");
     let refused = |request: Request| match handle.generate(request) {
         Err(e) => (e.to_string(), e),
         Ok(answer) => unreachable!("{answer:?} of a bad request"),
@@ -263,7 +265,7 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
         assert_eq!(read(wrong).await.error.as_deref(), Some("LoRA scales: 3, but at most 2"));
     };
     run_all(1, vec![Box::pin(caller), Box::pin(async { drop(driver.run().await.expect("a device")) })]);
-    let e = serve(Fake::new(Limits { n_page: 3, ..limits }, Habits::default()), tokenizer())
+    let e = serve(Fake::new(Limits { n_page: 3, ..limits }, Habits::default()), tokenizer(), MAX_WAITING)
         .expect_err("no room");
     assert!(e.to_string().contains("room for 12 tokens, but a context has 64"), "{e}");
 }
@@ -309,7 +311,7 @@ fn a_lost_device_loses_and_doubles_nothing() {
 #[test]
 fn a_device_that_is_lost_for_good_ends_all_requests_and_later_ones() {
     let habits = Habits { lost_at: vec![30], cannot_recover: true, ..Habits::default() };
-    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer()).expect("sizes");
+    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer(), MAX_WAITING).expect("sizes");
     let asked = |i| Request::new(prompt(i, 9), GenerateOptions { sampler: ignoring_ends(1), ..greedy() });
     let answers: Vec<Answer> = (0..9).map(|i| handle.generate(asked(i)).expect("a prompt")).collect();
     let expected = "the device was lost: call 30";
@@ -331,7 +333,7 @@ fn a_device_that_is_lost_for_good_ends_all_requests_and_later_ones() {
 #[test]
 fn a_request_that_always_loses_the_device_is_given_up() {
     let habits = Habits { deadly: Some(17), ..Habits::default() };
-    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer()).expect("sizes");
+    let (handle, driver) = serve(Fake::new(limits(), habits), tokenizer(), MAX_WAITING).expect("sizes");
     let options = || GenerateOptions { max_tokens: Some(5), ..greedy() };
     let caller = async move {
         let deadly = handle.generate(Request::new(vec![4, 17], options())).expect("a prompt");
@@ -370,7 +372,7 @@ fn a_prompt_stops_within_a_step_of_its_caller() {
         let fake = Fake::new(limits, Habits { n_more_under_way: n_more, n_pending: 3, ..Habits::default() });
         let n_row = fake.n_row.clone();
         let n_row = || n_row.load(Ordering::Relaxed);
-        let (handle, driver) = serve(fake, tokenizer()).expect("sizes that fit");
+        let (handle, driver) = serve(fake, tokenizer(), MAX_WAITING).expect("sizes that fit");
         let caller = async move {
             let mut answer = handle.generate(Request::new(prompt(1, 1000), greedy())).expect("a prompt");
             let first = answer.next().await;
@@ -401,7 +403,8 @@ fn a_prompt_stops_within_a_step_of_its_caller() {
 
 #[test]
 fn the_same_prompt_is_known_the_second_time() {
-    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
     let caller = async move {
         let request = Request::new(prompt(1, 30), GenerateOptions { max_tokens: Some(4), ..greedy() });
         let first = read(handle.generate(request.clone()).expect("a prompt")).await;
@@ -417,7 +420,7 @@ fn the_same_prompt_is_known_the_second_time() {
         }
         let Some(Event::Finished { stats, finish: _ }) = last else { unreachable!("{last:?}") };
         assert_eq!((stats.n_prompt, stats.n_cached, stats.n_token), (1, 29, first.tokens.len()));
-        assert!(stats.n_group > 0 && stats.first > std::time::Duration::ZERO);
+        assert!(stats.n_submit > 0 && stats.ttft > std::time::Duration::ZERO);
     };
     run_all(1, vec![Box::pin(async { drop(driver.run().await.expect("a device")) }), Box::pin(caller)]);
 }
@@ -425,7 +428,8 @@ fn the_same_prompt_is_known_the_second_time() {
 #[test]
 fn higher_priorities_are_served_first() {
     let limits = Limits { n_seq: 1, ..limits() };
-    let (handle, driver) = serve(Fake::new(limits, Habits::default()), tokenizer()).expect("sizes that fit");
+    let (handle, driver) =
+        serve(Fake::new(limits, Habits::default()), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let asked = |(token, priority)| {
         let request = Request { priority, ..Request::new(vec![token], greedy()) };
         handle.generate(request).expect("a prompt")
@@ -443,7 +447,8 @@ fn higher_priorities_are_served_first() {
 
 #[test]
 fn the_driver_waits_while_handles_are_there_and_ends_when_they_go() {
-    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
     let mut run = std::pin::pin!(driver.run());
     let waker = std::task::Waker::noop();
     let mut poll = || run.as_mut().poll(&mut std::task::Context::from_waker(waker));
@@ -472,7 +477,8 @@ fn the_driver_waits_while_handles_are_there_and_ends_when_they_go() {
 
 #[test]
 fn a_driver_that_is_dropped_stops_its_answers() {
-    let (handle, driver) = serve(Fake::new(limits(), Habits::default()), tokenizer()).expect("sizes");
+    let (handle, driver) =
+        serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
     let answer = handle.generate(Request::new(prompt(1, 5), greedy())).expect("a prompt");
     drop(driver);
     assert_eq!(pollster::block_on(read(answer)).error.as_deref(), Some("the service was stopped"));
@@ -483,9 +489,12 @@ fn a_driver_that_is_dropped_stops_its_answers() {
 
 #[test]
 fn threads_share_a_service_on_a_thread_of_its_own() {
-    let (handle, driver) =
-        serve(Fake::new(limits(), Habits { n_more_under_way: 1, ..Habits::default() }), tokenizer())
-            .expect("sizes");
+    let (handle, driver) = serve(
+        Fake::new(limits(), Habits { n_more_under_way: 1, ..Habits::default() }),
+        tokenizer(),
+        MAX_WAITING,
+    )
+    .expect("sizes");
     let driver = driver.spawn().expect("a thread");
     let callers: Vec<_> = (0..8u64)
         .map(|i| {
@@ -507,4 +516,42 @@ fn threads_share_a_service_on_a_thread_of_its_own() {
     callers.into_iter().for_each(|c| c.join().expect("a caller"));
     let fake = driver.join().expect("the driver's thread").expect("a device");
     assert!(Arc::strong_count(&tokenizer()) == 1 && !fake.rows.is_empty());
+}
+
+/// Letters that repeat themselves, so that what came before is a good draft.
+#[test]
+fn drafts_save_steps_and_change_no_text() {
+    let options = GenerateOptions {
+        grammar: Some(Grammar::Regex("(abcd|efgh){6}".into())),
+        max_tokens: Some(30),
+        ..on_cpu(1)
+    };
+    let of = |speculate| {
+        let (handle, driver) =
+            serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes");
+        let options = GenerateOptions { speculate, ..options.clone() };
+        let out = std::rc::Rc::new(std::cell::RefCell::new(None));
+        let to = out.clone();
+        let caller = async move {
+            let mut answer = handle.generate(Request::new(prompt(1, 9), options)).expect("a prompt");
+            let mut text = String::new();
+            while let Some(event) = answer.next().await {
+                match event {
+                    Event::Piece(piece) => text.push_str(&piece.text),
+                    Event::Finished { stats, .. } => *to.borrow_mut() = Some((text.clone(), stats)),
+                    Event::Started { .. } => {}
+                    other => unreachable!("{other:?}"),
+                }
+            }
+        };
+        let driver = async { drop(driver.run().await.expect("a device")) };
+        run_all(1, vec![Box::pin(driver), Box::pin(caller)]);
+        out.take().expect("an end")
+    };
+    let (text, plain) = of(None);
+    let (found, stats) = of(Some(Speculation { n_max: 4, n_match: 1 }));
+    assert_eq!((found, text.len()), (text, 24));
+    assert_eq!((plain.n_drafted, plain.n_accepted), (0, 0));
+    assert!(stats.n_accepted > 4 && stats.n_accepted < stats.n_drafted, "{stats:?}");
+    assert!(stats.n_submit + stats.n_accepted <= plain.n_submit, "{stats:?} is no faster than {plain:?}");
 }

@@ -1,7 +1,7 @@
 //! Random requests that come and go, on executors of random sizes and habits.
 
-use chaski_models::GenerateOptions;
 use chaski_models::serve::Request;
+use chaski_models::{GenerateOptions, Speculation};
 use chaski_schedule::Limits;
 use proptest::prelude::*;
 
@@ -32,11 +32,15 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
     let shift = prop_oneof![3 => Just(None), 1 => (0_usize..12).prop_map(Some)];
     let stop = prop_oneof![3 => Just(Vec::new()), 1 => "[a-p]{1,2}".prop_map(|s| vec![s])];
     let lora = prop_oneof![4 => Just(None), 1 => Just(Some(vec![0.5, 0.0]))];
-    (sampler, shift, stop, lora, 0_usize..50, 0_u32..4).prop_map(|(o, shift, stop, lora, max, interval)| {
-        // Without a length, a shifted answer might not end.
-        let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
-        GenerateOptions { shift, stop, lora, max_tokens, interval, ..o }
-    })
+    let speculate =
+        prop::option::weighted(0.3, (1_usize..5).prop_map(|n_max| Speculation { n_max, n_match: 1 }));
+    (sampler, shift, stop, lora, speculate, 0_usize..50, 0_u32..4).prop_map(
+        |(o, shift, stop, lora, speculate, max, interval)| {
+            // Without a length, a shifted answer might not end.
+            let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
+            GenerateOptions { shift, stop, lora, speculate, max_tokens, interval, ..o }
+        },
+    )
 }
 
 prop_compose! {

@@ -118,6 +118,13 @@ impl GpuModel {
         self.config.ring / STAGING as u32
     }
 
+    /// Columns of a step that the device runs in the time that a submission may take ([`Self::set_prompt_bound`]), as far as
+    /// that is known: whole tiles. Where experts are offloaded, as many as a step can have, since each may want all experts.
+    pub fn prompt_piece(&self) -> u32 {
+        let most = self.step_cols();
+        if self.expert_reads().is_some() { most } else { self.pace.n_col(most as usize) as u32 }
+    }
+
     /// Another step can be sent before the oldest is read: two may be under way, but only one whose logits or hidden states are
     /// read, or that was not sent whole.
     pub fn takes_step(&self) -> bool {

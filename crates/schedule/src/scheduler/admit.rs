@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use super::Scheduler;
 use super::running::{Logits, Running, Waiting};
-use crate::pool::Found;
 use crate::step::Change;
 
 impl Scheduler {
@@ -49,7 +48,7 @@ impl Scheduler {
             self.pool.release(page);
         }
         if self.pool.n_available() < n_new + n_reserved {
-            self.give_back(&found);
+            self.release(&found);
             return Err(waiting);
         }
         let mut table = found.pages.clone();
@@ -58,7 +57,7 @@ impl Scheduler {
                 Some(page) => table.push(page),
                 None => {
                     table[found.pages.len()..].iter().for_each(|p| self.pool.release(*p));
-                    self.give_back(&found);
+                    self.release(&found);
                     return Err(waiting);
                 }
             }
@@ -93,11 +92,6 @@ impl Scheduler {
             guess: VecDeque::new(),
         });
         Ok(())
-    }
-
-    fn give_back(&mut self, found: &Found) {
-        let held = found.tail.map(|t| t.0).into_iter().chain(found.pages.iter().rev().copied());
-        held.for_each(|p| self.pool.release(p));
     }
 
     /// Preempts the running request that counts least, but for those in `kept`: it waits again, and what it had is run again

@@ -13,14 +13,17 @@ impl Scheduler {
         let Some(group) = self.next_group() else { return };
         let max_row = budget.rows.clamp(1, self.limits.max_row);
         self.n_step += 1;
-        let mut n_want = self.limits.max_want;
+        let mut n_want = self.limits.max_want.min(self.limits.max_output);
+        let mut n_output = self.limits.max_output;
         let answers = self.answers(group, max_row.min(n_want), work);
         for (i, seq) in answers.iter().enumerate() {
             // The others have a row each.
-            let room = (max_row - work.step.rows.len()).min(n_want);
-            n_want -= self.send_answer(*seq, room - (answers.len() - i), work);
+            let room = (max_row - work.step.rows.len()).min(n_output);
+            n_output -= self.send_answer(*seq, room - (answers.len() - i), work);
+            n_want -= 1;
         }
         let is_alone = self.prompts(group).is_empty() && !work.step.rows.is_empty();
+        n_want = n_want.min(n_output);
         let mut n_planned = work.step.rows.len();
         for seq in self.prompts(group) {
             n_planned += self.chunk(seq, self.limits.max_row.saturating_sub(n_planned));

@@ -6,7 +6,7 @@ mod running;
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::pool::{Pool, PoolStats};
+use crate::pool::{Found, Pool, PoolStats};
 use crate::request::{Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
 use running::{Logits, Running, Waiting};
@@ -24,8 +24,10 @@ pub struct Limits {
     pub n_page: usize,
     /// Rows of a step at most.
     pub max_row: usize,
-    /// Rows of a step that give an output at most.
+    /// Requests at most that a step gives outputs.
     pub max_want: usize,
+    /// Rows of a step that give an output at most, those of guessed tokens included.
+    pub max_output: usize,
     /// Tokens that the device may be ahead of the caller in one sequence; 0: every step is read before the next.
     pub max_ahead: usize,
     /// Requests that may wait.
@@ -173,7 +175,7 @@ impl Scheduler {
             ("the context", limits.n_ctx),
             ("a page", limits.page),
             ("the number of rows of a step", limits.max_row),
-            ("the number of outputs of a step", limits.max_want),
+            ("the number of outputs of a step", limits.max_want.min(limits.max_output)),
         ];
         if let Some((what, _)) = sizes.into_iter().find(|s| s.1 == 0) {
             return Err(LimitsError::Zero { what });
@@ -381,6 +383,40 @@ impl Scheduler {
     /// Tokens of a request that were sent to the device or need not run; `None` while it waits.
     pub fn n_sent(&self, id: RequestId) -> Option<usize> {
         self.slot_of(id).and_then(|seq| self.slots[seq].as_ref()).map(|r| r.n_sent)
+    }
+
+    /// The longest prefix of these tokens that is in pages, which are held until [`Self::release`].
+    pub fn hold(&mut self, group: u64, tokens: &[u32]) -> Found {
+        self.pool.find(group, tokens, tokens.len(), self.limits.n_snapshot.is_some())
+    }
+
+    /// Pages for a prefix that the caller writes, held until [`Self::release`], and a snapshot behind them for models that
+    /// need one; `None` if there are too few pages, or the last is not full where there are snapshots.
+    pub fn adopt(&mut self, group: u64, tokens: &[u32]) -> Option<Found> {
+        let size = self.limits.page;
+        let has_state = self.limits.n_snapshot.is_some();
+        if tokens.len() > self.limits.n_ctx || (has_state && tokens.len() % size != 0) {
+            return None;
+        }
+        let mut found = Found::default();
+        for part in tokens.chunks(size) {
+            let Some(page) = self.pool.take() else {
+                self.release(&found);
+                return None;
+            };
+            let parent = found.pages.last().copied();
+            found.pages.push(self.pool.set_name(group, parent, page, part));
+        }
+        if has_state {
+            found.snapshot = found.pages.last().and_then(|page| self.pool.add_snapshot(*page));
+        }
+        Some(found)
+    }
+
+    /// Gives back what [`Self::hold`] or [`Self::adopt`] gave; the prefix stays known.
+    pub fn release(&mut self, found: &Found) {
+        let held = found.tail.map(|t| t.0).into_iter().chain(found.pages.iter().rev().copied());
+        held.for_each(|p| self.pool.release(p));
     }
 
     /// Begins again with all requests, as on a new device: nothing is under way, no page holds anything.

@@ -25,6 +25,7 @@ fn limits(r: &mut Random) -> Limits {
         n_page: n_ctx.div_ceil(page) + r.within(0, 20),
         max_row: r.within(1, 24),
         max_want: r.within(1, 6),
+        max_output: 0,
         max_ahead: r.within(0, 6),
         max_waiting: 1000,
         n_snapshot: if r.within(0, 3) == 0 { Some(r.within(0, 4)) } else { None },
@@ -118,7 +119,7 @@ impl Trial {
         let Some(work) = self.scheduler.next(budget) else { return false };
         assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
         let n_want = work.step.rows.iter().filter(|r| r.want != chaski_schedule::Want::Nothing).count();
-        assert!(n_want <= limits.max_want);
+        assert!(n_want <= limits.max_output);
         let decodes = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() == 1).count();
         let prompts = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() > 1).count();
         self.seen.n_mixed += u64::from(decodes > 0 && prompts > 1);
@@ -222,6 +223,7 @@ impl Trial {
 fn run(seed: u64) -> Seen {
     let r = &mut Random::new(seed);
     let mut limits = limits(r);
+    limits.max_output = limits.max_want + r.within(0, 5);
     limits.max_guess = if limits.n_snapshot.is_none() { r.within(0, 5) } else { 0 };
     let device = Device::new(&limits);
     let scheduler = Scheduler::new(limits).expect("room for a context");
@@ -293,6 +295,7 @@ fn small() -> Limits {
         n_page: 4,
         max_row: 8,
         max_want: 4,
+        max_output: 8,
         max_ahead: 4,
         max_waiting: 2,
         n_snapshot: None,

@@ -17,9 +17,6 @@ const REPORT = 100;
 /** Bytes that `inspect` reads at most where a server sends files only as a whole. */
 const HEAD = 64 << 20;
 
-/** So many devices may be lost in one answer before it ends with an error. */
-const LOSSES = 3;
-
 let ready = null;
 
 /** Loads the wasm module, once. */
@@ -54,7 +51,6 @@ export class Host {
   #last = Promise.resolve();
   #memory = null;
   #subgroups = false;
-  #lost = false;
   /** The processor computes here, and must let messages in. */
   #turns = null;
 
@@ -177,37 +173,20 @@ export class Host {
         const stop = () => signal?.aborted ?? false;
         return this.#turns?.due() ? this.#turns.take().then(stop) : stop();
       };
-      let run = () => engine.generate(request, event);
-      for (let losses = 0; ; losses++) {
-        if (this.#lost) await this.#rebuild(engine);
-        try {
-          const result = JSON.parse(await guarded(run));
-          return { ...result, losses, memory: JSON.parse(engine.describe()).memory };
-        } catch (error) {
-          this.#lost = error.code === "device_lost";
-          if (!this.#lost || losses === LOSSES) throw error;
-          // What was lost before the answer had begun is asked for again.
-          if (engine.is_interrupted()) run = () => engine.resume(event);
-        }
+      // The engine opens a device that is lost again, reads the model again from where it is, and goes on.
+      const run = () => engine.generate(request, event);
+      const end = JSON.parse(await (this.#turns ? guarded(run) : this.#opening(run)));
+      if (end.losses > 0) {
+        this.#device = engine.device();
+        this.#files.forEach((file) => file.close());
       }
+      return { ...end, memory: JSON.parse(engine.describe()).memory };
     });
   }
 
   /** Runs what opens a device and makes kernels for it. */
   #opening(make) {
     return guarded(() => withPromises(() => (this.#subgroups ? withSubgroups(make) : make())));
-  }
-
-  /** A new device instead of a lost one; the model is read again from where it is. */
-  async #rebuild(engine) {
-    const make = () => engine.rebuild();
-    try {
-      await this.#opening(make);
-      this.#lost = false;
-      this.#device = engine.device();
-    } finally {
-      this.#files.forEach((file) => file.close());
-    }
   }
 
   tokenize({ text, addSpecial, parseSpecial }) {

@@ -1,0 +1,162 @@
+//! The executor of an engine: a loaded model with what it takes to load it again.
+
+use std::sync::Arc;
+
+use chaski_models::serve::{Executor, Outputs, Sessions, Start};
+use chaski_models::{Model, ModelError, Runner, Target};
+use chaski_runtime::RuntimeError;
+use chaski_runtime::gpu::Gpu;
+use chaski_schedule::{Change, Found, Limits, Step};
+use chaski_text::Sampler;
+
+use crate::builder::EngineBuilder;
+use crate::device::DeviceInfo;
+use crate::error::Error;
+use crate::source::AnySource;
+
+/// A model on a device. When the device is lost, it opens another one and loads the model again; a device of
+/// [`EngineBuilder::gpu`] can only be opened by its owner.
+pub struct ModelExecutor {
+    builder: EngineBuilder,
+    model: Model<AnySource>,
+    runner: Runner,
+    target: Target,
+    device: DeviceInfo,
+}
+
+impl std::fmt::Debug for ModelExecutor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelExecutor").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl ModelExecutor {
+    pub(crate) fn new(
+        builder: EngineBuilder,
+        model: Model<AnySource>,
+        runner: Runner,
+        target: Target,
+        device: DeviceInfo,
+    ) -> Self {
+        ModelExecutor { builder, model, runner, target, device }
+    }
+
+    pub(crate) fn builder(&self) -> &EngineBuilder {
+        &self.builder
+    }
+
+    pub(crate) fn model(&self) -> &Model<AnySource> {
+        &self.model
+    }
+
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.runner
+    }
+
+    pub(crate) fn runner_mut(&mut self) -> &mut Runner {
+        &mut self.runner
+    }
+
+    pub(crate) fn into_runner(self) -> Runner {
+        self.runner
+    }
+
+    /// The open device; `None` on the CPU.
+    pub fn gpu(&self) -> Option<&Arc<Gpu>> {
+        match &self.target {
+            Target::Gpu(g) => Some(g),
+            Target::Cpu => None,
+        }
+    }
+
+    pub(crate) fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// Opens the device anew and loads the model again.
+    pub(crate) async fn reload(&mut self) -> Result<(), Error> {
+        // Whoever set them.
+        self.model.set_adapter_scales(self.runner.adapter_scales())?;
+        (self.runner, self.target, self.device) = self.builder.load(&self.model).await?;
+        Ok(())
+    }
+}
+
+impl Executor for ModelExecutor {
+    fn limits(&self) -> Limits {
+        self.runner.limits()
+    }
+
+    fn n_vocab(&self) -> usize {
+        Executor::n_vocab(&self.runner)
+    }
+
+    fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {
+        self.runner.lora(asked)
+    }
+
+    fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str> {
+        self.runner.can_choose(sampler)
+    }
+
+    fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        self.runner.start(start)
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), ModelError> {
+        self.runner.change(change)
+    }
+
+    fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.runner.submit(step)
+    }
+
+    async fn read(&mut self) -> Result<Outputs, ModelError> {
+        self.runner.read().await
+    }
+
+    fn forget(&mut self) {
+        self.runner.forget();
+    }
+
+    fn rows(&self) -> usize {
+        self.runner.rows()
+    }
+
+    fn max_under_way(&self) -> usize {
+        self.runner.max_under_way()
+    }
+
+    async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), Arc<ModelError>> {
+        if !matches!(*error, ModelError::Runtime(RuntimeError::DeviceLost { .. })) {
+            return Err(error);
+        }
+        match self.reload().await {
+            Ok(()) => Ok(()),
+            Err(Error::Model(e)) => Err(Arc::new(e)),
+            Err(Error::Runtime(e)) => Err(Arc::new(e.into())),
+            Err(e) => {
+                tracing::warn!(error = %e, "the model could not be loaded again");
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Sessions for ModelExecutor {
+    fn session_name(&self, lora: &[f32]) -> String {
+        self.runner.session_name(lora)
+    }
+
+    fn session_bytes(&self, n_token: usize) -> u64 {
+        self.runner.session_bytes(n_token)
+    }
+
+    async fn read_prefix(&mut self, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
+        self.runner.read_prefix(found, n_token).await
+    }
+
+    async fn write_prefix(&mut self, found: &Found, n_token: usize, bytes: &[u8]) -> Result<(), ModelError> {
+        self.runner.write_prefix(found, n_token, bytes).await
+    }
+}
