@@ -47,8 +47,8 @@ pub use chaski_models::{
     RunnerConfig, SessionError, Speculation, Stats, VectorNorm, imatrix, perplexity,
 };
 pub use chaski_runtime::gpu::{
-    Ablation, AdapterSummary, Choose, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
-    MemoryItem, Peaks, Profile, ProfileRow, Progress, Stage, Ticket, TuneStep, adapters, adapters_with,
+    Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
+    MemoryItem, Peaks, Profile, ProfileRow, Progress, Stage, TuneStep, adapters, adapters_with,
     device_descriptor,
 };
 pub use chaski_runtime::plan::PlanError;
@@ -73,6 +73,12 @@ pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
 /// Requests to a [`Handle`], and answers that are streams of events.
 pub mod serve {
     pub use chaski_models::serve::{Answer, Event, Load, Refused, Request, ServeError};
+}
+
+/// Steps of rows, which a [`Runner`] runs as an [`Executor`](steps::Executor): for measurements, and schedulers of one's own.
+pub mod steps {
+    pub use chaski_models::serve::{Executor, Outputs, Start};
+    pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }
 
 /// What the runtime knows of kernels and feature sets.

@@ -8,8 +8,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use chaski::{Choose, DeviceChoice, Engine, Source};
+use chaski::steps::{Executor as _, Input, Row, Step, Want};
+use chaski::{DeviceChoice, Engine, Source};
 use pollster::block_on;
 
 /// The system's allocator, counting the requests of this thread.
@@ -51,33 +53,45 @@ static ALLOCATOR: Counting = Counting;
 /// Requests for each dispatch of a token at most. All are wgpu's, for commands and their resources; it may only go down.
 const PER_DISPATCH: f64 = 1.25;
 
-/// Requests for each group of tokens at most, beside those of its dispatches: encoder, pass, submission, readback.
-const PER_GROUP: f64 = 110.0;
+/// Requests for each step at most, beside those of its dispatches: encoder, pass, submission, readback.
+const PER_STEP: f64 = 110.0;
 
-/// Requests of so many groups of so many tokens, each, and dispatches of a group.
+/// A step of `repeat` tokens that the device chooses in each of `n_seq` sequences, at position `pos`.
+fn step(n_seq: u32, repeat: u32, pos: u32) -> Step {
+    let row = |seq| Row { seq, pos, input: Input::Chosen, want: Want::Choose };
+    Step { rows: (0..n_seq).map(row).collect(), repeat, n_planned: n_seq }
+}
+
+/// An engine whose sequences have chosen a token after their first.
+fn begun(n_seq: u32) -> Engine {
+    let builder = Engine::builder(Source::Default).device(DeviceChoice::Gpu(None)).context(512);
+    let mut engine = block_on(builder.sequences(n_seq).build()).expect("an engine");
+    let row = |seq| Row { seq, pos: 0, input: Input::Token(1 + seq), want: Want::Choose };
+    let first = Step { rows: (0..n_seq).map(row).collect(), repeat: 1, n_planned: n_seq };
+    engine.runner().submit(&first).expect("a first token");
+    block_on(engine.runner().read()).expect("a token of each");
+    engine
+}
+
+/// Requests of so many steps of so many tokens, each, and dispatches of a step.
 fn requests(engine: &mut Engine, n: u32, pos: &mut u32) -> (f64, f64) {
-    const GROUPS: u32 = 4;
+    const STEPS: u32 = 4;
     let gpu = engine.gpu().expect("a GPU").clone();
     let dispatches = || gpu.counters().dispatches.load(Ordering::Relaxed);
-    let model = engine.runner().gpu_mut().expect("a model on a GPU");
+    let runner = engine.runner();
     let (before, sent) = (REQUESTS.get(), dispatches());
-    for _ in 0..GROUPS {
-        let ticket = block_on(model.decode(n, *pos, Choose::Greedy)).expect("tokens are sent");
-        assert_eq!(block_on(model.tokens(ticket)).expect("tokens come back").len(), n as usize);
+    for _ in 0..STEPS {
+        runner.submit(&step(1, n, *pos)).expect("tokens are sent");
+        assert_eq!(block_on(runner.read()).expect("tokens come back").chosen.len(), n as usize);
         *pos += n;
     }
-    let each = |n: u64| n as f64 / f64::from(GROUPS);
+    let each = |n: u64| n as f64 / f64::from(STEPS);
     (each(REQUESTS.get() - before), each(dispatches() - sent))
 }
 
 #[test]
 fn requests_for_memory_do_not_grow() {
-    let builder = Engine::builder(Source::Default).device(DeviceChoice::Gpu(None)).context(512);
-    let mut engine = block_on(builder.build()).expect("an engine");
-    block_on(engine.runner().prefill(&[1])).expect("a first token");
-    let model = engine.runner().gpu_mut().expect("a model on a GPU");
-    let ticket = model.choose(Choose::Greedy).expect("a choice");
-    block_on(model.tokens(ticket)).expect("a token");
+    let mut engine = begun(1);
     let mut pos = 1;
     // Pools of the driver's objects fill.
     requests(&mut engine, 16, &mut pos);
@@ -85,10 +99,41 @@ fn requests_for_memory_do_not_grow() {
     let (one, one_sent) = requests(&mut engine, 1, &mut pos);
     let (many, many_sent) = requests(&mut engine, 16, &mut pos);
     let per_dispatch = (many - one) / (many_sent - one_sent);
-    let per_group = one - per_dispatch * one_sent;
-    eprintln!("{per_dispatch:.2} requests a dispatch, {per_group:.0} a group, {:.0} a token", many / 16.0);
+    let per_step = one - per_dispatch * one_sent;
+    eprintln!("{per_dispatch:.2} requests a dispatch, {per_step:.0} a step, {:.0} a token", many / 16.0);
     assert!(many_sent > 15.0 * one_sent, "{many_sent} and {one_sent} dispatches");
     assert!(per_dispatch <= PER_DISPATCH, "{per_dispatch} requests a dispatch, {PER_DISPATCH} are allowed");
-    assert!(per_group <= PER_GROUP, "{per_group} requests a group, {PER_GROUP} are allowed");
+    assert!(per_step <= PER_STEP, "{per_step} requests a step, {PER_STEP} are allowed");
     assert_eq!(engine.gpu().expect("a GPU").counters().objects(), objects, "buffers, groups, pipelines");
+}
+
+/// 64 sequences at once: only the chosen tokens are read back, nothing is created, and the CPU is done with a step long before
+/// a device is.
+#[test]
+fn a_step_of_many_sequences_is_cheap() {
+    const N: u32 = 64;
+    /// Measured: 0.5 ms where nothing else runs.
+    const MOST: Duration = Duration::from_millis(5);
+    let mut engine = begun(N);
+    let gpu = engine.gpu().expect("a GPU").clone();
+    let n_vocab = u64::from(engine.loaded().n_vocab());
+    let runner = engine.runner();
+    let mut submit = |pos| {
+        let start = Instant::now();
+        runner.submit(&step(N, 1, pos)).expect("a step");
+        let took = start.elapsed();
+        assert_eq!(block_on(runner.read()).expect("its tokens").chosen.len(), N as usize);
+        took
+    };
+    submit(1);
+    let read = || gpu.counters().read_bytes.load(Ordering::Relaxed);
+    let (objects, before) = (gpu.counters().objects(), read());
+    let least = (2..8).map(&mut submit).min().expect("six steps");
+    let n_byte = (read() - before) / 6;
+    eprintln!("{least:?} to submit a step of {N} rows, {n_byte} bytes read back");
+    // The ring of each sequence: 128 ids.
+    assert!(n_byte <= u64::from(N) * 128 * 4, "{n_byte} bytes of a step");
+    assert!(n_byte < u64::from(N) * n_vocab, "{n_byte} bytes of a step: a row of logits has {}", 4 * n_vocab);
+    assert_eq!(gpu.counters().objects(), objects, "buffers, groups, pipelines");
+    assert!(least <= MOST, "{least:?} to submit a step");
 }

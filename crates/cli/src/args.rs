@@ -6,9 +6,12 @@ use std::ffi::OsString;
 use clap::Command;
 
 /// Short spelling and the long option it stands for.
-const SPELLINGS: [(&str, &str); 15] = [
+const SPELLINGS: [(&str, &str); 18] = [
     ("-ngl", "--n-gpu-layers"),
     ("-ncmoe", "--experts-on-cpu"),
+    ("-npl", "--n-parallel"),
+    ("-npp", "--n-prompt"),
+    ("-ntg", "--n-gen"),
     ("-pg", "--prompt-gen"),
     ("-ub", "--ubatch-size"),
     ("-ctk", "--cache-type-k"),

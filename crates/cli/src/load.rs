@@ -32,6 +32,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .context(args.ctx_size)
         .kv(args.kv()?)
         .chunk(args.chunk)
+        .sequences(args.sequences)
         .experts_on_cpu(args.experts.experts_on_cpu)
         .expert_slots(args.experts.expert_slots)
         .f16_tiles(args.f16_tiles)
@@ -77,6 +78,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .context(engine.loaded().n_ctx())
         .kv(args.kv()?)
         .chunk(args.chunk)
+        .sequences(args.sequences)
         .device(DeviceChoice::Cpu)
         .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
         .on_progress(move |p| report(&shown, p));

@@ -133,6 +133,9 @@ pub(crate) struct EngineArgs {
     /// Limit the GPU features in use to this set
     #[arg(long, value_enum, value_name = "SET")]
     pub(crate) features: Option<Features>,
+    /// Sequences at once; only a benchmark has several
+    #[arg(skip = 1u32)]
+    pub(crate) sequences: u32,
     /// Prompt tokens per chunk
     #[arg(long, alias = "ubatch-size", value_name = "N", default_value_t = 512)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]

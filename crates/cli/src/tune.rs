@@ -56,9 +56,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let Some(gpu) = engine.gpu().cloned() else {
         return Err(Usage("the CPU backend has nothing to tune: specify a GPU".into()).into());
     };
-    let model = engine.runner().gpu_mut().context("tuning needs a model on a GPU")?;
     let mut steps = Vec::new();
-    let found = pollster::block_on(model.tune(Duration::from_secs(args.budget), |step| {
+    let found = pollster::block_on(engine.runner().tune(Duration::from_secs(args.budget), |step| {
         if !args.json {
             print(step);
         }

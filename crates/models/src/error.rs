@@ -25,7 +25,7 @@ pub enum ModelError {
     Open(#[from] OpenError),
     /// A type that no KV cache has.
     #[error(transparent)]
-    KvType(#[from] crate::run::KvTypeError),
+    KvType(#[from] crate::exec::KvTypeError),
     /// An adapter, or its scale.
     #[error(transparent)]
     Adapter(#[from] crate::adapter::AdapterError),
@@ -125,6 +125,12 @@ pub enum ModelError {
     /// What only the processor does, asked of a GPU.
     #[error("{what} needs a model that is loaded on the processor, found one on a gpu")]
     NeedsProcessor {
+        /// What was asked.
+        what: &'static str,
+    },
+    /// A measurement of a GPU, asked of the CPU.
+    #[error("{what} needs a model on a GPU, found one on the CPU")]
+    NeedsGpu {
         /// What was asked.
         what: &'static str,
     },

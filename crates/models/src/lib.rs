@@ -9,6 +9,7 @@ mod adapter;
 pub mod arch;
 mod derived;
 mod error;
+mod exec;
 mod fingerprint;
 mod layers;
 mod model;
@@ -20,11 +21,11 @@ pub use adapter::{Adapter, AdapterError};
 pub use arch::ARCHS;
 pub use derived::Transposed;
 pub use error::ModelError;
+pub use exec::{Inputs, InputsError, KvType, KvTypeError, RunnerConfig, Target};
 pub use model::Model;
 pub use run::{
-    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Inputs, InputsError,
-    KvType, KvTypeError, Perplexity, Piece, Pooling, PoolingError, Runner, RunnerConfig, SessionError,
-    Speculation, Stats, Target, VectorNorm, embed, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
+    Pooling, PoolingError, Runner, SessionError, Speculation, Stats, VectorNorm, embed, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

@@ -10,6 +10,7 @@
 mod error;
 mod formats;
 mod platform;
+mod step;
 
 pub mod cpu;
 pub mod gpu;
@@ -21,6 +22,7 @@ pub use chaski_graph as graph;
 pub use error::RuntimeError;
 pub use formats::FormatError;
 pub use platform::for_each;
+pub use step::{Column, ColumnOutput, StepOutputs};
 /// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
 pub use wgpu;
 

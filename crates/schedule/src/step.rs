@@ -86,6 +86,8 @@ pub enum Change {
         seq: u32,
         /// The snapshot.
         snapshot: u32,
+        /// Tokens that the sequence has.
+        n_token: u32,
     },
     /// Copy it back from a snapshot into a slot.
     Restore {

@@ -200,7 +200,8 @@ fn families_that_need_a_feed_forward_length_say_so() {
             Err(e) => {
                 n_refused += 1;
                 let message = chain(&e);
-                let says = message.contains(".feed_forward_length`") && message.contains("the key is missing");
+                let says =
+                    message.contains(".feed_forward_length`") && message.contains("the key is missing");
                 failures.check(says, || format!("{name}: {message:?}"));
             }
         }

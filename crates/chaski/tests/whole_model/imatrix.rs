@@ -7,7 +7,8 @@ use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
 use chaski::{
     AddSpecial, DeviceChoice, Engine, ImatrixOptions, Inputs, ModelError, ParseSpecial, Source, imatrix,
 };
-use chaski_runtime::cpu::CpuModel;
+use chaski_runtime::cpu::{CpuConfig, CpuModel};
+use chaski_runtime::{Column, ColumnOutput};
 
 use crate::archs::{Fixture, open};
 use crate::common::{Timed, block_on, build, default_model, read};
@@ -191,8 +192,9 @@ fn each_expert_is_shown_the_inputs_of_its_tokens() {
     let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
     let graph = block_on(model.graph(64)).expect("a graph");
     let n_used = model.config().n_expert_used as usize;
-    let f32 = GgmlType::F32;
-    let cpu = CpuModel::load(graph, (64, 1), (f32, f32), &model, |_, _| {});
+    let kv = (GgmlType::F32, GgmlType::F32);
+    let config = CpuConfig { n_ctx: 64, n_seq: 1, page: 64, pool: None, kv };
+    let cpu = CpuModel::load(graph, config, &model, |_, _| {});
     let mut cpu = block_on(cpu).expect("a fixture loads");
     // Inputs of each tensor's matrices.
     let mut n_row: BTreeMap<String, BTreeMap<u32, usize>> = BTreeMap::new();
@@ -200,7 +202,9 @@ fn each_expert_is_shown_the_inputs_of_its_tokens() {
         let rows = p.x.len() / p.weight.n_col as usize;
         *n_row.entry(p.weight.name.clone()).or_default().entry(p.matrix).or_default() += rows;
     };
-    cpu.eval_watched(&f.tokens, 0, true, &mut watch).expect("48 tokens run");
+    let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+    let columns: Vec<Column> = f.tokens.iter().zip(0..).map(column).collect();
+    cpu.run_watched(&columns, &[ColumnOutput::Logits; 48], &mut watch).expect("48 tokens run");
     for layer in 0..model.config().n_layer {
         let of = |part: &str| &n_row[&format!("blk.{layer}.ffn_{part}_exps.weight")];
         assert_eq!(of("gate").values().sum::<usize>(), 48 * n_used, "layer {layer}");

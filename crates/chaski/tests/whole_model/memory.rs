@@ -152,7 +152,7 @@ fn a_dense_layer_takes_at_most_six_dispatches_a_token() {
     let _t = Timed::new("memory, dispatches");
     let mut engine = build(default_engine());
     let gpu = engine.gpu().expect("a GPU").clone();
-    let model = engine.runner().gpu_mut().expect("a model on a GPU");
+    let model = engine.loaded().gpu().expect("a model on a GPU");
     let (per_layer, all) = model.dispatches_per_token();
     assert!(per_layer <= 6.0, "{per_layer} dispatches a layer");
     // Beside the 8 layers: embeddings, head with its norm, two for the largest logit.

@@ -12,7 +12,7 @@ use crate::golden_text::{ANSWER, PROMPT};
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn bound(engine: &mut Engine, bound: Duration) {
-    engine.runner().gpu_mut().expect("a model on a GPU").set_prompt_bound(bound);
+    engine.runner().set_prompt_bound(bound);
 }
 
 fn submits(engine: &Engine) -> u64 {
@@ -93,10 +93,10 @@ fn pieces_follow_the_time_they_take() {
 fn a_profile_leaves_no_trace_in_what_follows() {
     let _t = Timed::new("pieces, after a profile");
     let mut engine = build(default_engine());
-    let gpu = engine.runner().gpu_mut().expect("a model on a GPU");
     for n_col in [1, 5] {
-        let profile =
-            block_on(gpu.profile(n_col, 0, 3)).expect("a profile").expect("a device with timestamps");
+        let profile = block_on(engine.runner().profile(n_col, 0, 3))
+            .expect("a profile")
+            .expect("a device with timestamps");
         let made: u32 = profile.rows.iter().map(|r| r.count).sum();
         assert!(made as usize == profile.events.len() && made > 5, "{made} dispatches");
     }

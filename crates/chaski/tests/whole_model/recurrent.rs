@@ -2,10 +2,10 @@
 
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
+use chaski::steps::{Executor as _, Input, Row, Step, Want};
 use chaski::{KvType, Runner};
-use chaski_models::{RunnerConfig, Target};
+use chaski_models::{ModelError, RunnerConfig, Target};
 use chaski_runtime::RuntimeError;
-use chaski_runtime::gpu::Choose;
 
 use crate::archs::{Fixture, open, wanted};
 use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
@@ -150,8 +150,8 @@ fn logits_with_a_cache_in_f16_match_the_golden_ones() {
 #[test]
 fn layers_take_few_dispatches() {
     for (name, most) in [("mamba2-dense", 5.0), ("mamba-dense", 8.0)] {
-        let mut r = runner(&Fixture::load(name), &gpu(FeatureSet::Base, false));
-        let (per_layer, _) = r.gpu_mut().expect("a GPU").dispatches_per_token();
+        let r = runner(&Fixture::load(name), &gpu(FeatureSet::Base, false));
+        let (per_layer, _) = r.gpu().expect("a GPU").dispatches_per_token();
         assert!(per_layer > 0.0 && per_layer <= most, "{name}: {per_layer} dispatches a layer");
     }
 }
@@ -240,20 +240,20 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
         for (device, target) in targets().into_iter().skip(1) {
             let mut r = runner(&f, &target);
             block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
-            let gpu = r.gpu_mut().expect("a GPU");
-            let first = gpu.choose(Choose::Greedy).expect("a token");
-            let rest = block_on(gpu.decode(8, 20, Choose::Greedy)).expect("tokens");
-            let mut found = block_on(gpu.tokens(first)).expect("a token");
-            found.extend(block_on(gpu.tokens(rest)).expect("tokens"));
+            let found = block_on(r.greedy(9)).expect("tokens");
             failures.check(found == expected, || format!("{name}, {device}: {found:?}, not {expected:?}"));
             // The history ends with the prompt, the state has seen eight tokens more.
-            let gpu = r.gpu_mut().expect("a GPU");
-            let e = block_on(gpu.prefill(&f.tokens[20..22], 20, false)).expect_err("the state is further on");
-            let as_expected = matches!(e, RuntimeError::State { found: Some(28), pos: 20 });
-            failures.check(as_expected, || format!("{name}, {device}: {e}"));
+            r.truncate(20);
+            assert_eq!(r.gpu().expect("a GPU").state_at(0), Some(28), "{name}, {device}");
             let all = block_on(r.eval_all(&f.tokens[20..48], 7)).expect("tokens run");
             let e = nmse(&all, f.logits_of(20, 48));
             failures.check(e <= LIMIT, || format!("{name}, {device}, after the answer: {e:.2e}"));
+            // A step cannot begin anywhere else than where the state is.
+            let row = Row { seq: 0, pos: 20, input: Input::Token(f.tokens[20]), want: Want::Nothing };
+            let e = r.submit(&Step { rows: vec![row], repeat: 1, n_planned: 1 });
+            let as_expected =
+                matches!(e, Err(ModelError::Runtime(RuntimeError::State { found: Some(48), pos: 20 })));
+            failures.check(as_expected, || format!("{name}, {device}: {e:?}"));
         }
     }
     failures.conclude();

@@ -1,10 +1,14 @@
 //! How tokens are chosen and when a generation ends.
 
 use chaski::serve::Request;
-use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Speculation, TemplateOptions};
-use chaski_runtime::gpu::{Choose, GpuModel};
+use chaski::{
+    Engine, Finish, GenerateOptions, Message, RunnerConfig, SamplerParams, Source, Speculation,
+    TemplateOptions,
+};
+use chaski_runtime::gpu::{Choose, GpuModel, StepOptions};
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::sample::{self, SampleParams};
+use chaski_runtime::{Column, ColumnOutput};
 use chaski_text::Sampler;
 
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, text};
@@ -287,10 +291,38 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_processor() {
     failures.conclude();
 }
 
-/// Draws one token after the logits that are there.
-fn draw(model: &mut GpuModel) -> u32 {
-    let ticket = model.choose(Choose::Sample).expect("a draw");
-    block_on(model.tokens(ticket)).expect("a token")[0]
+/// Sequences that draw at once.
+const AT_ONCE: u32 = 64;
+
+/// A model whose sequences all have the same pages, and so the same prompt.
+fn loaded_for_draws(engine: &Engine, tokens: &[u32]) -> GpuModel {
+    let gpu = engine.gpu().expect("a GPU").clone();
+    let config = RunnerConfig { n_ctx: 64, n_seq: AT_ONCE, chunk: AT_ONCE, ..RunnerConfig::default() };
+    let file = block_on(Source::Default.open()).expect("the built-in model");
+    let graph = block_on(file.graph(64)).expect("a graph");
+    let plan = config.plan_for(&file, gpu.caps());
+    let mut model = block_on(GpuModel::load(gpu, &graph, plan, file, |_| {})).expect("it loads");
+    (0..AT_ONCE).for_each(|seq| model.set_pages(seq, 0, &[0]));
+    let before = &tokens[..tokens.len() - 1];
+    let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+    let columns: Vec<Column> = before.iter().zip(0..).map(column).collect();
+    let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Greedy };
+    model.send_step(&columns, &vec![ColumnOutput::Nothing; before.len()], options).expect("a prompt");
+    block_on(model.read_step()).expect("it runs");
+    model
+}
+
+/// Draws a token after the last one of the prompt for each of some numbers.
+fn draw(model: &mut GpuModel, params: &SampleParams, (last, pos): (u32, u32), uniforms: &[f32]) -> Vec<u32> {
+    let mut columns = Vec::new();
+    for (seq, uniform) in (0..).zip(uniforms) {
+        model.set_sampler(seq, params);
+        model.set_draws(seq, &[*uniform]);
+        columns.push(Column { seq, token: Some(last), pos });
+    }
+    let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Sample };
+    model.send_step(&columns, &vec![ColumnOutput::Choice; columns.len()], options).expect("draws");
+    block_on(model.read_step()).expect("tokens").chosen
 }
 
 #[test]
@@ -298,7 +330,7 @@ fn draws_follow_the_probabilities() {
     let _t = Timed::new("sampling, statistics");
     // Many names are likely here.
     let prompt = "Once upon a time, there lived a small, playful";
-    let mut engine = build(default_engine());
+    let engine = build(default_engine());
     let tokens = engine.tokenizer().encode(prompt, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes);
     let tokens = tokens.expect("tokens");
     const N: u32 = 1000;
@@ -308,8 +340,8 @@ fn draws_follow_the_probabilities() {
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
     block_on(cpu.runner().prefill(&tokens)).expect("logits");
     let logits = block_on(cpu.runner().logits()).expect("logits");
-    block_on(engine.runner().prefill(&tokens)).expect("logits");
-    let model = engine.runner().gpu_mut().expect("a model on a GPU");
+    let mut model = loaded_for_draws(&engine, &tokens);
+    let last = (tokens[tokens.len() - 1], tokens.len() as u32 - 1);
     let plain = SampleParams { top_k: 40, top_p: 1.0, min_p: 0.0, temp: 1.0 };
     let cases = [
         ("plain", plain),
@@ -323,10 +355,10 @@ fn draws_follow_the_probabilities() {
             .check(expected.len() > 4, || format!("{name}: {} tokens are too few to tell", expected.len()));
         for (way, uniforms) in [("seeds", &of_seeds), ("draws", &of_one)] {
             let mut counts = vec![0u32; logits.len()];
-            model.set_sampler(&params);
-            for uniform in uniforms {
-                model.set_draws(&[*uniform]);
-                counts[draw(model) as usize] += 1;
+            for part in uniforms.chunks(AT_ONCE as usize) {
+                for token in draw(&mut model, &params, last, part) {
+                    counts[token as usize] += 1;
+                }
             }
             let (mut chi, mut cells, mut rest, mut inside) = (0.0, 0, (0.0, 0), 0);
             let mut add = |e: f64, n: u32| {
@@ -529,7 +561,8 @@ fn what_the_cache_has_is_not_run_again_and_changes_nothing() {
     let fresh = text(&mut build(default_engine()), "One day, a little robot", greedy(24)).expect("a text");
     failures.same_text("another story", &found, &fresh);
     // The same prompt as the last one: only its last token runs.
-    let g = engine.generate("One day, a little robot", greedy(1)).expect("a generation");
+    let mut g = engine.generate("One day, a little robot", greedy(1)).expect("a generation");
+    block_on(g.next()).expect("a piece");
     failures
         .check(g.stats().n_prompt == 1, || format!("{} tokens of the same prompt ran", g.stats().n_prompt));
     drop(g);

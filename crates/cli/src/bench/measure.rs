@@ -1,10 +1,12 @@
 //! The measurements: prefill, decode, both, and at a depth.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use chaski::{Choose, ExpertReads, Runner};
+use chaski::steps::{Change, Executor as _, Want};
+use chaski::{ExpertReads, Runner};
 use pollster::block_on;
+
+use super::steps::Steps;
 
 /// One test.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -106,24 +108,20 @@ pub(super) fn deviation(values: &[f64]) -> f64 {
 
 /// Runs the tests.
 pub(super) struct Bench<'a> {
-    pub(super) runner: &'a mut Runner,
-    /// Tokens per group that runs on the device without a readback.
-    pub(super) group: u32,
+    steps: Steps<'a>,
     /// Random tokens that fill the context.
     tokens: Vec<u32>,
-    /// CPU time to record and submit, so far.
-    host: Duration,
+    /// Tokens that the KV cache has before a test, if they are there.
+    depth: Option<usize>,
     /// Cost of CPU-offloaded experts during the timed runs, so far.
     reads: Option<ExpertReads>,
 }
 
-/// Groups in flight.
-const IN_FLIGHT: usize = 2;
-
 impl<'a> Bench<'a> {
-    pub(super) fn new(runner: &'a mut Runner, group: u32) -> Self {
+    /// Measures with `group` tokens per readback.
+    pub(super) fn new(runner: &'a mut Runner, group: u32, chunk: u32) -> Self {
         let tokens = random_tokens(runner.n_ctx() as usize, runner.n_vocab());
-        Bench { runner, group, tokens, host: Duration::ZERO, reads: None }
+        Bench { steps: Steps::new(runner, group, chunk), tokens, depth: None, reads: None }
     }
 
     /// Runs a test once untimed, then `n` times.
@@ -134,14 +132,14 @@ impl<'a> Bench<'a> {
         mut before: impl FnMut(u32),
     ) -> anyhow::Result<Samples> {
         let mut samples = Samples { n_token: test.n_token(), ..Samples::default() };
-        (self.host, self.reads) = (Duration::ZERO, None);
+        (self.steps.host, self.reads) = (Duration::ZERO, None);
         for i in 0..n {
             before(i);
             let (time, first) = self.once(test)?;
             samples.times.push(time);
             samples.first.extend(first);
         }
-        (samples.host, samples.reads) = (self.host, self.reads);
+        (samples.host, samples.reads) = (self.steps.host, self.reads);
         Ok(samples)
     }
 
@@ -153,42 +151,31 @@ impl<'a> Bench<'a> {
     }
 
     fn once(&mut self, test: &Test) -> anyhow::Result<(Duration, Option<Duration>)> {
-        let depth = test.n_depth as usize;
+        // Decoding starts from the token chosen after at least one other.
+        let depth = if test.n_prompt == 0 { test.n_depth.max(1) } else { test.n_depth } as usize;
         if test.n_prompt == 0 {
-            // Decoding starts from the logits of the last token of the depth.
-            let begin = depth.max(1);
-            self.fill(begin - 1)?;
-            block_on(self.runner.prefill(&self.tokens[begin - 1..begin]))?;
-            self.first_token()?;
-            self.wait()?;
-            let (start, before) = (Instant::now(), self.expert_reads());
-            self.answer(test.n_gen, begin as u32)?;
-            let time = start.elapsed();
-            self.count_reads(before);
-            return Ok((time, None));
+            self.fill(depth - 1)?;
+            self.steps.prompt(&self.tokens, depth - 1..depth, Want::Choose)?;
+        } else {
+            self.fill(depth)?;
         }
-        self.fill(depth)?;
-        self.wait()?;
-        let end = depth + test.n_prompt as usize;
+        block_on(self.steps.runner.finish())?;
         let (start, before) = (Instant::now(), self.expert_reads());
-        block_on(self.runner.prefill(&self.tokens[depth..end]))?;
-        if test.n_gen == 0 {
-            self.wait()?;
-            let time = start.elapsed();
-            self.count_reads(before);
-            self.first_token()?;
-            return Ok((time, Some(start.elapsed())));
-        }
-        self.first_token()?;
-        let first = start.elapsed();
-        self.answer(test.n_gen, end as u32)?;
+        let end = depth + test.n_prompt as usize;
+        let first = if test.n_prompt > 0 {
+            self.steps.prompt(&self.tokens, depth..end, Want::Choose)?;
+            Some(start.elapsed())
+        } else {
+            None
+        };
+        self.steps.answers(&[end as u32], test.n_gen)?;
         let time = start.elapsed();
         self.count_reads(before);
-        Ok((time, Some(first)))
+        Ok((time, first))
     }
 
     fn expert_reads(&self) -> Option<ExpertReads> {
-        self.runner.gpu().and_then(|g| g.expert_reads())
+        self.steps.runner.gpu().and_then(|g| g.expert_reads())
     }
 
     /// Adds what was read since the last call.
@@ -198,63 +185,26 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Truncates or fills the cache to the first `n` tokens.
+    /// Brings the first sequence to `n` tokens.
     fn fill(&mut self, n: usize) -> anyhow::Result<()> {
-        let same = self.runner.history().iter().zip(&self.tokens[..n]).take_while(|(a, b)| a == b).count();
-        self.runner.truncate(same);
-        if same < n {
-            block_on(self.runner.feed(&self.tokens[same..n]))?;
-        }
-        Ok(())
-    }
-
-    fn wait(&self) -> anyhow::Result<()> {
-        if let Some(gpu) = self.runner.gpu() {
-            block_on(gpu.finish())?;
-        }
-        Ok(())
-    }
-
-    /// Samples the next token on the device and reads it back.
-    fn first_token(&mut self) -> anyhow::Result<()> {
-        if let Some(gpu) = self.runner.gpu_mut() {
-            let ticket = gpu.choose(Choose::Greedy)?;
-            block_on(gpu.tokens(ticket))?;
-        }
-        Ok(())
-    }
-
-    /// Decodes `n` tokens from position `pos`, greedily; arbitrary tokens on the CPU.
-    fn answer(&mut self, n: u32, mut pos: u32) -> anyhow::Result<()> {
-        let Some(gpu) = self.runner.gpu_mut() else {
-            for i in 0..n {
-                let at = (pos + i) as usize;
-                block_on(self.runner.prefill(&self.tokens[at..=at]))?;
+        let has_snapshots = self.steps.runner.limits().n_snapshot.is_some();
+        let (seq, snapshot, n_token) = (0, 0, n as u32);
+        if self.depth != Some(n) {
+            self.steps.prompt(&self.tokens, 0..n, Want::Nothing)?;
+            self.depth = Some(n);
+            if has_snapshots && n > 0 {
+                self.steps.runner.change(&Change::Keep { seq, snapshot, n_token })?;
             }
-            return Ok(());
-        };
-        let (mut sent, mut tickets) = (0, VecDeque::new());
-        while sent < n || !tickets.is_empty() {
-            while tickets.len() < IN_FLIGHT && sent < n {
-                let k = self.group.min(gpu.max_in_flight()).min(n - sent);
-                let start = Instant::now();
-                tickets.push_back(block_on(gpu.decode(k, pos, Choose::Greedy))?);
-                // With CPU-offloaded experts the CPU waits there too.
-                if gpu.expert_reads().is_none() {
-                    self.host += start.elapsed();
-                }
-                (pos, sent) = (pos + k, sent + k);
-            }
-            if let Some(ticket) = tickets.pop_front() {
-                block_on(gpu.tokens(ticket))?;
-            }
+        } else if has_snapshots && n > 0 {
+            // What recurrent state and windows hold was overwritten.
+            self.steps.runner.change(&Change::Restore { seq, snapshot, n_token })?;
         }
         Ok(())
     }
 }
 
 /// The same tokens in every run.
-fn random_tokens(n: usize, n_vocab: u32) -> Vec<u32> {
+pub(super) fn random_tokens(n: usize, n_vocab: u32) -> Vec<u32> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
         state ^= state << 13;

@@ -1,10 +1,12 @@
 //! `chaski bench`: prefill and decode speed, like llama-bench.
 
+mod batched;
 mod measure;
 mod output;
 mod profile;
 mod range;
 mod record;
+mod steps;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use chaski::{Ablation, DeviceChoice, Engine, Inputs, KvType};
 use serde_json::Value;
 
+use self::batched::Batch;
 use self::measure::{Bench, Test};
 use self::output::{Format, Writer};
 use self::profile::Named;
@@ -30,7 +33,10 @@ Measures speed: test ppN processes a prompt of N tokens, test tgN generates N to
 
 Numbers may be lists (1,2,4) and ranges (1-4, 128-512+128, 1-64*2); every combination is measured. File I/O, \
 tokenisation and sampling are not timed: prompts are random tokens, and generation is greedy, \
-on the device. Generation at depth 0 starts after one token.";
+on the device. Generation at depth 0 starts after one token.
+
+With --n-parallel, prompts and answers of that many sequences run at once, every combination once: PP and TG are the tokens \
+of each prompt and answer, B the sequences, N_KV the tokens in the KV cache at the end, T_ times and S_ tokens a second.";
 
 /// Default number of tokens per group on the device.
 const GROUP: u32 = 16;
@@ -43,15 +49,19 @@ pub(crate) struct Args {
     /// GGUF file; may be repeated or comma-separated
     #[arg(short, long, value_name = "FILE")]
     model: Vec<String>,
-    /// Prompt tokens; 0 disables the test [default: 512]
+    /// Prompt tokens; 0 disables the test (also -npp) [default: 512]
     #[arg(short = 'p', long, value_name = "N", value_parser = range::list)]
     n_prompt: Vec<List>,
-    /// Tokens to generate; 0 disables the test [default: 128]
+    /// Tokens to generate; 0 disables the test (also -ntg) [default: 128]
     #[arg(short = 'n', long, value_name = "N", value_parser = range::list)]
     n_gen: Vec<List>,
     /// Prompt of P tokens followed by N generated tokens, timed together (also -pg)
     #[arg(long, value_name = "P,N", value_parser = range::pair)]
     prompt_gen: Vec<Pair>,
+    /// Sequences at once, such as 1,2,4,8,16,32,64: each with a prompt and an answer, timed apart, in the columns of
+    /// llama-batched-bench (also -npl)
+    #[arg(long, value_name = "N", value_parser = range::list, conflicts_with_all = ["prompt_gen", "n_depth"])]
+    n_parallel: Vec<List>,
     /// Tokens in the KV cache before a test [default: 0]
     #[arg(short = 'd', long, value_name = "N", value_parser = range::list)]
     n_depth: Vec<List>,
@@ -162,10 +172,14 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     }
     args.ignored.notes().iter().for_each(|n| ui.note(n));
     let tests = tests(&args)?;
-    let setups = setups(&args, n_ctx(&args, &tests))?;
+    let batches = batches(&args)?;
+    let setups = setups(&args, n_ctx(&args, &tests, &batches))?;
     let inputs: Vec<PathBuf> = setups.iter().flat_map(|s| files_of_model(s.model.as_deref())).collect();
     if let Some(trace) = &args.trace {
         refuse_to_overwrite(trace, &inputs)?;
+    }
+    if !batches.is_empty() {
+        return run_batches(&args, &setups, &batches, ui);
     }
     let columns = Columns::new(&setups);
     let mut out = Writer::new(std::io::stdout().lock(), args.output);
@@ -185,21 +199,20 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
             bind_groups: args.ablate.contains(&Ablate::BindGroups),
             parameters: args.ablate.contains(&Ablate::Parameters),
         };
-        if let Some(gpu) = engine.runner().gpu_mut() {
-            gpu.set_ablation(ablation);
-        }
+        engine.runner().set_ablation(ablation);
         let wants_profile = args.profile || args.trace.is_some();
         if !args.no_warmup {
             for test in &tests {
                 say(format!("warm-up of {}", test.name()));
-                Bench::new(engine.runner(), args.interval).warm_up(test)?;
+                Bench::new(engine.runner(), args.interval, setup.engine.chunk).warm_up(test)?;
             }
         }
         for test in &tests {
             std::thread::sleep(Duration::from_secs(args.delay));
             let n = args.repetitions;
             let before = |r: u32| say(format!("{}, run {}/{n}", test.name(), r + 1));
-            let samples = Bench::new(engine.runner(), args.interval).run(test, n, before)?;
+            let samples =
+                Bench::new(engine.runner(), args.interval, setup.engine.chunk).run(test, n, before)?;
             let mut record = record(&mut engine, &args, setup, &columns, test, &samples, &times);
             if wants_profile {
                 say(format!("profile of {}", test.name()));
@@ -244,6 +257,49 @@ pub(crate) fn run(args: Args, ui: &Ui) -> anyhow::Result<()> {
     args.trace.as_ref().map_or(Ok(()), |path| profile::write_trace(path, &inputs, &profiles))
 }
 
+/// Measures several sequences at once.
+fn run_batches(args: &Args, setups: &[Setup], batches: &[Batch], ui: &Ui) -> anyhow::Result<()> {
+    let mut out = batched::Writer::new(std::io::stdout().lock(), args.output);
+    for setup in setups {
+        let (group, chunk) = (args.interval, setup.engine.chunk);
+        let Loaded { mut engine, times } =
+            load::load(options::source(setup.model.as_deref()), &setup.engine, ui)?;
+        describe(&mut engine, &times, ui);
+        if let (false, Some(last)) = (args.no_warmup, batches.last()) {
+            let short = Batch { n_prompt: last.n_prompt.min(32), n_gen: last.n_gen.min(4), ..*last };
+            batched::run(engine.runner(), short, group, chunk)?;
+        }
+        for batch in batches {
+            std::thread::sleep(Duration::from_secs(args.delay));
+            if args.progress {
+                eprintln!("bench: {batch:?}");
+            }
+            let times = batched::run(engine.runner(), *batch, group, chunk)?;
+            out.add(&batched::record(&engine, *batch, times, chunk))?;
+        }
+    }
+    Ok(out.end()?)
+}
+
+/// Every combination of prompt, answer and number of sequences.
+fn batches(args: &Args) -> anyhow::Result<Vec<Batch>> {
+    let mut batches = Vec::new();
+    for n_prompt in values(&args.n_prompt, 512) {
+        for n_gen in values(&args.n_gen, 128) {
+            for n_seq in args.n_parallel.iter().flat_map(|l| l.0.iter().copied()) {
+                if n_prompt == 0 || n_seq == 0 {
+                    return Err(Usage(
+                        "-npl needs sequences with a prompt: -p and -npl are at least 1".into(),
+                    )
+                    .into());
+                }
+                batches.push(Batch { n_prompt, n_gen, n_seq });
+            }
+        }
+    }
+    Ok(batches)
+}
+
 fn values(lists: &[List], default: u32) -> Vec<u32> {
     if lists.is_empty() { vec![default] } else { lists.iter().flat_map(|l| l.0.iter().copied()).collect() }
 }
@@ -267,7 +323,10 @@ fn tests(args: &Args) -> anyhow::Result<Vec<Test>> {
 }
 
 /// Context size that suffices for all tests and the profile.
-fn n_ctx(args: &Args, tests: &[Test]) -> u32 {
+fn n_ctx(args: &Args, tests: &[Test], batches: &[Batch]) -> u32 {
+    if !batches.is_empty() {
+        return batches.iter().map(|b| b.n_prompt + b.n_gen + 1).max().unwrap_or(1);
+    }
     let largest = |lists: &[List], default| values(lists, default).into_iter().max().unwrap_or(0);
     let profile = largest(&args.n_depth, 0).saturating_add(largest(&args.ubatch_size, 512));
     let wanted = args.profile || args.trace.is_some();
@@ -299,6 +358,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
         let slots = if experts_on_cpu > 0 { values(&args.expert_slots, 0) } else { vec![0] };
         experts.extend(slots.into_iter().map(|expert_slots| ExpertArgs { experts_on_cpu, expert_slots }));
     }
+    let sequences = args.n_parallel.iter().flat_map(|l| l.0.iter().copied()).max().unwrap_or(1);
     let mut setups = Vec::new();
     for model in models(args) {
         for device in &args.device {
@@ -313,6 +373,7 @@ fn setups(args: &Args, n_ctx: u32) -> anyhow::Result<Vec<Setup>> {
                             {
                                 let engine = EngineArgs {
                                     ctx_size: n_ctx,
+                                    sequences,
                                     kv,
                                     cache_type_k: None,
                                     cache_type_v: None,
@@ -364,7 +425,7 @@ fn describe(engine: &mut Engine, times: &LoadTimes, ui: &Ui) {
     let device = engine.device().clone();
     let memory = engine.memory().n_byte();
     let ms = |d: Duration| d.as_secs_f64() * 1e3;
-    let dispatches = engine.runner().gpu().map_or(String::new(), |g| {
+    let dispatches = engine.loaded().gpu().map_or(String::new(), |g| {
         let (per_layer, all) = g.dispatches_per_token();
         format!(", {all} dispatches per token ({per_layer:.1} per layer)")
     });
@@ -396,14 +457,15 @@ fn profiles_of(engine: &mut Engine, runs: &[(u32, u32)], n: u32, ui: &Ui) -> any
         ui.note("profiles are not available with CPU-offloaded experts");
         return Ok(profiles);
     }
-    let Some(gpu) = engine.runner().gpu_mut() else { return Ok(profiles) };
-    let (n_ctx, max_col) = (gpu.config().n_ctx, gpu.config().max_col);
+    let Some((n_ctx, max_col)) = engine.loaded().gpu().map(|g| (g.config().n_ctx, g.config().max_col)) else {
+        return Ok(profiles);
+    };
     for (n_col, pos) in runs {
         let (n_col, pos) = ((*n_col).min(max_col), *pos);
         if n_col.saturating_add(pos) > n_ctx {
             continue;
         }
-        match pollster::block_on(gpu.profile(n_col, pos, n))? {
+        match pollster::block_on(engine.runner().profile(n_col, pos, n))? {
             Some(profile) => {
                 let what =
                     if n_col == 1 { "one token".to_owned() } else { format!("a prompt chunk of {n_col}") };

@@ -52,12 +52,12 @@ pub(super) fn record(
     let device = engine.device().clone();
     let summary = engine.gpu().map(|g| g.summary().clone());
     let memory = engine.memory().n_byte();
-    let kv = engine.runner().kv_type();
+    let kv = engine.loaded().kv_type();
     let (type_k, type_v) = match kv {
         KvType::Of { k, v } => (k.name(), v.name()),
         KvType::Auto => ("auto", "auto"),
     };
-    let dispatches = engine.runner().gpu().map(|g| g.dispatches_per_token());
+    let dispatches = engine.loaded().gpu().map(|g| g.dispatches_per_token());
     let backend = summary.as_ref().map_or("CPU".to_owned(), |s| capitalised(&s.backend));
     let set = device.caps.as_ref().map(options::feature_word);
     let (ns, rates) = (samples.ns(), samples.rates());

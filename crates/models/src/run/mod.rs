@@ -1,7 +1,8 @@
 //! Running a model: sequences on a device, generation, batches of answers, perplexity, embeddings.
 
-mod device_chain;
 mod embed;
+mod eval;
+mod executor;
 mod generate;
 mod imatrix;
 mod pages;
@@ -15,13 +16,11 @@ mod speculate;
 mod state_copies;
 mod writer;
 
-pub(crate) use device_chain::device_chain;
 pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embed};
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
-pub(crate) use runner::Device;
-pub use runner::{Inputs, InputsError, KvType, KvTypeError, Runner, RunnerConfig, Target};
+pub use runner::Runner;
 pub use session::SessionError;
 pub(crate) use session::{pack, unpack};
 pub(crate) use shift::shifted;

@@ -1,8 +1,9 @@
 //! How much each adapter of the model counts: the same for all sequences, unless one of them is adapted by itself.
 
-use super::runner::{Device, Runner};
+use super::runner::Runner;
 use crate::adapter::{AdapterError, check_scales};
 use crate::error::ModelError;
+use crate::exec::Start;
 
 impl Runner {
     /// How much each adapter counts where nothing else is said.
@@ -41,31 +42,15 @@ impl Runner {
         if self.seqs[self.at].scales != scales {
             self.truncate(0);
             self.seqs[self.at].scales = scales.to_vec();
+            let seq = self.at as u32;
+            self.device.start(Start { seq, sampler: None, tokens: &[], n_drawn: 0, lora: scales })?;
         }
-        self.use_scales();
         Ok(())
     }
 
     /// Whether these can be scales of the model's adapters.
     pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), AdapterError> {
         check_scales(self.scales.len(), scales)
-    }
-
-    /// Lets the device have the scales of the selected sequence.
-    pub(super) fn use_scales(&mut self) {
-        let scales = self.seqs[self.at].scales.clone();
-        self.use_these_scales(&scales);
-    }
-
-    /// Lets the device have these scales.
-    pub(crate) fn use_these_scales(&mut self, scales: &[f32]) {
-        if *scales != self.device_scales {
-            match &mut self.device {
-                Device::Gpu(g) => g.set_adapter_scales(scales),
-                Device::Cpu(c) => c.set_adapter_scales(scales),
-            }
-            self.device_scales = scales.to_vec();
-        }
     }
 
     /// The columns whose sequences have the same scales, by their numbers: only these can run together.

@@ -3,7 +3,7 @@
 //! Little-endian: a mark, then lengths in u64 before each of: what the bytes fit, the tokens (u32 each), the position up to
 //! which the cache was written (u64), and what the device knows.
 
-use super::runner::{Device, Runner};
+use super::runner::Runner;
 use crate::error::ModelError;
 
 const MARK: &[u8; 8] = b"chaski\x01\n";
@@ -91,18 +91,29 @@ pub(crate) fn unpack<'a>(bytes: &'a [u8], expected: &str) -> Result<Unpacked<'a>
 impl Runner {
     /// What the bytes of a session fit.
     pub(crate) fn session_of(&self, scales: &[f32]) -> String {
-        let layout = match &self.device {
-            Device::Gpu(g) => g.snapshot_layout(),
-            Device::Cpu(c) => c.snapshot_layout(),
-        };
+        let layout = self.device.session_layout();
         format!("{}, adapters {scales:?}, {layout}", self.name)
     }
 
     pub(crate) fn session_bytes(&self, n: usize) -> u64 {
-        match &self.device {
-            Device::Gpu(g) => g.snapshot_bytes(n.div_ceil(g.config().page as usize) as u32),
-            Device::Cpu(c) => c.snapshot_bytes(n as u32),
-        }
+        self.device.session_bytes(n)
+    }
+
+    /// Pages of the cache, and what the first slot has beside them, as bytes.
+    pub(crate) async fn read_session(&mut self, pages: &[u32], n: usize) -> Result<Vec<u8>, ModelError> {
+        self.serve();
+        self.device.save(0, pages, n).await
+    }
+
+    /// Writes what [`Self::read_session`] read.
+    pub(crate) async fn write_session(
+        &mut self,
+        pages: &[u32],
+        n: usize,
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        self.serve();
+        self.device.put_back(0, pages, n, bytes).await
     }
 
     /// The selected sequence as bytes: its tokens, keys, values and recurrent state. About as many as its part of the cache.
@@ -112,13 +123,8 @@ impl Runner {
     pub async fn save(&mut self) -> Result<Vec<u8>, ModelError> {
         self.settle().await?;
         let tokens = self.history().to_vec();
-        let known = match &mut self.device {
-            Device::Gpu(g) => {
-                let n_page = tokens.len().div_ceil(g.config().page as usize);
-                g.snapshot(&self.pages.of(self.at)[..n_page]).await?
-            }
-            Device::Cpu(c) => c.snapshot(tokens.len() as u32),
-        };
+        let (seq, pages) = (self.at as u32, self.pages.of(self.at).to_vec());
+        let known = self.device.save(seq, &pages, tokens.len()).await?;
         let name = self.session_of(self.adapter_scales_of(self.at));
         Ok(pack(&name, &tokens, self.seqs[self.at].top, &known))
     }
@@ -144,10 +150,7 @@ impl Runner {
         self.truncate(0);
         self.own(0, n);
         let pages = self.pages.of(self.at).to_vec();
-        match &mut self.device {
-            Device::Gpu(g) => g.put_back(&pages, n as u32, known).await?,
-            Device::Cpu(c) => c.put_back(n as u32, known),
-        }
+        self.device.put_back(self.at as u32, &pages, n, known).await?;
         let seq = &mut self.seqs[self.at];
         (seq.history, seq.top) = (tokens, top);
         Ok(())

@@ -5,6 +5,7 @@
 
 use super::runner::Runner;
 use crate::error::ModelError;
+use crate::exec::MAX_DRAFT;
 
 /// The source of drafts, and their length.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Speculation {
 
 impl Speculation {
     /// With the token that is certain these make a batch that every matrix is read once for.
-    pub const MAX: usize = 7;
+    pub const MAX: usize = MAX_DRAFT;
 }
 
 impl Default for Speculation {

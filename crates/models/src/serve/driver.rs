@@ -8,11 +8,11 @@ use futures_channel::mpsc::{UnboundedReceiver, unbounded};
 use futures_core::Stream;
 
 use super::error::ServeError;
-use super::executor::Executor;
 use super::handle::{Command, Handle};
 use super::service::Service;
 use super::shared::{Shared, Sizes};
 use crate::error::ModelError;
+use crate::exec::Executor;
 use crate::run::Runner;
 
 /// Serves the requests of a [`Handle`] while [`Self::run`] is polled.

@@ -5,10 +5,10 @@ use chaski_text::{Logprobs, Sampler, Tokenizer};
 use futures_channel::mpsc::UnboundedSender;
 
 use super::error::ServeError;
-use super::executor::Start;
 use super::handle::Event;
 use super::shared::Open;
 use crate::error::ModelError;
+use crate::exec::Start;
 use crate::run::{Finish, Piece, Speculation, Writer, shifted};
 
 /// A request, from the handle that makes it to its last event.

@@ -6,8 +6,8 @@ use chaski_text::Tokenizer;
 
 use super::driver::Driver;
 use super::error::ServeError;
-use super::executor::Executor;
 use super::handle::{Answer, Event};
+use crate::exec::Executor;
 use crate::run::{Finish, Piece, Stats};
 
 /// An answer of a model that nobody else uses meanwhile. Work is done in [`Self::next`] and [`Self::prompt`]; natively these

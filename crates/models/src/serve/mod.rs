@@ -6,27 +6,22 @@
 //! (`Driver::spawn`), or a task where there are no threads. Nothing here knows of a device, so all of it is tested
 //! over an executor of a few lines.
 
-mod cpu;
 mod driver;
 mod entry;
 mod error;
-mod executor;
-mod gpu;
 mod handle;
 mod local;
-mod model;
 mod pace;
 mod platform;
 mod service;
 mod session;
 mod shared;
 
+pub use crate::exec::{Executor, Outputs, Start};
 pub use driver::{Driver, serve};
 pub use error::{Refused, ServeError};
-pub use executor::{Executor, Outputs, Start};
 pub use handle::{Answer, Event, Handle, Request};
 pub use local::Generation;
-pub(crate) use model::Slots;
 pub use platform::MaybeSend;
 pub use session::Sessions;
 pub use shared::Load;

@@ -10,10 +10,10 @@ use web_time::Instant;
 
 use super::entry::{Entry, Plan, Served};
 use super::error::ServeError;
-use super::executor::{Executor, Outputs};
 use super::pace::Pace;
 use super::shared::Shared;
 use crate::error::ModelError;
+use crate::exec::{Executor, Outputs};
 use crate::run::{Finish, Runner};
 
 /// Times in a row that the device may be lost before a token comes. Then it is likely that some request is the cause.

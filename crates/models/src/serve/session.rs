@@ -1,13 +1,13 @@
 //! Sessions: the prefix of a conversation in the KV cache as bytes, for another day or another process.
 
-use chaski_schedule::{Found, Scheduler};
+use chaski_schedule::{Change, Found, Scheduler};
 use ggml_format::MaybeSend;
 
 use super::driver::Driver;
 use super::error::ServeError;
-use super::executor::Executor;
 use crate::error::ModelError;
-use crate::run::{Device, Runner, SessionError, pack, unpack};
+use crate::exec::Executor;
+use crate::run::{Runner, SessionError, pack, unpack};
 
 /// An executor whose KV cache can be read and written.
 pub trait Sessions: Executor {
@@ -49,41 +49,20 @@ impl Sessions for Runner {
     }
 
     async fn read_prefix(&mut self, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
-        self.serve();
-        match &mut self.device {
-            Device::Gpu(g) => {
-                // A slot that no request has carries what is not in pages.
-                g.select(0);
-                if let Some(snapshot) = found.snapshot {
-                    g.restore_snapshot(0, snapshot, n_token as u32);
-                }
-                let tail = found.tail.map(|t| t.0);
-                let pages: Vec<u32> = found.pages.iter().copied().chain(tail).collect();
-                Ok(g.snapshot(&pages).await?)
-            }
-            Device::Cpu(c) => {
-                c.select(0);
-                Ok(c.snapshot(n_token as u32))
-            }
+        // A slot that no request has carries what is not in pages.
+        if let Some(snapshot) = found.snapshot {
+            self.change(&Change::Restore { seq: 0, snapshot, n_token: n_token as u32 })?;
         }
+        let pages: Vec<u32> = found.pages.iter().copied().chain(found.tail.map(|t| t.0)).collect();
+        self.read_session(&pages, n_token).await
     }
 
     async fn write_prefix(&mut self, found: &Found, n_token: usize, bytes: &[u8]) -> Result<(), ModelError> {
-        self.serve();
-        match &mut self.device {
-            Device::Gpu(g) => {
-                g.select(0);
-                g.put_back(&found.pages, n_token as u32, bytes).await?;
-                if let Some(snapshot) = found.snapshot {
-                    g.keep_snapshot(0, snapshot);
-                }
-            }
-            Device::Cpu(c) => {
-                c.select(0);
-                c.put_back(n_token as u32, bytes);
-            }
+        self.write_session(&found.pages, n_token, bytes).await?;
+        match found.snapshot {
+            Some(snapshot) => self.change(&Change::Keep { seq: 0, snapshot, n_token: n_token as u32 }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

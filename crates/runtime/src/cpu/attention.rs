@@ -1,10 +1,95 @@
-//! Attention in a processor's own way: in f32, four values at once.
+//! Attention on the CPU: by the reference, or in f32, four values at once.
 
+use std::borrow::Cow;
+
+use chaski_graph::Score;
 use chaski_kernels::ops::attention::reference::{Query, slope};
 use ggml_format::product::{add_scaled, dot};
 
-/// What [`Query::attention`] makes, in f32: `out` is `[d_v]`; `scores` is scratch.
-pub(super) fn attention<'b>(
+use super::{CpuModel, Row, SHARE, runs};
+use crate::graph::Graph;
+use crate::platform;
+
+/// Keys and values that the rows of a sequence see: pages of f32, the first of which has position `first`.
+struct Seen<'a> {
+    first: usize,
+    keys: Vec<Cow<'a, [f32]>>,
+    /// None where values are in the keys.
+    values: Vec<Cow<'a, [f32]>>,
+}
+
+impl CpuModel {
+    /// `[n, n_head, d_v]` from queries `[n, n_head, d]`.
+    pub(super) fn attention(
+        &self,
+        graph: &Graph,
+        q: &[f32],
+        layer: usize,
+        n_head: u32,
+        score: &Score,
+        sinks: Option<&[f32]>,
+        rows: &[Row],
+    ) -> Vec<f32> {
+        let l = graph.kv[layer];
+        let (n_kv, d, d_v, page) = (l.n_kv as usize, l.d as usize, l.d_v as usize, self.seqs.page());
+        let (width, group) = (n_head as usize * d, n_head as usize / n_kv);
+        let query = |c: usize, h: usize| Query {
+            q: &q[c * width + h * d..][..d],
+            score,
+            head: (h as u32, n_head),
+            pos: rows[c].pos as usize,
+            sink: sinks.map(|s| s[h]),
+        };
+        let mut seen = Vec::new();
+        let mut seen_by = Vec::with_capacity(rows.len());
+        let mut longest = 0;
+        for run in runs(rows) {
+            let (first, end) = (query(run.start, 0).keys().start, rows[run.end - 1].pos as usize + 1);
+            let seq = rows[run.start].seq;
+            let values = if l.in_keys { Vec::new() } else { self.seqs.pages_of((layer, 1), seq, first, end) };
+            seen_by.resize(run.end, seen.len());
+            seen.push(Seen {
+                first: first / page * page,
+                keys: self.seqs.pages_of((layer, 0), seq, first, end),
+                values,
+            });
+            longest = longest.max(end - first);
+        }
+        let mut out = vec![0.0; rows.len() * n_head as usize * d_v];
+        // Heads of columns that go together.
+        let share = if self.in_16_bits { SHARE.div_ceil((longest * (d + d_v)).max(1)) } else { 1 };
+        platform::fill_chunks(&mut out, share * d_v, |i, out| {
+            let mut scores = Vec::new();
+            for (at, out) in out.chunks_exact_mut(d_v).enumerate() {
+                let (c, h) = ((i * share + at) / n_head as usize, (i * share + at) % n_head as usize);
+                let seen = &seen[seen_by[c]];
+                let cell = |j: usize| {
+                    let at = j - seen.first;
+                    (at / page, at % page * n_kv + h / group)
+                };
+                let key = |j: usize| {
+                    let (page, cell) = cell(j);
+                    &seen.keys[page][cell * d..][..d]
+                };
+                let (values, row) = if l.in_keys { (&seen.keys, d) } else { (&seen.values, d_v) };
+                let value = |j: usize| {
+                    let (page, cell) = cell(j);
+                    &values[page][cell * row..][..d_v]
+                };
+                let query = query(c, h);
+                if self.in_16_bits {
+                    attention(&query, key, value, &mut scores, out);
+                } else {
+                    out.copy_from_slice(&query.attention(key, value));
+                }
+            }
+        });
+        out
+    }
+}
+
+/// [`Query::attention`] in f32: `out` is `[d_v]`; `scores` is scratch.
+fn attention<'b>(
     query: &Query<'_>,
     key: impl Fn(usize) -> &'b [f32],
     value: impl Fn(usize) -> &'b [f32],

@@ -3,7 +3,7 @@
 use chaski_kernels::ops::rms_norm::reference::rms_norm;
 use ggml_format::product::Columns;
 
-use super::{CpuModel, ProductInput, Watch};
+use super::{CpuModel, ProductInput, Row, Watch};
 use crate::graph::latent::Latent;
 use crate::graph::{Graph, WeightId};
 
@@ -14,7 +14,7 @@ impl CpuModel {
         graph: &Graph,
         o: &Latent,
         values: &[Vec<f32>],
-        pos: u32,
+        rows: &[Row],
         watch: Watch<'_>,
     ) -> Vec<f32> {
         let (layer, rope) = (graph.kv[o.layer], &graph.ropes[o.rope]);
@@ -25,7 +25,7 @@ impl CpuModel {
         let plain = self.mul_heads(graph, q, d_q, o.keys, watch); // [n, n_head, n_latent]
         let rotated = |at: &[f32], column: usize| {
             let mut end = at.to_vec();
-            rope.rotate(&mut end, n_rot, pos + column as u32);
+            rope.rotate(&mut end, n_rot, rows[column].pos);
             end
         };
         let mut out = Vec::with_capacity(plain.len() / rank * d);
@@ -34,12 +34,12 @@ impl CpuModel {
             out.extend(rotated(&head[d_q - n_rot..], i / n_head));
         }
         let norm = self.vector(o.norm);
-        let mut keys = Vec::with_capacity(x.len());
-        for (c, column) in x.chunks_exact(d).enumerate() {
-            keys.extend(rms_norm(&column[..rank], Some(&norm), o.eps));
-            keys.extend(rotated(&column[rank..], c));
+        for (c, (column, row)) in x.chunks_exact(d).zip(rows).enumerate() {
+            let mut key = rms_norm(&column[..rank], Some(&norm), o.eps);
+            key.extend(rotated(&column[rank..], c));
+            let at = self.seqs.cell_of(o.layer, row.seq, row.pos);
+            self.seqs.kv[o.layer][0].put(at, &key);
         }
-        self.seq_mut().kv[o.layer][0].put(pos as usize, &keys);
         out
     }
 

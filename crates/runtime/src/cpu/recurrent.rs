@@ -1,13 +1,15 @@
 //! Recurrences and what goes with them on the processor, through the operations' references.
 
+use std::ops::Range;
+
 use chaski_kernels::ops::gated_delta_net::reference::{Head, Inputs};
 use chaski_kernels::ops::{gated_norm, short_conv, ssm_scan};
 
-use super::CpuModel;
+use super::{CpuModel, Row, runs};
 use crate::graph::Graph;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};
 
-/// The values of a part of every column.
+/// The values of a part of some columns.
 struct Part<'a> {
     values: &'a [f32],
     width: usize,
@@ -15,7 +17,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Value `i` of column `t`.
+    /// Value `i` of column `t` of them.
     fn at(&self, t: usize, i: usize) -> f32 {
         self.values[t * self.width + self.at + i]
     }
@@ -30,44 +32,59 @@ impl Part<'_> {
     }
 }
 
-fn part<'a>(graph: &Graph, values: &'a [Vec<f32>], v: View) -> Part<'a> {
-    Part { values: &values[v.of.0], width: graph.width(v.of) as usize, at: v.at as usize }
+fn part<'a>(graph: &Graph, values: &'a [Vec<f32>], v: View, columns: &Range<usize>) -> Part<'a> {
+    let width = graph.width(v.of) as usize;
+    Part { values: &values[v.of.0][columns.start * width..columns.end * width], width, at: v.at as usize }
 }
 
 impl CpuModel {
-    /// The result of an operation for columns of which the first is at `pos`.
+    /// The result of an operation, sequence by sequence.
     pub(super) fn recurrent(
         &mut self,
         graph: &Graph,
         op: &Recurrent,
         values: &[Vec<f32>],
-        pos: u32,
+        rows: &[Row],
     ) -> Vec<f32> {
         let state = match op {
-            Recurrent::ShortConv(o) => Some(o.state),
-            Recurrent::Scan(o) => Some(o.state),
-            Recurrent::DeltaNet(o) => Some(o.state),
-            Recurrent::GatedNorm(_) => None,
+            Recurrent::ShortConv(o) => o.state,
+            Recurrent::Scan(o) => o.state,
+            Recurrent::DeltaNet(o) => o.state,
+            Recurrent::GatedNorm(o) => return self.gated_norm(graph, o, values, &(0..rows.len())),
         };
-        if let (Some(i), 0) = (state, pos) {
-            self.seq_mut().state[i].fill(0.0);
+        let mut out = Vec::new();
+        for run in runs(rows) {
+            let Row { seq, pos, .. } = rows[run.start];
+            // It is in place of the sequence's own while the operation has it.
+            let mut of_seq = std::mem::take(&mut self.seqs.states[seq as usize][state]);
+            if pos == 0 {
+                of_seq.fill(0.0);
+            }
+            out.extend(match op {
+                Recurrent::ShortConv(o) => self.short_conv(graph, o, values, &run, &mut of_seq),
+                Recurrent::Scan(o) => self.scan(graph, o, values, &run, &mut of_seq),
+                Recurrent::DeltaNet(o) => self.delta_net(graph, o, values, &run, &mut of_seq),
+                Recurrent::GatedNorm(_) => unreachable!("it has no state"),
+            });
+            self.seqs.states[seq as usize][state] = of_seq;
         }
-        match op {
-            Recurrent::ShortConv(o) => self.short_conv(graph, o, values),
-            Recurrent::Scan(o) => self.scan(graph, o, values),
-            Recurrent::DeltaNet(o) => self.delta_net(graph, o, values),
-            Recurrent::GatedNorm(o) => self.gated_norm(graph, o, values),
-        }
+        out
     }
 
-    fn short_conv(&mut self, graph: &Graph, o: &ShortConv, values: &[Vec<f32>]) -> Vec<f32> {
+    fn short_conv(
+        &self,
+        graph: &Graph,
+        o: &ShortConv,
+        values: &[Vec<f32>],
+        columns: &Range<usize>,
+        state: &mut [f32],
+    ) -> Vec<f32> {
         let (n, taps) = (o.n as usize, o.taps as usize);
-        let x = part(graph, values, o.x);
-        let gate = |at: u32| part(graph, values, View { of: o.x.of, at });
+        let x = part(graph, values, o.x, columns);
+        let gate = |at: u32| part(graph, values, View { of: o.x.of, at }, columns);
         let gates = o.gates.map(|[before, after]| (gate(before), gate(after)));
         let weight = self.vector(o.weight);
         let bias = o.bias.map(|b| self.vector(b));
-        let state = &mut self.seq_mut().state[o.state];
         let mut out = vec![0.0; n * x.n_col()];
         for c in 0..n {
             let before = |t| gates.as_ref().map_or(1.0, |(g, _)| g.at(t, c));
@@ -84,14 +101,21 @@ impl CpuModel {
         out
     }
 
-    fn scan(&mut self, graph: &Graph, o: &Scan, values: &[Vec<f32>]) -> Vec<f32> {
-        let [x, b, c, dt] = [o.x, o.b, o.c, o.dt].map(|v| part(graph, values, v));
+    fn scan(
+        &self,
+        graph: &Graph,
+        o: &Scan,
+        values: &[Vec<f32>],
+        columns: &Range<usize>,
+        state: &mut [f32],
+    ) -> Vec<f32> {
+        let [x, b, c, dt] = [o.x, o.b, o.c, o.dt].map(|v| part(graph, values, v, columns));
         let decays = self.vector(o.a);
         let [skip, bias] = [o.skip, o.dt_bias].map(|w| w.map(|w| self.vector(w)));
         let (n_state, dim, n_col) = (o.n_state as usize, o.dim as usize, x.n_col());
         let width = dim * o.heads as usize;
         let mut out = vec![0.0; width * n_col];
-        for (row, state) in self.seq_mut().state[o.state].chunks_exact_mut(n_state).enumerate() {
+        for (row, state) in state.chunks_exact_mut(n_state).enumerate() {
             let head = row / dim;
             let group = head / (o.heads / o.groups) as usize;
             let n_decay = if o.fine { n_state } else { 1 };
@@ -110,13 +134,20 @@ impl CpuModel {
         out
     }
 
-    fn delta_net(&mut self, graph: &Graph, o: &DeltaNet, values: &[Vec<f32>]) -> Vec<f32> {
-        let [qkv, alpha, beta] = [o.qkv, o.alpha, o.beta].map(|v| part(graph, values, v));
+    fn delta_net(
+        &self,
+        graph: &Graph,
+        o: &DeltaNet,
+        values: &[Vec<f32>],
+        columns: &Range<usize>,
+        state: &mut [f32],
+    ) -> Vec<f32> {
+        let [qkv, alpha, beta] = [o.qkv, o.alpha, o.beta].map(|v| part(graph, values, v, columns));
         let (a, bias) = (self.vector(o.a), self.vector(o.bias));
         let (dim, heads, k_heads) = (o.dim as usize, o.heads as usize, o.k_heads as usize);
         let n_col = qkv.n_col();
         let mut out = vec![0.0; heads * dim * n_col];
-        for (h, state) in self.seq_mut().state[o.state].chunks_exact_mut(dim * dim).enumerate() {
+        for (h, state) in state.chunks_exact_mut(dim * dim).enumerate() {
             let of_k = if o.neighbours { h / (heads / k_heads) } else { h % k_heads };
             let head = Head { a: a[h], bias: bias[h], eps: o.eps };
             let inputs = (0..n_col).map(|t| Inputs {
@@ -133,8 +164,14 @@ impl CpuModel {
         out
     }
 
-    fn gated_norm(&self, graph: &Graph, o: &GatedNorm, values: &[Vec<f32>]) -> Vec<f32> {
-        let (x, z) = (part(graph, values, o.x.into()), part(graph, values, o.z));
+    fn gated_norm(
+        &self,
+        graph: &Graph,
+        o: &GatedNorm,
+        values: &[Vec<f32>],
+        columns: &Range<usize>,
+    ) -> Vec<f32> {
+        let (x, z) = (part(graph, values, o.x.into(), columns), part(graph, values, o.z, columns));
         let k = o.k as usize;
         let weight = o.norm.map(|n| self.vector(n.weight));
         let mut out = Vec::new();

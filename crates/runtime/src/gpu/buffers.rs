@@ -6,7 +6,6 @@ use chaski_kernels::KvLayout;
 
 use super::device::Gpu;
 use super::load::{self, Progress, Tensors};
-use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
@@ -22,8 +21,8 @@ pub(super) struct Buffers {
     pub(super) page: Option<wgpu::Buffer>,
     /// Layers of recurrent state: those of all sequences one after the other, each of so many bytes.
     pub(super) states: Vec<(wgpu::Buffer, u64)>,
-    /// Copies of the states of a sequence, [`STATE_COPIES`] for each.
-    pub(super) kept: Vec<Vec<wgpu::Buffer>>,
+    /// Snapshots of what sequences have beside the pages of their tables.
+    pub(super) snapshots: Vec<Snapshot>,
     pub(super) step: wgpu::Buffer,
     /// Counters, all 0 as buffers are when they are new.
     pub(super) arrived: wgpu::Buffer,
@@ -92,6 +91,14 @@ pub(super) async fn make_buffers(
     Ok(buffers)
 }
 
+/// A place for what a sequence has beside the pages of its table.
+pub(super) struct Snapshot {
+    /// By layer of recurrent state.
+    pub(super) states: Vec<wgpu::Buffer>,
+    /// By layer of the KV cache, where it has a window.
+    pub(super) windows: Vec<Option<wgpu::Buffer>>,
+}
+
 /// Buffers of a list that have not been given their place.
 struct Made(HashMap<BufferSlot, wgpu::Buffer>);
 
@@ -127,10 +134,10 @@ impl Made {
         let layouts = graph.kv.iter().map(|l| config.kv_layout(l));
         let kv = self.all(graph.kv.len(), Slot::Kv).into_iter().zip(layouts).collect();
         let states = self.all(graph.states.len(), Slot::State);
-        let n_copy = if states.is_empty() { 0 } else { STATE_COPIES * config.n_seq as usize };
-        let layers = 0..states.len();
-        let copies = |copy: usize, made: &mut Made| {
-            layers.clone().map(|layer| made.take(BufferSlot::StateCopy { copy, layer })).collect()
+        let (n_state, n_kv) = (graph.states.len(), graph.kv.len());
+        let snapshot = |copy: usize, made: &mut Made| Snapshot {
+            states: (0..n_state).map(|layer| made.take(BufferSlot::StateCopy { copy, layer })).collect(),
+            windows: (0..n_kv).map(|layer| made.0.remove(&BufferSlot::WindowCopy { copy, layer })).collect(),
         };
         let shards =
             |(group, n): (usize, usize), made: &mut Made| made.all(n, |shard| Slot::Weights { group, shard });
@@ -142,7 +149,7 @@ impl Made {
             acts: self.all(segments.act_words.len(), Slot::Act),
             kv,
             page: self.0.remove(&BufferSlot::PageCopy),
-            kept: (0..n_copy).map(|copy| copies(copy, &mut self)).collect(),
+            snapshots: (0..config.n_snapshot(graph) as usize).map(|copy| snapshot(copy, &mut self)).collect(),
             states: states.into_iter().zip(graph.states.iter().map(|l| l.n_byte())).collect(),
             step: self.bound(Slot::Step),
             arrived: self.bound(Slot::Arrived),
@@ -190,7 +197,8 @@ fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
             Slot::Logits => "logits".into(),
         },
         BufferSlot::PageCopy => "copy of a page".into(),
-        BufferSlot::StateCopy { layer, .. } => format!("copy of the recurrent state {layer}"),
+        BufferSlot::StateCopy { layer, .. } => format!("snapshot of the recurrent state {layer}"),
+        BufferSlot::WindowCopy { layer, .. } => format!("snapshot of the window of layer {layer}"),
         BufferSlot::RingReadback(_) => "readback of tokens".into(),
         BufferSlot::LogitsReadback => "readback of logits".into(),
         BufferSlot::RouteReadback => "readback of experts".into(),

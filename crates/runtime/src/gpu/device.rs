@@ -67,6 +67,8 @@ pub struct Counters {
     pub dispatches: AtomicU64,
     /// Submissions.
     pub submits: AtomicU64,
+    /// Bytes read back.
+    pub read_bytes: AtomicU64,
 }
 
 impl Counters {
@@ -490,6 +492,7 @@ impl Gpu {
             .map_err(|e| self.failed("a readback", &e.to_string()))?
             .to_vec();
         staging.unmap();
+        self.counters.read_bytes.fetch_add(n_byte, Ordering::Relaxed);
         Ok(bytes)
     }
 

@@ -4,7 +4,6 @@ mod buffers;
 mod case;
 mod choose;
 mod device;
-mod eval;
 mod load;
 mod measure;
 mod measure_formats;
@@ -30,7 +29,7 @@ mod timer;
 mod tune;
 
 pub use case::{CaseReport, ReadyCase, run_case, self_test};
-pub use choose::{Choose, Ticket};
+pub use choose::Choose;
 pub use device::{AdapterSummary, Counters, Gpu, GpuOptions, adapters, adapters_with, device_descriptor};
 pub(crate) use load::read_rows;
 pub use load::{Progress, Stage, Tensors};
@@ -40,7 +39,7 @@ pub use model::{GpuModel, LoadTimes};
 pub use profile::{Profile, ProfileRow};
 pub use reads::ExpertReads;
 pub use ready::Ablation;
-pub use steps::{Column, ColumnOutput, StepOptions, StepOutputs};
+pub use steps::StepOptions;
 pub use tune::TuneStep;
 
 pub use crate::plan::{Memory, MemoryItem};

@@ -8,7 +8,6 @@ use chaski_kernels::ops::mul_mat_vec::MulMatVec;
 use chaski_kernels::{Op, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, make_buffers};
-use super::choose::STAGING;
 use super::device::Gpu;
 use super::load::{Progress, Stage, Tensors};
 use super::pace::Pace;
@@ -17,12 +16,13 @@ use super::ready::{
     Ablation, Body, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
     all_segments, make_ready, tile_of,
 };
-use super::steps::{Column, Steps};
+use super::steps::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
 use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Groups, HeadPlan, Memory, PlanConfig, Planned, Segment, fuse, plan};
 use crate::platform::{Aside, Clock};
+use crate::step::Column;
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -33,15 +33,6 @@ pub struct LoadTimes {
     pub upload: Duration,
     /// All of it, the plan included.
     pub total: Duration,
-}
-
-/// Which logits a call leaves.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
-    None,
-    Last,
-    /// What logits are made of, of all columns.
-    Hidden,
 }
 
 /// A loaded model.
@@ -70,17 +61,15 @@ pub struct GpuModel {
     /// Tokens that each sequence has chosen so far, those under way included: the place in its ring.
     pub(super) ring_at: Vec<u32>,
     pub(super) next_staging: usize,
-    /// Tickets that nobody has redeemed or given up.
-    pub(super) n_ticket: usize,
     /// Sequences whose logits are adjusted before a token is chosen.
     pub(super) adjusts: Vec<bool>,
     pub(super) pace: Pace,
     times: LoadTimes,
-    ablation: Ablation,
-    /// The sequence that runs.
-    pub(super) seq: u32,
+    pub(super) ablation: Ablation,
     /// Tokens that the recurrent state of each sequence has seen; `None` if nobody knows.
     pub(super) state_at: Vec<Option<u32>>,
+    /// The window of every layer of the KV cache.
+    pub(super) windows: Vec<u32>,
 }
 
 /// Compiling ends early if the model is given up.
@@ -195,13 +184,12 @@ impl GpuModel {
             gpu,
             ring_at: vec![0; config.n_seq as usize],
             next_staging: 0,
-            n_ticket: 0,
             adjusts: vec![false; config.n_seq as usize],
             pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
             times,
             ablation: Ablation::default(),
-            seq: 0,
             state_at: vec![Some(0); config.n_seq as usize],
+            windows: graph.kv.iter().map(|l| l.window).collect(),
             config,
         })
     }
@@ -226,12 +214,6 @@ impl GpuModel {
         self.times
     }
 
-    /// Tokens of one call of [`Self::decode`] at most: one where experts stay with the processor, which must see what
-    /// each token wants.
-    pub fn max_in_flight(&self) -> u32 {
-        if self.streams.is_some() { 1 } else { self.config.ring / STAGING as u32 }
-    }
-
     /// What experts that stay with the processor have cost so far; `None` if all are on the device.
     pub fn expert_reads(&self) -> Option<ExpertReads> {
         self.streams.as_ref().map(Streams::reads)
@@ -247,7 +229,7 @@ impl GpuModel {
     ///
     /// # Errors
     /// [`RuntimeError::NeedsExperts`] with what was asked.
-    pub fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
+    pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
         self.streams.as_ref().map_or(Ok(()), |_| Err(RuntimeError::NeedsExperts { what }))
     }
 
@@ -256,9 +238,14 @@ impl GpuModel {
         self.ablation = ablation;
     }
 
-    /// Columns whose logits one call of [`Self::eval_all`] gives at most.
+    /// Columns of a step that choose or have logits at most.
     pub fn all_cols(&self) -> u32 {
         self.all_cols
+    }
+
+    /// Columns of a step whose hidden states can be read at most.
+    pub fn hidden_cols(&self) -> u32 {
+        self.hidden_cols
     }
 
     /// Classes of products of a token, those with the most weights first, and one of each.
@@ -329,86 +316,9 @@ impl GpuModel {
         self.batch(n_col, pos).into_iter().flatten().map(|r| &r.planned).collect()
     }
 
-    /// Runs tokens at positions from `pos` on, in chunks, and leaves the logits of the last one if `last`.
-    ///
-    /// Nobody waits, unless experts stay with the processor.
-    ///
-    /// # Errors
-    /// [`RuntimeError::Limit`] past the context; [`RuntimeError::State`]; device errors.
-    pub async fn prefill(&mut self, tokens: &[u32], pos: u32, last: bool) -> Result<(), RuntimeError> {
-        self.check_room(tokens.len(), pos)?;
-        let mut at = 0;
-        while at < tokens.len() {
-            self.pace.probe(&self.gpu);
-            at = self.prefill_piece(tokens, at, pos, last).await?;
-        }
-        Ok(())
-    }
-
-    /// Sends the next piece of [`Self::prefill`], of which `at` tokens have been sent, and returns how many are sent then.
-    ///
-    /// A piece is as much of a chunk as the device runs in the time that [`Self::set_prompt_bound`] allows. Nobody waits
-    /// here: see [`Self::has_room`] and [`Self::room`]. Where experts stay with the processor, a piece is a whole chunk, since
-    /// each may want all of them, and ends when the last layer is under way.
-    ///
-    /// # Errors
-    /// As [`Self::prefill`].
-    pub async fn prefill_piece(
-        &mut self,
-        tokens: &[u32],
-        at: usize,
-        pos: u32,
-        last: bool,
-    ) -> Result<usize, RuntimeError> {
-        if at >= tokens.len() {
-            return Ok(tokens.len());
-        }
-        self.check_room(tokens.len() - at, pos + at as u32)?;
-        let chunk = self.config.max_col as usize;
-        let whole = chunk.min(tokens.len() - at / chunk * chunk);
-        let left = whole - at % chunk;
-        let end = at + if self.streams.is_some() { left } else { self.pace.n_col(left) };
-        let want = if last && end == tokens.len() { Want::Last } else { Want::None };
-        self.run_piece(&tokens[at..end], pos + at as u32, want, whole as u32).await?;
-        Ok(end)
-    }
-
-    /// Whether the device should get another piece of a prompt now, and would take it without a wait; does not wait.
-    pub fn has_room(&mut self) -> bool {
-        self.streams.is_none() && self.pace.has_room(&self.gpu)
-    }
-
-    /// Waits until the device should get another piece of a prompt.
-    ///
-    /// # Errors
-    /// Device errors.
-    pub async fn room(&mut self) -> Result<(), RuntimeError> {
-        self.pace.room(&self.gpu).await
-    }
-
     /// What a submission of a prompt may take, about; 100 ms if nothing is said.
     pub fn set_prompt_bound(&mut self, bound: Duration) {
         self.pace.set_bound(bound);
-    }
-
-    /// Whether `n` tokens from position `pos` on fit, and the recurrent state can go on there.
-    pub(super) fn check_room(&self, n: usize, pos: u32) -> Result<(), RuntimeError> {
-        let at = self.state_at();
-        if self.has_state() && n > 0 && pos > 0 && at != Some(pos) {
-            return Err(RuntimeError::State { found: at, pos });
-        }
-        let end = u64::from(pos) + n as u64;
-        let limit = u64::from(self.config.n_ctx);
-        if end > limit {
-            return Err(RuntimeError::Limit { what: "tokens of the sequence", found: end, limit });
-        }
-        Ok(())
-    }
-
-    pub(super) fn write_columns(&mut self, tokens: &[u32], pos: u32) {
-        let (seq, n) = (self.seq, tokens.len() as u32);
-        let column = |(token, pos): (&u32, u32)| Column { seq, token: Some(*token), pos };
-        self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);
     }
 
     /// Puts columns in place, and says which have logits.
@@ -436,50 +346,6 @@ impl GpuModel {
         queue.write_buffer(to, at, bytemuck::cast_slice(&rows[..n_pick]));
     }
 
-    /// Runs a piece of a chunk of `whole` columns, by the chunk's plan: how a chunk is cut changes no result.
-    pub(super) async fn run_piece(
-        &mut self,
-        tokens: &[u32],
-        pos: u32,
-        want: Want,
-        whole: u32,
-    ) -> Result<(), RuntimeError> {
-        self.write_columns(tokens, pos);
-        let n = tokens.len() as u32;
-        let one = n == 1 && want != Want::Hidden;
-        let body = if one { Body::One { pos } } else { Body::Many { n_col: whole } };
-        let from = self.stream(body, n).await?;
-        self.set_state_at(Some(pos + n));
-        let (single, several) = (self.ready.decode_at(pos), self.ready.prompt_of(whole));
-        let last = several.head_of(1);
-        let head: &[&ReadySegment] = match (one, want) {
-            (_, Want::Hidden) => &[&several.hidden],
-            (_, Want::None) => &[],
-            (true, Want::Last) => &[&single.head],
-            (false, Want::Last) => &[&last.pick, &last.head],
-        };
-        let per_submit = self.per_submit(body, n);
-        // At least one, which has the head.
-        let body = &self.ready.body(body)[from..];
-        let mut cuts = body.chunks(per_submit).chain(body.is_empty().then_some(body)).peekable();
-        let (start, mut index) = (web_time::Instant::now(), None);
-        while let Some(cut) = cuts.next() {
-            let mut encoder = self.encoder();
-            {
-                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                self.on().record(&mut pass, cut, n);
-                if cuts.peek().is_none() {
-                    head.iter().for_each(|s| self.on().record(&mut pass, s, n));
-                }
-            }
-            index = Some(self.gpu.submit(Some(encoder)));
-        }
-        if let (Some(index), true) = (index, n > 1) {
-            self.pace.sent(&self.gpu, tokens.len(), start, index);
-        }
-        self.gpu.check()
-    }
-
     pub(super) fn encoder(&self) -> wgpu::CommandEncoder {
         self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
@@ -492,16 +358,6 @@ impl GpuModel {
     pub(super) fn per_submit(&self, body: Body, n_col: u32) -> usize {
         let n_cut = if n_col == 1 { 1 } else { self.pace.n_cut(n_col as usize) };
         self.ready.body(body).len().div_ceil(n_cut).max(1)
-    }
-
-    /// Runs what of a body must run before all experts that it wants are on the device, and returns the first dispatch that is
-    /// left: 0 if all experts are there anyway. The columns are in place; if this fails, the recurrent state is not known.
-    pub(super) async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
-        let per_submit = self.per_submit(body, n_col);
-        let Some(streams) = &mut self.streams else { return Ok(0) };
-        self.state_at[self.seq as usize] = None;
-        let on = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
-        streams.run(on, self.ready.body(body), n_col, per_submit).await
     }
 
     /// Sets the scales of adapters, [`AdapterScale::of`] says which; what runs from now on has them.
@@ -544,11 +400,13 @@ impl GpuModel {
         }
     }
 
-    /// Puts tokens in place without running them, for the profiler.
+    /// Puts tokens of the first sequence in place without running them, for the profiler.
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
         // What is timed changes the recurrent state, too.
-        self.set_state_at(None);
-        self.write_columns(tokens, pos);
+        self.state_at[0] = None;
+        let n = tokens.len() as u32;
+        let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+        self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);
     }
 }
 

@@ -132,16 +132,6 @@ impl Pace {
         }
         gpu.check()
     }
-
-    /// As [`Self::room`] for the first piece of all, where waiting is possible; for those who wait anyway.
-    pub(super) fn probe(&mut self, gpu: &Gpu) {
-        if self.cost.is_none() && !self.has_room(gpu) {
-            if let Some(oldest) = self.sent.front() {
-                settle(&gpu.device, Some(oldest.index.clone()));
-            }
-            self.learn(true);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::steps::ColumnOutput;
+use crate::step::ColumnOutput;
 
 /// The columns of a step that have outputs.
 pub(super) struct Picks {

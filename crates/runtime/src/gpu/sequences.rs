@@ -1,22 +1,10 @@
-//! The sequences of a model on the device: which one runs, which pages it has, and its recurrent state.
+//! The sequences of a model on the device: their pages, and their recurrent state.
 
 use chaski_kernels::{KvLayout, step};
 
 use super::model::GpuModel;
-use crate::STATE_COPIES;
 
 impl GpuModel {
-    /// The sequence that tokens without one belong to.
-    pub fn selected(&self) -> u32 {
-        self.seq
-    }
-
-    /// Runs this sequence from now on: of those that the plan was made for.
-    pub fn select(&mut self, seq: u32) {
-        assert!(seq < self.config.n_seq, "sequence {seq} of {}", self.config.n_seq);
-        self.seq = seq;
-    }
-
     /// Gives a sequence pages from its `first` on: the page table of layers whose pages do not take turns.
     pub fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         let table = step::pages_at(self.config.max_col as usize) as u32 + seq * self.config.pages_per_seq();
@@ -76,46 +64,101 @@ impl GpuModel {
         !self.buffers.states.is_empty()
     }
 
-    /// Tokens that the recurrent state has seen; `None` if that is not known, as after a profile.
-    pub fn state_at(&self) -> Option<u32> {
-        self.state_at[self.seq as usize]
+    /// Tokens that the recurrent state of a sequence has seen; `None` if that is not known, as after a profile.
+    pub fn state_at(&self, seq: u32) -> Option<u32> {
+        self.state_at[seq as usize]
     }
 
-    pub(super) fn set_state_at(&mut self, at: Option<u32>) {
-        self.state_at[self.seq as usize] = at;
+    /// Snapshots that there is room for; 0 for models whose sequences have nothing but pages.
+    pub fn n_snapshot(&self) -> u32 {
+        self.buffers.snapshots.len() as u32
     }
 
-    /// Copies the recurrent state to copy number `i` of [`STATE_COPIES`].
-    pub fn keep_state(&mut self, i: usize) {
-        self.keep_snapshot(self.seq, self.copy_of(i));
-    }
-
-    /// Brings copy number `i` back, which was made after `at` tokens.
-    pub fn bring_back_state(&mut self, i: usize, at: u32) {
-        self.restore_snapshot(self.seq, self.copy_of(i), at);
-    }
-
-    /// Where copy number `i` of the sequence lies.
-    fn copy_of(&self, i: usize) -> u32 {
-        STATE_COPIES as u32 * self.seq + i as u32
-    }
-
-    /// Copies the recurrent state of a sequence to a snapshot: there are [`STATE_COPIES`] for each sequence.
-    pub fn keep_snapshot(&mut self, seq: u32, snapshot: u32) {
-        let mut encoder = self.encoder();
-        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[snapshot as usize]) {
-            encoder.copy_buffer_to_buffer(state, u64::from(seq) * n_byte, copy, 0, *n_byte);
-        }
-        self.gpu.submit(Some(encoder));
+    /// Copies what a sequence of `at` tokens has beside the pages of its table to a snapshot: its recurrent state and its windows.
+    pub fn keep_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
+        self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
+            encoder.copy_buffer_to_buffer(sequence, from, copy, to, n_byte);
+        });
     }
 
     /// Brings a snapshot, which was made after `at` tokens, back into a sequence.
     pub fn restore_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
+        self.copy_snapshot(seq, snapshot, at, |encoder, (sequence, from), (copy, to), n_byte| {
+            encoder.copy_buffer_to_buffer(copy, to, sequence, from, n_byte);
+        });
+        self.state_at[seq as usize] = Some(at);
+    }
+
+    /// Every part of a snapshot: where it is in the sequence, and in the snapshot.
+    fn copy_snapshot(
+        &self,
+        seq: u32,
+        snapshot: u32,
+        at: u32,
+        copy: impl Fn(&mut wgpu::CommandEncoder, (&wgpu::Buffer, u64), (&wgpu::Buffer, u64), u64),
+    ) {
         let mut encoder = self.encoder();
-        for ((state, n_byte), copy) in self.buffers.states.iter().zip(&self.buffers.kept[snapshot as usize]) {
-            encoder.copy_buffer_to_buffer(copy, 0, state, u64::from(seq) * n_byte, *n_byte);
+        let to = &self.buffers.snapshots[snapshot as usize];
+        for ((state, n_byte), to) in self.buffers.states.iter().zip(&to.states) {
+            copy(&mut encoder, (state, u64::from(seq) * n_byte), (to, 0), *n_byte);
+        }
+        for (((cache, layout), to), window) in self.buffers.kv.iter().zip(&to.windows).zip(&self.windows) {
+            let Some(to) = to else { continue };
+            let n_kept = u64::from(window.div_ceil(layout.page) + 1).min(layout.wrap.into());
+            for (page, i, n) in kept_pages(layout, *window, at) {
+                // The pages of a plane lie one after the other, here and there.
+                let mut base = 0;
+                for (start, n_byte) in layout.page_ranges(seq * layout.wrap + page) {
+                    copy(&mut encoder, (cache, start), (to, base + i * n_byte), n * n_byte);
+                    base += n_kept * n_byte;
+                }
+            }
         }
         self.gpu.submit(Some(encoder));
-        self.state_at[seq as usize] = Some(at);
+    }
+}
+
+/// The pages of a window that a sequence of `at` tokens looks back on, in runs: the first in the sequence's rotation, its number
+/// among these pages, and how many follow one another.
+fn kept_pages(layout: &KvLayout, window: u32, at: u32) -> Vec<(u32, u64, u64)> {
+    let (first, end) = (at.saturating_sub(window) / layout.page, at.div_ceil(layout.page));
+    let start = first % layout.wrap;
+    let n = end - first;
+    let before_end = n.min(layout.wrap - start);
+    let runs = [(start, 0, before_end.into()), (0, before_end.into(), (n - before_end).into())];
+    runs.into_iter().filter(|r| r.2 > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chaski_kernels::KvLayout;
+    use ggml_format::GgmlType;
+
+    use super::kept_pages;
+
+    #[test]
+    fn a_snapshot_has_the_pages_of_the_window_in_rotation() {
+        let layout = KvLayout {
+            n_kv: 1,
+            d: 8,
+            d_v: 8,
+            in_keys: false,
+            k: GgmlType::F32,
+            v: GgmlType::F32,
+            n_page: 10,
+            page: 4,
+            n_seq: 2,
+            pages_per_seq: 100,
+            pages_at: 0,
+            wrap: 5,
+        };
+        assert_eq!(kept_pages(&layout, 8, 0), []);
+        assert_eq!(kept_pages(&layout, 8, 3), [(0, 0, 1)]);
+        // Positions 4 to 11, and 5 to 12.
+        assert_eq!(kept_pages(&layout, 8, 12), [(1, 0, 2)]);
+        assert_eq!(kept_pages(&layout, 8, 13), [(1, 0, 3)]);
+        // Pages 3 to 5 and 4 to 6, of which the fifth is the first again.
+        assert_eq!(kept_pages(&layout, 8, 21), [(3, 0, 2), (0, 2, 1)]);
+        assert_eq!(kept_pages(&layout, 8, 25), [(4, 0, 1), (0, 1, 2)]);
     }
 }

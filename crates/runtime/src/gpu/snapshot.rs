@@ -41,14 +41,14 @@ impl GpuModel {
         out
     }
 
-    /// Copies what there is of the selected sequence, in these pages, into a vector.
+    /// Copies what there is of a sequence, in these pages, into a vector.
     ///
     /// # Errors
     /// Device errors.
-    pub async fn snapshot(&mut self, pages: &[u32]) -> Result<Vec<u8>, RuntimeError> {
+    pub async fn snapshot(&mut self, seq: u32, pages: &[u32]) -> Result<Vec<u8>, RuntimeError> {
         let staging = &self.buffers.logits_staging;
         let mut out = Vec::new();
-        for (buffer, start, n_byte) in self.places(self.seq, pages) {
+        for (buffer, start, n_byte) in self.places(seq, pages) {
             let mut done = 0;
             while done < n_byte {
                 let n = (n_byte - done).min(staging.size());
@@ -62,16 +62,21 @@ impl GpuModel {
         Ok(out)
     }
 
-    /// Puts a snapshot of [`Self::snapshot_bytes`] back, to these pages of the selected sequence, which has seen `n` tokens
-    /// then.
+    /// Puts a snapshot of [`Self::snapshot_bytes`] back, to these pages of a sequence, which has seen `n` tokens then.
     ///
     /// # Errors
     /// Device errors.
-    pub async fn put_back(&mut self, pages: &[u32], n: u32, bytes: &[u8]) -> Result<(), RuntimeError> {
+    pub async fn put_back(
+        &mut self,
+        seq: u32,
+        pages: &[u32],
+        n: u32,
+        bytes: &[u8],
+    ) -> Result<(), RuntimeError> {
         /// Bytes written at once, so that few are under way.
         const PIECE: usize = 1 << 20;
         let (mut at, mut flight) = (0, Flight::default());
-        for (buffer, start, n_byte) in self.places(self.seq, pages) {
+        for (buffer, start, n_byte) in self.places(seq, pages) {
             let part = &bytes[at..at + n_byte as usize];
             for (i, piece) in part.chunks(PIECE).enumerate() {
                 self.gpu.queue.write_buffer(buffer, start + (i * PIECE) as u64, piece);
@@ -79,7 +84,7 @@ impl GpuModel {
             }
             at += part.len();
         }
-        self.set_state_at(Some(n));
+        self.state_at[seq as usize] = Some(n);
         self.gpu.check()
     }
 }

@@ -13,34 +13,11 @@ use web_time::Instant;
 use super::choose::{Choose, STAGING};
 use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
-use super::ready::Body;
+use super::ready::{Body, On};
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::platform::{Promise, promise};
-
-/// A token of a step.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its sequence.
-    pub seq: u32,
-    /// The token; `None`: the one that the device chose last for the sequence.
-    pub token: Option<u32>,
-    /// Its position in the sequence.
-    pub pos: u32,
-}
-
-/// The output of a column.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum ColumnOutput {
-    /// None.
-    Nothing,
-    /// The id of the next token of its sequence, by the sequence's sampler.
-    Choice,
-    /// Its logits.
-    Logits,
-    /// Its final hidden state: the result of the last norm, which logits are products of.
-    Hidden,
-}
+use crate::step::{Column, ColumnOutput, StepOutputs, check_runs};
 
 /// How a step runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -51,18 +28,6 @@ pub struct StepOptions {
     pub n_planned: u32,
     /// [`Choose::Sample`] unless all sequences that choose are greedy.
     pub choose: Choose,
-}
-
-/// The outputs of a step.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StepOutputs {
-    /// The chosen tokens: of all columns that choose, in order, then of all columns of the next repetition. An id beyond the
-    /// vocabulary says that no logit was finite.
-    pub chosen: Vec<u32>,
-    /// The logits of all columns that want them, in order: `[n, n_vocab]`.
-    pub logits: Vec<f32>,
-    /// The hidden states of all columns that want them, in order: `[n, n_embd]`.
-    pub hidden: Vec<f32>,
 }
 
 /// A step whose outputs nobody has read.
@@ -143,13 +108,12 @@ impl GpuModel {
         outputs: &[ColumnOutput],
         options: StepOptions,
     ) -> Result<(), RuntimeError> {
-        self.check_ticket()?;
         let n_planned = options.n_planned.max(columns.len() as u32);
         let options = StepOptions { repeat: options.repeat.max(1), n_planned, ..options };
         let picks = Picks::of(outputs);
         self.check_step(columns, options, &picks)?;
         if self.has_state() {
-            self.check_runs(&columns.chunk_by(|a, b| a.seq == b.seq).collect::<Vec<_>>())?;
+            check_runs(columns, |seq| self.state_at[seq as usize])?;
         }
         let mut step = Sent {
             columns: columns.to_vec(),
@@ -174,7 +138,6 @@ impl GpuModel {
                 self.send_piece(&mut step)?;
             }
         }
-        self.n_ticket += 1;
         self.steps.0.push_back(step);
         Ok(())
     }
@@ -230,6 +193,14 @@ impl GpuModel {
         }
         self.submitted(step, index);
         self.gpu.check()
+    }
+
+    /// Runs what of a body must run before all experts that it wants are on the device; returns the first dispatch that is left.
+    async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
+        let per_submit = self.per_submit(body, n_col);
+        let Some(streams) = &mut self.streams else { return Ok(0) };
+        let on = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+        streams.run(on, self.ready.body(body), n_col, per_submit).await
     }
 
     /// Runs a step with offloaded experts, which are read on the way.
@@ -354,7 +325,6 @@ impl GpuModel {
     /// If no step is under way.
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
         let mut step = self.steps.0.pop_front().expect("a step is under way");
-        self.n_ticket -= 1;
         self.send_rest(&mut step).await?;
         let mut out = StepOutputs::default();
         if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
@@ -395,6 +365,19 @@ impl GpuModel {
         Ok(())
     }
 
+    /// Sends what the device has not got of the steps under way, as it finds room, and runs those with offloaded experts. They are
+    /// still to be read.
+    ///
+    /// # Errors
+    /// As for [`Self::read_step`].
+    pub async fn flush(&mut self) -> Result<(), RuntimeError> {
+        // No step is sent after one that is not sent whole.
+        let Some(mut last) = self.steps.0.pop_back() else { return Ok(()) };
+        self.send_rest(&mut last).await?;
+        self.steps.0.push_back(last);
+        Ok(())
+    }
+
     /// Logits and hidden states that a step left where they are read back.
     async fn read_rows_of(&self, step: &Sent) -> Result<(Vec<f32>, Vec<f32>), RuntimeError> {
         let n_byte = 4 * step.picks.words_read(self.ld_logits, self.hidden.1);
@@ -406,7 +389,6 @@ impl GpuModel {
 
     /// Forgets the steps that nobody has read. What of them the device has got still runs.
     pub fn drop_steps(&mut self) {
-        self.n_ticket -= self.steps.0.len();
         for step in std::mem::take(&mut self.steps.0).iter().filter(|s| s.is_left()) {
             step.ends().for_each(|(seq, _)| self.state_at[seq] = None);
         }

@@ -10,8 +10,10 @@ use chaski_kernels::{Caps, MatVecTune, ProductClass, Tuning};
 
 use super::choose::Choose;
 use super::model::GpuModel;
+use super::steps::StepOptions;
 use crate::error::RuntimeError;
 use crate::platform::Clock;
+use crate::step::{Column, ColumnOutput};
 
 /// What became of one class of products.
 #[derive(Clone, Debug)]
@@ -68,16 +70,16 @@ impl GpuModel {
 
     /// Time of a token at the start of a sequence.
     async fn token_time(&mut self) -> Result<Duration, RuntimeError> {
-        let n = self.max_in_flight().min(self.config().n_ctx);
+        let n = self.max_repeat().min(self.config().n_ctx);
+        let first = Column { seq: 0, token: Some(0), pos: 0 };
+        let options = StepOptions { repeat: n, n_planned: 1, choose: Choose::Greedy };
         let mut least = Duration::MAX;
         for _ in 0..REPEAT {
             let clock = Clock::start();
-            let ticket = self.decode(n, 0, Choose::Greedy).await?;
+            self.send_step(&[first], &[ColumnOutput::Choice], options)?;
             self.finish().await?;
-            self.discard(ticket);
+            self.drop_steps();
             least = least.min(clock.elapsed());
-            // The device counts positions on; the next round begins at the first again.
-            self.stage_columns(&[0], 0);
         }
         Ok(least / n)
     }

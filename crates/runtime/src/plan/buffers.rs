@@ -5,7 +5,6 @@ use chaski_kernels::rope;
 
 use super::group::Groups;
 use super::segments::{PlanConfig, Segments, Slot};
-use crate::STATE_COPIES;
 use crate::graph::Graph;
 
 /// Readbacks of chosen tokens that may be under way at once.
@@ -18,11 +17,18 @@ pub enum BufferSlot {
     Bound(Slot),
     /// Pages on their way from one place of the cache to another: one page of the largest layer.
     PageCopy,
-    /// A copy of the recurrent state of a sequence.
+    /// The recurrent state of a layer in a snapshot, of [`PlanConfig::n_snapshot`].
     StateCopy {
-        /// Number of the copy: there are [`STATE_COPIES`] for each sequence.
+        /// Number of the snapshot.
         copy: usize,
         /// Layer of recurrent state.
+        layer: usize,
+    },
+    /// The window of a layer in a snapshot.
+    WindowCopy {
+        /// Number of the snapshot.
+        copy: usize,
+        /// Layer of the KV cache.
         layer: usize,
     },
     /// Readback of chosen tokens, one of [`N_READBACK`].
@@ -176,10 +182,12 @@ fn cache(list: &mut List, graph: &Graph, config: &PlanConfig) {
         let n_byte = layer.n_byte() * u64::from(config.n_seq);
         list.bound("recurrent state", Storage, Slot::State(i), n_byte);
     }
-    for copy in 0..STATE_COPIES * config.n_seq as usize {
+    for copy in 0..config.n_snapshot(graph) as usize {
         for (layer, l) in graph.states.iter().enumerate() {
-            let slot = BufferSlot::StateCopy { copy, layer };
-            list.add("copies of the recurrent state", Storage, slot, l.n_byte());
+            list.add("snapshots", Storage, BufferSlot::StateCopy { copy, layer }, l.n_byte());
+        }
+        for (layer, l) in graph.kv.iter().enumerate().filter(|(_, l)| config.pages_kept(l) > 0) {
+            list.add("snapshots", Storage, BufferSlot::WindowCopy { copy, layer }, config.kept_bytes(l));
         }
     }
 }

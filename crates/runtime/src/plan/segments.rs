@@ -8,6 +8,7 @@ use ggml_format::GgmlType;
 use super::buffers::BufferSpec;
 use super::fusion::Fusions;
 use super::streaming::{Streamed, Streaming};
+use crate::STATE_COPIES;
 use crate::formats::FormatError;
 use crate::graph::{Graph, KvLayer};
 
@@ -141,6 +142,35 @@ impl PlanConfig {
         let pages = (u64::from(layer.window) + u64::from(self.max_col)).div_ceil(self.page.into()) + 1;
         let fewer = layer.window > 0 && pages < u64::from(self.pages_per_seq());
         if fewer { pages as u32 } else { 0 }
+    }
+
+    /// Pages of a layer that a snapshot holds: those of the window that a sequence looks back on. 0 where tables say which
+    /// pages a sequence has.
+    pub fn pages_kept(&self, layer: &KvLayer) -> u32 {
+        self.wrap(layer).min(layer.window.div_ceil(self.page) + 1)
+    }
+
+    /// Bytes of the pages of a layer that a snapshot holds.
+    pub fn kept_bytes(&self, layer: &KvLayer) -> u64 {
+        let page: u64 = self.kv_layout(layer).page_ranges(0).iter().map(|r| r.1).sum();
+        page * u64::from(self.pages_kept(layer))
+    }
+
+    /// Snapshots of what sequences have beside the pages of their tables: recurrent state, and windows. There are
+    /// [`STATE_COPIES`] for each sequence; fewer where windows would take more memory than the KV cache, but as many as that
+    /// for one.
+    pub fn n_snapshot(&self, graph: &Graph) -> u32 {
+        let state: u64 = graph.states.iter().map(|l| l.n_byte()).sum();
+        let windows: u64 = graph.kv.iter().map(|l| self.kept_bytes(l)).sum();
+        let n = STATE_COPIES as u32 * self.n_seq;
+        match (state, windows) {
+            (0, 0) => 0,
+            (_, 0) => n,
+            _ => {
+                let cache: u64 = graph.kv.iter().map(|l| self.kv_layout(l).n_byte()).sum();
+                n.min(STATE_COPIES.max((cache / (state + windows)) as usize) as u32)
+            }
+        }
     }
 
     /// Pages of all sequences in a layer: those of the pool, or those that take turns.

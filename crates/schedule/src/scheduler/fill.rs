@@ -189,7 +189,9 @@ impl Scheduler {
         if is_due {
             let named = r.n_named * self.limits.page == r.n_sent;
             let snapshot = named.then(|| self.pool.add_snapshot(r.table[r.n_named - 1])).flatten();
-            work.before.extend(snapshot.map(|snapshot| Change::Keep { seq: seq as u32, snapshot }));
+            let n_token = r.n_sent as u32;
+            let keep = |snapshot| Change::Keep { seq: seq as u32, snapshot, n_token };
+            work.before.extend(snapshot.map(keep));
         }
         r.last_step = self.n_step;
         let end = r.n_token();

@@ -54,7 +54,8 @@ impl Device {
                 }
             }
             Change::Copy { from, to } => self.pages[*to as usize] = self.pages[*from as usize].clone(),
-            Change::Keep { seq, snapshot } => {
+            Change::Keep { seq, snapshot, n_token } => {
+                assert_eq!(self.seqs[*seq as usize].state.len(), *n_token as usize);
                 self.snapshots[*snapshot as usize] = self.seqs[*seq as usize].state.clone();
             }
             Change::Restore { seq, snapshot, n_token } => {

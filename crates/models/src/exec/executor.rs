@@ -5,7 +5,8 @@ use std::sync::Arc;
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
 
-use super::platform::MaybeSend;
+use ggml_format::MaybeSend;
+
 use crate::error::ModelError;
 
 /// The outputs of a step.
@@ -18,6 +19,15 @@ pub struct Outputs {
     pub logits: Vec<f32>,
     /// Final hidden states of the rows that want them, in order: `[n_row, n_embd]`.
     pub hidden: Vec<f32>,
+}
+
+impl Outputs {
+    /// Adds the outputs of what ran next.
+    pub(crate) fn append(&mut self, next: Outputs) {
+        self.chosen.extend(next.chosen);
+        self.logits.extend(next.logits);
+        self.hidden.extend(next.hidden);
+    }
 }
 
 /// A request that begins in a slot, or goes on there.
@@ -38,7 +48,7 @@ pub struct Start<'a> {
 /// Runs the steps of a scheduler: a GPU, the CPU, or several of them.
 ///
 /// The futures are those of the implementation rather than boxes: the driver is made for one executor, and neither
-/// [`Handle`](super::Handle) nor [`Answer`](super::Answer) names it, so nobody needs a trait object.
+/// [`Handle`](crate::serve::Handle) nor [`Answer`](crate::serve::Answer) names it, so nobody needs a trait object.
 pub trait Executor: MaybeSend {
     /// Sizes that the scheduler works within, but for the requests that wait.
     fn limits(&self) -> Limits;

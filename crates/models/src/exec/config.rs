@@ -1,0 +1,284 @@
+//! How a model is run: where, with which cache, and in which sizes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use chaski_runtime::RuntimeError;
+use chaski_runtime::cpu::CpuConfig;
+use chaski_runtime::gpu::Gpu;
+use chaski_runtime::kernels::{Act, Caps, Tuning};
+use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, Streaming, memory_need};
+use ggml_format::{ByteSource, GgmlType};
+
+use crate::error::ModelError;
+use crate::model::Model;
+
+/// Where a model runs.
+#[derive(Clone)]
+pub enum Target {
+    /// An open device.
+    Gpu(Arc<Gpu>),
+    /// The processor.
+    Cpu,
+}
+
+/// Types of the KV cache.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Default)]
+pub enum KvType {
+    /// f32 while the cache is small (up to 64 MiB), f16 above.
+    #[default]
+    Auto,
+    /// These, of [`chaski_runtime::kernels::KV_TYPES`].
+    Of {
+        /// Of the keys.
+        k: GgmlType,
+        /// Of the values.
+        v: GgmlType,
+    },
+}
+
+/// Tokens of a page of the KV cache.
+const PAGE: u32 = 64;
+
+/// Bytes up to which [`KvType::Auto`] spends full precision.
+const SMALL_KV: u64 = 64 << 20;
+
+impl KvType {
+    /// f32: exact.
+    pub const F32: KvType = KvType::both(GgmlType::F32);
+    /// f16: half the memory.
+    pub const F16: KvType = KvType::both(GgmlType::F16);
+
+    /// One type for keys and values.
+    pub const fn both(ty: GgmlType) -> KvType {
+        KvType::Of { k: ty, v: ty }
+    }
+
+    /// The types of keys and values in a model's cache of `n_ctx` tokens for each of `n_seq` sequences.
+    pub fn types<S: ByteSource>(self, model: &Model<S>, n_ctx: u32, n_seq: u32) -> (GgmlType, GgmlType) {
+        let c = model.config();
+        let heads: u64 = c.n_head_kv.iter().map(|h| u64::from(*h)).sum();
+        let n_byte =
+            heads * u64::from(c.d_head + c.d_head_v) * u64::from(n_ctx) * u64::from(n_seq.max(1)) * 4;
+        match self {
+            KvType::Of { k, v } => (k, v),
+            KvType::Auto if n_byte > SMALL_KV => (GgmlType::F16, GgmlType::F16),
+            KvType::Auto => (GgmlType::F32, GgmlType::F32),
+        }
+    }
+}
+
+/// The name of both types, or `K/V`.
+impl fmt::Display for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KvType::Auto => f.pad("auto"),
+            KvType::Of { k, v } if k == v => f.pad(k.name()),
+            KvType::Of { k, v } => f.pad(&format!("{k}/{v}")),
+        }
+    }
+}
+
+/// A word that names no type of cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a type of KV cache, K/V or auto, found `{found}` (types: {})", kv_names())]
+pub struct KvTypeError {
+    /// The word.
+    pub found: String,
+}
+
+fn kv_names() -> String {
+    chaski_runtime::kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for KvType {
+    type Err = KvTypeError;
+
+    fn from_str(s: &str) -> Result<KvType, KvTypeError> {
+        if s == "auto" {
+            return Ok(KvType::Auto);
+        }
+        let ty = |s: &str| GgmlType::from_name(s).filter(|t| chaski_runtime::kernels::KV_TYPES.contains(t));
+        let (k, v) = s.split_once('/').unwrap_or((s, s));
+        match (ty(k), ty(v)) {
+            (Some(k), Some(v)) => Ok(KvType::Of { k, v }),
+            _ => Err(KvTypeError { found: s.to_owned() }),
+        }
+    }
+}
+
+/// How products with quantised weights take their inputs when they make one token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inputs {
+    /// As exactly as f32 sums need, in the form that suits the device.
+    #[default]
+    Auto,
+    /// As f32. The processor then takes the references for everything, which is slow.
+    F32,
+    /// In 16 bits with a scale for each run: as exact as f32 sums, faster where a device multiplies bytes by fours.
+    I16,
+    /// In 8 bits with a scale for each run: faster still, and as inexact (normalised squared error about 1e-5). The processor
+    /// takes 16.
+    I8,
+}
+
+impl Inputs {
+    /// All of them, each with its name and what it is in a few words.
+    pub const ALL: [(Inputs, &'static str, &'static str); 4] = [
+        (Inputs::Auto, "auto", "i16 where the device multiplies bytes by fours, else f32"),
+        (Inputs::F32, "f32", "32 bits: exact"),
+        (Inputs::I16, "i16", "16 bits with a scale for each run: as exact as sums in f32"),
+        (Inputs::I8, "i8", "8 bits with a scale for each run: fastest, a little less exact"),
+    ];
+
+    fn act(self) -> Option<Act> {
+        match self {
+            Inputs::Auto => None,
+            Inputs::F32 => Some(Act::F32),
+            Inputs::I16 => Some(Act::I16),
+            Inputs::I8 => Some(Act::I8),
+        }
+    }
+}
+
+/// The name.
+impl fmt::Display for Inputs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, name, _) = Inputs::ALL.iter().find(|(i, ..)| i == self).expect("a row for every variant");
+        f.pad(name)
+    }
+}
+
+/// A word that names no way to take inputs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a type of inputs, found `{found}` (types: {})", Inputs::ALL.map(|(_, name, _)| name).join(", "))]
+pub struct InputsError {
+    /// The word.
+    pub found: String,
+}
+
+impl FromStr for Inputs {
+    type Err = InputsError;
+
+    fn from_str(s: &str) -> Result<Inputs, InputsError> {
+        let row = Inputs::ALL.iter().find(|(_, name, _)| *name == s);
+        row.map(|(i, ..)| *i).ok_or_else(|| InputsError { found: s.to_owned() })
+    }
+}
+
+/// How to run a model.
+#[derive(Clone, Debug)]
+pub struct RunnerConfig {
+    /// Tokens of the sequence at most; 0 takes the model's own context, at most 4096.
+    pub n_ctx: u32,
+    /// Type of the KV cache.
+    pub kv: KvType,
+    /// Tokens that are run at once at most when a prompt is read.
+    pub chunk: u32,
+    /// Products of many columns may round their inputs to f16.
+    pub f16_tiles: bool,
+    /// How products with quantised weights take their inputs.
+    pub inputs: Inputs,
+    /// What a tuner measured on this device.
+    pub tuning: Tuning,
+    /// Rules by which operations run together on a device; fewer are slower, and compute the same.
+    pub fusions: Fusions,
+    /// Sequences that can be held at once, each of `n_ctx` tokens at most.
+    pub n_seq: u32,
+    /// Tokens that the KV cache of all sequences has room for, in whole pages of 64; `None`: a context for each
+    /// sequence. With fewer, only a service ([`crate::serve`]) uses all sequences, since it knows how to wait for pages.
+    pub kv_tokens: Option<u32>,
+    /// Layers of a mixture, from the first one with experts on, whose experts stay with the processor; more than there are
+    /// means all. On the device each has room for some of its experts, and those that tokens want and that are not there
+    /// are read from the file. The processor itself reads all weights there anyway: for it this changes nothing.
+    pub experts_on_cpu: u32,
+    /// Experts of each such layer that the device has room for; 0: twice as many as a token uses, or a quarter of all if that
+    /// is more.
+    pub expert_slots: u32,
+}
+
+impl Default for RunnerConfig {
+    fn default() -> Self {
+        RunnerConfig {
+            n_ctx: 0,
+            kv: KvType::Auto,
+            chunk: 512,
+            f16_tiles: false,
+            inputs: Inputs::Auto,
+            tuning: Tuning::default(),
+            fusions: Fusions::ALL,
+            n_seq: 1,
+            kv_tokens: None,
+            experts_on_cpu: 0,
+            expert_slots: 0,
+        }
+    }
+}
+
+impl RunnerConfig {
+    /// The context that a model gets.
+    pub fn n_ctx_for<S: ByteSource>(&self, model: &Model<S>) -> u32 {
+        if self.n_ctx > 0 { self.n_ctx } else { model.config().n_ctx_train.clamp(1, 4096) }
+    }
+
+    /// [`Runner::memory`](crate::Runner::memory) of a model on a device with these capabilities, before it is loaded.
+    ///
+    /// # Errors
+    /// [`ModelError`]: missing or invalid tensors, or a model that cannot be planned for such a device.
+    pub async fn memory_on_device<S: ByteSource>(
+        &self,
+        model: &Model<S>,
+        caps: &Caps,
+    ) -> Result<Memory, ModelError> {
+        let config = self.plan_for(model, caps);
+        let graph = model.graph(config.n_ctx).await?;
+        Ok(memory_need(&graph, caps, &config).map_err(RuntimeError::Plan)?)
+    }
+
+    /// [`Runner::memory`](crate::Runner::memory) of a model on the processor ([`Target::Cpu`]), before it is loaded.
+    ///
+    /// # Errors
+    /// [`ModelError`]: tensors that are missing or wrong.
+    pub async fn memory_on_processor<S: ByteSource>(&self, model: &Model<S>) -> Result<Memory, ModelError> {
+        let graph = model.graph(self.n_ctx_for(model)).await?;
+        Ok(on_processor(self.cpu_for(model).n_byte(&graph)))
+    }
+
+    /// The sizes of a model on the CPU.
+    pub fn cpu_for<S: ByteSource>(&self, model: &Model<S>) -> CpuConfig {
+        let n_ctx = self.n_ctx_for(model);
+        CpuConfig {
+            n_ctx,
+            n_seq: self.n_seq.max(1),
+            page: PAGE,
+            pool: self.kv_tokens.map(|n| n / PAGE),
+            kv: self.kv.types(model, n_ctx, self.n_seq),
+        }
+    }
+
+    /// The sizes of a model's plan on a GPU.
+    pub fn plan_for<S: ByteSource>(&self, model: &Model<S>, caps: &Caps) -> PlanConfig {
+        let n_ctx = self.n_ctx_for(model);
+        PlanConfig {
+            n_ctx,
+            n_seq: self.n_seq.max(1),
+            // Columns stand along an axis of some grids.
+            max_col: self.chunk.clamp(1, n_ctx.min(caps.max_groups)),
+            page: PAGE,
+            kv: self.kv.types(model, n_ctx, self.n_seq),
+            f16_tiles: self.f16_tiles,
+            inputs: self.inputs.act(),
+            tuning: self.tuning.clone(),
+            pool: self.kv_tokens.map(|n| n / PAGE),
+            ring: 128,
+            fusions: self.fusions,
+            experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
+        }
+    }
+}
+
+/// Memory of a model that is not on a device.
+pub(super) fn on_processor(n_byte: u64) -> Memory {
+    Memory { items: vec![MemoryItem { what: "weights and kv cache (processor)", n_buffer: 0, n_byte }] }
+}

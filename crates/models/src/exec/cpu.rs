@@ -1,0 +1,251 @@
+//! A model on the CPU as an executor.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use chaski_runtime::cpu::{CpuModel, Watch};
+use chaski_runtime::gpu::Memory;
+use chaski_runtime::{Column, ColumnOutput};
+use chaski_schedule::{Change, Limits, Step};
+use chaski_text::Sampler;
+use web_time::Instant;
+
+use super::MAX_DRAFT;
+use super::config::on_processor;
+use super::executor::{Outputs, Start};
+use super::gpu::column;
+use crate::error::ModelError;
+
+/// Rows of a step of several requests at most, so that no step takes long.
+const MAX_ROW: usize = 64;
+/// Columns that run at once where the CPU has but one thread, of a page that must stay usable: as many as take about this long.
+const PIECE: (usize, usize) = (4, 64);
+const PIECE_TIME: Duration = Duration::from_millis(60);
+
+/// A step under way.
+enum Work {
+    Submitted(Step),
+    Done(Outputs),
+}
+
+/// A model on the CPU, and the requests in its slots. Tokens are chosen from logits, or are the largest.
+pub(crate) struct CpuExecutor {
+    model: CpuModel,
+    /// Scales of the LoRAs of each slot, and those that the model has.
+    loras: Vec<Vec<f32>>,
+    lora: Vec<f32>,
+    steps: VecDeque<Work>,
+    /// Columns of the next piece, where pieces are bounded.
+    piece: usize,
+}
+
+impl CpuExecutor {
+    pub(super) fn new(model: CpuModel, lora: Vec<f32>) -> Self {
+        let n_seq = model.config().n_seq as usize;
+        let loras = vec![lora.clone(); n_seq];
+        // Models begin with zeros.
+        CpuExecutor { model, loras, lora: vec![0.0; lora.len()], steps: VecDeque::new(), piece: PIECE.0 }
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        let c = self.model.config();
+        let n_snapshot = self.model.n_snapshot() as usize;
+        Limits {
+            n_seq: c.n_seq as usize,
+            n_ctx: c.n_ctx as usize,
+            page: c.page as usize,
+            n_page: c.n_page() as usize,
+            max_row: MAX_ROW,
+            max_want: MAX_ROW,
+            max_output: MAX_ROW,
+            max_ahead: 0,
+            max_waiting: usize::MAX,
+            n_snapshot: (n_snapshot > 0).then_some(n_snapshot),
+            max_guess: if self.model.has_state() { 0 } else { MAX_DRAFT },
+        }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        MAX_ROW
+    }
+
+    pub(super) fn max_columns(&self) -> usize {
+        usize::MAX
+    }
+
+    pub(super) fn max_logits(&self) -> usize {
+        usize::MAX
+    }
+
+    pub(super) fn max_hidden(&self) -> usize {
+        usize::MAX
+    }
+
+    pub(super) fn max_repeat(&self) -> u32 {
+        u32::MAX
+    }
+
+    pub(super) fn takes_step(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    pub(super) fn max_under_way(&self) -> usize {
+        1
+    }
+
+    pub(super) fn can_choose(&self, _: &Sampler) -> Result<(), &'static str> {
+        Err("the model runs on it")
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
+    pub(super) fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        self.loras[start.seq as usize] = start.lora.to_vec();
+        Ok(())
+    }
+
+    pub(super) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Start { .. } => unreachable!("a start comes with its sampler"),
+            Change::Pages { seq, first, pages } => self.model.set_pages(*seq, *first, pages),
+            Change::Copy { from, to } => self.model.copy_page(*from, *to),
+            Change::Keep { seq, snapshot, .. } => self.model.keep_snapshot(*seq, *snapshot),
+            Change::Restore { seq, snapshot, n_token } => {
+                self.model.restore_snapshot(*seq, *snapshot, *n_token);
+            }
+        }
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
+    pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.steps.push_back(Work::Submitted(step.clone()));
+        Ok(())
+    }
+
+    pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
+        let mut done = VecDeque::new();
+        while let Some(work) = self.steps.pop_front() {
+            done.push_back(Work::Done(self.finish(work).await?));
+        }
+        self.steps = done;
+        Ok(())
+    }
+
+    pub(super) async fn read(&mut self) -> Result<Outputs, ModelError> {
+        match self.steps.pop_front() {
+            Some(work) => self.finish(work).await,
+            None => Ok(Outputs::default()),
+        }
+    }
+
+    async fn finish(&mut self, work: Work) -> Result<Outputs, ModelError> {
+        match work {
+            Work::Done(outputs) => Ok(outputs),
+            Work::Submitted(step) => self.run(&step).await,
+        }
+    }
+
+    fn take_scales(&mut self, step: &Step) {
+        let Some(first) = step.rows.first() else { return };
+        let lora = &self.loras[first.seq as usize];
+        if *lora != self.lora {
+            self.model.set_adapter_scales(lora);
+            self.lora.clone_from(lora);
+        }
+    }
+
+    /// Runs a step, in a browser with pauses in which other tasks run.
+    async fn run(&mut self, step: &Step) -> Result<Outputs, ModelError> {
+        self.take_scales(step);
+        let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
+        let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1;
+        let (mut out, mut at) = (Outputs::default(), 0);
+        while at < columns.len() {
+            breathe().await;
+            let end = if is_whole { columns.len() } else { columns.len().min(at + self.piece) };
+            let start = Instant::now();
+            let made = self.model.run_step(&columns[at..end], &outputs[at..end], step.repeat)?;
+            out.append(Outputs { chosen: made.chosen, logits: made.logits, hidden: made.hidden });
+            self.piece = match start.elapsed() {
+                long if long > PIECE_TIME => self.piece / 2,
+                short if short < PIECE_TIME / 3 => self.piece * 2,
+                _ => self.piece,
+            }
+            .clamp(PIECE.0, PIECE.1);
+            at = end;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
+        self.take_scales(step);
+        let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
+        self.model.run_watched(&columns, &outputs, watch)?;
+        Ok(())
+    }
+
+    pub(super) fn drop_steps(&mut self) {
+        self.steps.clear();
+    }
+
+    pub(super) fn reset(&mut self, lora: &[f32]) {
+        self.steps.clear();
+        self.loras.fill(lora.to_vec());
+    }
+
+    pub(super) fn has_state(&self) -> bool {
+        self.model.has_state()
+    }
+
+    pub(super) fn state_at(&self, seq: u32) -> Option<u32> {
+        self.model.state_at(seq)
+    }
+
+    /// The cache has room for all tokens, so nothing of a window is overwritten.
+    pub(super) fn can_go_on(&self, _: u32, _: u32) -> bool {
+        true
+    }
+
+    pub(super) fn copy_window(&mut self, _: u32, _: u32) {}
+
+    pub(super) fn session_layout(&self) -> String {
+        self.model.session_layout()
+    }
+
+    pub(super) fn session_bytes(&self, n: usize) -> u64 {
+        self.model.session_bytes(n as u32)
+    }
+
+    #[allow(clippy::unused_async, reason = "a GPU is waited for")]
+    pub(super) async fn save(&mut self, seq: u32, pages: &[u32], n: usize) -> Result<Vec<u8>, ModelError> {
+        Ok(self.model.save(seq, pages, n as u32))
+    }
+
+    #[allow(clippy::unused_async, reason = "a GPU is waited for")]
+    pub(super) async fn put_back(
+        &mut self,
+        seq: u32,
+        pages: &[u32],
+        n: usize,
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        self.model.put_back(seq, pages, n as u32, bytes);
+        Ok(())
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        on_processor(self.model.n_byte())
+    }
+}
+
+/// Lets other tasks of the thread run.
+async fn breathe() {
+    let mut is_first = true;
+    std::future::poll_fn(|cx| {
+        if std::mem::take(&mut is_first) {
+            cx.waker().wake_by_ref();
+            return std::task::Poll::Pending;
+        }
+        std::task::Poll::Ready(())
+    })
+    .await;
+}

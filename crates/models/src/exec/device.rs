@@ -1,0 +1,266 @@
+//! A model on a GPU or on the CPU as one executor. Nothing outside this file asks which.
+
+use std::time::Duration;
+
+use chaski_graph::Op;
+use chaski_runtime::RuntimeError;
+use chaski_runtime::cpu::{CpuModel, Watch};
+use chaski_runtime::gpu::{Ablation, GpuModel, Memory, Profile, Progress, Stage, TuneStep};
+use chaski_runtime::kernels::Tuning;
+use chaski_runtime::plan::PlanError;
+use chaski_schedule::{Change, Limits, Step};
+use chaski_text::Sampler;
+use ggml_format::ByteSource;
+
+use super::config::{Inputs, RunnerConfig, Target};
+use super::cpu::CpuExecutor;
+use super::executor::{Outputs, Start};
+use super::gpu::GpuExecutor;
+use crate::error::ModelError;
+use crate::model::Model;
+
+/// A loaded model that runs steps.
+pub(crate) enum DeviceExecutor {
+    Gpu(Box<GpuExecutor>),
+    Cpu(Box<CpuExecutor>),
+}
+
+/// The same call on either kind.
+macro_rules! either {
+    ($self:expr, $e:ident => $call:expr) => {
+        match $self {
+            DeviceExecutor::Gpu($e) => $call,
+            DeviceExecutor::Cpu($e) => $call,
+        }
+    };
+}
+
+impl DeviceExecutor {
+    /// Loads a model onto a target.
+    ///
+    /// # Errors
+    /// [`ModelError`] if a tensor is missing or wrong, the model does not fit, or the device fails.
+    pub(crate) async fn load<S: ByteSource + Send + Sync + 'static>(
+        model: &Model<S>,
+        target: &Target,
+        config: &RunnerConfig,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Self, ModelError> {
+        let graph = model.graph(config.n_ctx_for(model)).await?;
+        let small = |n_page: u32, per_seq: u32, page: u32, n_ctx: u32| match n_page < per_seq {
+            true => Err(ModelError::SmallPool { found: n_page * page, needed: n_ctx }),
+            false => Ok(()),
+        };
+        let lora = model.adapter_scales();
+        match target {
+            Target::Gpu(gpu) => {
+                let plan = config.plan_for(model, gpu.caps());
+                small(plan.n_page(), plan.pages_per_seq(), plan.page, plan.n_ctx)?;
+                let files = model.files().clone();
+                let loaded = GpuModel::load(gpu.clone(), &graph, plan, files, progress).await?;
+                Ok(DeviceExecutor::Gpu(Box::new(GpuExecutor::new(loaded, lora))))
+            }
+            Target::Cpu => {
+                let has_experts = graph.nodes.iter().any(|n| matches!(n.op, Op::TopkMoe { .. }));
+                if config.experts_on_cpu > 0 && !has_experts {
+                    return Err(RuntimeError::Plan(PlanError::NoExperts).into());
+                }
+                let sizes = config.cpu_for(model);
+                small(sizes.n_page(), sizes.pages_per_seq(), sizes.page, sizes.n_ctx)?;
+                let report = |done, total| progress(Progress { stage: Stage::Upload, done, total });
+                let mut loaded = CpuModel::load(graph, sizes, model, report).await?;
+                loaded.set_inputs_in_16_bits(config.inputs != Inputs::F32);
+                Ok(DeviceExecutor::Cpu(Box::new(CpuExecutor::new(loaded, lora))))
+            }
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        either!(self, e => e.limits())
+    }
+
+    /// Rows of a step that take a fraction of a second.
+    pub(crate) fn rows(&self) -> usize {
+        either!(self, e => e.rows())
+    }
+
+    /// Columns of a step of one sequence at most.
+    pub(crate) fn max_columns(&self) -> usize {
+        either!(self, e => e.max_columns())
+    }
+
+    /// Columns of a step whose logits are read at most.
+    pub(crate) fn max_logits(&self) -> usize {
+        either!(self, e => e.max_logits())
+    }
+
+    /// Columns of a step whose hidden states are read at most.
+    pub(crate) fn max_hidden(&self) -> usize {
+        either!(self, e => e.max_hidden())
+    }
+
+    /// Repetitions of a step at most.
+    pub(crate) fn max_repeat(&self) -> u32 {
+        either!(self, e => e.max_repeat())
+    }
+
+    pub(crate) fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str> {
+        either!(self, e => e.can_choose(sampler))
+    }
+
+    pub(crate) fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        either!(self, e => e.start(start))
+    }
+
+    pub(crate) fn change(&mut self, change: &Change) {
+        either!(self, e => e.change(change));
+    }
+
+    pub(crate) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        either!(self, e => e.submit(step))
+    }
+
+    /// Another step can be submitted before the oldest is read.
+    pub(crate) fn takes_step(&self) -> bool {
+        either!(self, e => e.takes_step())
+    }
+
+    /// Steps that are worth being under way at once.
+    pub(crate) fn max_under_way(&self) -> usize {
+        either!(self, e => e.max_under_way())
+    }
+
+    /// Gives the device all of the steps under way; they are still to be read.
+    pub(crate) async fn flush(&mut self) -> Result<(), ModelError> {
+        either!(self, e => e.flush().await)
+    }
+
+    pub(crate) async fn read(&mut self) -> Result<Outputs, ModelError> {
+        either!(self, e => e.read().await)
+    }
+
+    /// Forgets the steps that were not read.
+    pub(crate) fn drop_steps(&mut self) {
+        either!(self, e => e.drop_steps());
+    }
+
+    /// Forgets steps and requests: slots choose greedily, with these LoRA scales, and have pages of their own as far as there
+    /// are so many.
+    pub(crate) fn reset(&mut self, lora: &[f32]) {
+        either!(self, e => e.reset(lora));
+        let Limits { n_seq, n_ctx, page, n_page, .. } = self.limits();
+        let per_seq = n_ctx.div_ceil(page);
+        for seq in 0..n_seq.min(n_page / per_seq.max(1)) {
+            let pages = (seq * per_seq..(seq + 1) * per_seq).map(|p| p as u32).collect();
+            self.change(&Change::Pages { seq: seq as u32, first: 0, pages });
+        }
+    }
+
+    /// Runs a step, and shows `watch` the inputs of every product.
+    pub(crate) fn run_watched(&mut self, step: &Step, watch: Watch<'_>) -> Result<(), ModelError> {
+        match self {
+            DeviceExecutor::Gpu(_) => Err(ModelError::NeedsProcessor { what: "watching products" }),
+            DeviceExecutor::Cpu(e) => e.run_watched(step, watch),
+        }
+    }
+
+    pub(crate) fn has_state(&self) -> bool {
+        either!(self, e => e.has_state())
+    }
+
+    /// Tokens that the recurrent state of a sequence has seen; `None` if nobody knows.
+    pub(crate) fn state_at(&self, seq: usize) -> Option<u32> {
+        either!(self, e => e.state_at(seq as u32))
+    }
+
+    /// Whether the windows of a sequence that was written up to position `top` have what a token at `pos` looks back on.
+    pub(crate) fn can_go_on(&self, top: usize, pos: usize) -> bool {
+        either!(self, e => e.can_go_on(top as u32, pos as u32))
+    }
+
+    /// Copies what windows hold from one sequence to another.
+    pub(crate) fn copy_window(&mut self, from: usize, to: usize) {
+        either!(self, e => e.copy_window(from as u32, to as u32));
+    }
+
+    /// The meaning of the bytes of a session.
+    pub(crate) fn session_layout(&self) -> String {
+        either!(self, e => e.session_layout())
+    }
+
+    /// Bytes of a session of `n` tokens.
+    pub(crate) fn session_bytes(&self, n: usize) -> u64 {
+        either!(self, e => e.session_bytes(n))
+    }
+
+    /// A sequence of `n` tokens as bytes: these pages, windows and recurrent state.
+    pub(crate) async fn save(&mut self, seq: u32, pages: &[u32], n: usize) -> Result<Vec<u8>, ModelError> {
+        either!(self, e => e.save(seq, pages, n).await)
+    }
+
+    /// Puts what [`Self::save`] gave into these pages of a sequence.
+    pub(crate) async fn put_back(
+        &mut self,
+        seq: u32,
+        pages: &[u32],
+        n: usize,
+        bytes: &[u8],
+    ) -> Result<(), ModelError> {
+        either!(self, e => e.put_back(seq, pages, n, bytes).await)
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        either!(self, e => e.memory())
+    }
+
+    pub(crate) fn gpu(&self) -> Option<&GpuModel> {
+        match self {
+            DeviceExecutor::Gpu(e) => Some(e.model()),
+            DeviceExecutor::Cpu(_) => None,
+        }
+    }
+
+    fn gpu_mut(&mut self, what: &'static str) -> Result<&mut GpuModel, ModelError> {
+        match self {
+            DeviceExecutor::Gpu(e) => Ok(e.model_mut()),
+            DeviceExecutor::Cpu(_) => Err(ModelError::NeedsGpu { what }),
+        }
+    }
+
+    pub(crate) fn set_prompt_bound(&mut self, bound: Duration) {
+        if let Ok(model) = self.gpu_mut("a bound on submissions") {
+            model.set_prompt_bound(bound);
+        }
+    }
+
+    pub(crate) fn set_ablation(&mut self, ablation: Ablation) {
+        if let Ok(model) = self.gpu_mut("an ablation") {
+            model.set_ablation(ablation);
+        }
+    }
+
+    pub(crate) async fn profile(
+        &mut self,
+        n_col: u32,
+        pos: u32,
+        repeat: u32,
+    ) -> Result<Option<Profile>, ModelError> {
+        Ok(self.gpu_mut("a profile")?.profile(n_col, pos, repeat).await?)
+    }
+
+    pub(crate) async fn tune(
+        &mut self,
+        budget: Duration,
+        report: impl FnMut(&TuneStep),
+    ) -> Result<Tuning, ModelError> {
+        Ok(self.gpu_mut("tuning")?.tune(budget, report).await?)
+    }
+
+    /// Waits until the device has done everything that it was given.
+    pub(crate) async fn finish(&self) -> Result<(), ModelError> {
+        match self {
+            DeviceExecutor::Gpu(e) => Ok(e.model().finish().await?),
+            DeviceExecutor::Cpu(_) => Ok(()),
+        }
+    }
+}

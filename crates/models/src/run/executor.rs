@@ -1,0 +1,90 @@
+//! A runner as the executor of a scheduler.
+
+use chaski_schedule::{Change, Limits, Step};
+use chaski_text::Sampler;
+
+use super::pages::Pages;
+use super::runner::Runner;
+use super::sequences::Sequence;
+use crate::adapter::check_scales;
+use crate::error::ModelError;
+use crate::exec::{Executor, Outputs, Start};
+
+/// A loaded model runs the steps of a scheduler. Sequences that were run otherwise ([`Runner::prefill`] and others) lose their
+/// tokens to it, and [`Executor::forget`] brings it back to where it has none.
+impl Executor for Runner {
+    fn limits(&self) -> Limits {
+        self.device.limits()
+    }
+
+    fn n_vocab(&self) -> usize {
+        Runner::n_vocab(self) as usize
+    }
+
+    fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError> {
+        let lora = asked.unwrap_or(self.adapter_scales());
+        check_scales(self.adapter_scales().len(), lora)?;
+        Ok(lora.to_vec())
+    }
+
+    fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str> {
+        self.device.can_choose(sampler)
+    }
+
+    fn start(&mut self, start: Start<'_>) -> Result<(), ModelError> {
+        self.serve();
+        self.device.start(start)
+    }
+
+    fn change(&mut self, change: &Change) -> Result<(), ModelError> {
+        self.serve();
+        self.device.change(change);
+        Ok(())
+    }
+
+    fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        self.serve();
+        self.device.submit(step)
+    }
+
+    async fn read(&mut self) -> Result<Outputs, ModelError> {
+        self.device.read().await
+    }
+
+    fn forget(&mut self) {
+        if self.is_served {
+            self.forget_all();
+        }
+    }
+
+    fn rows(&self) -> usize {
+        self.device.rows()
+    }
+
+    fn max_under_way(&self) -> usize {
+        self.device.max_under_way()
+    }
+}
+
+impl Runner {
+    /// The device runs the steps of a scheduler from now on, so the sequences lose their tokens.
+    pub(crate) fn serve(&mut self) {
+        if !self.is_served {
+            self.forget_all();
+            self.is_served = true;
+        }
+    }
+
+    /// All sequences lose their tokens, and steps under way are dropped.
+    pub(super) fn forget_all(&mut self) {
+        (self.is_served, self.n_sent) = (false, 0);
+        self.device.reset(&self.scales);
+        let Limits { n_ctx, page, .. } = self.device.limits();
+        self.pages = Pages::new(self.seqs.len() as u32, n_ctx.div_ceil(page) as u32);
+        for (seq, s) in self.seqs.iter_mut().enumerate() {
+            *s = Sequence { scales: std::mem::take(&mut s.scales), ..Sequence::default() };
+            let start = Start { seq: seq as u32, sampler: None, tokens: &[], n_drawn: 0, lora: &s.scales };
+            self.device.start(start).expect("a start without a sampler cannot fail");
+        }
+    }
+}

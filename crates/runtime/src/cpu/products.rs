@@ -1,0 +1,107 @@
+//! Products on the CPU: by the reference, or on the codes of the formats.
+
+use chaski_kernels::ops::mul_mat_vec;
+use ggml_format::product::Columns;
+
+use super::{CpuModel, ProductInput, SHARE, Watch};
+use crate::graph::{Graph, Product, WeightId};
+use crate::platform;
+
+impl CpuModel {
+    /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns that use it at once.
+    pub(super) fn mul_mat_id(
+        &self,
+        graph: &Graph,
+        x: &[f32],
+        per_slot: bool,
+        route: &[f32],
+        w: WeightId,
+        bias: Option<WeightId>,
+        scale: Option<WeightId>,
+        width: usize,
+        watch: Watch<'_>,
+    ) -> Vec<f32> {
+        let info = &graph.weights[w.0];
+        let (k, rows) = (info.n_col as usize, info.expert_rows() as usize);
+        let (n_pair, n_x) = (route.len() / 2, x.len() / k.max(1));
+        // How many pairs share a column of x.
+        let share = if per_slot { 1 } else { n_pair / n_x.max(1) };
+        let bias = bias.map(|b| self.vector(b));
+        let scale = scale.map(|s| self.vector(s));
+        let mut out = vec![0.0; n_pair * width];
+        for expert in 0..info.n_expert as usize {
+            let pairs: Vec<usize> = (0..n_pair).filter(|p| route[2 * p] as usize == expert).collect();
+            if pairs.is_empty() {
+                continue;
+            }
+            let columns: Vec<f32> = pairs.iter().flat_map(|p| &x[p / share * k..][..k]).copied().collect();
+            watch(ProductInput { weight: info, matrix: expert as u32, x: &columns });
+            let bias = bias.as_ref().map(|b| &b[expert * rows..][..rows]);
+            let scale = scale.as_ref().map_or(1.0, |s| s[expert]);
+            let mut columns = Columns::new(&columns, k);
+            let made = self.mul_mat(&mut columns, w, expert * rows, width, scale, bias);
+            for (p, made) in pairs.into_iter().zip(made.chunks_exact(width)) {
+                out[p * width..][..width].copy_from_slice(made);
+            }
+        }
+        out
+    }
+
+    /// `[n, n_row]` from `x`: `[n, k]`.
+    pub(super) fn product(&self, graph: &Graph, x: &mut Columns<'_>, p: &Product) -> Vec<f32> {
+        let scale = p.scale.map_or(1.0, |s| self.vector(s)[0]);
+        let bias = p.bias.map(|b| self.vector(b));
+        let n_row = graph.weights[p.weight.0].n_row as usize;
+        self.mul_mat(x, p.weight, 0, n_row, scale, bias.as_deref())
+    }
+
+    /// `[n, width]` from `x`: `[n, k]` and the rows from `row0` on, which are taken in parallel.
+    pub(super) fn mul_mat(
+        &self,
+        x: &mut Columns<'_>,
+        w: WeightId,
+        row0: usize,
+        width: usize,
+        scale: f32,
+        bias: Option<&[f32]>,
+    ) -> Vec<f32> {
+        let info = &self.graph.weights[w.0];
+        let (n, k) = (x.n(), info.n_col as usize);
+        if n == 0 {
+            return Vec::new();
+        }
+        // Row by row of the matrix, then turned around.
+        let mut by_row = vec![0.0; width * n];
+        if self.in_16_bits {
+            x.round_for(info.ty);
+            let (x, row_bytes) = (&*x, info.row_bytes() as usize);
+            let rows = SHARE.div_ceil(n * k).next_multiple_of(16);
+            platform::fill_chunks(&mut by_row, rows * n, |i, out| {
+                let first = row0 + i * rows;
+                x.multiply(info.ty, &self.weights[w.0][first * row_bytes..], out);
+            });
+        } else {
+            let x = x.x();
+            platform::fill_chunks(&mut by_row, n, |r, out| {
+                let row = self.row(w, row0 + r);
+                for (o, col) in out.iter_mut().zip(x.chunks_exact(k)) {
+                    *o = mul_mat_vec::reference::dot(&row, col) as f32;
+                }
+            });
+        }
+        for (r, row) in by_row.chunks_exact_mut(n).enumerate() {
+            let b = bias.map_or(0.0, |b| b[r]);
+            row.iter_mut().for_each(|v| *v = *v * scale + b);
+        }
+        if n == 1 {
+            return by_row;
+        }
+        let mut out = vec![0.0; width * n];
+        for (c, column) in out.chunks_exact_mut(width).enumerate() {
+            for (o, row) in column.iter_mut().zip(by_row.chunks_exact(n)) {
+                *o = row[c];
+            }
+        }
+        out
+    }
+}

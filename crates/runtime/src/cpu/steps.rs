@@ -1,0 +1,170 @@
+//! Steps on the CPU.
+
+use super::{CpuModel, ProductInput, Row, Watch, runs};
+use crate::error::RuntimeError;
+use crate::graph::{Graph, Op, ValueId, WeightId};
+use crate::platform;
+use crate::step::{Column, ColumnOutput, StepOutputs};
+
+/// Rows of a step that have outputs.
+struct Picks {
+    /// Those with logits, in order.
+    head: Vec<usize>,
+    hidden: Vec<usize>,
+}
+
+impl CpuModel {
+    /// Runs columns, each with its output; repeated, each time one position further and with the tokens chosen the time before.
+    /// A choice is the largest logit. Columns of one sequence stand together in the order of their positions.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Limit`] past the context, or for a sequence that there is not; [`RuntimeError::State`].
+    ///
+    /// # Panics
+    /// If a column takes the token that its sequence chose, and none was chosen.
+    pub fn run_step(
+        &mut self,
+        columns: &[Column],
+        outputs: &[ColumnOutput],
+        repeat: u32,
+    ) -> Result<StepOutputs, RuntimeError> {
+        let mut out = StepOutputs::default();
+        for i in 0..repeat.max(1) {
+            let next: Vec<Column> = columns.iter().map(|c| Column { pos: c.pos + i, ..*c }).collect();
+            let made = self.run_watched(&next, outputs, &mut |_| ())?;
+            out.chosen.extend(made.chosen);
+            out.logits.extend(made.logits);
+            out.hidden.extend(made.hidden);
+        }
+        Ok(out)
+    }
+
+    /// As [`Self::run_step`], once, and shows `watch` the inputs of every product before it is calculated.
+    ///
+    /// # Errors
+    /// As [`Self::run_step`].
+    pub fn run_watched(
+        &mut self,
+        columns: &[Column],
+        outputs: &[ColumnOutput],
+        watch: Watch<'_>,
+    ) -> Result<StepOutputs, RuntimeError> {
+        self.check(columns)?;
+        let row = |c: &Column| {
+            let chosen = || self.seqs.chosen[c.seq as usize].expect("a token was chosen before");
+            Row { seq: c.seq, token: c.token.unwrap_or_else(chosen), pos: c.pos }
+        };
+        let rows: Vec<Row> = columns.iter().map(row).collect();
+        let of = |f: fn(&ColumnOutput) -> bool| -> Vec<usize> {
+            (0..outputs.len()).filter(|i| f(&outputs[*i])).collect()
+        };
+        let picks = Picks {
+            head: of(|o| matches!(o, ColumnOutput::Choice | ColumnOutput::Logits)),
+            hidden: of(|o| *o == ColumnOutput::Hidden),
+        };
+        for run in runs(&rows) {
+            let last = rows[run.end - 1];
+            self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
+        }
+        // Work is handed out faster from one of the threads that do it.
+        let (logits, hidden) = platform::among_threads(|| self.run(&rows, &picks, watch));
+        let mut out = StepOutputs { hidden, ..StepOutputs::default() };
+        let n_vocab = logits.len() / picks.head.len().max(1);
+        for (row, logits) in picks.head.iter().zip(logits.chunks_exact(n_vocab.max(1))) {
+            if outputs[*row] == ColumnOutput::Logits {
+                out.logits.extend_from_slice(logits);
+                continue;
+            }
+            let token = largest(logits);
+            self.seqs.chosen[rows[*row].seq as usize] = Some(token);
+            out.chosen.push(token);
+        }
+        Ok(out)
+    }
+
+    fn check(&self, columns: &[Column]) -> Result<(), RuntimeError> {
+        let most = |of: fn(&Column) -> u32| columns.iter().map(of).max().map_or(0, |n| u64::from(n) + 1);
+        let c = &self.config;
+        for (what, found, limit) in
+            [("sequences", most(|c| c.seq), c.n_seq), ("tokens of the sequence", most(|c| c.pos), c.n_ctx)]
+        {
+            if found > u64::from(limit) {
+                return Err(RuntimeError::Limit { what, found, limit: limit.into() });
+            }
+        }
+        if self.has_state() {
+            crate::step::check_runs(columns, |seq| self.seqs.state_at[seq as usize])?;
+        }
+        Ok(())
+    }
+
+    /// Runs the nodes as far as they are needed: logits and hidden states of the rows that have them.
+    fn run(&mut self, rows: &[Row], picks: &Picks, watch: Watch<'_>) -> (Vec<f32>, Vec<f32>) {
+        let graph = self.graph.clone();
+        let mut hidden = Vec::new();
+        let mut values: Vec<Vec<f32>> = vec![Vec::new(); graph.widths.len()];
+        for (i, node) in graph.nodes.iter().enumerate() {
+            let is_tail = self.tail.contains(&node.out);
+            if is_tail && picks.head.is_empty() {
+                continue;
+            }
+            // Only the wanted rows of logits are computed: the head is the largest product.
+            let head_input = match node.op {
+                Op::MulMat { x, .. } if is_tail && picks.head.len() < rows.len() => Some(x),
+                _ => None,
+            };
+            let whole = head_input.map(|x| {
+                let wanted = gather(&values[x.0], graph.width(x) as usize, &picks.head);
+                (x, std::mem::replace(&mut values[x.0], wanted))
+            });
+            for (x, weight) in products(&node.op) {
+                watch(ProductInput { weight: &graph.weights[weight.0], matrix: 0, x: &values[x.0] });
+            }
+            let width = graph.width(node.out) as usize;
+            values[node.out.0] = self.node(&graph, &node.op, &values, rows, width, watch);
+            if let Some((x, whole)) = whole {
+                values[x.0] = whole;
+            }
+            if graph.hidden == Some(node.out) {
+                hidden = gather(&values[node.out.0], width, &picks.hidden);
+            }
+            self.free(&graph, i, &mut values);
+        }
+        let logits = graph.logits.filter(|_| !picks.head.is_empty());
+        (logits.map(|v| std::mem::take(&mut values[v.0])).unwrap_or_default(), hidden)
+    }
+
+    /// Frees the values that no node after this one reads.
+    fn free(&self, graph: &Graph, node: usize, values: &mut [Vec<f32>]) {
+        for v in graph.nodes[node].op.inputs() {
+            if self.last_use[v.0] == node {
+                values[v.0] = Vec::new();
+            }
+        }
+    }
+}
+
+/// The matrices of products that are not by experts, with what they are multiplied by.
+fn products(op: &Op) -> Vec<(ValueId, WeightId)> {
+    match op {
+        Op::MulMat { x, weight, .. } => vec![(*x, *weight)],
+        Op::Products { x, parts } => parts.iter().map(|p| (*x, p.weight)).collect(),
+        _ => vec![],
+    }
+}
+
+/// These rows of a value.
+fn gather(x: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
+    rows.iter().flat_map(|r| &x[r * width..][..width]).copied().collect()
+}
+
+/// The first of the largest logits; an id beyond the vocabulary if none is finite.
+fn largest(logits: &[f32]) -> u32 {
+    let mut best = (u32::MAX, f32::NEG_INFINITY);
+    for (id, v) in (0u32..).zip(logits) {
+        if v.is_finite() && (best.0 == u32::MAX || *v > best.1) {
+            best = (id, *v);
+        }
+    }
+    best.0
+}
