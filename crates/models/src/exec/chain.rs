@@ -61,7 +61,7 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
         bias,
     });
     // At temperature 0 the chain keeps the largest logit, whatever it cuts before that.
-    let sample = (!is_argmax && p.temp > 0.0).then(|| SampleParams {
+    let sample = (!is_argmax && p.temp > 0.0).then_some(SampleParams {
         top_k: p.top_k as u32,
         top_p: p.top_p,
         min_p: p.min_p,

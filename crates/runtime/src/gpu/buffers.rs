@@ -35,6 +35,7 @@ pub(super) struct Buffers {
     pub(super) logits_staging: wgpu::Buffer,
     pub(super) ring_staging: Vec<wgpu::Buffer>,
     /// Where experts stay with the processor, it reads here which of them are wanted.
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no experts are offloaded there"))]
     pub(super) route_staging: Option<wgpu::Buffer>,
 }
 
