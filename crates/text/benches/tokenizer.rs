@@ -15,7 +15,7 @@ const NAMES: &[&str] = &["llama-spm", "llama-bpe", "qwen2", "gemma-4", "bert-bge
 
 /// Text of one megabyte: the corpus, repeated.
 fn megabyte() -> Option<String> {
-    let folder = common::test_data("corpus", "speed of tokenizers")?;
+    let folder = common::test_data("corpus")?;
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("the folder can be read").path();
@@ -31,7 +31,7 @@ fn megabyte() -> Option<String> {
 }
 
 fn bench(criterion: &mut Criterion) {
-    let (Some(text), Some(folder)) = (megabyte(), common::test_data("vocab", "speed of tokenizers")) else {
+    let (Some(text), Some(folder)) = (megabyte(), common::test_data("vocab")) else {
         return;
     };
     let mut group = criterion.benchmark_group("tokenizer");

@@ -58,7 +58,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 #[test]
 fn calls_that_templates_render_are_read_back() {
-    let Some(folder) = common::test_data("templates", "tool calls of chat templates") else { return };
+    let Some(folder) = common::test_data("templates") else { return };
     let tool = |name: &str, properties: Value| {
         json!({"type": "function", "function": {"name": name, "description": "What it does.",
             "parameters": {"type": "object", "properties": properties, "required": []}}})

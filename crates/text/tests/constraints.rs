@@ -21,7 +21,7 @@ static STORYTELLER: LazyLock<Tokenizer> = LazyLock::new(|| load(common::storytel
 /// The storyteller's vocabulary, and one of each other kind from the golden data.
 fn vocabularies() -> Vec<(String, Tokenizer)> {
     let mut all = vec![("storyteller".to_owned(), load(common::storyteller()))];
-    if let Some(folder) = common::test_data("vocab", "constraints with vocabularies of real models") {
+    if let Some(folder) = common::more_data("vocab", "constraints with vocabularies of real models") {
         for name in ["llama-spm", "qwen2", "gemma-4"] {
             all.push((name.to_owned(), load(folder.join(format!("ggml-vocab-{name}.gguf")))));
         }

@@ -48,7 +48,7 @@ fn options(all: &Value, conversation: &Value) -> TemplateOptions {
 
 #[test]
 fn renderings_equal_jinja2_for_every_template() {
-    let Some(folder) = common::test_data("templates", "chat templates of real models") else { return };
+    let Some(folder) = common::test_data("templates") else { return };
     let all = read(&folder.join("conversations.json"));
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     let (mut n_template, mut n_equal, mut n_both_raise) = (0, 0, 0);
@@ -95,7 +95,7 @@ fn renderings_equal_jinja2_for_every_template() {
 
 /// All templates of the golden data, by name; `None` if there are none.
 fn templates() -> Option<Vec<(String, ChatTemplate)>> {
-    let folder = common::test_data("templates", "chat templates of real models")?;
+    let folder = common::test_data("templates")?;
     let paths = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut templates: Vec<_> = paths
         .filter(|path| path.extension().is_some_and(|extension| extension == "jinja"))
@@ -111,7 +111,7 @@ fn templates() -> Option<Vec<(String, ChatTemplate)>> {
 #[test]
 fn prepared_messages_render_as_the_messages_where_these_render() {
     let Some(templates) = templates() else { return };
-    let all = read(&common::test_data("templates", "").unwrap().join("conversations.json"));
+    let all = read(&common::test_data("templates").unwrap().join("conversations.json"));
     let mut differences = Vec::new();
     for (name, template) in &templates {
         for (key, conversation) in all["conversations"].as_object().unwrap() {

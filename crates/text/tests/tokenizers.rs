@@ -21,7 +21,7 @@ const LOSSY: &[&str] = &["ggml-vocab-bert-bge.gguf"];
 
 #[test]
 fn ids_equal_the_reference_for_every_vocabulary() {
-    let Some(folder) = common::test_data("vocab", "tokenizers of real models") else { return };
+    let Some(folder) = common::test_data("vocab") else { return };
     let mut n_file = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -57,7 +57,7 @@ fn ids_equal_the_reference_for_every_vocabulary() {
 
 /// Vocabularies of the golden data that can encode every text, built once.
 static REAL: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
-    let folder = common::test_data("vocab", "random texts through tokenizers of real models");
+    let folder = common::test_data("vocab");
     let names = ["llama-spm", "phi-3", "llama-bpe", "qwen2", "qwen35", "gemma-4", "gpt-2"];
     let load_all = |folder: std::path::PathBuf| {
         let file = |name: &str| folder.join(format!("ggml-vocab-{name}.gguf"));

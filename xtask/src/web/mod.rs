@@ -6,5 +6,5 @@ mod notices;
 mod size;
 mod test;
 
-pub(crate) use build::{build, cases, modules};
+pub(crate) use build::{build, build_for_tests, cases, modules};
 pub(crate) use test::test;

@@ -9,29 +9,28 @@ use super::build::{cases, package, run};
 use super::kernels;
 use crate::mesa;
 
-/// The files that need a browser.
-const IN_BROWSER: [&str; 12] = [
-    "kernels",
-    "cases",
-    "bundle",
-    "loading",
-    "memory",
-    "page",
-    "engine",
-    "devices",
-    "processor",
-    "recover",
-    "chat",
-    "firefox",
-];
+/// The files that need a browser: kernels, the engine on both devices, downloads and the page.
+const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "processor", "page"];
+/// The rest: what the package becomes in bundles, other devices and browsers, large models, the whole page.
+const MORE: &[&str] = &["bundle", "memory", "devices", "recover", "chat", "firefox"];
 
 /// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once `modules`
-/// are there, and those in Dawn for Node. Returns what had to be left out.
+/// are there, and those in Dawn for Node; with `whole` those of `MORE`, too, and with the module as it is delivered. Returns
+/// what was skipped.
 ///
 /// # Errors
 /// If anything does not build, or a test fails.
-pub(crate) fn test(chromium: &Path, install: bool, full: bool) -> anyhow::Result<Option<String>> {
-    super::build(false)?;
+pub(crate) fn test(
+    chromium: &Path,
+    install: bool,
+    whole: bool,
+    full: bool,
+) -> anyhow::Result<Option<String>> {
+    if whole {
+        super::build(false)?
+    } else {
+        super::build_for_tests()?
+    }
     let texts = crate::root().join("target/web-kernels");
     kernels::write(&texts)?;
     let cases = cases()?;
@@ -59,7 +58,8 @@ pub(crate) fn test(chromium: &Path, install: bool, full: bool) -> anyhow::Result
             Some(line)
         }
     };
-    run(node(&IN_BROWSER).env("CHASKI_CHROMIUM", chromium).env("CHASKI_KERNELS", &texts))
+    let files = [IN_BROWSER, if whole { MORE } else { &[] }].concat();
+    run(node(&files).env("CHASKI_CHROMIUM", chromium).env("CHASKI_KERNELS", &texts))
         .context("tests in the browser")?;
     Ok(left_out)
 }

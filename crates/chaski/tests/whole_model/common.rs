@@ -26,21 +26,42 @@ pub(crate) fn default_model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("model/storyteller-Q4_K_M.gguf")
 }
 
-/// A file of the golden data outside the tree: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the
-/// repository; `None`, with a line that says so, if the folder is not there.
-pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
+/// A folder of golden data outside the tree: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the
+/// repository.
+fn outside(name: &str) -> Option<PathBuf> {
     let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
-    let base = base.unwrap_or_else(|| root().join("../shared/data"));
-    if base.is_dir() {
-        return Some(base.join(name));
+    Some(base.unwrap_or_else(|| root().join("../shared/data")).join(name)).filter(|folder| folder.is_dir())
+}
+
+/// A folder of golden data that a test cannot do without. `None` if it is missing, with the line by which `cargo xtask test`
+/// counts this test as skipped.
+pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
+    let found = outside(name);
+    if found.is_none() {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        say(format!("SKIPPED {test}: for want of {name} (set CHASKI_TEST_DATA)"));
     }
-    say(format!("SKIPPED: {what}: no folder {} (set CHASKI_TEST_DATA)", base.display()));
-    None
+    found
+}
+
+/// A folder of golden data for a part of a test; a line says which part is skipped if it is missing.
+pub(crate) fn more_data(name: &str, part: &str) -> Option<PathBuf> {
+    let found = outside(name);
+    if found.is_none() {
+        say(format!("SKIPPED: {part}, for want of {name} (set CHASKI_TEST_DATA)"));
+    }
+    found
 }
 
 /// Whether long tests run in full: `CHASKI_TEST_FULL` is set.
 pub(crate) fn full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
+}
+
+/// Every case if tests run in full, otherwise the first of each `n`.
+pub(crate) fn one_in<T>(n: usize, cases: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+    cases.into_iter().step_by(if full() { 1 } else { n })
 }
 
 /// One of several ways to run the `nth` case, in turns; all of them if tests run in full.

@@ -1,11 +1,11 @@
 //! The table of families: each has a fixture, and a layer of each takes no more dispatches than it did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chaski::gguf::OwnedValue;
+use chaski::gguf::{GgmlType, OwnedValue};
 use chaski::kernels::{Caps, Tuning};
 use chaski_models::{ARCHS, ModelError};
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Streaming, fuse, plan};
+use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Segments, Streaming, fuse, plan};
 
 use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
 use crate::common::{Failures, block_on, chain, say};
@@ -139,18 +139,16 @@ const PER_LAYER: &[(&str, usize)] = &[
     ("muse-glimmer-dense", 11),
 ];
 
-/// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
-fn per_layer(name: &'static str) -> usize {
+/// The plans of a fixture on a device.
+fn segments(name: &'static str, caps: &Caps, kv: GgmlType) -> Segments {
     let model = open(Fixture::load(name).gguf(false, &|_, _| {})).expect("a fixture is a model");
     let graph = block_on(model.graph(64)).expect("a graph");
-    let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
-    let f16 = chaski::gguf::GgmlType::F16;
     let config = PlanConfig {
         n_ctx: 64,
         n_seq: 1,
         max_col: 64,
         page: 64,
-        kv: (f16, f16),
+        kv: (kv, kv),
         f16_tiles: false,
         inputs: None,
         tuning: Tuning::default(),
@@ -160,12 +158,45 @@ fn per_layer(name: &'static str) -> usize {
         experts: Streaming::default(),
     };
     let steps = fuse(&graph, Fusions::ALL);
-    let mut groups = Groups::new(&graph, &steps, &caps, &Streaming::default()).expect("groups");
-    let segments = plan(&graph, &steps, &mut groups, &caps, &config).expect("a plan");
+    let mut groups = Groups::new(&graph, &steps, caps, &Streaming::default()).expect("groups");
+    plan(&graph, &steps, &mut groups, caps, &config).expect("a plan")
+}
+
+/// Dispatches of a layer of a fixture, rounded up: layers may differ, and a last norm that no product takes in counts, too.
+fn per_layer(name: &'static str) -> usize {
+    let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
+    let segments = segments(name, &caps, GgmlType::F16);
     let body = &segments.decode[0].body;
     // Without the embeddings and what scales them.
     let first = body.iter().position(|p| ["qkv", "project", "norm"].contains(&p.part)).expect("a layer");
     (body.len() - first).div_ceil(segments.n_layer)
+}
+
+/// A few of the families that together use every kernel that any of them uses on a device with such subgroups. Each next one
+/// is the one that adds most.
+pub(crate) fn covering(
+    families: &[(&'static str, f64)],
+    subgroup: Option<(u32, u32)>,
+) -> Vec<(&'static str, f64)> {
+    let caps = Caps { subgroup, f16: subgroup.is_some(), ..Caps::base() };
+    let kernels = |name| {
+        let s = segments(name, &caps, GgmlType::F32);
+        let decode = s.decode.iter().flat_map(|p| &p.body);
+        let all = decode.chain(s.prompt.iter().flat_map(|p| &p.body));
+        all.map(|p| p.dispatch.kernel.name).collect::<BTreeSet<&str>>()
+    };
+    let mut left: Vec<_> = families.iter().map(|f| (*f, kernels(f.0))).collect();
+    let mut chosen = Vec::new();
+    loop {
+        let Some(best) = (0..left.len()).max_by_key(|i| (left[*i].1.len(), usize::MAX - i)) else { break };
+        let (family, added) = left.swap_remove(best);
+        if added.is_empty() {
+            break;
+        }
+        left.iter_mut().for_each(|(_, kernels)| kernels.retain(|k| !added.contains(k)));
+        chosen.push(family);
+    }
+    chosen
 }
 
 #[test]

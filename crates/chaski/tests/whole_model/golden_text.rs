@@ -3,12 +3,14 @@
 //! The golden files end with two line feeds that their maker's program printed after the last token; no token made
 //! them, so they are taken off.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chaski::kernels::{Act, FeatureSet, MatVecTune, ProductClass, Tuning};
 use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, Inputs, KvType, Source};
 
-use crate::common::{Failures, Timed, build, default_model, greedy, read_json, read_text, test_data, text};
+use crate::common::{
+    Failures, Timed, build, default_model, fixture, greedy, more_data, read_json, read_text, test_data, text,
+};
 
 /// Formats of the storyteller, as golden.json names them.
 const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
@@ -19,14 +21,18 @@ const PRINTED_AFTER: &str = "\n\n";
 /// Tokens of every golden answer of the storyteller.
 const N_TOKEN: usize = 96;
 
-/// The storyteller's folder.
-pub(crate) fn storyteller(what: &str) -> Option<PathBuf> {
-    test_data("models/storyteller", what)
+/// The storyteller's file in a format. That of the default model is in the repository, others are not.
+pub(crate) fn storyteller(format: &str, test: &str) -> Option<PathBuf> {
+    if format == "Q4_K_M" {
+        return Some(default_model());
+    }
+    let folder = more_data("models/storyteller", &format!("{test} in {format}"))?;
+    Some(folder.join(format!("storyteller-{format}.gguf")))
 }
 
 /// Prompts and golden answers of a format.
-pub(crate) fn golden(folder: &Path, format: &str) -> Vec<(String, String)> {
-    let json = read_json(&folder.join("golden.json"));
+pub(crate) fn golden(format: &str) -> Vec<(String, String)> {
+    let json = read_json(&fixture("storyteller/golden.json"));
     let texts = json[format]["greedy"].as_object().expect("prompts and answers");
     let answer = |v: &serde_json::Value| {
         let v = v.as_str().expect("a text");
@@ -42,11 +48,11 @@ fn gpu(source: Source) -> EngineBuilder {
 #[test]
 fn storyteller_tells_the_golden_texts_in_every_format() {
     let _t = Timed::new("golden_text, storyteller");
-    let Some(folder) = storyteller("texts of the storyteller in all formats") else { return };
     let mut failures = Failures::default();
     for format in FORMATS {
-        let mut engine = build(gpu(Source::path(folder.join(format!("storyteller-{format}.gguf")))));
-        for (prompt, expected) in golden(&folder, format) {
+        let Some(file) = storyteller(format, "texts of the storyteller") else { continue };
+        let mut engine = build(gpu(Source::path(file)));
+        for (prompt, expected) in golden(format) {
             let found = text(&mut engine, &prompt, greedy(N_TOKEN)).expect("a text");
             failures.same_text(format!("{format}, {prompt:?}"), &found, &expected);
         }
@@ -151,7 +157,7 @@ const STORIES: &[Story] = &[
 #[test]
 fn small_llamas_tell_the_golden_texts() {
     let _t = Timed::new("golden_text, small llamas");
-    let Some(folder) = test_data("models", "texts of stories260K and babyllama") else { return };
+    let Some(folder) = test_data("models/babyllama").and(test_data("models")) else { return };
     let mut failures = Failures::default();
     for (dir, file, n) in STORIES {
         let golden = read_text(&folder.join(dir).join("golden-greedy-f32.txt"));

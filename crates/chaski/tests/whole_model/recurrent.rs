@@ -8,7 +8,7 @@ use chaski_models::{ModelError, RunnerConfig, Target};
 use chaski_runtime::RuntimeError;
 
 use crate::archs::{Fixture, open, wanted};
-use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
 
 /// All families, with the layers that each proves.
 pub(crate) const FIXTURES: &[&str] = &[
@@ -87,6 +87,12 @@ fn targets() -> Vec<(&'static str, Target)> {
     vec![("processor", Target::Cpu), ("sg", sg), ("base", base)]
 }
 
+/// The CPU and one of the devices in turns, or all.
+fn cpu_and_gpus_in_turns(nth: usize) -> Vec<(&'static str, Target)> {
+    let all = targets();
+    [&all[..1], &in_turns(nth, &all[1..])].concat()
+}
+
 #[test]
 fn logits_match_the_golden_ones() {
     let _t = Timed::new("recurrent, logits");
@@ -99,13 +105,14 @@ fn logits_match_the_golden_ones() {
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
     for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        // On the CPU, and in turns on the GPU.
-        let ways = [&ways[0]].into_iter().cloned().chain(in_turns(nth, &ways[1..]));
+        // On the CPU, and in turns on the GPU: by default half of them, the other half in batches (`sequences`).
+        let on_gpu = in_turns(nth / 2, &ways[1..]).into_iter().filter(|_| full() || nth % 2 == 0);
+        let ways = [&ways[0]].into_iter().cloned().chain(on_gpu);
         for (device, target, way, chunks) in ways {
-            for (chunk, pieces) in chunks {
-                let mut r = runner_of(&f, &target, Way { chunk: *chunk, ..way });
+            for (chunk, pieces) in in_turns(nth / 2, chunks) {
+                let mut r = runner_of(&f, &target, Way { chunk, ..way });
                 let mut errors = Vec::new();
-                for n in *pieces {
+                for n in pieces {
                     r.truncate(0);
                     let all = block_on(r.eval_all(&f.tokens, *n)).expect("48 tokens run");
                     r.truncate(0);
@@ -134,7 +141,7 @@ fn logits_with_a_cache_in_f16_match_the_golden_ones() {
         let f = Fixture::load(name);
         for (device, target) in in_turns(nth, &targets()[1..]) {
             let mut r = runner_of(&f, &target, way);
-            for n in [16, 7, 1] {
+            for n in in_turns(nth, &[16, 7, 1]) {
                 r.truncate(0);
                 let all = block_on(r.eval_all(&f.tokens, n)).expect("48 tokens run");
                 let e = nmse(&all, f.logits_of(0, 48));
@@ -188,10 +195,10 @@ fn a_long_answer_is_set_back_to_its_last_copy() {
 fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
     let _t = Timed::new("recurrent, set back");
     let mut failures = Failures::default();
-    for name in SET_BACK {
+    for (nth, name) in SET_BACK.iter().enumerate() {
         let f = Fixture::load(name);
         let t = &f.tokens;
-        for (device, target) in targets() {
+        for (device, target) in cpu_and_gpus_in_turns(nth) {
             let mut r = runner(&f, &target);
             let mut compare = |what: &str, found: Vec<f32>, from: usize, to: usize| {
                 let e = nmse(&found, f.logits_of(from, to));
@@ -224,7 +231,7 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
 fn tokens_that_the_device_sent_ahead_are_taken_back() {
     let _t = Timed::new("recurrent, sent ahead");
     let mut failures = Failures::default();
-    for name in SET_BACK {
+    for (nth, name) in SET_BACK.iter().enumerate() {
         let f = Fixture::load(name);
         let greedy = |logits: &[f32]| {
             let best = (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
@@ -237,7 +244,7 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             expected.push(greedy(&block_on(cpu.logits()).expect("logits")));
             block_on(cpu.prefill(&expected[expected.len() - 1..])).expect("a token");
         }
-        for (device, target) in targets().into_iter().skip(1) {
+        for (device, target) in in_turns(nth + 1, &targets()[1..]) {
             let mut r = runner(&f, &target);
             block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
             let found = block_on(r.greedy(9)).expect("tokens");

@@ -7,7 +7,7 @@ use chaski_models::serve::{Generation, Request, serve};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};
-use crate::common::{Failures, Timed, block_on, nmse, say, shared_gpu};
+use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, one_in, say, shared_gpu};
 
 /// Every kind of cache and state, with the largest error, which is that of one sequence by itself.
 const FAMILIES: &[(&str, f64)] = &[
@@ -34,6 +34,12 @@ fn targets() -> [(&'static str, Target); 3] {
     [("processor", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
 }
 
+/// The CPU and one of the devices in turns, or all.
+fn cpu_and_gpus_in_turns(nth: usize) -> Vec<(&'static str, Target)> {
+    let all = targets();
+    [&all[..1], &in_turns(nth, &all[1..])].concat()
+}
+
 fn runner(file: Vec<u8>, target: &Target, config: RunnerConfig) -> Runner {
     let model = open(file).expect("a fixture is a model");
     block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
@@ -45,10 +51,10 @@ fn runner(file: Vec<u8>, target: &Target, config: RunnerConfig) -> Runner {
 fn sequences_of_a_batch_do_not_see_each_other() {
     let _t = Timed::new("sequences, batches");
     let mut failures = Failures::default();
-    for (name, limit) in FAMILIES.iter().filter(|f| wanted(f.0)) {
+    for (nth, (name, limit)) in FAMILIES.iter().enumerate().filter(|(_, f)| wanted(f.0)) {
         let f = Fixture::load(name);
         let n_vocab = f.n_vocab;
-        for (device, target) in targets() {
+        for (device, target) in cpu_and_gpus_in_turns(nth) {
             let config =
                 RunnerConfig { n_ctx: 80, n_seq: 3, chunk: 8, kv: KvType::F32, ..RunnerConfig::default() };
             let mut r = runner(f.gguf(false, &|_, _| {}), &target, config);
@@ -117,7 +123,9 @@ fn states_of_a_batch_are_those_of_its_sequences() {
     let _t = Timed::new("sequences, recurrent state");
     let mut failures = Failures::default();
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
-    for name in crate::recurrent::FIXTURES.iter().filter(|f| wanted(f)) {
+    // By default those that run alone on the CPU only (`recurrent`).
+    let skipped = usize::from(!full());
+    for name in one_in(2, crate::recurrent::FIXTURES.iter().skip(skipped)).filter(|f| wanted(f)) {
         let f = Fixture::load(name);
         let config =
             RunnerConfig { n_ctx: 64, n_seq: 2, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };
@@ -147,7 +155,7 @@ fn windows_give_their_pages_back() {
     let model = open(f.gguf(false, &edit)).expect("a fixture is a model");
     // Keys of all heads, which are as wide as values.
     let cell = u64::from(model.config().n_head_kv[0] * model.config().d_head);
-    for (device, target) in &targets()[1..] {
+    for (device, target) in &in_turns(1, &targets()[1..]) {
         let mut r = runner(f.gguf(false, &edit), target, config.clone());
         let mut compare = |what: &str, logits: &[f32], from: usize| {
             let e = nmse(logits, &expected[from * n_vocab..][..logits.len()]);

@@ -136,8 +136,7 @@ fn logits_are_the_same_bits_wherever_experts_are() {
     for (nth, name) in FIXTURES.iter().copied().enumerate().filter(|(_, n)| wanted(n)) {
         // With and without biases, scales, recurrent state, one matrix for gate and up.
         let is_special = ["llama-moe", "gpt-oss-moe", "gemma4-moe", "qwen3next-moe"].contains(&name);
-        // Of the others each third.
-        if !full() && !is_special && nth % 3 != 0 {
+        if !full() && !is_special {
             continue;
         }
         let f = Fixture::load(name);
@@ -354,7 +353,7 @@ fn answers_are_the_same_wherever_experts_are() {
         };
         let expected = all(None);
         assert!(expected.iter().all(|(_, tokens)| tokens.len() >= 5), "{name}: {expected:?}");
-        for slots in [N_USED, 5, N_EXPERT].into_iter().take(if full() { 3 } else { 2 }) {
+        for slots in [N_USED, 5, N_EXPERT].into_iter().take(if full() { 3 } else { 1 }) {
             assert_eq!(all(Some(slots)), expected, "{name}, {slots} slots");
         }
     }

@@ -15,11 +15,12 @@ fn devices_are_listed() {
 }
 
 /// Whether there is a GPU, a software one included; `cargo xtask test` brings one.
-fn has_gpu(test: &str) -> bool {
+fn has_gpu() -> bool {
     let found = !json(&run(&["devices", "-o", "json"])).as_array().unwrap().is_empty();
     if !found {
         // Past the test harness, which hides what macros of passing tests print.
-        let line = format!("SKIPPED: {test}: the part on a GPU, there is no adapter\n");
+        let thread = std::thread::current();
+        let line = format!("SKIPPED {}: for want of a GPU\n", thread.name().unwrap_or("a test"));
         std::io::stderr().write_all(line.as_bytes()).unwrap();
     }
     found
@@ -27,7 +28,7 @@ fn has_gpu(test: &str) -> bool {
 
 #[test]
 fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
-    if !has_gpu("a_gpu_tells_the_same_story_in_the_memory_that_show_names") {
+    if !has_gpu() {
         return;
     }
     let args = ["run", "--device", "gpu", "--temp", "0", "-n", "24", "-c", "128", "--kv", "f32", "--json"];
@@ -40,7 +41,7 @@ fn a_gpu_tells_the_same_story_in_the_memory_that_show_names() {
 
 #[test]
 fn bench_and_profile_run_on_a_gpu() {
-    if !has_gpu("bench_and_profile_run_on_a_gpu") {
+    if !has_gpu() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -77,7 +78,7 @@ fn bench_and_profile_run_on_a_gpu() {
 /// The same text from a mixture whose experts stay with the processor, in the memory that `show` names; what `bench` says of it.
 #[test]
 fn experts_stay_with_the_processor() {
-    if !has_gpu("experts_stay_with_the_processor") {
+    if !has_gpu() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -132,7 +133,7 @@ fn experts_stay_with_the_processor() {
 
 #[test]
 fn a_measured_device_is_kept_for_profiles() {
-    if !has_gpu("a_measured_device_is_kept_for_profiles") {
+    if !has_gpu() {
         return;
     }
     let cache = tempfile::tempdir().unwrap();
@@ -160,7 +161,7 @@ fn formats_are_measured_by_themselves() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(err(&wrong).contains("`q9`") && err(&wrong).contains("q4_K"), "{}", err(&wrong));
     assert_eq!(run(&["devices", "--formats", "--device", "cpu"]).status.code(), Some(2));
-    if !has_gpu("formats_are_measured_by_themselves") {
+    if !has_gpu() {
         return;
     }
     let found = json(&run(&["devices", "--formats", "f16,Q4_K", "-o", "json"]));

@@ -16,17 +16,32 @@ pub(crate) fn storyteller() -> PathBuf {
     root().join("crates/chaski/model/storyteller-Q4_K_M.gguf")
 }
 
-/// A folder of the golden data: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the repository.
-///
-/// `None`, with a notice of what was skipped, if it does not exist.
-pub(crate) fn test_data(name: &str, what: &str) -> Option<PathBuf> {
+/// A folder of golden data outside the tree: `$CHASKI_TEST_DATA/name`, by default `../shared/data/name` beside the
+/// repository.
+fn outside(name: &str) -> Option<PathBuf> {
     let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
-    let folder = base.unwrap_or_else(|| root().join("../shared/data")).join(name);
-    if folder.is_dir() {
-        return Some(folder);
+    Some(base.unwrap_or_else(|| root().join("../shared/data")).join(name)).filter(|folder| folder.is_dir())
+}
+
+/// A folder of golden data that a test cannot do without. `None` if it is missing, with the line by which `cargo xtask test`
+/// counts this test as skipped.
+pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
+    let found = outside(name);
+    if found.is_none() {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test");
+        say(&format!("SKIPPED {test}: for want of {name} (set CHASKI_TEST_DATA)"));
     }
-    say(&format!("SKIPPED: {what}: no folder {} (set CHASKI_TEST_DATA)", folder.display()));
-    None
+    found
+}
+
+/// A folder of golden data for a part of a test; a line says which part is skipped if it is missing.
+pub(crate) fn more_data(name: &str, part: &str) -> Option<PathBuf> {
+    let found = outside(name);
+    if found.is_none() {
+        say(&format!("SKIPPED: {part}, for want of {name} (set CHASKI_TEST_DATA)"));
+    }
+    found
 }
 
 /// Reads the header of a GGUF file.

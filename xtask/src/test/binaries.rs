@@ -1,0 +1,194 @@
+//! Builds the test binaries and runs them, two at a time.
+//!
+//! `cargo test` runs one binary after the other, which leaves cores idle where a binary has one long test, and does not say
+//! how long a test took. The harness of the standard library does, but on stable compilers only if `RUSTC_BOOTSTRAP` is set
+//! where the test runs; nothing is compiled with it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{BufRead as _, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use super::cmd::Cmd;
+use super::report::{Binary, Outcome, Skip, Test};
+
+/// Binaries that take longest, which start first: what is left at the end should be short.
+const LONG: &[&str] = &["whole_model", "ops", "serve", "plans", "cli", "chaski", "chaski_runtime"];
+
+/// Binaries that run at the same time. Most have tests in several threads of their own.
+const AT_ONCE: usize = 2;
+
+/// A program with tests.
+pub(super) struct Executable {
+    /// `whole_model`, or the crate's name for its unit tests.
+    pub(super) name: String,
+    /// The main source file, from the package's folder.
+    source: String,
+    path: PathBuf,
+    /// The package's folder, where its tests run.
+    folder: PathBuf,
+}
+
+/// Builds with a command of the form `cargo test ... --no-run`.
+pub(super) fn build(cmd: &Cmd) -> anyhow::Result<Vec<Executable>> {
+    println!("$ {cmd}");
+    let messages = cmd.clone().args(["--message-format=json-render-diagnostics"]).output()?;
+    let mut found: Vec<Executable> = messages.lines().filter_map(executable).collect();
+    ensure!(!found.is_empty(), "`{cmd}` built no tests");
+    let rank = |e: &Executable| LONG.iter().position(|l| *l == e.name).unwrap_or(LONG.len());
+    found.sort_by_key(rank);
+    Ok(found)
+}
+
+/// The test binary that a message of cargo reports.
+fn executable(line: &str) -> Option<Executable> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let source = PathBuf::from(message["target"]["src_path"].as_str()?);
+    Some(Executable {
+        name: message["target"]["name"].as_str()?.replace('-', "_"),
+        source: source.strip_prefix(&folder).unwrap_or(&source).display().to_string(),
+        path: message["executable"].as_str()?.into(),
+        folder,
+    })
+}
+
+/// Runs all binaries and prints the results of each when it ends.
+pub(super) fn run(all: Vec<Executable>, full: bool) -> anyhow::Result<Vec<Binary>> {
+    let n_binary = all.len();
+    let (queue, done) = (Mutex::new(VecDeque::from(all)), Mutex::new(Vec::new()));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let worker = || -> anyhow::Result<()> {
+        while let Some(next) = take(&queue) {
+            let binary = run_one(&next, full).with_context(|| format!("running {}", next.path.display()))?;
+            binary.print();
+            done.lock().expect("no worker panics").push(binary);
+        }
+        Ok(())
+    };
+    let results: Vec<anyhow::Result<()>> = std::thread::scope(|s| {
+        let threads: Vec<_> = (0..AT_ONCE.min(cores)).map(|_| s.spawn(worker)).collect();
+        threads.into_iter().map(|t| t.join().expect("a worker does not panic")).collect()
+    });
+    results.into_iter().collect::<anyhow::Result<()>>()?;
+    let done = done.into_inner().expect("no worker panics");
+    assert_eq!(done.len(), n_binary, "each binary runs once");
+    Ok(done)
+}
+
+fn take(queue: &Mutex<VecDeque<Executable>>) -> Option<Executable> {
+    queue.lock().expect("no worker panics").pop_front()
+}
+
+fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
+    println!("running {}, {}", exe.name, exe.source);
+    let start = Instant::now();
+    let mut command = Command::new(&exe.path);
+    // With two threads at least, so that each test has one of its own, named as the test.
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    command.arg(format!("--test-threads={}", cores.max(2)));
+    command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
+    command.env("CARGO_MANIFEST_DIR", &exe.folder).current_dir(&exe.folder);
+    if full {
+        command.env("CHASKI_TEST_FULL", "1");
+    }
+    // Mesa's software device starts as many threads as there are cores for each device that a test opens.
+    if std::env::var_os("LP_NUM_THREADS").is_none() {
+        command.env("LP_NUM_THREADS", "1");
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().context("it does not start")?;
+    let (stdout, stderr) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+    // Tests write to standard error what is to be seen at once, the harness writes results to standard output.
+    let (output, notices) = std::thread::scope(|s| {
+        let notices = s.spawn(|| notices(&exe.name, stderr));
+        let mut output = Vec::new();
+        let read = BufReader::new(stdout).read_to_end(&mut output);
+        (
+            read.map(|_| String::from_utf8_lossy(&output).into_owned()),
+            notices.join().expect("reading does not panic"),
+        )
+    });
+    let (output, (skips, notes)) = (output?, notices?);
+    let status = child.wait()?;
+    let mut tests = parse(&output);
+    for test in tests.iter_mut().filter(|t| t.outcome == Outcome::Passed) {
+        if let Some(skip) = skips.get(&test.name) {
+            test.outcome = Outcome::Skipped(skip.clone());
+        }
+    }
+    Ok(Binary {
+        name: format!("{}, {}", exe.name, exe.source),
+        tests,
+        output,
+        status,
+        time: start.elapsed(),
+        notes,
+    })
+}
+
+/// Prints the lines that tests write, and returns those that say that something was skipped: tests by their names, and what
+/// else there is.
+fn notices(name: &str, stderr: impl Read) -> anyhow::Result<(BTreeMap<String, Skip>, BTreeSet<String>)> {
+    let (mut skips, mut notes) = (BTreeMap::new(), BTreeSet::new());
+    for line in BufReader::new(stderr).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        println!("{name} | {line}");
+        if let Some(skip) = Skip::parse(&line) {
+            skips.insert(skip.test.clone(), skip);
+        } else if line.starts_with("SKIPPED: ") {
+            notes.insert(line);
+        }
+    }
+    Ok((skips, notes))
+}
+
+/// The tests that the harness reports: `test a::b ... ok <0.012s>`.
+fn parse(output: &str) -> Vec<Test> {
+    let test = |line: &str| {
+        let (name, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+        let (word, time) = rest.split_once(" <").unwrap_or((rest, ""));
+        let outcome = match word.split(',').next()? {
+            "ok" => Outcome::Passed,
+            "ignored" => Outcome::Ignored,
+            "FAILED" => Outcome::Failed,
+            _ => return None,
+        };
+        let time = time.trim_end_matches("s>").parse().unwrap_or(0.0);
+        Some(Test { name: name.to_owned(), outcome, time: Duration::from_secs_f64(time) })
+    };
+    output.lines().filter_map(test).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_harness_are_understood() {
+        let output = "\nrunning 3 tests\ntest a::b ... ok <0.250s>\ntest c ... FAILED <1.000s>\ntest d ... ignored, why\n\
+                      test e has been running for over 60 seconds\ntest result: FAILED. 1 passed; 1 failed\n";
+        let found: Vec<_> =
+            parse(output).into_iter().map(|t| (t.name, t.outcome, t.time.as_millis())).collect();
+        let expected =
+            [("a::b", Outcome::Passed, 250), ("c", Outcome::Failed, 1000), ("d", Outcome::Ignored, 0)];
+        assert_eq!(found, expected.map(|(n, o, t)| (n.to_owned(), o, t)));
+    }
+
+    #[test]
+    fn messages_of_cargo_name_test_binaries() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{"name":"a-b",
+            "src_path":"/w/crates/a/src/lib.rs"},"profile":{"test":true},"executable":"/w/target/debug/deps/a_b-01"}"#;
+        let found = executable(line).expect("a test binary");
+        assert_eq!((found.name.as_str(), found.folder), ("a_b", PathBuf::from("/w/crates/a")));
+        assert!(executable(&line.replace("true", "false")).is_none());
+    }
+}

@@ -1,0 +1,323 @@
+//! `test`: everything that a change must pass.
+
+mod binaries;
+mod cmd;
+mod packages;
+mod report;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+
+use self::cmd::{Cmd, check};
+use self::packages::{Packages, changed};
+use self::report::Report;
+use crate::{kernels, tools, web};
+
+/// Crates that build for the web: the frontend there, the test cases, and all below the frontends.
+const FOR_WEB: &[&str] = &[
+    "chaski-web",
+    "chaski-cases",
+    "ggml-format",
+    "wgsl-pre",
+    "chaski-text",
+    "chaski-schedule",
+    "chaski-graph",
+    "chaski-kernels",
+    "chaski-runtime",
+    "chaski-models",
+    "chaski",
+];
+
+/// What clippy gets to fail on any warning.
+const DENY: &[&str] = &["--", "-D", "warnings"];
+
+/// What to test.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Scope {
+    /// Formatting, lints, features, documentation, and the tests that need neither a GPU nor weights.
+    Unit,
+    /// Every operation against its reference, and the command.
+    Gpu,
+    /// Whole models, and the command.
+    Models,
+    /// That the crates for the web build for it.
+    Wasm,
+    /// The package for browsers, in a browser; takes several minutes.
+    Web,
+    /// Lints and tests of the crates that the working tree changes against main, and of those that use them.
+    Changed,
+    /// All of these; what is in a browser only if there is one, or one can be installed.
+    All,
+}
+
+impl Scope {
+    fn has(self, part: Scope) -> bool {
+        self == part || self == Scope::All
+    }
+
+    /// The packages whose tests run, of the workspace's; `None` for all.
+    fn packages(self) -> Option<&'static [&'static str]> {
+        match self {
+            Scope::Unit => Some(&[
+                "ggml-format",
+                "wgsl-pre",
+                "chaski-graph",
+                "chaski-text",
+                "chaski-schedule",
+                "chaski-kernels",
+                "xtask",
+            ]),
+            // The command is always among them: it tells whether there is a GPU.
+            Scope::Gpu => Some(&["chaski-runtime", "chaski-cli"]),
+            Scope::Models => Some(&["chaski-models", "chaski", "chaski-cli"]),
+            Scope::Wasm | Scope::Web => Some(&[]),
+            Scope::All | Scope::Changed => None,
+        }
+    }
+}
+
+/// Brings what the tests need and runs them.
+///
+/// # Errors
+/// If something is missing and cannot be brought, or if any step fails.
+pub(crate) fn run(scope: Scope, full: bool, install: bool) -> anyhow::Result<()> {
+    let mut run = Run { full, install, report: Report::default() };
+    let ready = run.report.step("tools", "cargo xtask test", |_| bring(scope, install));
+    // Without its tools no step would say anything of use.
+    if ready {
+        run.steps(scope)?;
+    }
+    run.report.summary()
+}
+
+fn bring(scope: Scope, install: bool) -> anyhow::Result<()> {
+    let is_changed = scope == Scope::Changed;
+    if scope.has(Scope::Unit) || is_changed {
+        tools::component("fmt", "rustfmt", install)?;
+    }
+    if scope.has(Scope::Unit) || scope.has(Scope::Wasm) || is_changed {
+        tools::component("clippy", "clippy", install)?;
+    }
+    if scope.has(Scope::Wasm) || scope.has(Scope::Web) || is_changed {
+        tools::wasm_target(install)?;
+    }
+    Ok(())
+}
+
+/// The command, built with the tests. It must come from that build: on its own it would have other features, and
+/// most of its dependencies would be compiled again.
+fn chaski() -> anyhow::Result<PathBuf> {
+    let exe = std::env::current_exe().context("this program's own path")?;
+    let chaski = exe.with_file_name(format!("chaski{}", std::env::consts::EXE_SUFFIX));
+    ensure!(chaski.is_file(), "{} is missing: its own tests should have built it", chaski.display());
+    Ok(chaski)
+}
+
+/// `-p NAME` for each name, or `--workspace`.
+fn selection<S: AsRef<str>>(names: Option<&[S]>) -> Vec<String> {
+    let Some(names) = names else { return vec!["--workspace".to_owned()] };
+    names.iter().flat_map(|name| ["-p".to_owned(), name.as_ref().to_owned()]).collect()
+}
+
+struct Run {
+    full: bool,
+    install: bool,
+    report: Report,
+}
+
+impl Run {
+    fn steps(&mut self, scope: Scope) -> anyhow::Result<()> {
+        if scope == Scope::Changed {
+            return self.changed();
+        }
+        if scope.has(Scope::Unit) {
+            self.format();
+            self.kernels();
+            self.lints(&selection::<&str>(None));
+            self.features();
+        }
+        if scope.has(Scope::Wasm) {
+            self.wasm(FOR_WEB);
+        }
+        if scope.has(Scope::Unit) {
+            self.documents(&selection::<&str>(None));
+        }
+        if !matches!(scope, Scope::Wasm | Scope::Web) {
+            self.tests(&selection(scope.packages()), scope != Scope::Unit);
+        }
+        if scope.has(Scope::Web) {
+            self.browser(scope == Scope::Web);
+        }
+        Ok(())
+    }
+
+    /// What the working tree's change concerns; all but the browser if that is everything.
+    fn changed(&mut self) -> anyhow::Result<()> {
+        let all = Packages::read()?;
+        let touched = changed(&all)?;
+        let has = |name: &str| touched.as_ref().is_none_or(|t| t.contains(name));
+        let names: Option<Vec<&str>> = touched.as_ref().map(|t| t.iter().map(String::as_str).collect());
+        self.format();
+        if names.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
+        }
+        let packages = selection(names.as_deref());
+        if has("chaski-kernels") {
+            self.kernels();
+        }
+        self.lints(&packages);
+        let for_web: Vec<&str> = FOR_WEB.iter().copied().filter(|name| has(name)).collect();
+        if !for_web.is_empty() {
+            self.wasm(&for_web);
+        }
+        self.tests(&packages, has("chaski-cli"));
+        Ok(())
+    }
+
+    fn command(&mut self, name: &'static str, cmd: Cmd) -> bool {
+        self.report.step(name, &cmd.to_string(), |_| cmd.execute())
+    }
+
+    fn format(&mut self) {
+        self.command("format", Cmd::cargo(&["fmt", "--all", "--check"]));
+    }
+
+    fn kernels(&mut self) {
+        self.report.step("kernels", "cargo xtask gen-kernels --check", |_| kernels::generate(true, &[]));
+    }
+
+    fn lints(&mut self, packages: &[String]) {
+        let lints = Cmd::cargo(&["clippy", "--all-targets", "--all-features", "--keep-going"]);
+        self.command("lints", lints.args(packages).args(DENY));
+    }
+
+    /// The packages of `FOR_WEB` in `names`.
+    fn wasm(&mut self, names: &[&str]) {
+        let lints =
+            Cmd::cargo(&["clippy", "--target", "wasm32-unknown-unknown"]).args(selection(Some(names)));
+        let features: &[&str] =
+            if names.contains(&"wgsl-pre") { &["--features", "wgsl-pre/wasm"] } else { &[] };
+        self.command("web build", lints.args(features).args(DENY));
+    }
+
+    fn documents(&mut self, packages: &[String]) {
+        let docs = Cmd::cargo(&["doc", "--all-features", "--no-deps", "--keep-going"]).args(packages);
+        self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
+    }
+
+    /// Each crate compiles without features; with `--full` also with each of them alone, without warnings.
+    fn features(&mut self) {
+        let full = self.full;
+        let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
+        self.report.step("features", again, |_| {
+            let packages = Packages::read()?;
+            let sets = packages.feature_sets();
+            for (package, feature) in sets.iter().filter(|(_, feature)| full || feature.is_none()) {
+                let check = Cmd::cargo(&[
+                    if full { "clippy" } else { "check" },
+                    "-p",
+                    package,
+                    "--no-default-features",
+                ]);
+                let check = check.args(feature.iter().flat_map(|f| ["--features", f]));
+                let check = check.args(if full { DENY } else { &[] });
+                check.execute().with_context(|| format!("`{check}`"))?;
+            }
+            Ok(())
+        });
+    }
+
+    /// Builds and runs the tests of some packages, and the examples in their documents.
+    fn tests(&mut self, packages: &[String], needs_gpu: bool) {
+        let test = Cmd::cargo(&["test", "--all-features"]).args(packages);
+        let mut built = None;
+        let build = test.clone().args(["--no-run"]);
+        let is_built = self.report.step("build tests", &build.to_string(), |_| {
+            built = Some(binaries::build(&build)?);
+            Ok(())
+        });
+        let Some(built) = built.filter(|_| is_built) else { return };
+        let install = self.install;
+        if needs_gpu && !self.report.step("GPU", "chaski devices", |_| tools::adapter(&chaski()?, install)) {
+            return;
+        }
+        let full = self.full;
+        let mut again = test.clone().args(["--no-fail-fast"]);
+        if full {
+            again = again.env("CHASKI_TEST_FULL", "1");
+        }
+        self.report.step("tests", &again.to_string(), |report| {
+            report.binaries = binaries::run(built, full)?;
+            for b in &report.binaries {
+                report.notes.extend(b.notes.iter().cloned());
+            }
+            let failed: Vec<&str> =
+                report.binaries.iter().filter(|b| b.failed()).map(|b| b.name.as_str()).collect();
+            ensure!(failed.is_empty(), "{}", failed.join("; "));
+            Ok(())
+        });
+        let examples = test.args(["--doc", "--no-fail-fast"]);
+        self.report.step("examples in documents", &examples.to_string(), |report| watch(report, &examples));
+        if needs_gpu {
+            self.main_job();
+        }
+    }
+
+    /// The tests in a browser. Few machines have Node.js and a browser: unless they are asked for, tests may be skipped.
+    fn browser(&mut self, asked: bool) {
+        let (install, full) = (self.install, self.full);
+        let ready = tools::browser(install).and_then(|browser| web::modules().map(|()| browser));
+        match ready {
+            Err(e) if !asked => {
+                let line = format!("SKIPPED: tests in a browser (`cargo xtask test web`): {e:#}");
+                println!("\n{line}");
+                self.report.notes.insert(line);
+            }
+            ready => {
+                self.report.step("browser", "cargo xtask test web", |report| {
+                    report.notes.extend(web::test(&ready?, install, asked || full, full)?);
+                    Ok(())
+                });
+            }
+        }
+    }
+
+    /// What a user does first.
+    fn main_job(&mut self) {
+        self.report.step("main job", "cargo run --release -- run -p 'Once upon a time'", |_| {
+            let args = ["run", "-p", "Once upon a time", "--temp", "0", "-n", "32"].map(str::to_owned);
+            let cmd = Cmd { env: vec![], program: chaski()?, args: args.to_vec() };
+            println!("$ {cmd}");
+            let text = cmd.output()?;
+            println!("{text}");
+            ensure!(text.split_whitespace().count() > 8, "the answer is too short");
+            Ok(())
+        });
+    }
+}
+
+/// Runs the examples in documents and notes their results.
+fn watch(report: &mut Report, cmd: &Cmd) -> anyhow::Result<()> {
+    println!("$ {cmd}");
+    let (reader, writer) = std::io::pipe()?;
+    // The command holds the pipe's writing end; it must be gone for the reading to end.
+    let mut child = {
+        let mut command = cmd.command();
+        command.stdout(writer.try_clone()?).stderr(writer);
+        command.spawn().with_context(|| format!("could not run `{cmd}`"))?
+    };
+    let mut package = String::new();
+    for line in BufReader::new(reader).split(b'\n') {
+        let line = String::from_utf8_lossy(&line?).into_owned();
+        println!("{line}");
+        let text = line.trim();
+        if let Some(name) = text.strip_prefix("Doc-tests ") {
+            package = name.to_owned();
+        } else if let Some(result) = text.strip_prefix("test result: ") {
+            report.documents.push(format!("{package}, examples in documents: test result: {result}"));
+        }
+    }
+    check(child.wait()?)
+}
