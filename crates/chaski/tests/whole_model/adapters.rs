@@ -210,8 +210,9 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
         let arch = base.arch().name;
         attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("an adapter that fits");
         attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("an adapter that fits");
-        // By default every second on the GPU.
-        let on_gpu = in_turns(nth / 2, &SETS[1..]).into_iter().filter(|_| full() || nth % 2 == 0);
+        // By default experts and recurrent layers on the GPU, each in one set.
+        let is_on_gpu = full() || ["llama-moe", "qwen35-heads"].contains(&name);
+        let on_gpu = in_turns(nth / 5, &SETS[1..]).into_iter().filter(|_| is_on_gpu);
         for set in [None].into_iter().chain(on_gpu) {
             let word = set.map_or("processor", FeatureSet::word);
             let mut runner = load(&model, set);

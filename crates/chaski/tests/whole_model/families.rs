@@ -187,8 +187,7 @@ pub(crate) fn covering(
     };
     let mut left: Vec<_> = families.iter().map(|f| (*f, kernels(f.0))).collect();
     let mut chosen = Vec::new();
-    loop {
-        let Some(best) = (0..left.len()).max_by_key(|i| (left[*i].1.len(), usize::MAX - i)) else { break };
+    while let Some(best) = (0..left.len()).max_by_key(|i| (left[*i].1.len(), usize::MAX - i)) {
         let (family, added) = left.swap_remove(best);
         if added.is_empty() {
             break;
