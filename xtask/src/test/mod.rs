@@ -207,14 +207,15 @@ impl Run {
         self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
     }
 
-    /// Each crate compiles without features; with `--full` also with each of them alone, without warnings.
+    /// Each library compiles without features; with `--full` also each crate with each of them alone, without warnings.
     fn features(&mut self) {
         let full = self.full;
         let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
         self.report.step("features", again, |_| {
             let packages = Packages::read()?;
             let sets = packages.feature_sets();
-            for (package, feature) in sets.iter().filter(|(_, feature)| full || feature.is_none()) {
+            for (package, feature) in sets.iter().filter(|(p, f)| full || f.is_none() && packages.is_used(p))
+            {
                 let check = Cmd::cargo(&[
                     if full { "clippy" } else { "check" },
                     "-p",

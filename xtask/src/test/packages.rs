@@ -51,6 +51,11 @@ impl Packages {
         sets
     }
 
+    /// True if another package of the workspace uses this one.
+    pub(super) fn is_used(&self, name: &str) -> bool {
+        self.0.values().any(|p| p.uses.contains(name))
+    }
+
     /// The packages that files touch, and all that use those; `None` if a file may concern any package.
     fn touched(&self, files: &[String]) -> Option<BTreeSet<String>> {
         let mut found = BTreeSet::new();

@@ -192,8 +192,9 @@ fn many_sequences_share_a_small_pool() {
         assert!(expected[i % n].starts_with(&found.text) && found.tokens.len() == 3, "{i}: {found:?}");
     }
     // Less than a context is an error at load.
-    let error =
-        block_on(default_engine().context(256).kv_tokens(200).build()).err().expect("a pool too small");
+    let error = block_on(default_engine().context(256).kv_tokens(200).build())
+        .map(drop)
+        .expect_err("a pool too small");
     let message = error.to_string();
     assert!(
         message.contains("192") && message.contains("256") && message.contains("64 are missing"),
