@@ -43,7 +43,7 @@ impl Acc {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(self.y.ty.name())],
             sources: &[(A, &self.a), (B.or_empty(), &self.b), (C.or_empty(), &self.view)],
             y: &self.y,

@@ -54,7 +54,7 @@ impl AddId {
         ids.check_ne(OP.name, "ids", [y.ne[1], y.ne[2], 1, 1])?;
         ids.check_type(OP.name, "ids", GgmlType::I32)?;
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(y.ty.name()), Value::Word(b.ty.name())],
             sources: &[(A, a), (B, b), (IDS, ids)],
             y,

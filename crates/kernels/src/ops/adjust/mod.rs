@@ -83,6 +83,6 @@ impl Adjust {
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let mut constants = vec![("K", self.k.into()), ("LD", self.ld.into())];
         constants.extend(self.choice.constants());
-        dispatch(OP.name, &[], constants, [self.n_row, 1, 1], "a workgroup a row, a thread a token".into())
+        dispatch(&OP, &[], constants, [self.n_row, 1, 1], "a workgroup a row, a thread a token".into())
     }
 }

@@ -63,7 +63,7 @@ impl AltUp {
         let by_column = matches!(self.kind, Kind::Spread | Kind::Merge);
         let grid = [if by_column { 1 } else { self.n.div_ceil(64) }, self.n_col, 1];
         dispatch(
-            OP.name,
+            &OP,
             &[Value::Word(self.kind.word())],
             constants,
             grid,

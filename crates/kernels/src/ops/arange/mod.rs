@@ -36,7 +36,7 @@ impl Arange {
     /// [`DispatchError::Shape`] if values overlap; [`DispatchError::NoKernel`] for types that are no floats.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(self.y.ty.name())],
             sources: &[],
             y: &self.y,

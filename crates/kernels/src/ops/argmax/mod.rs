@@ -42,7 +42,7 @@ impl ArgmaxRows {
         self.y.check_ne(OP.name, "y", [ne1, ne2, ne3, 1])?;
         let rows = self.y.n_elem();
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word("row")],
             sources: &[(A, &self.a)],
             y: &self.y,
@@ -87,7 +87,7 @@ impl Argmax {
             ("N_PART", self.n_part().into()),
         ];
         let why = format!("{CHUNK} logits a workgroup");
-        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
+        dispatch(&OP, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
     /// Joins the chunks and advances the step; rows are in grid.x.
@@ -98,7 +98,7 @@ impl Argmax {
         let mut constants = vec![("WG", caps.tree_threads()), ("N_PART", self.n_part().into())];
         constants.extend(self.choice.constants());
         dispatch(
-            OP.name,
+            &OP,
             &[Value::Word("final")],
             constants,
             [self.n_row, 1, 1],

@@ -96,7 +96,7 @@ impl Argsort {
             ("DESC", f64::from(u8::from(self.descending))),
         ]);
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(part), Value::Word(to)],
             sources: &[(A, &self.a)],
             y: &self.y,

@@ -257,7 +257,7 @@ impl Attention {
         self.check()?;
         let (constants, grid, what) = self.tiled(COOP_ROWS);
         let why = format!("cooperative matrices, {what} by {COOP_KEYS} keys at once");
-        dispatch(COOP.name, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
+        dispatch(&COOP, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
     }
 
     /// How many quads of channels the kernel of a thread alone must have for these heads, if it can do them.
@@ -273,7 +273,7 @@ impl Attention {
         constants.push(("WG", ALONE_HEADS.into()));
         let grid = [self.n_head.div_ceil(ALONE_HEADS), 1, self.n_col];
         let why = "a thread a head, without barriers".into();
-        dispatch(ALONE.name, &self.variant(&[Value::Int(quads)]), constants, grid, why)
+        dispatch(&ALONE, &self.variant(&[Value::Int(quads)]), constants, grid, why)
     }
 
     /// Many columns by register tiles.
@@ -284,7 +284,7 @@ impl Attention {
         grid[2] = self.kv.d_v.div_ceil(64 * runs);
         let tile = if self.f16_tiles && caps.f16 { "f16" } else { "f32" };
         let why = format!("tiles in {tile}, {what} at once");
-        dispatch(TILES.name, &self.variant(&[Value::Word(tile), Value::Int(runs)]), constants, grid, why)
+        dispatch(&TILES, &self.variant(&[Value::Word(tile), Value::Int(runs)]), constants, grid, why)
     }
 
     /// Each column by itself, the best way there is.
@@ -334,7 +334,7 @@ impl Attention {
         let end = if joined { "joined" } else { "parts" };
         let why =
             format!("{heads} of {gqa} query heads, {keys} keys at once, in {} parts, {end}", self.splits);
-        dispatch(KEYS.name, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)
+        dispatch(&KEYS, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)
     }
 
     /// Whether the kernel joins its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, a
@@ -375,6 +375,6 @@ impl Attention {
         let grid = [kv.n_kv * gqa.div_ceil(heads), self.splits, self.n_col];
         let why = format!("{heads} of {gqa} query heads on {wg} threads, keys in {} parts", self.splits);
         let values = self.variant(&[Value::Int(heads), Value::Word(caps.set().word())]);
-        dispatch(OP.name, &values, constants, grid, why)
+        dispatch(&OP, &values, constants, grid, why)
     }
 }

@@ -123,7 +123,7 @@ impl AttentionNd {
         let variant = [k.ty.name(), v.ty.name()].map(Value::Word);
         let rows = if y.ne[0] == 0 { 0 } else { y.n_row() };
         let why = "64 threads a row".to_owned();
-        Call { op, variant: &variant, sources: &sources, y, constants }.groups(rows, why, caps)
+        Call { op: &ND, variant: &variant, sources: &sources, y, constants }.groups(rows, why, caps)
     }
 }
 

@@ -39,7 +39,7 @@ impl AttentionMerge {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self, _caps: &Caps) -> Result<Dispatch, DispatchError> {
         dispatch(
-            OP.name,
+            &OP,
             &[],
             vec![
                 ("D", self.d.into()),

@@ -63,7 +63,7 @@ impl Binary {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         dispatch(
-            OP.name,
+            &OP,
             &[Value::Word(self.f.word())],
             vec![("K", self.k.into()), ("LDX", self.ldx.into()), ("LDY", self.ldy.into())],
             [self.k.div_ceil(64), self.n_col, 1],

@@ -86,6 +86,6 @@ impl BinaryNd {
         sources.extend(a.map(|a| (A, a)));
         let words = [self.f.name, self.y.ty.name(), self.b.ty.name(), if a.is_some() { "new" } else { "in" }];
         let variant = words.map(Value::Word);
-        Call { op: ND.name, variant: &variant, sources: &sources, y: &self.y, constants: vec![] }.values(caps)
+        Call { op: &ND, variant: &variant, sources: &sources, y: &self.y, constants: vec![] }.values(caps)
     }
 }

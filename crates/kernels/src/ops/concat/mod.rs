@@ -46,7 +46,7 @@ impl Concat {
         ne[self.dim] += self.a.ne[self.dim];
         self.y.check_ne(OP.name, "y", ne)?;
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(Unit::of(self.y.ty).word())],
             sources: &[(A.or_empty(), &self.a), (B.or_empty(), &self.b)],
             y: &self.y,

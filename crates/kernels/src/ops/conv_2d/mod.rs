@@ -100,7 +100,7 @@ impl Conv2d {
         a.check_ne(OP.name, "a", [a.ne[0], a.ne[1], channels[0], channels[1]])?;
         let kind = if *depthwise { "dw" } else { "full" };
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(kind), Value::Word(a.ty.name()), Value::Word(y.ty.name())],
             sources: &[(A, a), (B, b)],
             y,

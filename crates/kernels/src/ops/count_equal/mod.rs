@@ -44,6 +44,6 @@ impl CountEqual {
         }
         y.check_type(OP.name, "y", GgmlType::I64)?;
         y.check_ne(OP.name, "y", [1; 4])?;
-        Call { op: OP.name, variant: &[], sources: &[(A, a), (B, b)], y, constants: vec![] }.threads(1, caps)
+        Call { op: &OP, variant: &[], sources: &[(A, a), (B, b)], y, constants: vec![] }.threads(1, caps)
     }
 }

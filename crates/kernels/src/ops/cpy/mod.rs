@@ -74,13 +74,13 @@ impl Cpy {
         let sources = &[(A, a)];
         if a.ty == y.ty {
             let variant = &[Value::Word(Unit::of(y.ty).word())];
-            return Call { op: SAME.name, variant, sources, y, constants }.moves(caps);
+            return Call { op: &SAME, variant, sources, y, constants }.moves(caps);
         }
         if !encode::can_write(y.ty) {
             return Err(DispatchError::Format { op: OP.name, format: y.ty.name() });
         }
         let variant = &[Value::Word(a.ty.name()), Value::Word(y.ty.name())];
-        let call = Call { op: OP.name, variant, sources, y, constants };
+        let call = Call { op: &OP, variant, sources, y, constants };
         match encode::group(y.ty.name()) {
             None => call.values(caps),
             Some(n) => call.threads(y.n_elem() / n, caps),

@@ -57,7 +57,7 @@ impl Cumsum {
     fn part(&self, part: &'static str, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let n_chunk = self.a.ne[0].div_ceil(CHUNK).max(1);
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(part)],
             sources: &[(A, &self.a)],
             y: &self.y,

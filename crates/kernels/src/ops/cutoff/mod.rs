@@ -49,6 +49,6 @@ impl Cutoff {
         ]);
         let [gx, gy] = fold(self.n_row, caps.max_groups);
         let why = format!("{} threads a row", teams.team);
-        dispatch(OP.name, &[Value::Word(caps.set().word())], constants, [gx, gy, 1], why)
+        dispatch(&OP, &[Value::Word(caps.set().word())], constants, [gx, gy, 1], why)
     }
 }

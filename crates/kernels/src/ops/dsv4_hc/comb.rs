@@ -63,7 +63,7 @@ impl HcComb {
             return Err(DispatchError::Shape { op, what: "n_iter", expected, found: 0 });
         }
         Call {
-            op,
+            op: &COMB,
             variant: &[],
             sources: &sources,
             y,

@@ -57,7 +57,7 @@ impl HcPost {
         }
         check_f32(op, &sources, y)?;
         Call {
-            op,
+            op: &POST,
             variant: &[Value::Word(if comb.is_some() { "matrix" } else { "none" })],
             sources: &sources,
             y,

@@ -50,7 +50,7 @@ impl HcPre {
         w.check_ne(op, "w", if self.gated { x.ne } else { [hc, n_tok, 1, 1] })?;
         y.check_ne(op, "y", [n_embd, n_tok, 1, 1])?;
         Call {
-            op,
+            op: &PRE,
             variant: &[Value::Word(if self.gated { "gate" } else { "stream" })],
             sources: &sources,
             y,

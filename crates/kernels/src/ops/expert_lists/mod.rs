@@ -45,6 +45,6 @@ impl ExpertLists {
             ("PLACES", r.places_at().into()),
         ];
         let why = "a workgroup an expert".into();
-        dispatch(OP.name, &[], constants, [r.n_expert, 1, 1], why)
+        dispatch(&OP, &[], constants, [r.n_expert, 1, 1], why)
     }
 }

@@ -75,7 +75,7 @@ impl DeltaChunks {
             ("K_AT", (call.k.offset / 4).into()),
         ];
         let of = |part, own: &[(&'static str, f64)], grid, why: String| {
-            dispatch(OP.name, &[Value::Word(part)], [&common, own].concat(), grid, why)
+            dispatch(&OP, &[Value::Word(part)], [&common, own].concat(), grid, why)
         };
         let prepare = of(
             "prepare",

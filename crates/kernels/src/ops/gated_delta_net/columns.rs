@@ -59,7 +59,7 @@ impl DeltaColumns {
             ("N_SEQ", self.n_seq.into()),
         ]);
         Call {
-            op,
+            op: &OP,
             variant: &[Value::Word(caps.set().word()), Value::Word("head"), Value::Word(here(n_tok))],
             sources: &[(Q, &self.q), (K, &self.k), (V, &self.v), (G, &self.alpha), (BETA, &self.beta)],
             y: &self.y,

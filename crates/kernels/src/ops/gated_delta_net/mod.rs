@@ -102,7 +102,7 @@ impl GatedDeltaNet {
         let (constants, groups, why) = self.state().plan(op, caps)?;
         let gate = if gates == 1 { "head" } else { "value" };
         Call {
-            op,
+            op: &OP,
             variant: &[Value::Word(caps.set().word()), Value::Word(gate), Value::Word("apart")],
             sources: &sources,
             y: &self.y,

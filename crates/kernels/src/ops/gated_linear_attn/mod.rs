@@ -73,7 +73,7 @@ impl GatedLinearAttn {
         let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
         let (mut constants, groups, why) = state.plan(op, caps)?;
         constants.push(("SCALE", self.scale.into()));
-        Call { op, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
+        Call { op: &OP, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
             .groups(groups, why, caps)
     }
 }

@@ -82,6 +82,6 @@ impl GatedNorm {
         // A row for each workgroup, columns along y.
         let grid = [self.per, self.n_col, 1];
         let why = format!("{} threads a row", teams.team);
-        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, grid, why)
+        dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, grid, why)
     }
 }

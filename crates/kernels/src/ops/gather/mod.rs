@@ -55,7 +55,7 @@ impl Gather {
         let mut constants = vec![("FILL", f64::from(self.fill))];
         constants.extend(["Q0", "Q1", "Q2", "Q3"].into_iter().zip(self.params.map(f64::from)));
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(self.row.name), Value::Word(Unit::of(self.y.ty).word())],
             sources: &[(if self.row.from_nothing { A.or_empty() } else { A }, &self.a)],
             y: &self.y,

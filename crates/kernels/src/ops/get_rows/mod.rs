@@ -58,7 +58,7 @@ impl GetRows {
         ]);
         let grid = [self.table.n_col.div_ceil(256), self.n_col, 1];
         dispatch(
-            OP.name,
+            &OP,
             &[Value::Word(self.table.format.name)],
             constants,
             grid,

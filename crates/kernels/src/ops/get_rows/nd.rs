@@ -52,10 +52,10 @@ impl GetRowsNd {
         let sources = &[(IDS, ids), (A, a)];
         if a.ty == y.ty {
             let variant = &[Value::Word("same"), Value::Word(Unit::of(y.ty).word())];
-            return Call { op: ND.name, variant, sources, y, constants: vec![] }.moves(caps);
+            return Call { op: &ND, variant, sources, y, constants: vec![] }.moves(caps);
         }
         y.check_type(ND.name, "y", GgmlType::F32)?;
         let variant = &[Value::Word(a.ty.name()), Value::Word("word")];
-        Call { op: ND.name, variant, sources, y, constants: vec![] }.values(caps)
+        Call { op: &ND, variant, sources, y, constants: vec![] }.values(caps)
     }
 }

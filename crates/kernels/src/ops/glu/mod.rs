@@ -74,6 +74,6 @@ impl Glu {
             ("LDY", self.ldy.into()),
         ]);
         let grid = [self.f.div_ceil(64 * n), self.n_col, 1];
-        dispatch(OP.name, &[Value::Word(y)], constants, grid, format!("{n} values a thread"))
+        dispatch(&OP, &[Value::Word(y)], constants, grid, format!("{n} values a thread"))
     }
 }

@@ -54,7 +54,7 @@ impl GluNd {
             t.check_type(ND.name, what, self.y.ty)?;
         }
         Call {
-            op: ND.name,
+            op: &ND,
             variant: &[Value::Word(self.kind.name), Value::Word(self.y.ty.name())],
             sources: &[(A, &self.a), (B, &self.b)],
             y: &self.y,

@@ -71,6 +71,6 @@ impl Im2col {
         let [kw, kh] = [k[0], kh].map(|n| n.max(1));
         constants.extend([("KW", kw.into()), ("KH", kh.into()), ("LINE", f64::from(u8::from(*line)))]);
         let variant = &[Value::Word(b.ty.name()), Value::Word(y.ty.name())];
-        Call { op: OP.name, variant, sources: &[(B, b)], y, constants }.values(caps)
+        Call { op: &OP, variant, sources: &[(B, b)], y, constants }.values(caps)
     }
 }

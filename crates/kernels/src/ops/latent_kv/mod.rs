@@ -89,6 +89,6 @@ impl LatentKv {
         }
         let word = Value::Word(if plain { "plain" } else { kv.k.name() });
         let grid = [1 + (self.n_head * (n_rot / 4)).div_ceil(wg), self.n_col, 1];
-        dispatch(OP.name, &[word], constants, grid, "four channels a thread".into())
+        dispatch(&OP, &[word], constants, grid, "four channels a thread".into())
     }
 }

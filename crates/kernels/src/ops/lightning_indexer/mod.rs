@@ -62,7 +62,7 @@ impl LightningIndexer {
         self.mask.check_ne(op, "mask", [n_key, n_tok, 1, self.mask.ne[3]])?;
         self.mask.check_repeats(op, "mask", self.y.ne)?;
         Call {
-            op,
+            op: &OP,
             variant: &[Value::Word(self.k.ty.name())],
             sources: &[(Q, &self.q), (KEYS, &self.k), (W, &self.w), (MASK, &self.mask)],
             y: &self.y,

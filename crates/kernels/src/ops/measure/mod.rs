@@ -93,7 +93,7 @@ impl Stream {
         let word = if self.way == Way::Read { "read" } else { "copy" };
         let constants = vec![("N", self.n.into()), ("STRIDE", (256 * self.n_group).into())];
         let why = "neighbouring threads read neighbouring vectors".into();
-        dispatch(STREAM.name, &[Value::Word(word)], constants, [self.n_group, 1, 1], why)
+        dispatch(&STREAM, &[Value::Word(word)], constants, [self.n_group, 1, 1], why)
     }
 }
 
@@ -135,7 +135,7 @@ impl Rate {
         }
         let constants = vec![("LOOPS", self.loops.into())];
         let why = "eight chains a thread".into();
-        dispatch(RATE.name, &[Value::Word(self.unit.word())], constants, [self.n_group, 1, 1], why)
+        dispatch(&RATE, &[Value::Word(self.unit.word())], constants, [self.n_group, 1, 1], why)
     }
 }
 
@@ -170,6 +170,6 @@ impl Coop {
             return Err(DispatchError::Lacks { op: COOP.name, what: "cooperative matrices" });
         }
         let constants = vec![("LOOPS", self.loops.into())];
-        dispatch(COOP.name, &[], constants, [self.n_group, 1, 1], "sums in registers".into())
+        dispatch(&COOP, &[], constants, [self.n_group, 1, 1], "sums in registers".into())
     }
 }

@@ -53,6 +53,6 @@ impl MoeReduce {
         ];
         let epi = if self.add { "add" } else { "store" };
         let grid = [self.m.div_ceil(64), self.n_col, 1];
-        dispatch(OP.name, &[Value::Word(epi)], constants, grid, "one value a thread".into())
+        dispatch(&OP, &[Value::Word(epi)], constants, grid, "one value a thread".into())
     }
 }

@@ -66,7 +66,7 @@ impl MulMatNd {
         // Where there is nothing to do, nothing may be divided by 0 either.
         let repeats = |k: usize| f64::from((b.ne[k] / a.ne[k].max(1)).max(1));
         let constants = vec![("R2", repeats(2)), ("R3", repeats(3))];
-        let call = Call { op: ND.name, variant, sources: &[(A, a), (B, b)], y, constants };
+        let call = Call { op: &ND, variant, sources: &[(A, a), (B, b)], y, constants };
         call.groups(n_group, why, caps)
     }
 }

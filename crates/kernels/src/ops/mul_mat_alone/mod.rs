@@ -122,6 +122,6 @@ impl Product<'_> {
         let variant = variant(call.w.format.name, b, epi, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         let why = format!("{ROWS} rows of {cols} columns a thread, without barriers");
-        dispatch(OP.name, &values, constants, [n_tile, groups, 1], why)
+        dispatch(&OP, &values, constants, [n_tile, groups, 1], why)
     }
 }

@@ -58,6 +58,6 @@ impl MulMatJoin {
             constants.extend([("AFFINE", 1.0), ("AFF", at.into())]);
         }
         let grid = [self.n_row.div_ceil(128), self.n_col, 1];
-        dispatch(OP.name, &[], constants, grid, format!("{} ranges of K", self.splits))
+        dispatch(&OP, &[], constants, grid, format!("{} ranges of K", self.splits))
     }
 }

@@ -472,7 +472,7 @@ impl MulMatVec {
         let b = self.w2.map_or("none", |w| w.format.name);
         let variant = variant(self.w.format.name, b, epi, act, rows, caps.set(), ids, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-        dispatch(OP.name, &values, constants, [x, y, n_step], why)
+        dispatch(&OP, &values, constants, [x, y, n_step], why)
     }
 
     /// Whether there are kernels that take twice as many rows at once. Without subgroups their trees of sums would not

@@ -128,7 +128,7 @@ impl Norm {
             ("BY", self.by.into()),
         ]);
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[
                 Value::Word(caps.set().word()),
                 Value::Word(self.kind.word()),

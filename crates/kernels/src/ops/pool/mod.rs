@@ -73,6 +73,6 @@ impl Pool {
         constants.retain(|(n, _)| !["D0", "D1"].contains(n));
         constants.extend([("K0", k[0].into()), ("K1", k[1].into()), ("INNER", f64::from(u8::from(*inner)))]);
         let variant = &[Value::Word(if *mean { "avg" } else { "max" }), Value::Word(y.ty.name())];
-        Call { op: OP.name, variant, sources: &[(A, a)], y, constants }.values(caps)
+        Call { op: &OP, variant, sources: &[(A, a)], y, constants }.values(caps)
     }
 }

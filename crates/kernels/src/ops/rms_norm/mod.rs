@@ -67,6 +67,6 @@ impl RmsNorm {
         let [gx, gy] = fold(self.n_row, caps.max_groups);
         let grid = [gx, gy, 1];
         let why = format!("{} threads a row", teams.team);
-        dispatch(OP.name, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
+        dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
     }
 }

@@ -195,7 +195,7 @@ impl RopeNd {
         ];
         constants.extend(sections.map(|(name, n)| (name, f64::from(n))));
         Call {
-            op,
+            op: &OP,
             variant: &[
                 Value::Word(self.mode.word()),
                 Value::Word(self.y.ty.name()),

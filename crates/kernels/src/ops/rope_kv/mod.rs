@@ -115,7 +115,7 @@ impl RopeKvCols {
         }
         if r.plain() && self.norm.is_none() {
             let grid = [(r.m_q + r.m_k + self.m_v).div_ceil(256), self.n_col, 1];
-            return dispatch(OP.name, &values, constants, grid, "four channels a thread".into());
+            return dispatch(&OP, &values, constants, grid, "four channels a thread".into());
         }
         let wide = r.kv.d.max(r.kv.d_v);
         if wide > 4 * caps.max_threads {
@@ -130,6 +130,6 @@ impl RopeKvCols {
             }
         }
         let grid = [(r.m_q + r.m_k) / r.kv.d + self.m_v / r.kv.d_v, self.n_col, 1];
-        dispatch(OP.name, &values, constants, grid, "a head a workgroup, a block a thread".into())
+        dispatch(&OP, &values, constants, grid, "a head a workgroup, a block a thread".into())
     }
 }

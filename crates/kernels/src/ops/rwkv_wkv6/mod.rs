@@ -75,7 +75,7 @@ impl RwkvWkv6 {
         check_f32(op, &sources, &self.y)?;
         let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
         let (constants, groups, why) = state.plan(op, caps)?;
-        Call { op, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
+        Call { op: &OP, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
             .groups(groups, why, caps)
     }
 }

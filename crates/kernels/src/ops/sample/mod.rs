@@ -106,7 +106,7 @@ impl Sample {
             ("N_PART", self.n_part().into()),
         ];
         let why = format!("{} logits a workgroup", self.chunk);
-        dispatch(OP.name, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
+        dispatch(&OP, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
     /// Lists that are left of `n_list` after a [`Self::join`].
@@ -128,7 +128,7 @@ impl Sample {
             ("N_PART", self.joined(n_list).into()),
         ];
         let why = format!("{} lists a workgroup", self.lists());
-        dispatch(OP.name, &[Value::Word("join")], constants, [self.joined(n_list), self.n_row, 1], why)
+        dispatch(&OP, &[Value::Word("join")], constants, [self.joined(n_list), self.n_row, 1], why)
     }
 
     /// Joins `n_list` lists, draws and advances the step; rows are in grid.x.
@@ -140,7 +140,7 @@ impl Sample {
             vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("N_PART", n_list.into())];
         constants.extend(self.choice.constants());
         dispatch(
-            OP.name,
+            &OP,
             &[Value::Word("final")],
             constants,
             [self.n_row, 1, 1],

@@ -38,7 +38,7 @@ impl Scale {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         dispatch(
-            OP.name,
+            &OP,
             &[],
             vec![
                 ("K", self.k.into()),

@@ -55,7 +55,7 @@ impl Set {
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(Unit::of(self.y.ty).word())],
             sources: &[(A, &self.a), (B.or_empty(), &self.b), (C.or_empty(), &self.view)],
             y: &self.y,

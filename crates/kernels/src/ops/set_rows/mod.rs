@@ -64,7 +64,7 @@ impl SetRows {
         let per = encode::group(y.ty.name()).unwrap_or(4 / y.ty.block_bytes() as u32);
         let n = a.ne[0].div_ceil(per).saturating_mul(a.n_row());
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(a.ty.name()), Value::Word(y.ty.name()), Value::Word(ids.ty.name())],
             sources: &[(A, a), (IDS, ids)],
             y,

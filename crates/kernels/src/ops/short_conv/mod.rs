@@ -100,6 +100,6 @@ impl ShortConv {
             ("N_SEQ", self.n_seq.into()),
         ];
         let tiles = if tile > 0 { self.n_col.div_ceil(tile) } else { 1 };
-        dispatch(OP.name, &[], constants, [self.n.div_ceil(64), tiles, 1], why.into())
+        dispatch(&OP, &[], constants, [self.n.div_ceil(64), tiles, 1], why.into())
     }
 }

@@ -143,7 +143,7 @@ impl SoftMax {
         sources.extend(self.mask.as_ref().map(|m| (MASK, m)));
         sources.extend(self.sinks.as_ref().map(|s| (SINKS, s)));
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[
                 caps.set().word(),
                 part,

@@ -41,7 +41,7 @@ impl SolveTri {
         self.b.check_ne(OP.name, "b", self.y.ne)?;
         let sources = [(A, &self.a), (B, &self.b)];
         check_f32(OP.name, &sources, &self.y)?;
-        Call { op: OP.name, variant: &[], sources: &sources, y: &self.y, constants: vec![] }
+        Call { op: &OP, variant: &[], sources: &sources, y: &self.y, constants: vec![] }
             .threads(m.saturating_mul(ne2).saturating_mul(ne3), caps)
     }
 }

@@ -62,7 +62,7 @@ impl SsmConv {
         let bias = if self.bias.is_some() { "add" } else { "none" };
         let act = if self.silu { "silu" } else { "none" };
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(bias), Value::Word(act)],
             sources: &sources,
             y: &self.y,

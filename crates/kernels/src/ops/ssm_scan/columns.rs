@@ -81,7 +81,7 @@ impl ScanColumns {
         let aux = Tensor::new(GgmlType::F32, [self.n_decay(), heads, 1, 1]);
         let state = Tensor::new(GgmlType::F32, [s, rows, heads, self.n_seq]);
         Call {
-            op,
+            op: &OP,
             variant: &[Value::Word(caps.set().word()), Value::Word(here(n_tok))],
             sources: &[
                 (S, &state),

@@ -95,7 +95,7 @@ impl SsmScan {
         }
         let (constants, groups, why) = self.state().plan(op, caps)?;
         Call {
-            op,
+            op: &OP,
             variant: &[Value::Word(caps.set().word()), Value::Word("apart")],
             sources: &[
                 (S, &self.s),

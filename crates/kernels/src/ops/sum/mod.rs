@@ -104,7 +104,7 @@ fn sums(caps: &Caps, a: &Tensor, y: &Tensor, len: u32, scale: f64) -> Result<Dis
     let mut constants = teams.rows(caps, n);
     constants.extend([("LEN", len.into()), ("TOTAL", a.n_elem().into()), ("SCALE", scale)]);
     Call {
-        op: OP.name,
+        op: &OP,
         variant: &[Value::Word(caps.set().word()), Value::Word(a.ty.name())],
         sources: &[(A, source)],
         y,

@@ -34,7 +34,7 @@ impl TakeChosen {
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let constants = vec![("SEQS", self.choice.seqs.into())];
-        dispatch(OP.name, &[], constants, [self.n_col.div_ceil(TILE), 1, 1], "a thread a column".into())
+        dispatch(&OP, &[], constants, [self.n_col.div_ceil(TILE), 1, 1], "a thread a column".into())
     }
 }
 

@@ -43,6 +43,6 @@ impl TimestepEmbedding {
         y.check_type(OP.name, "y", GgmlType::F32)?;
         y.check_ne(OP.name, "y", [y.ne[0], a.ne[0], 1, 1])?;
         let constants = vec![("DIM", y.ne[0].into()), ("LOG_PERIOD", f64::from(*max_period).ln())];
-        Call { op: OP.name, variant: &[], sources: &[(A, a)], y, constants }.values(caps)
+        Call { op: &OP, variant: &[], sources: &[(A, a)], y, constants }.values(caps)
     }
 }

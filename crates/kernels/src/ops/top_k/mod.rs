@@ -86,7 +86,7 @@ impl TopK {
     ) -> Result<Dispatch, DispatchError> {
         let n_chunk = self.n_chunk();
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(part)],
             sources: &[(A, &self.a)],
             y: &self.y,

@@ -62,6 +62,6 @@ impl TopkMoe {
         ];
         let [gx, gy] = fold(self.n_col, caps.max_groups);
         let why = format!("{wg} threads a column");
-        dispatch(OP.name, &[Value::Word(r.gate.word())], constants, [gx, gy, 1], why)
+        dispatch(&OP, &[Value::Word(r.gate.word())], constants, [gx, gy, 1], why)
     }
 }

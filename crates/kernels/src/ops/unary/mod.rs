@@ -65,7 +65,7 @@ impl Unary {
         let sources: Vec<_> = a.map(|a| (A, a)).into_iter().collect();
         let params = ["B0", "B1", "B2", "B3"].into_iter().zip(self.params);
         Call {
-            op: OP.name,
+            op: &OP,
             variant: &[Value::Word(self.f.name), Value::Word(self.y.ty.name()), Value::Word(place)],
             sources: &sources,
             y: &self.y,

@@ -81,6 +81,6 @@ impl Upscale {
         }
         let variant = &[Value::Word(mode.word()), Value::Word(y.ty.name())];
         let constants = vec![("ALIGN", f64::from(u8::from(*align)))];
-        Call { op: OP.name, variant, sources: &[(A, a)], y, constants }.values(caps)
+        Call { op: &OP, variant, sources: &[(A, a)], y, constants }.values(caps)
     }
 }
