@@ -3,57 +3,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::caps::Caps;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Expected};
 use crate::dispatch::{DispatchError, Step};
 use crate::kernel::Binding;
-use crate::kv::KvLayout;
-use crate::tensor::Tensor;
-
-/// What a buffer must hold after the dispatch.
-#[derive(Clone, Debug)]
-pub enum Expected {
-    /// f32 values within a normalised mean squared error; NaN and infinities must agree in place.
-    F32 {
-        /// The reference's values.
-        values: Vec<f32>,
-        /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal bits.
-        max_nmse: f64,
-    },
-    /// f16 values, two a word, within a normalised mean squared error of these f32 values.
-    F16 {
-        /// The reference's values before rounding.
-        values: Vec<f32>,
-        /// Largest `sum (a - b)^2 / sum b^2`.
-        max_nmse: f64,
-    },
-    /// The cells of a KV cache within a normalised mean squared error of these keys, then values, `[cell][channel]`.
-    Cells {
-        /// How the cache is laid out.
-        kv: KvLayout,
-        /// The reference's values before rounding.
-        values: Vec<f32>,
-        /// Largest `sum (a - b)^2 / sum b^2`.
-        max_nmse: f64,
-    },
-    /// Words, bit by bit.
-    Words(Vec<u32>),
-    /// Runs of so many words, each as it says.
-    Runs(Vec<(usize, Expected)>),
-    /// All bytes, bit by bit.
-    Bytes(Vec<u8>),
-    /// The values of a tensor in ggml's order; all other bytes as they were.
-    Tensor {
-        /// Where the values stand.
-        tensor: Tensor,
-        /// The reference's values, as the type has them.
-        values: Vec<f64>,
-        /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal values.
-        max_nmse: f64,
-        /// What was to be encoded, where a search chooses the codes. It has ties, which a device that rounds quotients and
-        /// sums otherwise decides otherwise; so codes that are as near to this as the reference's are right, too.
-        source: Option<Vec<f64>>,
-    },
-}
 
 /// Bytes behind every buffer that must stay as they are.
 const SENTINEL: usize = 256;
@@ -204,64 +156,4 @@ pub struct PlacedStep {
     pub step: Step,
     /// Each binding of its kernel, and the number of its buffer.
     pub buffers: Vec<(Binding, usize)>,
-}
-
-/// A generator of numbers that depend on its seed alone (splitmix64), or of choices that were made before.
-#[derive(Clone, Debug)]
-pub struct Rng {
-    state: u64,
-    choices: Option<std::vec::IntoIter<u32>>,
-}
-
-impl Rng {
-    /// A generator.
-    pub const fn new(seed: u64) -> Self {
-        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03;
-        Rng { state, choices: None }
-    }
-
-    /// A generator that draws these numbers, then zeros: fewer and smaller ones make smaller cases, so a property test
-    /// can look for the smallest that fails.
-    pub fn of_choices(choices: Vec<u32>) -> Self {
-        Rng { state: 0, choices: Some(choices.into_iter()) }
-    }
-
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        if let Some(choices) = &mut self.choices {
-            return u64::from(choices.next().unwrap_or(0)) << 32;
-        }
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: u32) -> u32 {
-        ((u128::from(self.bits()) * u128::from(n)) >> 64) as u32
-    }
-
-    /// A number from `low` to `high`.
-    pub fn range(&mut self, low: f32, high: f32) -> f32 {
-        low + (high - low) * ((self.bits() >> 40) as f32 / 16_777_216.0)
-    }
-
-    /// One of these.
-    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len() as u32) as usize]
-    }
-}
-
-/// `n` values in [-1, 1) that depend on `seed` alone, one in about a hundred an outlier of up to 30.
-pub fn random_values(seed: u64, n: usize) -> Vec<f32> {
-    let mut rng = Rng::new(seed);
-    (0..n)
-        .map(|_| {
-            let z = rng.bits();
-            let u = (z >> 40) as f32 / 8_388_608.0 - 1.0;
-            if z & 0x7f == 0 { u * 30.0 } else { u }
-        })
-        .collect()
 }

@@ -2,8 +2,9 @@
 
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
+use crate::catalogue;
 use crate::kernel::{Access, Dialect, Kernel};
-use crate::render::{VARIANTS, text};
+use crate::render::text;
 
 /// Why a kernel is not good.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +56,7 @@ pub fn check_all() -> Result<usize, CheckError> {
 }
 
 fn check_named(name: &str) -> Result<(), CheckError> {
-    let (op, variant) = &VARIANTS[name];
+    let (op, variant) = catalogue::variant(name).expect("a name of the list");
     text(op, variant).map_err(|e| CheckError::Template { kernel: name.to_owned(), source: Box::new(e) })?;
     check(Kernel::find(name).expect("a name of the list"))
 }

@@ -1,8 +1,54 @@
 //! What a buffer holds after a case against what it must hold: the one measure of errors.
 
-use crate::case::Expected;
-use crate::data::{decode, from_device, to_device, words};
+use crate::kv::KvLayout;
 use crate::tensor::Tensor;
+use crate::values::{decode, from_device, to_device, words};
+
+/// What a buffer must hold after the dispatch.
+#[derive(Clone, Debug)]
+pub enum Expected {
+    /// f32 values within a normalised mean squared error; NaN and infinities must agree in place.
+    F32 {
+        /// The reference's values.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal bits.
+        max_nmse: f64,
+    },
+    /// f16 values, two a word, within a normalised mean squared error of these f32 values.
+    F16 {
+        /// The reference's values before rounding.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`.
+        max_nmse: f64,
+    },
+    /// The cells of a KV cache within a normalised mean squared error of these keys, then values, `[cell][channel]`.
+    Cells {
+        /// How the cache is laid out.
+        kv: KvLayout,
+        /// The reference's values before rounding.
+        values: Vec<f32>,
+        /// Largest `sum (a - b)^2 / sum b^2`.
+        max_nmse: f64,
+    },
+    /// Words, bit by bit.
+    Words(Vec<u32>),
+    /// Runs of so many words, each as it says.
+    Runs(Vec<(usize, Expected)>),
+    /// All bytes, bit by bit.
+    Bytes(Vec<u8>),
+    /// The values of a tensor in ggml's order; all other bytes as they were.
+    Tensor {
+        /// Where the values stand.
+        tensor: Tensor,
+        /// The reference's values, as the type has them.
+        values: Vec<f64>,
+        /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal values.
+        max_nmse: f64,
+        /// What was to be encoded, where a search chooses the codes. It has ties, which a device that rounds quotients and
+        /// sums otherwise decides otherwise; so codes that are as near to this as the reference's are right, too.
+        source: Option<Vec<f64>>,
+    },
+}
 
 /// The error of floats, as a normalised mean squared error (0 for all else), and what is wrong, if anything.
 pub type Comparison = (f64, Option<String>);

@@ -3,9 +3,12 @@
 use ggml_format::GgmlType;
 
 use crate::caps::Caps;
-use crate::case::{Case, CaseBuffer, Expected, Rng};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::{Dispatch, DispatchError, Step};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
+use crate::values::{decode, to_device};
 
 /// A tensor and the bytes of its buffer, as a GGUF file has them.
 #[derive(Clone, Debug)]
@@ -127,36 +130,6 @@ fn fill<const N: usize>(bytes: &mut [u8], values: &[f32], f: impl Fn(f32) -> [u8
     for (b, v) in bytes.chunks_exact_mut(N).zip(values) {
         b.copy_from_slice(&f(v.round()));
     }
-}
-
-/// Splits blocks into planes; other bytes stay as they are.
-pub(crate) fn to_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
-    t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.pack_all(f, t.n_alloc, bytes))
-}
-
-/// The way back.
-pub(crate) fn from_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
-    t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.unpack(f, 1, t.n_alloc, bytes))
-}
-
-/// All values of a buffer.
-pub(crate) fn decode(ty: GgmlType, bytes: &[u8]) -> Vec<f64> {
-    let info = ty.info();
-    match ty {
-        GgmlType::I32 => words(bytes).map(|w| f64::from(i32::from_le_bytes(w))).collect(),
-        GgmlType::I64 => words(bytes).map(|w| i64::from_le_bytes(w) as f64).collect(),
-        _ => {
-            let mut out = vec![0.0; bytes.len() / info.block_bytes * info.block_len];
-            if let Some(dequantize) = info.dequantize {
-                dequantize(bytes, &mut out);
-            }
-            out.into_iter().map(f64::from).collect()
-        }
-    }
-}
-
-pub(crate) fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> + '_ {
-    bytes.chunks_exact(N).map(|w| w.try_into().expect("a chunk of N bytes"))
 }
 
 /// The bytes of an untouched buffer for tensor `t`, different in every place.

@@ -4,8 +4,8 @@
 
 use ggml_format::GgmlType;
 
-use crate::case::Rng;
 use crate::format::{FORMATS, WRITTEN};
+use crate::rng::Rng;
 
 /// Names of the formats that operations both read and write.
 pub(crate) fn written() -> impl Iterator<Item = &'static str> {

@@ -7,8 +7,8 @@
 
 use ggml_format::GgmlType;
 
+use crate::act::Act;
 use crate::codebook::Table;
-use crate::ops::mul_mat_vec::Act;
 
 /// A run of bytes of every block that is stored together.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use ggml_format::GgmlType;
 
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::encode;
+use crate::rng::Rng;
 
 /// Makes the case of one combination.
 type MakeCase = fn(&Params) -> Result<Case, GridError>;
@@ -373,7 +374,7 @@ impl std::fmt::Display for Params {
 mod tests {
     use super::*;
     use crate::caps::Caps;
-    use crate::op::OPS;
+    use crate::catalogue::OPS;
 
     fn texts(grid: &str) -> Vec<String> {
         expand(grid).expect("a grid").iter().map(ToString::to_string).collect()

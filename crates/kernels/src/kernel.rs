@@ -1,8 +1,5 @@
 //! A rendered kernel and its interface.
 
-use crate::ops::measure::Unit;
-use crate::render;
-
 /// How a kernel uses a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -30,6 +27,31 @@ pub struct Binding {
     pub index: u32,
     /// How it is used.
     pub access: Access,
+}
+
+/// The part of a device that does a kernel's arithmetic.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unit {
+    /// f32 multiply-adds.
+    F32,
+    /// f16 multiply-adds.
+    F16,
+    /// Dot products of four signed bytes.
+    Int8,
+    /// Cooperative matrices, f16 inputs and f32 sums.
+    Coop,
+}
+
+impl Unit {
+    /// The word for it in tables and files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Unit::F32 => "f32",
+            Unit::F16 => "f16",
+            Unit::Int8 => "i8",
+            Unit::Coop => "coop",
+        }
+    }
 }
 
 /// A rendered kernel; its entry point is `main`.
@@ -81,34 +103,8 @@ impl Kernel {
         !self.needs_coop && !self.needs_coherent
     }
 
-    /// The kernel of this name: a variant of an operation, rendered when it is first asked for.
-    pub fn find(name: &str) -> Option<&'static Kernel> {
-        render::find(name)
-    }
-
-    /// The names of all kernels that can be rendered, sorted.
-    pub fn names() -> Vec<&'static str> {
-        let mut names: Vec<&str> = render::VARIANTS.keys().map(String::as_str).collect();
-        names.sort_unstable();
-        names
-    }
-
     /// Whether the kernel has an `override` of this name.
     pub fn has_override(&self, name: &str) -> bool {
         self.overrides.contains(&name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kernel_is_rendered_once() {
-        let k = Kernel::find("argmax.chunk").expect("a kernel");
-        assert!(std::ptr::eq(k, Kernel::find("argmax.chunk").expect("a kernel")));
-        assert_eq!(k.bindings[0], Binding { name: "x", index: 0, access: Access::Read });
-        assert_eq!(k.overrides, ["WG", "K", "LD", "CHUNK", "N_PART"]);
-        assert!(Kernel::find("no such kernel").is_none());
     }
 }

@@ -13,8 +13,11 @@
 #[macro_use]
 mod templates;
 
+mod act;
+mod call;
 mod caps;
 mod case;
+mod catalogue;
 mod codebook;
 mod compare;
 mod data;
@@ -33,6 +36,7 @@ mod packed;
 mod probe;
 mod reduce;
 mod render;
+mod rng;
 pub mod rope;
 mod route;
 mod runs;
@@ -40,21 +44,23 @@ mod state;
 pub mod step;
 mod tensor;
 mod tuning;
+mod values;
 
 #[cfg(feature = "check")]
 pub mod check;
 
 pub use caps::{Caps, FeatureSet};
-pub use case::{Case, CaseBuffer, CaseSteps, Expected, PlacedStep, Rng, random_values};
-pub use compare::Comparison;
+pub use case::{Case, CaseBuffer, CaseSteps, PlacedStep};
+pub use catalogue::OPS;
+pub use compare::{Comparison, Expected};
 pub use data::Data;
 pub use dispatch::{Dispatch, DispatchError, Step};
 pub use format::{DeviceLayout, FORMATS, Format, Matrix, Plane};
-pub use kernel::{Access, Binding, Dialect, Kernel};
+pub use kernel::{Access, Binding, Dialect, Kernel, Unit};
 pub use kv::{KV_TYPES, KvLayout, RopeKv};
-pub use op::{OPS, Op, Value, Variant};
-pub use ops::measure::Unit;
+pub use op::{Op, Value, Variant};
 pub use probe::probes;
+pub use rng::{Rng, random_values};
 pub use route::{Experts, Route};
 pub use tensor::Tensor;
 pub use tuning::{MatVecTune, ProductClass, Tuned, Tuning};

@@ -1,11 +1,9 @@
-//! The table of operations.
+//! An operation: a row of the table.
 
 use crate::caps::FeatureSet;
 use crate::case::Case;
-use crate::dispatch::{Dispatch, DispatchError};
+use crate::dispatch::DispatchError;
 use crate::grid::Grid;
-use crate::kernel::Kernel;
-use crate::ops;
 use crate::templates;
 
 /// The value of one template variable.
@@ -31,7 +29,7 @@ impl std::fmt::Display for Value {
 /// One choice of all template variables of an operation, in the order in which they appear in kernel names.
 pub type Variant = Vec<(&'static str, Value)>;
 
-/// An operation: a folder under `ops/` and a row of [`OPS`].
+/// An operation: a folder under `ops/` and a row of [`OPS`](crate::OPS).
 pub struct Op {
     /// Name of the folder, the template, the kernels and the benchmarks.
     pub name: &'static str,
@@ -48,12 +46,6 @@ pub struct Op {
 }
 
 impl Op {
-    /// The operation of a kernel.
-    pub fn of(kernel: &Kernel) -> &'static Op {
-        let name = kernel.name.split('.').next();
-        OPS.iter().find(|op| Some(op.name) == name).expect("kernels are named by their operation")
-    }
-
     /// The text of its template.
     pub fn template(&self) -> &'static str {
         templates::text(self.template).expect("a template is a file")
@@ -90,97 +82,6 @@ impl Op {
 /// Operations that have fewer threads where these are alone ([`FeatureSet::Alone`]).
 const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 
-/// All operations.
-pub static OPS: &[Op] = &delivered([
-    ops::acc::OP,
-    ops::add_id::OP,
-    ops::adjust::OP,
-    ops::altup::OP,
-    ops::arange::OP,
-    ops::argmax::OP,
-    ops::argsort::OP,
-    ops::attention::OP,
-    ops::attention::KEYS,
-    ops::attention::TILES,
-    ops::attention::COOP,
-    ops::attention::ALONE,
-    ops::attention::ND,
-    ops::attention_merge::OP,
-    ops::binary::OP,
-    ops::expert_lists::OP,
-    ops::binary::ND,
-    ops::concat::OP,
-    ops::conv_2d::OP,
-    ops::count_equal::OP,
-    ops::cpy::OP,
-    ops::cpy::SAME,
-    ops::cumsum::OP,
-    ops::cutoff::OP,
-    ops::dsv4_hc::COMB,
-    ops::dsv4_hc::POST,
-    ops::dsv4_hc::PRE,
-    ops::gated_delta_net::OP,
-    ops::gated_delta_net::CHUNKS,
-    ops::gated_linear_attn::OP,
-    ops::gated_norm::OP,
-    ops::gather::OP,
-    ops::get_rows::OP,
-    ops::get_rows::ND,
-    ops::glu::OP,
-    ops::glu::ND,
-    ops::im2col::OP,
-    ops::latent_kv::OP,
-    ops::lightning_indexer::OP,
-    ops::measure::STREAM,
-    ops::measure::RATE,
-    ops::measure::COOP,
-    ops::moe_reduce::OP,
-    ops::mul_mat::OP,
-    ops::mul_mat::COOP,
-    ops::mul_mat::Q8,
-    ops::mul_mat::ID,
-    ops::mul_mat::ND,
-    ops::mul_mat_alone::OP,
-    ops::mul_mat_join::OP,
-    ops::mul_mat_vec::OP,
-    ops::norm::OP,
-    ops::pool::OP,
-    ops::rms_norm::OP,
-    ops::rope::OP,
-    ops::rope_kv::OP,
-    ops::rwkv_wkv6::OP,
-    ops::rwkv_wkv7::OP,
-    ops::sample::OP,
-    ops::scale::OP,
-    ops::set::OP,
-    ops::set_rows::OP,
-    ops::short_conv::OP,
-    ops::soft_max::OP,
-    ops::solve_tri::OP,
-    ops::ssm_conv::OP,
-    ops::ssm_scan::OP,
-    ops::sum::OP,
-    ops::take_chosen::OP,
-    ops::topk_moe::OP,
-    ops::timestep_embedding::OP,
-    ops::top_k::OP,
-    ops::unary::OP,
-    ops::upscale::OP,
-]);
-
-/// The rows as this build has them: in the package for browsers, those that no model there has are without variants.
-const fn delivered<const N: usize>(mut ops: [Op; N]) -> [Op; N] {
-    let mut i = 0;
-    while cfg!(packed) && i < N {
-        if templates::is_off_web(ops[i].template) {
-            ops[i].variants = Vec::new;
-            ops[i].grid = None;
-        }
-        i += 1;
-    }
-    ops
-}
-
 impl Op {
     /// Name of the kernel of a variant.
     pub fn kernel_name(&self, values: &[Value]) -> String {
@@ -208,39 +109,5 @@ pub(crate) fn quads(op: &'static str, sizes: &[u32], y_f16: bool) -> Result<&'st
             let expected = "a multiple of 4 for f16".into();
             Err(DispatchError::Shape { op, what: "a size", expected, found: u64::from(*n) })
         }
-    }
-}
-
-/// A dispatch of the kernel of these variables.
-pub(crate) fn dispatch(
-    op: &str,
-    values: &[Value],
-    constants: Vec<(&'static str, f64)>,
-    grid: [u32; 3],
-    why: String,
-) -> Result<Dispatch, DispatchError> {
-    let name = kernel_name(op, values);
-    let kernel = Kernel::find(&name).ok_or(DispatchError::NoKernel { name })?;
-    debug_assert!(
-        constants.iter().all(|(c, _)| kernel.has_override(c)),
-        "{}: a constant that the kernel lacks: {:?}",
-        kernel.name,
-        constants.iter().find(|(c, _)| !kernel.has_override(c)),
-    );
-    Ok(Dispatch { kernel, constants, grid, why })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn browsers_lack_the_operations_whose_heads_speak_of_the_web() {
-        for op in OPS {
-            let head = op.template().split("#}").next().unwrap_or_default();
-            let speaks = head.lines().any(|l| l.trim_start().starts_with("web "));
-            assert_eq!(speaks, !op.on_web(), "{}", op.name);
-        }
-        assert!(OPS.iter().any(Op::on_web) && !OPS.iter().all(Op::on_web));
     }
 }

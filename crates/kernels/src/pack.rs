@@ -125,7 +125,7 @@ mod tests {
         comes_back(b"a");
         comes_back(b"abcabcabcabcabcabd");
         assert!(comes_back(&[0; 100_000]) < 500);
-        let mut rng = crate::case::Rng::new(1);
+        let mut rng = crate::rng::Rng::new(1);
         let noise: Vec<u8> = (0..20_000).map(|_| rng.below(256) as u8).collect();
         assert!(comes_back(&noise) < 24_000);
         let few: Vec<u8> = (0..20_000).map(|_| b'a' + rng.below(3) as u8).collect();

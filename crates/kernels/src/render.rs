@@ -6,26 +6,34 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
+use crate::act::Act;
 use crate::encode;
 use crate::format::{FORMATS, Moved, Plane};
 use crate::kernel::{Access, Binding, Kernel};
-use crate::op::{OPS, Op, Value, Variant};
-use crate::ops::mul_mat_vec::Act;
+use crate::op::{Op, Value, Variant};
 use crate::templates;
 
-/// Every kernel that can be rendered: its operation and the values of its variables.
-pub(crate) static VARIANTS: LazyLock<HashMap<String, (&'static Op, Variant)>> = LazyLock::new(|| {
-    let mut all = HashMap::new();
-    for op in OPS {
-        for variant in (op.variants)() {
-            let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-            let name = op.kernel_name(&values);
-            let twice = all.insert(name, (op, variant)).map(|(op, v)| (op.name, v));
-            debug_assert!(twice.is_none(), "two kernels of one name: {twice:?}");
-        }
+/// The variants of an operation by the names of their kernels.
+type Variants = HashMap<String, Variant>;
+
+/// Those of the operations that were asked for, each made once.
+static VARIANTS: LazyLock<RwLock<HashMap<&'static str, &'static Variants>>> = LazyLock::new(RwLock::default);
+
+/// The variants of an operation by the names of their kernels; none in the package for browsers if it lacks the template.
+pub(crate) fn variants(op: &'static Op) -> &'static Variants {
+    if let Some(all) = VARIANTS.read().unwrap_or_else(PoisonError::into_inner).get(op.name) {
+        return all;
     }
-    all
-});
+    let mut all = Variants::new();
+    let delivered = !cfg!(packed) || op.on_web();
+    for variant in delivered.then_some(op.variants).into_iter().flat_map(|variants| variants()) {
+        let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
+        let twice = all.insert(op.kernel_name(&values), variant);
+        debug_assert!(twice.is_none(), "two kernels of {} have one name: {twice:?}", op.name);
+    }
+    let mut made = VARIANTS.write().unwrap_or_else(PoisonError::into_inner);
+    made.entry(op.name).or_insert_with(|| Box::leak(Box::new(all)))
+}
 
 /// Those that were asked for. Each is made once and stays: there are no more of them than names.
 static RENDERED: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> = LazyLock::new(RwLock::default);
@@ -36,27 +44,26 @@ static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
     r
 });
 
-/// The templates of operations by the operation's name, the others by their file's; a function has the last word.
+/// Templates by their files; a function has the last word.
 struct Templates(fn(&str) -> String);
 
 impl Loader for Templates {
     fn load(&self, path: &str, _: Option<&str>) -> Result<Source, LoadError> {
-        let op = OPS.iter().find(|op| op.name == path);
-        let text = templates::text(op.map_or(path, |op| op.template));
+        let text = templates::text(path);
         let text = text.ok_or_else(|| LoadError::NotFound { tried: vec![path.to_owned()] })?;
         Ok(Source { name: path.to_owned(), text: self.0(text) })
     }
 }
 
-/// The kernel of this name, rendered now if it is the first time; `None` if no operation has such a variant.
+/// The kernel of this name, rendered now if it is the first time; `None` if the operation has no such variant.
 ///
 /// # Panics
 /// If its template does not render: `cargo xtask gen-kernels` and the tests render every one.
-pub(crate) fn find(name: &str) -> Option<&'static Kernel> {
+pub(crate) fn find(op: &'static Op, name: &str) -> Option<&'static Kernel> {
     if let Some(k) = RENDERED.read().unwrap_or_else(PoisonError::into_inner).get(name) {
         return Some(k);
     }
-    let (name, (op, variant)) = VARIANTS.get_key_value(name)?;
+    let (name, variant) = variants(op).get_key_value(name)?;
     let source = text(op, variant).unwrap_or_else(|e| panic!("{name} does not render: {e}"));
     let mut rendered = RENDERED.write().unwrap_or_else(PoisonError::into_inner);
     Some(rendered.entry(name).or_insert_with(|| Box::leak(Box::new(reflect(name, source)))))
@@ -68,7 +75,7 @@ pub(crate) fn text(op: &Op, variant: &Variant) -> Result<String, wgsl_pre::Error
 }
 
 fn text_by(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<String, wgsl_pre::Error> {
-    let body = renderer.render(op.name, &context(variant))?;
+    let body = renderer.render(op.template, &context(variant))?;
     let vars: Vec<String> = variant.iter().map(|(n, v)| format!("{n}={v}")).collect();
     Ok(format!("// {}: {}\n{}", op.name, vars.join(" "), body.trim_start()))
 }
@@ -153,6 +160,7 @@ fn reflect(name: &'static str, source: String) -> Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::OPS;
     use crate::pack::shorter;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Numbers that change the speed of products and nothing else: defaults by device, and what a tuner measured.
 
+use crate::act::Act;
 use crate::caps::Caps;
-use crate::ops::mul_mat_vec::{Act, MulMatVec};
 
 /// How threads share the rows of a product of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,22 +104,6 @@ pub struct ProductClass {
 impl std::fmt::Display for ProductClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}x{}", self.format, self.epilogue, self.n_row, self.n_col)
-    }
-}
-
-impl MulMatVec {
-    /// Its class.
-    pub fn class(&self) -> ProductClass {
-        let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
-        ProductClass {
-            format: format!("{}{second}", self.w.format.name),
-            epilogue: match self.experts {
-                None => self.epilogue.word().to_owned(),
-                Some(_) => format!("{} by experts", self.epilogue.word()),
-            },
-            n_row: self.n_row(),
-            n_col: self.n_col(),
-        }
     }
 }
 

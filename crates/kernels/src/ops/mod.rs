@@ -30,7 +30,6 @@ pub mod lightning_indexer;
 pub mod measure;
 pub mod moe_reduce;
 pub mod mul_mat;
-pub mod mul_mat_alone;
 pub mod mul_mat_join;
 pub mod mul_mat_vec;
 pub mod norm;

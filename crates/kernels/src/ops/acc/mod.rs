@@ -6,11 +6,12 @@ mod cases;
 pub mod reference;
 
 use super::set::check;
+use crate::call::{A, B, C, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, B, C, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -5,11 +5,12 @@ pub mod reference;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, B, Call, IDS};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, B, Call, IDS, Tensor};
+use crate::tensor::Tensor;
 
 const TYPES: [GgmlType; 3] = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];
 

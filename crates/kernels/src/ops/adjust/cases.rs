@@ -1,7 +1,9 @@
 //! Cases of `adjust`.
 
 use super::{Adjust, AdjustParams, N_WORD, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 use crate::step::cases::{N_SEQ, Picked, seq_of};
 
 /// Where the ring of the first row stands, tokens said since the start, and the window.

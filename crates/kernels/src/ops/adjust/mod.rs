@@ -3,8 +3,9 @@
 mod cases;
 pub mod reference;
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, dispatch};
+use crate::op::Op;
 use crate::step::Choice;
 
 /// The row of this operation.

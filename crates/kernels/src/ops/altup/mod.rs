@@ -5,8 +5,9 @@ pub mod reference;
 
 use chaski_graph::altup::Kind;
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -2,11 +2,12 @@
 
 mod cases;
 
+use crate::call::Call;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

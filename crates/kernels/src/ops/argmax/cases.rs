@@ -3,9 +3,11 @@
 use ggml_format::GgmlType;
 
 use super::{Argmax, ArgmaxRows, CHUNK};
-use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::{Rng, random_values};
 use crate::step::cases::{N_SEQ, Picked};
 use crate::tensor::Tensor;
 

@@ -4,12 +4,13 @@ mod cases;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, Call, dispatch};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use crate::step::Choice;
-use crate::tensor::{A, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -97,12 +98,6 @@ impl Argmax {
     pub fn join(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let mut constants = vec![("WG", caps.tree_threads()), ("N_PART", self.n_part().into())];
         constants.extend(self.choice.constants());
-        dispatch(
-            &OP,
-            &[Value::Word("final")],
-            constants,
-            [self.n_row, 1, 1],
-            "one workgroup a row".into(),
-        )
+        dispatch(&OP, &[Value::Word("final")], constants, [self.n_row, 1, 1], "one workgroup a row".into())
     }
 }

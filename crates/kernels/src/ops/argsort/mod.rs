@@ -5,11 +5,12 @@ pub mod reference;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

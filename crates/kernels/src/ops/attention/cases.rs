@@ -6,10 +6,12 @@ use ggml_format::GgmlType;
 use super::Attention;
 use super::reference::Query;
 use crate::caps::Caps;
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::{DispatchError, Step};
 use crate::kv::{KV_TYPES, KvLayout};
 use crate::ops::attention_merge::AttentionMerge;
+use crate::rng::random_values;
 use crate::step;
 
 /// A column: its sequence and its position there.

@@ -7,9 +7,10 @@
 //! keys of its own, and what no cache of pages can be, are cases of `attention_nd`.
 
 use super::cases::{Setting, joined};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::grid::{GridError, Params};
 use crate::kv::KV_TYPES;
+use crate::rng::Rng;
 use chaski_graph::{Score, Warmth};
 use ggml_format::GgmlType;
 

@@ -14,16 +14,17 @@ mod nd_cases;
 mod nd_reference;
 pub mod reference;
 
-pub use nd::{AttentionNd, ND};
+pub use nd::AttentionNd;
 
 use chaski_graph::Score;
 use ggml_format::GgmlType;
 
+use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::kv::{KV_TYPES, KvLayout, kv_format};
-use crate::op::{Op, Value, Variant, dispatch};
+use crate::op::{Op, Value, Variant};
 use crate::reduce::Teams;
 
 /// The row of this operation. The cases of its grid take whatever kernel suits them.
@@ -38,6 +39,20 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["FLASH_ATTN_EXT"],
     grid: Some(Grid::new(include_str!("grid.txt"), grid_cases::of).random(grid_cases::random)),
+};
+
+/// The same over tensors of any stride and type.
+pub const ND: Op = Op {
+    name: "attention_nd",
+    template: template!("attention/nd.wgsl.jinja"),
+    variants: || {
+        let pair =
+            |k: GgmlType, v: GgmlType| vec![("k", Value::Word(k.name())), ("v", Value::Word(v.name()))];
+        nd::types().flat_map(|k| nd::types().map(move |v| pair(k, v))).collect()
+    },
+    cases: Vec::new,
+    ggml: &["FLASH_ATTN_EXT"],
+    grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// The same where subgroups can share out the keys.

@@ -2,27 +2,13 @@
 
 use ggml_format::GgmlType;
 
-use super::nd_cases;
+use super::ND;
+use crate::call::{Call, Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
 use crate::kv::KV_TYPES;
-use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, names};
-
-/// The row of this operation.
-pub const ND: Op = Op {
-    name: "attention_nd",
-    template: template!("attention/nd.wgsl.jinja"),
-    variants: || {
-        let pair =
-            |k: GgmlType, v: GgmlType| vec![("k", Value::Word(k.name())), ("v", Value::Word(v.name()))];
-        types().flat_map(|k| types().map(move |v| pair(k, v))).collect()
-    },
-    cases: Vec::new,
-    ggml: &["FLASH_ATTN_EXT"],
-    grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 /// Types of keys and values: those of caches, and two more that ggml's test program has.
 pub(super) fn types() -> impl Iterator<Item = GgmlType> + Clone {

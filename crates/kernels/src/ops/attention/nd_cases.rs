@@ -5,10 +5,11 @@ use ggml_format::GgmlType;
 use super::nd::{AttentionNd, types};
 use super::nd_reference::{Operands, attention_nd};
 use crate::caps::Caps;
-use crate::case::{Case, CaseBuffer, Rng};
+use crate::case::{Case, CaseBuffer};
 use crate::data::{Data, Output, random_tensor, value_case};
 use crate::dispatch::Step;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// ggml allows 5e-4.

@@ -1,7 +1,9 @@
 //! Cases of `attention_merge`.
 
 use super::{AttentionMerge, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     [(4, 64, 2, 3), (1, 8, 1, 1), (8, 128, 16, 2), (3, 100, 5, 1), (2, 512, 7, 1)]

@@ -5,10 +5,12 @@ mod nd;
 mod nd_cases;
 pub mod reference;
 
-pub use nd::{BinaryNd, FUNCTIONS, ND, NdFunction};
+pub use nd::{BinaryNd, FUNCTIONS, NdFunction};
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -18,6 +20,33 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["ADD", "MUL"],
     grid: None,
+};
+
+/// The same over tensors of any stride and type.
+pub const ND: Op = Op {
+    name: "binary_nd",
+    template: template!("binary/nd.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for f in FUNCTIONS {
+            for ty in nd::TYPES {
+                for tb in nd::TYPES {
+                    for place in ["new", "in"] {
+                        out.push(vec![
+                            ("f", Value::Text(f.name, f.wgsl)),
+                            ("ty", Value::Word(ty)),
+                            ("tb", Value::Word(tb)),
+                            ("place", Value::Word(place)),
+                        ]);
+                    }
+                }
+            }
+        }
+        out
+    },
+    cases: Vec::new,
+    ggml: &["ADD", "SUB", "MUL", "DIV"],
+    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// Which function of two values.

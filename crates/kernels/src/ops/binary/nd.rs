@@ -1,11 +1,11 @@
 //! `binary_nd`: y = a op b over tensors of any stride and type.
 
-use super::nd_cases;
+use super::ND;
+use crate::call::{A, B, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{A, B, Call, Tensor};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 /// One function of two values.
 #[derive(Debug)]
@@ -29,33 +29,6 @@ pub static FUNCTIONS: &[NdFunction] = &[
 ];
 
 pub(super) const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
-
-/// The row of this operation.
-pub const ND: Op = Op {
-    name: "binary_nd",
-    template: template!("binary/nd.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for f in FUNCTIONS {
-            for ty in TYPES {
-                for tb in TYPES {
-                    for place in ["new", "in"] {
-                        out.push(vec![
-                            ("f", Value::Text(f.name, f.wgsl)),
-                            ("ty", Value::Word(ty)),
-                            ("tb", Value::Word(tb)),
-                            ("place", Value::Word(place)),
-                        ]);
-                    }
-                }
-            }
-        }
-        out
-    },
-    cases: Vec::new,
-    ggml: &["ADD", "SUB", "MUL", "DIV"],
-    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-};
 
 /// A call.
 #[derive(Clone, Copy, Debug)]

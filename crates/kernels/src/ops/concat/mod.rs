@@ -2,11 +2,12 @@
 
 mod cases;
 
+use crate::call::{A, B, Call, Unit};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, B, Call, Tensor, Unit};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

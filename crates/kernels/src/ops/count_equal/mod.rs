@@ -4,11 +4,12 @@ mod cases;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, B, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::Op;
-use crate::tensor::{A, B, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

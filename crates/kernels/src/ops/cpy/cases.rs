@@ -3,13 +3,14 @@
 use ggml_format::GgmlType;
 
 use super::Cpy;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{
     Data, Output, default_nmse, each, encoded_case, move_case, random_ne, random_tensor, value_case,
 };
 use crate::encode;
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// From every format, and to those that are written.

@@ -6,13 +6,14 @@
 
 mod cases;
 
+use crate::call::{A, Call, Unit};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::encode;
 use crate::format::FORMATS;
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, Tensor, Unit};
+use crate::tensor::Tensor;
 
 /// Copies between types.
 pub const OP: Op = Op {

@@ -1,7 +1,9 @@
 //! Cases of `cutoff`.
 
 use super::{Cutoff, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

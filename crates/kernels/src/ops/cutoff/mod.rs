@@ -3,9 +3,10 @@
 mod cases;
 pub mod reference;
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError, fold};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use crate::reduce::Teams;
 
 /// The row of this operation.

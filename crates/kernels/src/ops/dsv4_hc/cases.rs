@@ -3,9 +3,10 @@
 use ggml_format::GgmlType;
 
 use super::{HcComb, HcPost, HcPre, reference};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// Room for a few values whose sum is near 0.

@@ -1,21 +1,10 @@
 //! `dsv4_hc_comb`: the matrix by which streams mix, for every token.
 
-use super::cases;
+use super::COMB;
+use crate::call::{Call, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
-use crate::op::Op;
-use crate::tensor::{Call, Names, Tensor, check_f32, names};
-
-/// The row of this operation.
-pub const COMB: Op = Op {
-    name: "dsv4_hc_comb",
-    template: template!("dsv4_hc/comb.wgsl.jinja"),
-    variants: || vec![vec![]],
-    cases: Op::cases(cases::comb_by_hand),
-    ggml: &["DSV4_HC_COMB"],
-    grid: Some(Grid::new(include_str!("comb_grid.txt"), cases::comb_of).random(cases::random_comb)),
-};
+use crate::tensor::Tensor;
 
 const MIXES: Names = names!("mixes");
 const SCALE: Names = names!("scale");

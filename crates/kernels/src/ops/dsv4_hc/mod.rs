@@ -9,9 +9,42 @@ mod post;
 mod pre;
 pub mod reference;
 
-pub use comb::{COMB, HcComb};
-pub use post::{HcPost, POST};
-pub use pre::{HcPre, PRE};
+pub use comb::HcComb;
+pub use post::HcPost;
+pub use pre::HcPre;
+
+use crate::grid::Grid;
+use crate::op::{Op, Value};
+
+/// The row of this operation.
+pub const COMB: Op = Op {
+    name: "dsv4_hc_comb",
+    template: template!("dsv4_hc/comb.wgsl.jinja"),
+    variants: || vec![vec![]],
+    cases: Op::cases(cases::comb_by_hand),
+    ggml: &["DSV4_HC_COMB"],
+    grid: Some(Grid::new(include_str!("comb_grid.txt"), cases::comb_of).random(cases::random_comb)),
+};
+
+/// The row of this operation.
+pub const POST: Op = Op {
+    name: "dsv4_hc_post",
+    template: template!("dsv4_hc/post.wgsl.jinja"),
+    variants: || ["none", "matrix"].iter().map(|c| vec![("comb", Value::Word(c))]).collect(),
+    cases: Op::cases(cases::post_by_hand),
+    ggml: &["DSV4_HC_POST"],
+    grid: Some(Grid::new(include_str!("post_grid.txt"), cases::post_of).random(cases::random_post)),
+};
+
+/// The row of this operation.
+pub const PRE: Op = Op {
+    name: "dsv4_hc_pre",
+    template: template!("dsv4_hc/pre.wgsl.jinja"),
+    variants: || ["stream", "gate"].iter().map(|w| vec![("w", Value::Word(w))]).collect(),
+    cases: Op::cases(cases::pre_by_hand),
+    ggml: &["DSV4_HC_PRE"],
+    grid: Some(Grid::new(include_str!("pre_grid.txt"), cases::pre_of).random(cases::random_pre)),
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,21 +1,11 @@
 //! `dsv4_hc_post`: the streams after a layer.
 
-use super::cases;
+use super::POST;
+use crate::call::{Call, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, check_f32, names};
-
-/// The row of this operation.
-pub const POST: Op = Op {
-    name: "dsv4_hc_post",
-    template: template!("dsv4_hc/post.wgsl.jinja"),
-    variants: || ["none", "matrix"].iter().map(|c| vec![("comb", Value::Word(c))]).collect(),
-    cases: Op::cases(cases::post_by_hand),
-    ggml: &["DSV4_HC_POST"],
-    grid: Some(Grid::new(include_str!("post_grid.txt"), cases::post_of).random(cases::random_post)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 const X: Names = names!("x");
 const RESIDUAL: Names = names!("residual");

@@ -1,21 +1,11 @@
 //! `dsv4_hc_pre`: what a layer reads of the streams.
 
-use super::cases;
+use super::PRE;
+use crate::call::{Call, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, check_f32, names};
-
-/// The row of this operation.
-pub const PRE: Op = Op {
-    name: "dsv4_hc_pre",
-    template: template!("dsv4_hc/pre.wgsl.jinja"),
-    variants: || ["stream", "gate"].iter().map(|w| vec![("w", Value::Word(w))]).collect(),
-    cases: Op::cases(cases::pre_by_hand),
-    ggml: &["DSV4_HC_PRE"],
-    grid: Some(Grid::new(include_str!("pre_grid.txt"), cases::pre_of).random(cases::random_pre)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 const X: Names = names!("x");
 const W: Names = names!("w");

@@ -1,8 +1,10 @@
 //! Cases of `expert_lists`.
 
 use super::{ExpertLists, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::ops::mul_mat_vec::choose;
+use crate::rng::random_values;
 use crate::route::Route;
 use crate::step;
 

@@ -3,8 +3,9 @@
 pub(crate) mod cases;
 pub mod reference;
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, dispatch};
+use crate::op::Op;
 use crate::route::Route;
 
 /// The row of this operation.

@@ -1,21 +1,11 @@
 //! The gated delta rule over many columns, a chunk of them at once, with the state in place of the one sequence that has columns.
 
-use super::columns::{self, DeltaColumns};
+use super::CHUNKS;
+use super::columns::DeltaColumns;
+use crate::call::dispatch;
 use crate::caps::Caps;
-use crate::case::Case;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
-use crate::runs::Runs;
-
-/// The row of this operation.
-pub const OP: Op = Op {
-    name: "delta_chunks",
-    template: template!("gated_delta_net/chunks.wgsl.jinja"),
-    variants: || ["prepare", "advance"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
-    cases: Op::cases(cases),
-    ggml: &["GATED_DELTA_NET"],
-    grid: None,
-};
+use crate::op::Value;
 
 /// Columns of a chunk, and what the first kernel leaves for each of its heads.
 const CHUNK: u32 = 32;
@@ -75,7 +65,7 @@ impl DeltaChunks {
             ("K_AT", (call.k.offset / 4).into()),
         ];
         let of = |part, own: &[(&'static str, f64)], grid, why: String| {
-            dispatch(&OP, &[Value::Word(part)], [&common, own].concat(), grid, why)
+            dispatch(&CHUNKS, &[Value::Word(part)], [&common, own].concat(), grid, why)
         };
         let prepare = of(
             "prepare",
@@ -105,30 +95,15 @@ impl DeltaChunks {
     }
 }
 
-fn cases() -> Vec<Case> {
-    let mut out = Vec::new();
-    for (s, heads, k_heads) in [(128, 4, 2), (16, 6, 3), (36, 2, 2), (4, 1, 1), (64, 3, 1), (256, 2, 1)] {
-        for (n_col, pos) in [((2, 1), 0), ((8, 8), 5), ((40, 33), 3), ((100, 96), 0), ((64, 7), 9)] {
-            for neighbours in [false, true] {
-                let runs = Runs::one(n_col.1, pos);
-                out.push(columns::case(s, heads, k_heads, n_col.0, &runs, neighbours, true));
-            }
-        }
-    }
-    // Of several states, that of the columns' sequence.
-    let runs = Runs::of(3, &[(1, 5, 40)]);
-    out.push(columns::case(36, 2, 2, 64, &runs, false, true));
-    out
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::column_cases;
     use super::*;
 
     #[test]
     fn rows_that_are_no_fours_go_column_by_column() {
         let chunks = |s| {
-            let call = columns::call(s, 2, 1, 64, false, true);
+            let call = column_cases::call(s, 2, 1, 64, false, true);
             DeltaChunks::of(&call, &Caps::base()).expect("sizes that fit").is_some()
         };
         assert_eq!([128, 64, 36, 33, 4, 1024].map(chunks), [true, true, true, false, true, false]);

@@ -2,18 +2,20 @@
 
 mod cases;
 mod chunks;
+mod column_cases;
 mod columns;
 pub mod reference;
 
-pub use chunks::{DeltaChunks, OP as CHUNKS};
+pub use chunks::DeltaChunks;
 pub use columns::DeltaColumns;
 
+use crate::call::{Call, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{Call, Names, Tensor, check_f32, names};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -32,9 +34,19 @@ pub const OP: Op = Op {
         }
         out
     },
-    cases: Op::cases(|| cases::by_hand().into_iter().chain(columns::cases()).collect()),
+    cases: Op::cases(|| cases::by_hand().into_iter().chain(column_cases::cases()).collect()),
     ggml: &["GATED_DELTA_NET"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
+};
+
+/// The same over many columns in place, a chunk of them at once.
+pub const CHUNKS: Op = Op {
+    name: "delta_chunks",
+    template: template!("gated_delta_net/chunks.wgsl.jinja"),
+    variants: || ["prepare", "advance"].iter().map(|p| vec![("part", Value::Word(p))]).collect(),
+    cases: Op::cases(column_cases::chunk_cases),
+    ggml: &["GATED_DELTA_NET"],
+    grid: None,
 };
 
 const Q: Names = names!("q");

@@ -123,7 +123,7 @@ pub(super) fn gated_delta_net(call: &GatedDeltaNet, o: &Operands) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Rng;
+    use crate::rng::Rng;
 
     /// The form that works on a chunk at once, with one decay a head: a triangular system instead of steps.
     fn chunk(m: &mut [Vec<f64>], tokens: &[Token]) -> Vec<Vec<f64>> {

@@ -4,9 +4,10 @@ use ggml_format::GgmlType;
 
 use super::GatedLinearAttn;
 use super::reference::{Operands, gated_linear_attn};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: no heads.

@@ -3,12 +3,13 @@
 mod cases;
 mod reference;
 
+use crate::call::{Call, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{Call, Names, Tensor, check_f32, names};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -3,7 +3,9 @@
 use chaski_graph::recurrent::{GateAct, NormAt};
 
 use super::{GatedNorm, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

@@ -5,9 +5,10 @@ pub mod reference;
 
 use chaski_graph::recurrent::{GateAct, NormAt};
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use crate::reduce::Teams;
 
 /// The row of this operation.

@@ -3,10 +3,11 @@
 use ggml_format::GgmlType;
 
 use super::{Gather, ROWS, Row};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, move_case, random_ne, random_tensor};
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 fn row(name: &str) -> &'static Row {

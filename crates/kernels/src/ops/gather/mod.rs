@@ -5,11 +5,12 @@ mod rows;
 
 pub use rows::{Four, ROWS, Row};
 
+use crate::call::{A, Call, Unit};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, Tensor, Unit};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -1,8 +1,10 @@
 //! Cases of `get_rows`: every format, exact to the last bit.
 
 use super::{GetRows, reference};
-use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
+use crate::rng::{Rng, random_values};
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

@@ -5,12 +5,14 @@ mod nd;
 mod nd_cases;
 pub mod reference;
 
-pub use nd::{GetRowsNd, ND};
+pub use nd::GetRowsNd;
 
+use crate::call::{Unit, dispatch};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Matrix};
-use crate::op::{Op, Value, dispatch};
+use crate::grid::Grid;
+use crate::op::{Op, Value};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -20,6 +22,20 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["GET_ROWS"],
     grid: None,
+};
+
+/// The same over tensors of any stride and type.
+pub const ND: Op = Op {
+    name: "get_rows_nd",
+    template: template!("get_rows/nd.wgsl.jinja"),
+    variants: || {
+        let to_f32 = FORMATS.iter().filter(|f| f.name != "f32").map(|f| (f.name, "word"));
+        let same = Unit::ALL.iter().map(|u| ("same", u.word()));
+        to_f32.chain(same).map(|(a, u)| vec![("a", Value::Word(a)), ("unit", Value::Word(u))]).collect()
+    },
+    cases: Op::cases(nd_cases::cases),
+    ggml: &["GET_ROWS"],
+    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// A call.
@@ -57,12 +73,6 @@ impl GetRows {
             ("BLOCKS", layout.blocks_per_row.into()),
         ]);
         let grid = [self.table.n_col.div_ceil(256), self.n_col, 1];
-        dispatch(
-            &OP,
-            &[Value::Word(self.table.format.name)],
-            constants,
-            grid,
-            "four values a thread".into(),
-        )
+        dispatch(&OP, &[Value::Word(self.table.format.name)], constants, grid, "four values a thread".into())
     }
 }

@@ -2,27 +2,12 @@
 
 use ggml_format::GgmlType;
 
-use super::nd_cases;
+use super::ND;
+use crate::call::{A, Call, IDS, Unit};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::format::FORMATS;
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{A, Call, IDS, Tensor, Unit};
-
-/// The row of this operation.
-pub const ND: Op = Op {
-    name: "get_rows_nd",
-    template: template!("get_rows/nd.wgsl.jinja"),
-    variants: || {
-        let to_f32 = FORMATS.iter().filter(|f| f.name != "f32").map(|f| (f.name, "word"));
-        let same = Unit::ALL.iter().map(|u| ("same", u.word()));
-        to_f32.chain(same).map(|(a, u)| vec![("a", Value::Word(a)), ("unit", Value::Word(u))]).collect()
-    },
-    cases: Op::cases(nd_cases::cases),
-    ggml: &["GET_ROWS"],
-    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]

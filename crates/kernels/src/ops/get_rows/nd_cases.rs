@@ -3,10 +3,11 @@
 use ggml_format::GgmlType;
 
 use super::nd::GetRowsNd;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, each, move_case, random_tensor, value_case};
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// Of every format.

@@ -3,7 +3,9 @@
 use chaski_graph::Act;
 
 use super::{Glu, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

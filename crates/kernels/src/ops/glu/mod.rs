@@ -7,12 +7,14 @@ mod nd_cases;
 pub mod reference;
 
 pub use kinds::{KINDS, Kind};
-pub use nd::{GluNd, ND};
+pub use nd::GluNd;
 
 use chaski_graph::Act;
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch, quads};
+use crate::grid::Grid;
+use crate::op::{Op, Value, quads};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -22,6 +24,24 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["SWIGLU", "GEGLU", "REGLU"],
     grid: None,
+};
+
+/// The same over tensors of any stride and type.
+pub const ND: Op = Op {
+    name: "glu_nd",
+    template: template!("glu/nd.wgsl.jinja"),
+    variants: || {
+        let mut out = Vec::new();
+        for k in KINDS {
+            for ty in ["f32", "f16", "bf16"] {
+                out.push(vec![("f", Value::Text(k.name, k.wgsl)), ("ty", Value::Word(ty))]);
+            }
+        }
+        out
+    },
+    cases: Op::cases(nd_cases::by_hand),
+    ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
+    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// Constants of `shared/glu.wgsl.jinja`.

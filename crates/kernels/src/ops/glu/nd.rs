@@ -1,30 +1,12 @@
 //! `glu_nd`: y = act(a) * b over tensors of any stride and type.
 
-use super::kinds::{KINDS, Kind};
-use super::nd_cases;
+use super::ND;
+use super::kinds::Kind;
+use crate::call::{A, B, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{A, B, Call, Tensor};
-
-/// The row of this operation.
-pub const ND: Op = Op {
-    name: "glu_nd",
-    template: template!("glu/nd.wgsl.jinja"),
-    variants: || {
-        let mut out = Vec::new();
-        for k in KINDS {
-            for ty in ["f32", "f16", "bf16"] {
-                out.push(vec![("f", Value::Text(k.name, k.wgsl)), ("ty", Value::Word(ty))]);
-            }
-        }
-        out
-    },
-    cases: Op::cases(nd_cases::by_hand),
-    ggml: &["REGLU", "GEGLU", "SWIGLU", "GEGLU_ERF", "GEGLU_QUICK", "SWIGLU_OAI", "SWIGLU_CLAMP"],
-    grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]

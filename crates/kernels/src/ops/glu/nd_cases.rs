@@ -4,9 +4,10 @@ use ggml_format::GgmlType;
 
 use super::kinds::{KINDS, Kind};
 use super::nd::GluNd;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, default_nmse, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: gates near 0, where activations differ. Far from it they are all alike.

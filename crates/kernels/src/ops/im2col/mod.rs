@@ -3,12 +3,13 @@
 mod cases;
 pub mod reference;
 
+use crate::call::{B, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::ops::conv_2d::Window;
-use crate::tensor::{B, Call, Tensor};
+use crate::tensor::Tensor;
 
 const TYPES: [&str; 3] = ["f32", "f16", "bf16"];
 

@@ -3,10 +3,12 @@
 use ggml_format::GgmlType;
 
 use super::LatentKv;
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::kv::{KV_TYPES, KvLayout};
 use crate::ops::rms_norm::reference::rms_norm;
 use crate::ops::rope_kv::cases::World;
+use crate::rng::random_values;
 use chaski_graph::{Rope, RopePairing};
 
 pub(super) fn cases() -> Vec<Case> {

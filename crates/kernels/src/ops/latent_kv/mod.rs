@@ -5,10 +5,11 @@
 
 mod cases;
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::kv::{KV_TYPES, KvLayout, is_plain};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use chaski_graph::RopePairing;
 
 /// The row of this operation. Its references are [`chaski_graph::Rope::rotate`] and that of `rms_norm`.

@@ -5,12 +5,13 @@ pub mod reference;
 
 use ggml_format::GgmlType;
 
+use crate::call::{Call, Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::FORMATS;
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{Call, Names, Tensor, names};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -3,7 +3,8 @@
 use half::f16;
 
 use super::{Coop, Rate, Stream, Unit, Way, reference};
-use crate::case::{Case, CaseBuffer, Expected};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 
 pub(super) fn stream_cases() -> Vec<Case> {
     let mut out = Vec::new();

@@ -5,9 +5,12 @@ pub mod reference;
 
 use half::f16;
 
+pub use crate::kernel::Unit;
+
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 
 /// Reading and copying memory.
 pub const STREAM: Op = Op {
@@ -38,31 +41,6 @@ pub const COOP: Op = Op {
     ggml: &[],
     grid: None,
 };
-
-/// The part of a device that does a kernel's arithmetic.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Unit {
-    /// f32 multiply-adds.
-    F32,
-    /// f16 multiply-adds.
-    F16,
-    /// Dot products of four signed bytes.
-    Int8,
-    /// Cooperative matrices, f16 inputs and f32 sums.
-    Coop,
-}
-
-impl Unit {
-    /// The word for it in tables and files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Unit::F32 => "f32",
-            Unit::F16 => "f16",
-            Unit::Int8 => "i8",
-            Unit::Coop => "coop",
-        }
-    }
-}
 
 /// What [`Stream`] does with memory.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

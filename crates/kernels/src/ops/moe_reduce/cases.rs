@@ -1,8 +1,10 @@
 //! Cases of `moe_reduce`: ggml's grid (63 and 2048 values, 2 to 16 slots).
 
 use super::{MoeReduce, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::ops::expert_lists::cases::{random_route, sorted_route};
+use crate::rng::random_values;
 use crate::route::Route;
 
 pub(super) fn cases() -> Vec<Case> {

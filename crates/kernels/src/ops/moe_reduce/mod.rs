@@ -3,8 +3,9 @@
 mod cases;
 pub mod reference;
 
+use crate::call::dispatch;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use crate::route::Route;
 
 /// The row of this operation.

@@ -4,7 +4,8 @@ use half::f16;
 
 use super::{COOP_TILES, MulMat};
 use crate::caps::Caps;
-use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::{DispatchError, Step};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::{GridError, Params};
@@ -12,6 +13,7 @@ use crate::ops::get_rows;
 use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::reference::{dot, round8};
 use crate::ops::mul_mat_vec::{self, Act, Epilogue, MulMatVec};
+use crate::rng::{Rng, random_values};
 use crate::step;
 
 /// Formats that go through every shape; what is particular to the others is seen in a few.

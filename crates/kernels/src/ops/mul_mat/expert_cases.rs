@@ -6,7 +6,8 @@ use half::f16;
 
 use super::cases::F16_LIMIT;
 use super::{MatExperts, MulMat, Place};
-use crate::case::{Case, CaseBuffer, Expected, Rng, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::{GridError, Params};
 use crate::ops::expert_lists::cases::{random_route, sorted_route};
@@ -15,6 +16,7 @@ use crate::ops::get_rows::cases::table;
 use crate::ops::mul_mat_vec::cases::limit;
 use crate::ops::mul_mat_vec::reference::dot;
 use crate::ops::mul_mat_vec::{Act, Epilogue, MatVecExperts, MulMatVec, Slots};
+use crate::rng::{Rng, random_values};
 use crate::route::{Experts, Route};
 
 /// What a case asks for beside the format.

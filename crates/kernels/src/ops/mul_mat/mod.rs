@@ -1,18 +1,20 @@
 //! `mul_mat`: a matrix times many columns, by tiles.
 
+mod alone;
 pub(crate) mod cases;
 mod expert_cases;
 mod nd;
 mod nd_cases;
 
-pub use nd::{MulMatNd, ND};
+pub use alone::ALONE;
+pub use nd::MulMatNd;
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
-use crate::op::{Op, Value, Variant, dispatch};
-use crate::ops::mul_mat_alone;
+use crate::op::{Op, Value, Variant};
 use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
@@ -82,6 +84,19 @@ pub const OP: Op = Op {
     cases: Op::cases(cases::cases),
     ggml: &["MUL_MAT"],
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
+};
+
+/// The same over tensors of any stride and type.
+pub const ND: Op = Op {
+    name: "mul_mat_nd",
+    template: template!("mul_mat/nd.wgsl.jinja"),
+    variants: || {
+        let pairs = FORMATS.iter().flat_map(|f| nd::INPUTS.map(|b| (f.name, b.name())));
+        pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()
+    },
+    cases: Op::cases(nd_cases::cases),
+    ggml: &["MUL_MAT", "MUL_MAT_HADAMARD"],
+    grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
 /// The same with x in 8 bits and products of bytes, for formats of integers with scales.
@@ -241,7 +256,7 @@ impl MulMat {
                 });
             }
         }
-        if let Some(alone) = mul_mat_alone::columns(self, caps) {
+        if let Some(alone) = alone::columns(self, caps) {
             return alone.map(|(dispatch, cols)| (dispatch, Some(cols)));
         }
         if self.goes_by_teams() {
@@ -416,14 +431,14 @@ impl MulMat {
         let values: Vec<Value> = values.into_iter().map(|(_, v)| v).collect();
         let more = [("BLOCKS", self.w.layout().blocks_per_row.into())];
         let why = format!("cooperative matrices in tiles of {bm} x {bn}");
-        self.tiled(COOP.name, &values, (bm, bn), &more, why)
+        self.tiled(&COOP, &values, (bm, bn), &more, why)
     }
 
     /// Register tiles of bytes.
     fn bytes(&self) -> Result<(Dispatch, u32), DispatchError> {
         let more = [("UNITS", self.w.layout().units_per_row.into()), ("ADD", f64::from(u8::from(self.add)))];
         let why = format!("tiles of {SIDE} x {SIDE} in bytes");
-        self.tiled(Q8.name, &[Value::Word(self.w.format.name)], (SIDE, SIDE), &more, why)
+        self.tiled(&Q8, &[Value::Word(self.w.format.name)], (SIDE, SIDE), &more, why)
     }
 
     /// Register tiles.
@@ -445,7 +460,7 @@ impl MulMat {
         ];
         let tile = if f16 { "f16" } else { "f32" };
         let values = [Value::Word(self.w.format.name), Value::Word(tile), Value::Word(self.ids())];
-        let op = if self.experts.is_some() { ID.name } else { OP.name };
+        let op = if self.experts.is_some() { &ID } else { &OP };
         let why = format!("tiles of {SIDE} x {SIDE} in {tile}");
         self.tiled(op, &values, (SIDE, SIDE), &more, why)
     }
@@ -454,7 +469,7 @@ impl MulMat {
     /// kernels. Also the columns of a tile.
     fn tiled(
         &self,
-        op: &str,
+        op: &'static Op,
         values: &[Value],
         (bm, bn): (u32, u32),
         more: &[(&'static str, f64)],

@@ -2,26 +2,12 @@
 
 use ggml_format::GgmlType;
 
-use super::nd_cases;
+use super::ND;
+use crate::call::{A, B, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::format::FORMATS;
-use crate::grid::Grid;
-use crate::op::{Op, Value};
-use crate::tensor::{A, B, Call, Tensor};
-
-/// The row of this operation.
-pub const ND: Op = Op {
-    name: "mul_mat_nd",
-    template: template!("mul_mat/nd.wgsl.jinja"),
-    variants: || {
-        let pairs = FORMATS.iter().flat_map(|f| INPUTS.map(|b| (f.name, b.name())));
-        pairs.map(|(a, b)| vec![("a", Value::Word(a)), ("b", Value::Word(b))]).collect()
-    },
-    cases: Op::cases(nd_cases::cases),
-    ggml: &["MUL_MAT", "MUL_MAT_HADAMARD"],
-    grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
-};
+use crate::op::Value;
+use crate::tensor::Tensor;
 
 /// Types of the second matrices.
 pub(super) const INPUTS: [GgmlType; 3] = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];

@@ -4,11 +4,12 @@ use ggml_format::GgmlType;
 
 use super::nd::{INPUTS, MulMatNd};
 use crate::caps::Caps;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, each, random_tensor, value_case};
 use crate::dispatch::Step;
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// Sums in f32; ggml allows 5e-4.

@@ -1,7 +1,9 @@
 //! Cases of `mul_mat_join`; those of `mul_mat` with ranges of K run both kernels.
 
 use super::{MulMatJoin, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

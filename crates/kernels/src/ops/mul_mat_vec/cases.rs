@@ -3,11 +3,13 @@
 use ggml_format::GgmlType;
 
 use super::{Act, Epilogue, MulMatVec, pairs, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::{KvLayout, RopeKv};
 use crate::ops::get_rows::cases::table;
 use crate::ops::{get_rows, glu, rms_norm, rope_kv};
+use crate::rng::random_values;
 use crate::tuning::MatVecTune;
 use chaski_graph::{Rope, RopePairing};
 

@@ -2,9 +2,11 @@
 
 use super::cases::{limit, rows_of, seen};
 use super::{Act, Columns, Epilogue, MulMatVec, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
 use crate::ops::get_rows::cases::table;
+use crate::rng::random_values;
 use crate::step;
 use crate::tuning::MatVecTune;
 

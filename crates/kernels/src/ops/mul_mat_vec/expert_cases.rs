@@ -2,10 +2,12 @@
 
 use super::cases::{limit, rows_of, seen};
 use super::{Act, Epilogue, MatVecExperts, MulMatVec, Slots, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::format::{FORMATS, Format, Matrix};
 use crate::ops::get_rows::cases::table;
 use crate::ops::glu;
+use crate::rng::random_values;
 use crate::route::{Experts, Route};
 use crate::tuning::MatVecTune;
 

@@ -1,5 +1,6 @@
 //! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
 
+pub(crate) mod alone;
 pub(crate) mod cases;
 mod column_cases;
 mod expert_cases;
@@ -7,14 +8,17 @@ pub mod reference;
 
 pub(crate) use expert_cases::choose;
 
+pub use crate::act::Act;
+
+use crate::call::dispatch;
 use crate::caps::{Caps, FeatureSet};
 use crate::dispatch::{Dispatch, DispatchError, fold};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::kv::RopeKv;
-use crate::op::{Op, Value, Variant, dispatch};
-use crate::ops::{glu, mul_mat_alone};
+use crate::op::{Op, Value, Variant};
+use crate::ops::glu;
 use crate::route::Experts;
-use crate::tuning::MatVecTune;
+use crate::tuning::{MatVecTune, ProductClass};
 
 /// The row of this operation.
 pub const OP: Op = Op {
@@ -134,32 +138,6 @@ fn variant(
         ("ids", Value::Word(ids)),
         ("cols", Value::Int(cols)),
     ]
-}
-
-/// How x is multiplied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Act {
-    /// As it is.
-    F32,
-    /// In 16 bits with a scale for each run, where the weights are integers with scales; else as it is. As exact as
-    /// [`Act::F32`], and faster where the device multiplies four bytes in an instruction.
-    I16,
-    /// In 8 bits, likewise: as inexact as that is.
-    I8,
-}
-
-impl Act {
-    /// All of them.
-    pub const ALL: [Act; 3] = [Act::F32, Act::I16, Act::I8];
-
-    /// Its word in kernel names.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Act::F32 => "f32",
-            Act::I16 => "i16",
-            Act::I8 => "i8",
-        }
-    }
 }
 
 /// What happens to the products.
@@ -373,12 +351,26 @@ impl Split {
 }
 
 impl MulMatVec {
+    /// The class that it is tuned in.
+    pub fn class(&self) -> ProductClass {
+        let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
+        ProductClass {
+            format: format!("{}{second}", self.w.format.name),
+            epilogue: match self.experts {
+                None => self.epilogue.word().to_owned(),
+                Some(_) => format!("{} by experts", self.epilogue.word()),
+            },
+            n_row: self.n_row(),
+            n_col: self.n_col(),
+        }
+    }
+
     /// The kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        if let Some(dispatch) = mul_mat_alone::column(self, caps) {
+        if let Some(dispatch) = alone::column(self, caps) {
             return dispatch;
         }
         let layout = self.w.layout();

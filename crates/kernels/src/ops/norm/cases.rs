@@ -4,9 +4,10 @@ use chaski_graph::NormKind;
 use ggml_format::GgmlType;
 
 use super::{Norm, reference};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, each, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// A norm without operands.

@@ -7,12 +7,13 @@ pub mod reference;
 
 use chaski_graph::NormKind;
 
+use crate::call::{A, B, C, Call, check_f32};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::reduce::Teams;
-use crate::tensor::{A, B, C, Call, Tensor, check_f32};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -3,10 +3,11 @@
 use ggml_format::GgmlType;
 
 use super::{Pool, reference};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, default_nmse, random_tensor, value_case};
 use crate::grid::{GridError, Params};
 use crate::ops::conv_2d::Window;
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {

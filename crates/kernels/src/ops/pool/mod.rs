@@ -3,12 +3,13 @@
 mod cases;
 pub mod reference;
 
+use crate::call::{A, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::ops::conv_2d::Window;
-use crate::tensor::{A, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

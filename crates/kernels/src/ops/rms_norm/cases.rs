@@ -1,7 +1,9 @@
 //! Cases of `rms_norm`.
 
 use super::{RmsNorm, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();

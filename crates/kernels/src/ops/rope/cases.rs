@@ -3,9 +3,10 @@
 use ggml_format::GgmlType;
 
 use super::{Mode, RopeNd, reference};
-use crate::case::{Case, CaseBuffer, Rng};
+use crate::case::{Case, CaseBuffer};
 use crate::data::{Data, Output, default_nmse, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 use chaski_graph::{Rope, RopePairing};
 

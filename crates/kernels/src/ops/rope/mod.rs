@@ -7,12 +7,13 @@ pub mod reference;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, Call, Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::rope::tables_of;
-use crate::tensor::{A, Call, Names, Tensor, names};
+use crate::tensor::Tensor;
 use chaski_graph::Rope;
 
 /// The row of this operation.

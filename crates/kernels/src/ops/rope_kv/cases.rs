@@ -4,9 +4,11 @@ use chaski_graph::NormKind;
 use ggml_format::GgmlType;
 
 use super::{CellNorm, Over, RopeKvCols};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::kv::{KV_TYPES, KvLayout, RopeKv};
 use crate::ops::norm::reference::norm as normalised;
+use crate::rng::random_values;
 use crate::step;
 use chaski_graph::{Rope, RopePairing};
 

@@ -4,10 +4,11 @@ pub(crate) mod cases;
 
 use ggml_format::GgmlType;
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::kv::{KV_TYPES, RopeKv, is_plain};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 
 /// The row of this operation. Its reference is [`chaski_graph::Rope::rotate`].
 pub const OP: Op = Op {

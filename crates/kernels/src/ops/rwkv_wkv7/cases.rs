@@ -4,9 +4,10 @@ use ggml_format::GgmlType;
 
 use super::RwkvWkv7;
 use super::reference::{Operands, rwkv_wkv7};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: no heads.

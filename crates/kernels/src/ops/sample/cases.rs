@@ -1,7 +1,9 @@
 //! Cases of `sample`.
 
 use super::{CHUNK, CHUNK_ALONE, DRAWS_AT, MAX_TOP_K, N_DRAW, N_WORD, Sample, SampleParams, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
+use crate::rng::random_values;
 use crate::step::cases::{N_SEQ, Picked, seq_of};
 
 pub(super) fn cases() -> Vec<Case> {

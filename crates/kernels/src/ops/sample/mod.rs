@@ -4,9 +4,10 @@
 mod cases;
 pub mod reference;
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 use crate::step::Choice;
 
 /// The row of this operation.
@@ -139,12 +140,6 @@ impl Sample {
         let mut constants =
             vec![("WG", caps.tree_threads()), ("N", self.chunk.into()), ("N_PART", n_list.into())];
         constants.extend(self.choice.constants());
-        dispatch(
-            &OP,
-            &[Value::Word("final")],
-            constants,
-            [self.n_row, 1, 1],
-            "one workgroup a row".into(),
-        )
+        dispatch(&OP, &[Value::Word("final")], constants, [self.n_row, 1, 1], "one workgroup a row".into())
     }
 }

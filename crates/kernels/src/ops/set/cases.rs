@@ -3,11 +3,12 @@
 use ggml_format::GgmlType;
 
 use super::Set;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, each, move_case, random_ne, random_tensor};
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
 use crate::ops::cpy::Cpy;
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: nothing to set.

@@ -3,11 +3,12 @@
 use ggml_format::GgmlType;
 
 use super::SetRows;
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, default_nmse, each, encoded_case, random_tensor};
 use crate::encode;
 use crate::format::FORMATS;
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// To every format that is written.

@@ -4,12 +4,13 @@ mod cases;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, Call, IDS};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::encode;
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, IDS, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

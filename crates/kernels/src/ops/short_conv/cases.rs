@@ -1,8 +1,10 @@
 //! Cases of `short_conv`.
 
 use super::{Gates, ShortConv, reference};
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::Step;
+use crate::rng::random_values;
 use crate::runs::{Runs, batches};
 
 pub(super) fn cases() -> Vec<Case> {

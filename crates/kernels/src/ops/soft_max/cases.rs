@@ -3,9 +3,10 @@
 use ggml_format::GgmlType;
 
 use super::{SoftMax, reference};
-use crate::case::{Case, CaseBuffer, Rng};
+use crate::case::{Case, CaseBuffer};
 use crate::data::{Data, Output, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// Long rows in place, rows that are one longer than a chunk, and a row of one value.

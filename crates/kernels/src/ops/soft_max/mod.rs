@@ -5,12 +5,13 @@ pub mod reference;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, Call, Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError, Step};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::reduce::Teams;
-use crate::tensor::{A, Call, Names, Tensor, names};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

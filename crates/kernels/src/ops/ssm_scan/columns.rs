@@ -3,13 +3,16 @@
 use ggml_format::GgmlType;
 
 use super::{DT, OP, S, X, reference};
+use crate::call::{A, B, C, Call, check_f32};
 use crate::caps::Caps;
-use crate::case::{Case, CaseBuffer, Expected, random_values};
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Value;
+use crate::rng::random_values;
 use crate::runs::{Runs, batches};
 use crate::state::{State, here};
-use crate::tensor::{A, B, C, Call, Tensor, check_f32};
+use crate::tensor::Tensor;
 
 /// A call. The states are `[n_seq, heads, channels, values]` f32 and stay where they are; a column at position 0 begins
 /// with zeros. How many columns there are, at most those of `x`, and of which sequences, says the step buffer.

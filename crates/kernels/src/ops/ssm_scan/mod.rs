@@ -8,12 +8,13 @@ pub use columns::ScanColumns;
 
 use ggml_format::GgmlType;
 
+use crate::call::{A, B, C, Call, IDS, Names, check_f32, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::state::State;
-use crate::tensor::{A, B, C, Call, IDS, Names, Tensor, check_f32, names};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

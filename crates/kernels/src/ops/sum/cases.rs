@@ -3,9 +3,10 @@
 use ggml_format::GgmlType;
 
 use super::{Sum, What, reference};
-use crate::case::{Case, CaseBuffer, Rng};
+use crate::case::{Case, CaseBuffer};
 use crate::data::{Data, Output, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: sums of nothing.

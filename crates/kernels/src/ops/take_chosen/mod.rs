@@ -1,8 +1,10 @@
 //! `take_chosen`: columns get the tokens that their sequences chose last, so that a batch goes on without a readback.
 
-use crate::case::{Case, CaseBuffer, Expected};
+use crate::call::dispatch;
+use crate::case::{Case, CaseBuffer};
+use crate::compare::Expected;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::op::{Op, dispatch};
+use crate::op::Op;
 use crate::step::{self, Choice};
 
 /// The row of this operation.

@@ -5,9 +5,10 @@ pub mod reference;
 
 use chaski_graph::{Gate, Routing};
 
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError, fold};
-use crate::op::{Op, Value, dispatch};
+use crate::op::{Op, Value};
 
 /// The row of this operation.
 pub const OP: Op = Op {

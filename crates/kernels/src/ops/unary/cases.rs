@@ -3,9 +3,10 @@
 use ggml_format::GgmlType;
 
 use super::{FUNCTIONS, Function, Unary, reference};
-use crate::case::{Case, Rng};
+use crate::case::Case;
 use crate::data::{Data, Output, default_nmse, random_ne, random_tensor, value_case};
 use crate::grid::{GridError, Params};
+use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 /// What no grid has: inputs near 0, where GELU is rounded, and NaN, parameters without bounds, more workgroups than one axis of a device's grid,

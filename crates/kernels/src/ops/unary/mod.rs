@@ -7,11 +7,12 @@ pub mod reference;
 pub use functions::{FUNCTIONS, Function};
 pub(crate) use functions::{gelu, gelu_erf, gelu_quick};
 
+use crate::call::{A, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// The row of this operation.
 pub const OP: Op = Op {

@@ -3,11 +3,12 @@
 mod cases;
 pub mod reference;
 
+use crate::call::{A, Call};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::op::{Op, Value};
-use crate::tensor::{A, Call, Tensor};
+use crate::tensor::Tensor;
 
 /// How values between those of a are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

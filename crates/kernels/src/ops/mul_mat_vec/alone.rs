@@ -5,19 +5,18 @@
 //! of stacks for every four threads, and loads, each of hundreds of instructions. So a thread has whole rows, and the four
 //! of a quad read each value of x once for all.
 
-mod cases;
-
+use super::{Act, MulMatVec, pairs};
+use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::FORMATS;
-use crate::op::{Op, Value, Variant, dispatch};
-use crate::ops::mul_mat::MulMat;
-use crate::ops::mul_mat_vec::{Act, Epilogue, MulMatVec, pairs};
+use crate::op::{Op, Value, Variant};
 
-/// The row of this operation. Its reference is that of `mul_mat_vec`.
-pub const OP: Op = Op {
+/// The kernels of the operation; its row has them with cases of both calls ([`crate::ops::mul_mat::ALONE`]). Its reference is
+/// that of `mul_mat_vec`.
+pub(crate) const KERNELS: Op = Op {
     name: "mul_mat_alone",
-    template: template!("mul_mat_alone/mul_mat_alone.wgsl.jinja"),
+    template: template!("mul_mat_vec/alone.wgsl.jinja"),
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
@@ -29,7 +28,7 @@ pub const OP: Op = Op {
         out.extend(pairs().map(|[a, b]| variant(a.name, b.name, "rope_kv", 1)));
         out
     },
-    cases: Op::cases(cases::cases),
+    cases: Vec::new,
     ggml: &["MUL_MAT"],
     grid: None,
 };
@@ -60,25 +59,17 @@ pub(crate) fn column(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, D
     (caps.alone && plain && fits(call, caps)).then(|| Product { call, cols: 1, n_tile: 1 }.dispatch(&[]))
 }
 
-/// The product of many columns and how many of them a step of the grid along x makes, likewise.
-pub(crate) fn columns(call: &MulMat, caps: &Caps) -> Option<Result<(Dispatch, u32), DispatchError>> {
-    let one = MulMatVec {
-        w: call.w,
-        w2: None,
-        experts: None,
-        columns: None,
-        norm: None,
-        affine: call.affine,
-        epilogue: if call.add { Epilogue::Add } else { Epilogue::Store },
-        y0: call.y0,
-        act: None,
-        tune: None,
-    };
-    let plain = call.experts.is_none() && call.splits == 1 && !call.x_f16 && call.ldx % 4 == 0;
-    (caps.alone && plain && fits(&one, caps)).then(|| {
-        let constants = [("LDX", call.ldx.into()), ("LDY", call.ldy.into())];
-        let product = Product { call: &one, cols: COLS, n_tile: call.n_col.div_ceil(COLS) };
-        Ok((product.dispatch(&constants)?, COLS))
+/// The product of many columns by a call that says what is done to one, likewise: `more` has its constants. Also how many
+/// of them a step of the grid along x makes.
+pub(crate) fn columns(
+    call: &MulMatVec,
+    caps: &Caps,
+    n_col: u32,
+    more: &[(&'static str, f64)],
+) -> Option<Result<(Dispatch, u32), DispatchError>> {
+    (caps.alone && fits(call, caps)).then(|| {
+        let product = Product { call, cols: COLS, n_tile: n_col.div_ceil(COLS) };
+        Ok((product.dispatch(more)?, COLS))
     })
 }
 
@@ -104,7 +95,7 @@ impl Product<'_> {
             ("RAGGED", f64::from(u8::from(k % 16 != 0))),
         ]);
         constants.extend(more);
-        constants.extend(call.around(OP.name)?);
+        constants.extend(call.around(KERNELS.name)?);
         let per_group = WG * if epi == "glu" { ROWS / 2 } else { ROWS };
         let n_second = call.w2.map_or(0, |w| w.n_row);
         let mut groups = (m - n_second).div_ceil(per_group);
@@ -122,6 +113,6 @@ impl Product<'_> {
         let variant = variant(call.w.format.name, b, epi, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         let why = format!("{ROWS} rows of {cols} columns a thread, without barriers");
-        dispatch(&OP, &values, constants, [n_tile, groups, 1], why)
+        dispatch(&KERNELS, &values, constants, [n_tile, groups, 1], why)
     }
 }

@@ -1,0 +1,35 @@
+//! `mul_mat_alone`: the product where threads wait for no other, of many columns; [`alone`] has the kernels, and the product
+//! of one.
+
+use super::{MulMat, cases};
+use crate::caps::Caps;
+use crate::case::Case;
+use crate::dispatch::{Dispatch, DispatchError};
+use crate::op::Op;
+use crate::ops::mul_mat_vec::{self, Epilogue, MulMatVec, alone};
+
+/// The row of this operation: its cases are those of the operations whose place it takes.
+pub const ALONE: Op = Op { cases: Op::cases(cases), ..alone::KERNELS };
+
+/// The product and how many columns a step of the grid along x makes, if it is to be done this way.
+pub(super) fn columns(call: &MulMat, caps: &Caps) -> Option<Result<(Dispatch, u32), DispatchError>> {
+    let one = MulMatVec {
+        w: call.w,
+        w2: None,
+        experts: None,
+        columns: None,
+        norm: None,
+        affine: call.affine,
+        epilogue: if call.add { Epilogue::Add } else { Epilogue::Store },
+        y0: call.y0,
+        act: None,
+        tune: None,
+    };
+    let plain = call.experts.is_none() && call.splits == 1 && !call.x_f16 && call.ldx % 4 == 0;
+    let constants = [("LDX", call.ldx.into()), ("LDY", call.ldy.into())];
+    if plain { alone::columns(&one, caps, call.n_col, &constants) } else { None }
+}
+
+fn cases() -> Vec<Case> {
+    mul_mat_vec::cases::exact().into_iter().chain(cases::plain()).collect()
+}
