@@ -7,6 +7,7 @@
 
 mod adapter;
 pub mod arch;
+mod build;
 mod derived;
 mod error;
 mod exec;

@@ -8,7 +8,8 @@ use chaski_runtime::gpu::Tensors;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
 use crate::adapter::{Adapter, AdapterError, ZEROS, check_scales, file_name};
-use crate::arch::{Adapters, Arch, Builder, Config, SCALARS, rope_factor_tensor};
+use crate::arch::{Arch, SCALARS, rope_factor_tensor};
+use crate::build::{Adapters, Builder, Config};
 use crate::error::ModelError;
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
@@ -187,6 +188,7 @@ impl<S: ByteSource> Model<S> {
             scalars.insert(t.name.clone(), value);
         }
         let mut builder = Builder::new(self.metadata(), config, n_ctx, factors, scalars, &find);
+        builder.reads(self.arch.reads);
         builder.adapt(Adapters::new(adapters.iter().map(|a| a.beside()).collect()));
         (self.arch.build)(&mut builder)?;
         let mut names = adapters.iter().flat_map(|a| a.names());

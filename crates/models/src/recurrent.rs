@@ -4,7 +4,7 @@ use chaski_graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, S
 use chaski_graph::recurrent::{GateAct, NormAt};
 use chaski_graph::{NormKind, ValueId};
 
-use crate::arch::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 
 /// The sizes of state space layers, `ssm.*` of the metadata.

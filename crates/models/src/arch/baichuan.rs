@@ -4,7 +4,7 @@
 
 use chaski_graph::{Act, RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 

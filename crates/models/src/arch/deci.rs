@@ -5,7 +5,7 @@
 
 use chaski_graph::{Act, NormKind, RopePairing};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, FeedForward};
 

@@ -4,7 +4,7 @@
 
 use chaski_graph::{Gate, RopePairing, Routing};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Layer, Mixture, Norms, QkNorm, decoder};
 

@@ -5,7 +5,7 @@
 
 use chaski_graph::{Act, Gate, Rope, RopePairing, Score, Warmth};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{
     Decoder, Experts, FeedForward, LatentAttention, LatentSizes, Layer, Norms, Shared, decoder, routing,

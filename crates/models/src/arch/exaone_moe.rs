@@ -5,7 +5,7 @@
 
 use chaski_graph::{Gate, RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Layer, Mixture, Norms, QkNorm, decoder};
 

@@ -4,8 +4,8 @@
 
 use chaski_graph::{Act, RopePairing, Score};
 
-use super::Builder;
 use super::gemma::{decoder_of, score_scale};
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 

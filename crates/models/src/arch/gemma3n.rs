@@ -8,8 +8,8 @@ use chaski_graph::altup::AltUp;
 use chaski_graph::altup::Kind as Step;
 use chaski_graph::{Act, NormKind, Op, Rope, RopePairing, Score, ValueId, WeightId};
 
-use super::Builder;
 use super::gemma4::lender;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, FeedForward, PerLayer, QkNorm, softcapped};
 

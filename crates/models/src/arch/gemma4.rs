@@ -6,7 +6,7 @@
 
 use chaski_graph::{Act, NormKind, Rope, RopePairing, Score, ValueId};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{
     Attend, Attention, Experts, FeedForward, HeadGate, PerLayer, QkNorm, softcapped, softmax_routing,

@@ -2,7 +2,7 @@
 //!
 //! A table of positions instead of a rotation, layer norms, biases throughout, a feed-forward part without gate.
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 

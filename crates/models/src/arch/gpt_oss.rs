@@ -5,7 +5,7 @@
 
 use chaski_graph::{Act, Gate, RopePairing, Routing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, decoder, softmax_routing};
 

@@ -6,7 +6,7 @@
 
 use chaski_graph::{Act, NormKind, RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, Experts, FeedForward, Shared};
 use crate::recurrent;

@@ -4,7 +4,7 @@
 
 use chaski_graph::{Act, NormKind, Routing};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, Experts, FeedForward};
 use crate::recurrent;

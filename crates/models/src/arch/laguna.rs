@@ -6,7 +6,7 @@
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Gate, Rope, RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, HeadGate, Layer, Mixture, Norms, QkNorm, decoder};
 

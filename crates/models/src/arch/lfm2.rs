@@ -5,7 +5,7 @@
 
 use chaski_graph::{Act, Gate, NormKind, RopePairing, Routing};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, Experts, FeedForward, QkNorm, routing};
 use crate::recurrent;

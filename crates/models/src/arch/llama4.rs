@@ -6,7 +6,7 @@
 
 use chaski_graph::{Gate, RopePairing, Routing};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Mixture, Norms, QkNorm, decoder};
 

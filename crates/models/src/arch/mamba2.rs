@@ -4,7 +4,7 @@
 
 use chaski_graph::NormKind;
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::recurrent;
 

@@ -7,7 +7,7 @@
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Gate, Rope, RopePairing, Routing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{
     Attention, Decoder, Experts, FeedForward, HeadGate, Layer, Mixture, Norms, QkNorm, decoder,

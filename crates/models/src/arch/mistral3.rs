@@ -4,8 +4,8 @@
 
 use chaski_graph::{Rope, RopePairing, Score, Warmth};
 
-use super::Builder;
 use super::llama::feed_forward;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Layer, Norms, decoder};
 

@@ -6,7 +6,7 @@
 
 use chaski_graph::{Act, Gate, NormKind, Op, Routing, ValueId};
 
-use super::{Builder, Linear};
+use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, routing};
 use crate::recurrent;

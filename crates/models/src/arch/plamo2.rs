@@ -4,7 +4,7 @@
 
 use chaski_graph::{Act, NormKind, RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attend, Attention, FeedForward, QkNorm};
 use crate::recurrent;

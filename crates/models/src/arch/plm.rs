@@ -4,7 +4,7 @@
 
 use chaski_graph::{RopePairing, Score};
 
-use super::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Decoder, FeedForward, LatentAttention, LatentSizes, Layer, Norms, decoder};
 

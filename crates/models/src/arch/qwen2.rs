@@ -4,8 +4,8 @@
 
 use chaski_graph::{Act, RopePairing};
 
-use super::Builder;
 use super::glm4::pairing;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 

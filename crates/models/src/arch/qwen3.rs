@@ -4,8 +4,8 @@
 
 use chaski_graph::{Act, Rope, RopePairing};
 
-use super::Builder;
 use super::qwen35::rotation;
+use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, QkNorm, decoder};
 

@@ -4,7 +4,7 @@ use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent};
 use chaski_graph::{Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
 
-use crate::arch::{Builder, Linear};
+use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 
 /// Which norm q and k have, by the weights `attn_q_norm` and `attn_k_norm`.

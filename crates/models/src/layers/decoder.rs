@@ -3,7 +3,7 @@
 use chaski_graph::{Function, NormKind, Op, RowNorm, ValueId};
 
 use super::{Attend, Attention, FeedForward};
-use crate::arch::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 
 /// What stands before and after the layers, and what all layers share.

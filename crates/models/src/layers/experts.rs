@@ -4,8 +4,8 @@ use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent, View};
 use chaski_graph::{Act, Gate, Op, Routing, ValueId};
 
-use super::feed_forward::{gate_up, gated};
-use crate::arch::{Builder, Linear};
+use super::gated::{gate_up, gated};
+use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 
 /// An expert that all tokens use, `ffn_*_shexp`.

@@ -6,7 +6,7 @@ use chaski_graph::{KvLayer, NormKind, Op, Score, ValueId};
 use ggml_format::Metadata;
 
 use super::Attend;
-use crate::arch::{Builder, Config};
+use crate::build::{Builder, Config};
 use crate::derived::Transposed;
 use crate::error::ModelError;
 

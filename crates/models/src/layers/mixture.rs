@@ -3,7 +3,7 @@
 use chaski_graph::{Act, Gate, Routing};
 
 use super::{Experts, FeedForward, Shared, routing};
-use crate::arch::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 
 /// What the keys say of all layers.

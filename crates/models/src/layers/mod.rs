@@ -5,6 +5,7 @@ mod attention;
 mod decoder;
 mod experts;
 mod feed_forward;
+mod gated;
 mod latent;
 mod mixture;
 mod per_layer;

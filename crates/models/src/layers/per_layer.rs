@@ -2,7 +2,7 @@
 
 use chaski_graph::{Act, NormKind, Op, RowNorm, ValueId};
 
-use crate::arch::Builder;
+use crate::build::Builder;
 use crate::error::ModelError;
 
 /// The inputs of all layers.

@@ -1,11 +1,15 @@
 //! What all families share: the common metadata, and adding tensors and layers to a graph.
 
+mod adapted;
 mod config;
 mod keys;
 mod operations;
+mod reads;
 mod tensors;
 
+pub(crate) use adapted::Adapters;
 pub use config::Config;
+pub use reads::Reads;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +17,6 @@ use chaski_graph::{Graph, WeightId};
 use chaski_runtime::RuntimeError;
 use ggml_format::{Metadata, TensorInfo};
 
-use super::Adapters;
 use crate::error::ModelError;
 
 /// A product's tensors.
@@ -38,6 +41,8 @@ pub struct Builder<'a> {
     n_ctx: u32,
     pub(super) graph: Graph,
     pub(super) adapters: Adapters<'a>,
+    /// What the family reads beside its weights.
+    reads: Reads,
     tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
 }
 
@@ -59,8 +64,14 @@ impl<'a> Builder<'a> {
             n_ctx,
             graph: Graph::default(),
             adapters: Adapters::default(),
+            reads: Reads::USUAL,
             tensor,
         }
+    }
+
+    /// Says what the family reads beside its weights; without it, the usual.
+    pub(crate) fn reads(&mut self, reads: Reads) {
+        self.reads = reads;
     }
 
     /// Adapts the products that are added from now on.

@@ -3,8 +3,8 @@
 use chaski_graph::{Weight, WeightId};
 use ggml_format::{GgmlType, TensorInfo};
 
+use super::reads::scales_bias;
 use super::{Builder, Linear};
-use crate::arch::unread;
 use crate::derived::Transposed;
 use crate::error::ModelError;
 
@@ -69,7 +69,7 @@ impl<'a> Builder<'a> {
             None => None,
         };
         let scale = self.scale_of(stem, ty, 1)?;
-        if let (Some(bias), true) = (bias, unread::scales_bias(stem, ty)) {
+        if let (Some(bias), true) = (bias, scales_bias(stem, ty)) {
             self.graph.weights[bias.0].times = scale;
         }
         Ok(Linear { weight, bias, scale })
@@ -78,13 +78,13 @@ impl<'a> Builder<'a> {
     /// The name of the bias of products with `stem.weight`, if the family has one and the file, too.
     fn bias_of(&self, stem: &str) -> Option<String> {
         let name = format!("{stem}.bias");
-        (self.has(&name) && unread::reads_bias(&self.config.arch, stem)).then_some(name)
+        (self.has(&name) && self.reads.bias(stem)).then_some(name)
     }
 
     /// The `n` scales of products with `stem.weight`, which is of this type, likewise.
     fn scale_of(&mut self, stem: &str, ty: GgmlType, n: u32) -> Result<Option<WeightId>, ModelError> {
         let name = format!("{stem}.scale");
-        if !self.has(&name) || !unread::reads_scale(&self.config.arch, stem, ty) {
+        if !self.has(&name) || !self.reads.scale(stem, ty) {
             return Ok(None);
         }
         self.vector(&name, n).map(Some)
@@ -170,7 +170,7 @@ impl<'a> Builder<'a> {
             return Err(ModelError::Unsupported { what: format!("the tensor `{bias}` in {ty}") });
         }
         let scale = self.scale_of(stem, ty, 1)?;
-        let times = scale.filter(|_| unread::scales_bias(stem, ty));
+        let times = scale.filter(|_| scales_bias(stem, ty));
         let mut row0 = 0;
         Ok(rows.map(|run| {
             let part = |w: Weight| Weight { row0, run, stride, ..w };
