@@ -17,7 +17,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
     ctrlc::set_handler(|| {
         let first = !INTERRUPTED.swap(true, Ordering::SeqCst);
         if !(first && ANSWERING.load(Ordering::SeqCst)) {
-            crate::output::abandon_and_exit(crate::failure::INTERRUPTED);
+            crate::unfinished::abandon_and_exit(crate::failure::INTERRUPTED);
         }
     })?;
     Ok(())

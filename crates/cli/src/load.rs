@@ -9,7 +9,7 @@ use chaski::{DeviceChoice, Engine, ModelError, Progress, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, feature_word};
-use crate::tune;
+use crate::tuned;
 use crate::ui::{LoadProgress, LoadTimes, Ui, bytes};
 
 /// A loaded model.
@@ -39,7 +39,7 @@ pub(crate) fn load(source: Source, args: &EngineArgs, ui: &Ui) -> anyhow::Result
         .inputs(args.inputs)
         .checked(args.checked)
         .device(args.device.clone())
-        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
+        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .self_test(move |adapter| no_self_test || (remembers && cache::is_tested(adapter)))
         .pipeline_cache(cache.as_ref().and_then(WarmCache::data))
         .on_progress(move |p| report(&shown, p));
@@ -80,7 +80,7 @@ pub(crate) fn draft(file: &Path, args: &EngineArgs, engine: &Engine, ui: &Ui) ->
         .chunk(args.chunk)
         .sequences(args.sequences)
         .device(DeviceChoice::Cpu)
-        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tune::known(adapter) })
+        .tuning(move |adapter| if no_tuning { Tuning::default() } else { tuned::known(adapter) })
         .on_progress(move |p| report(&shown, p));
     if let Some(gpu) = engine.gpu() {
         builder = builder.gpu(gpu.clone());

@@ -28,7 +28,9 @@ mod stats;
 mod synth;
 mod tokenize;
 mod tune;
+mod tuned;
 mod ui;
+mod unfinished;
 
 use std::process::ExitCode;
 

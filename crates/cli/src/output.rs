@@ -3,31 +3,13 @@
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow, bail};
 use ggml_format::SplitName;
 
 use crate::failure::NotWritten;
 use crate::interrupt;
-
-/// Incomplete temporary files; Ctrl-C removes them.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes incomplete files and ends the program.
-pub(crate) fn abandon_and_exit(code: u8) -> ! {
-    // The lock stays held: files are created and renamed under it, so nothing is while the process ends.
-    let paths = unfinished();
-    for path in paths.iter() {
-        // Nobody is left to tell.
-        let _ = fs::remove_file(path);
-    }
-    std::process::exit(code.into())
-}
+use crate::unfinished::unfinished;
 
 /// All files of a model, given the path of the first; none for the built-in one.
 pub(crate) fn files_of_model(path: Option<&Path>) -> Vec<PathBuf> {

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chaski::kernels::{Act, MatVecTune, ProductClass, Tuned, Tuning};
-use chaski::{AdapterSummary, TuneStep};
+use chaski::TuneStep;
+use chaski::kernels::{MatVecTune, ProductClass, Tuning};
 use serde_json::{Value, json};
 
 use crate::cache;
@@ -16,10 +16,8 @@ use crate::failure::Usage;
 use crate::load::{self, Loaded};
 use crate::options::{EngineArgs, ModelArg};
 use crate::output::write_bytes;
+use crate::tuned::{known, to_json, tune_json};
 use crate::ui::Ui;
-
-/// Version of the tuning; files of another version are ignored.
-const VERSION: u64 = 2;
 
 pub(crate) const LONG: &str = "\
 Measures candidates for the kernels of a model's shapes on this device, and saves the best for later starts.
@@ -109,10 +107,6 @@ fn words(t: &MatVecTune) -> String {
     format!("{} threads at once, teams of at most {}{rows}, x in {}", t.fill, t.team, t.act.word())
 }
 
-fn tune_json(t: &MatVecTune) -> Value {
-    json!({ "fill": t.fill, "team": t.team, "inputs": t.act.word(), "doubled": t.doubled })
-}
-
 fn step_json(s: &TuneStep) -> Value {
     let tried: Vec<Value> = s
         .tried
@@ -120,66 +114,4 @@ fn step_json(s: &TuneStep) -> Value {
         .map(|(t, time)| json!({ "tune": tune_json(t), "token_us": time.as_secs_f64() * 1e6 }))
         .collect();
     json!({ "class": s.class.to_string(), "chosen": tune_json(&s.chosen), "tried": tried })
-}
-
-fn to_json(adapter: &str, driver: &str, tuning: &Tuning) -> Value {
-    let row = |t: &Tuned| {
-        let c = &t.class;
-        json!({
-            "format": c.format, "epilogue": c.epilogue, "n_row": c.n_row, "n_col": c.n_col,
-            "tune": tune_json(&t.tune),
-        })
-    };
-    let products: Vec<Value> = tuning.products.iter().map(row).collect();
-    json!({ "version": VERSION, "adapter": adapter, "driver": driver, "products": products })
-}
-
-/// Earlier results on an adapter; empty if there is no file of this version.
-pub(crate) fn known(s: &AdapterSummary) -> Tuning {
-    let read = || {
-        let path = cache::folder("tuning")?.join(cache::file_of(s, "json"));
-        let text = std::fs::read_to_string(path).ok()?;
-        from_json(&serde_json::from_str(&text).ok()?)
-    };
-    read().unwrap_or_default()
-}
-
-fn from_json(v: &Value) -> Option<Tuning> {
-    if v["version"].as_u64() != Some(VERSION) {
-        return None;
-    }
-    let number = |v: &Value| v.as_u64().and_then(|n| u32::try_from(n).ok());
-    let row = |v: &Value| {
-        let t = &v["tune"];
-        let act = [Act::F32, Act::I16].into_iter().find(|a| t["inputs"].as_str() == Some(a.word()))?;
-        let fill = number(&t["fill"]).filter(|f| (256..=1 << 20).contains(f))?;
-        let team = number(&t["team"]).filter(|t| (MatVecTune::LEAST_TEAM..=1024).contains(t))?;
-        let class = ProductClass {
-            format: v["format"].as_str()?.to_owned(),
-            epilogue: v["epilogue"].as_str()?.to_owned(),
-            n_row: number(&v["n_row"])?,
-            n_col: number(&v["n_col"])?,
-        };
-        let doubled = t["doubled"].as_bool()?;
-        Some(Tuned { class, tune: MatVecTune { fill, team, act, doubled } })
-    };
-    Some(Tuning { products: v["products"].as_array()?.iter().filter_map(row).collect() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_is_read_again_and_nonsense_is_not() {
-        let class = ProductClass { format: "q4_K+q6_K".into(), epilogue: "glu".into(), n_row: 7, n_col: 256 };
-        let tune = MatVecTune { fill: 4096, team: 128, act: Act::I16, doubled: true };
-        let tuning = Tuning { products: vec![Tuned { class, tune }] };
-        let mut v = to_json("an adapter", "1.0", &tuning);
-        assert_eq!(from_json(&v), Some(tuning));
-        v["products"][0]["tune"]["fill"] = 0.into();
-        assert_eq!(from_json(&v), Some(Tuning::default()));
-        v["version"] = 0.into();
-        assert_eq!(from_json(&v), None);
-    }
 }

@@ -7,43 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use ggml_format::{ByteSource, ModelFile, OpenError, SourceError, TensorInfo};
+use ggml_format::{ByteSource, ModelFile, SourceError, TensorInfo};
 
-use crate::error::ModelError;
+use crate::error::{AdapterError, ModelError};
 use crate::fingerprint::fingerprint;
-
-/// What is wrong with an adapter.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
-pub enum AdapterError {
-    #[error("the file of an adapter cannot be read")]
-    Open(#[from] OpenError),
-    #[error("the adapter's metadata are wrong")]
-    Metadata(#[from] ggml_format::GgufError),
-    #[error("`{key}` is {found}, but an adapter has {expected}")]
-    Kind { key: &'static str, found: String, expected: &'static str },
-    #[error("the adapter is for the architecture `{found}`, the model has `{expected}`")]
-    Architecture { found: String, expected: String },
-    #[error("the adapter has no tensors")]
-    Empty,
-    #[error("tensor `{tensor}` of the adapter is neither `.lora_a` nor `.lora_b` of another tensor")]
-    Name { tensor: String },
-    #[error("tensor `{tensor}` of the adapter is missing")]
-    NoHalf { tensor: String },
-    #[error("the adapter has tensors for `{tensor}`, which the model lacks")]
-    NoBase { tensor: String },
-    #[error(
-        "tensor `{tensor}` of the adapter: expected shape {expected:?}, found {found:?} (outermost first)"
-    )]
-    Shape { tensor: String, expected: Vec<u64>, found: Vec<u64> },
-    #[error("the adapter has tensors for `{tensor}`, but adapting it is not supported")]
-    Unsupported { tensor: String },
-    #[error("expected a finite scale for an adapter, found {found}")]
-    Scale { found: f32 },
-    #[error("expected {expected} scales, one for each adapter, found {found}")]
-    Count { expected: usize, found: usize },
-}
 
 /// An opened adapter; its matrices stay in the file until a model is loaded with it.
 pub struct Adapter<S> {

@@ -25,13 +25,13 @@ pub enum ModelError {
     Open(#[from] OpenError),
     /// A type that no KV cache has.
     #[error(transparent)]
-    KvType(#[from] crate::exec::KvTypeError),
+    KvType(#[from] KvTypeError),
     /// An adapter, or its scale.
     #[error(transparent)]
-    Adapter(#[from] crate::adapter::AdapterError),
+    Adapter(#[from] AdapterError),
     /// A way to pool embeddings that there is not.
     #[error(transparent)]
-    Pooling(#[from] crate::run::PoolingError),
+    Pooling(#[from] PoolingError),
     /// A value of the metadata.
     #[error("the model's metadata are wrong")]
     Metadata(#[from] GgufError),
@@ -90,7 +90,7 @@ pub enum ModelError {
     },
     /// A session that cannot be restored.
     #[error(transparent)]
-    Session(#[from] crate::run::SessionError),
+    Session(#[from] SessionError),
     /// A draft model that has other tokens.
     #[error("the draft model has {found} tokens, but the model has {expected}")]
     Draft {
@@ -152,5 +152,107 @@ pub enum ModelError {
         what: &'static str,
         /// How many it needs.
         needed: usize,
+    },
+}
+
+/// What is wrong with an adapter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+pub enum AdapterError {
+    #[error("the file of an adapter cannot be read")]
+    Open(#[from] OpenError),
+    #[error("the adapter's metadata are wrong")]
+    Metadata(#[from] GgufError),
+    #[error("`{key}` is {found}, but an adapter has {expected}")]
+    Kind { key: &'static str, found: String, expected: &'static str },
+    #[error("the adapter is for the architecture `{found}`, the model has `{expected}`")]
+    Architecture { found: String, expected: String },
+    #[error("the adapter has no tensors")]
+    Empty,
+    #[error("tensor `{tensor}` of the adapter is neither `.lora_a` nor `.lora_b` of another tensor")]
+    Name { tensor: String },
+    #[error("tensor `{tensor}` of the adapter is missing")]
+    NoHalf { tensor: String },
+    #[error("the adapter has tensors for `{tensor}`, which the model lacks")]
+    NoBase { tensor: String },
+    #[error(
+        "tensor `{tensor}` of the adapter: expected shape {expected:?}, found {found:?} (outermost first)"
+    )]
+    Shape { tensor: String, expected: Vec<u64>, found: Vec<u64> },
+    #[error("the adapter has tensors for `{tensor}`, but adapting it is not supported")]
+    Unsupported { tensor: String },
+    #[error("expected a finite scale for an adapter, found {found}")]
+    Scale { found: f32 },
+    #[error("expected {expected} scales, one for each adapter, found {found}")]
+    Count { expected: usize, found: usize },
+}
+
+/// A word that names no type of cache.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a type of KV cache, K/V or auto, found `{found}` (types: {})", kv_names())]
+pub struct KvTypeError {
+    /// The word.
+    pub found: String,
+}
+
+fn kv_names() -> String {
+    chaski_runtime::kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// A way to pool that there is not, or that nobody named.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolingError {
+    /// A word that names none.
+    #[error("expected a way of pooling (none, mean, cls, last), found `{found}`")]
+    Word {
+        /// The word.
+        found: String,
+    },
+    /// A number of a file that names none, such as 4 of models that score pairs of texts.
+    #[error("`{key}` is {found}, which is not supported (0: none, 1: mean, 2: cls, 3: last)")]
+    Number {
+        /// The key.
+        key: String,
+        /// Its value.
+        found: u32,
+    },
+    /// Neither the file nor the caller says.
+    #[error("the model does not say how embeddings are pooled (no `{key}`): choose none, mean, cls or last")]
+    Unsaid {
+        /// The key that the file lacks.
+        key: String,
+    },
+}
+
+/// Why a session cannot be restored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// Bytes that are something else.
+    #[error("this is no session, or one of another version of this program")]
+    Mark,
+    /// Bytes that end too soon, or go on.
+    #[error("the session is damaged: {what}")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A session of another model, or with another cache.
+    #[error("the session is of `{found}`, but this is `{expected}`")]
+    Other {
+        /// What it is of.
+        found: String,
+        /// What it would have to be of.
+        expected: String,
+    },
+    /// More tokens than fit.
+    #[error("the session has {found} tokens, but the context has {limit}")]
+    Long {
+        /// Its tokens.
+        found: usize,
+        /// The context.
+        limit: usize,
     },
 }

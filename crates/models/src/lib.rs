@@ -18,15 +18,15 @@ mod recurrent;
 mod run;
 pub mod serve;
 
-pub use adapter::{Adapter, AdapterError};
+pub use adapter::Adapter;
 pub use arch::ARCHS;
 pub use derived::Transposed;
-pub use error::ModelError;
-pub use exec::{Inputs, InputsError, KvType, KvTypeError, RunnerConfig, Target};
+pub use error::{AdapterError, KvTypeError, ModelError, PoolingError, SessionError};
+pub use exec::{Inputs, InputsError, KvType, RunnerConfig, Target};
 pub use model::Model;
 pub use run::{
     EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Perplexity, Piece,
-    Pooling, PoolingError, Runner, SessionError, Speculation, Stats, VectorNorm, embed, imatrix, perplexity,
+    Pooling, Runner, Speculation, Stats, VectorNorm, embed, imatrix, perplexity,
 };
 
 /// Runs the examples of the readme.

@@ -7,10 +7,10 @@ use chaski_graph::Graph;
 use chaski_runtime::gpu::Tensors;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
-use crate::adapter::{Adapter, AdapterError, ZEROS, check_scales, file_name};
+use crate::adapter::{Adapter, ZEROS, check_scales, file_name};
 use crate::arch::{Arch, SCALARS, rope_factor_tensor};
 use crate::build::{Adapters, Builder, Config};
-use crate::error::ModelError;
+use crate::error::{AdapterError, ModelError};
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
 use chaski_text::ChatTemplates;

@@ -5,8 +5,8 @@
 //! are recognised by the distance between tensors. The fork's 41 became ggml's 41.
 
 use super::align_up;
-use super::directory::TensorInfo;
 use super::error::GgufError;
+use super::tensor::TensorInfo;
 
 /// Type id, the fork's block length and bytes, and its name.
 const FORK_TYPES: [(u32, u64, u64, &str); 2] = [

@@ -16,17 +16,18 @@ mod fork;
 mod header_bytes;
 mod metadata;
 mod owned;
+mod tensor;
 mod value;
 mod writer;
 
 use std::collections::HashMap;
 use std::ops::Deref;
 
-pub use directory::TensorInfo;
 pub use error::GgufError;
 pub use header_bytes::HeaderBytes;
 pub use metadata::Metadata;
 pub use owned::{ArrayBuf, OwnedValue};
+pub use tensor::TensorInfo;
 pub use value::{ArrayIter, ArrayView, FromValue, StrIter, Value, ValueType};
 pub use writer::{DataWriter, GgufWriter, WriteError};
 

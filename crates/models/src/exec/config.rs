@@ -11,7 +11,7 @@ use chaski_runtime::kernels::{Act, Caps, Tuning};
 use chaski_runtime::plan::{Fusions, Memory, MemoryItem, PlanConfig, Streaming, memory_need};
 use ggml_format::{ByteSource, GgmlType};
 
-use crate::error::ModelError;
+use crate::error::{KvTypeError, ModelError};
 use crate::model::Model;
 
 /// Where a model runs.
@@ -78,18 +78,6 @@ impl fmt::Display for KvType {
             KvType::Of { k, v } => f.pad(&format!("{k}/{v}")),
         }
     }
-}
-
-/// A word that names no type of cache.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a type of KV cache, K/V or auto, found `{found}` (types: {})", kv_names())]
-pub struct KvTypeError {
-    /// The word.
-    pub found: String,
-}
-
-fn kv_names() -> String {
-    chaski_runtime::kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for KvType {

@@ -3,7 +3,8 @@
 use chaski_graph::{Act, Function, NormKind, Op, ValueId};
 
 use super::Experts;
-use crate::build::{Builder, Linear};
+use super::gated::gate_up;
+use crate::build::Builder;
 use crate::error::ModelError;
 
 /// The kinds of feed-forward parts.

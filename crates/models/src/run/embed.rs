@@ -6,7 +6,7 @@ use std::str::FromStr;
 use ggml_format::Metadata;
 
 use super::runner::Runner;
-use crate::error::ModelError;
+use crate::error::{ModelError, PoolingError};
 use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
 /// How the vectors of a text's tokens become that of the text.
@@ -29,32 +29,6 @@ const POOLINGS: [(u32, &str, Pooling); 4] = [
     (2, "cls", Pooling::Cls),
     (3, "last", Pooling::Last),
 ];
-
-/// A way to pool that there is not, or that nobody named.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PoolingError {
-    /// A word that names none.
-    #[error("expected a way of pooling (none, mean, cls, last), found `{found}`")]
-    Word {
-        /// The word.
-        found: String,
-    },
-    /// A number of a file that names none, such as 4 of models that score pairs of texts.
-    #[error("`{key}` is {found}, which is not supported (0: none, 1: mean, 2: cls, 3: last)")]
-    Number {
-        /// The key.
-        key: String,
-        /// Its value.
-        found: u32,
-    },
-    /// Neither the file nor the caller says.
-    #[error("the model does not say how embeddings are pooled (no `{key}`): choose none, mean, cls or last")]
-    Unsaid {
-        /// The key that the file lacks.
-        key: String,
-    },
-}
 
 impl Pooling {
     /// What the file's `{arch}.pooling_type` says.

@@ -16,12 +16,11 @@ mod speculate;
 mod state_copies;
 mod writer;
 
-pub use embed::{EmbedOptions, Embedding, Pooling, PoolingError, VectorNorm, embed};
+pub use embed::{EmbedOptions, Embedding, Pooling, VectorNorm, embed};
 pub use generate::{Finish, GenerateOptions, Piece, Stats};
 pub use imatrix::{ImatrixOptions, ImatrixProgress, imatrix};
 pub use perplexity::{Perplexity, perplexity};
 pub use runner::Runner;
-pub use session::SessionError;
 pub(crate) use session::{pack, unpack};
 pub(crate) use shift::shifted;
 pub use speculate::Speculation;

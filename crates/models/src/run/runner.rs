@@ -10,8 +10,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::pages::Pages;
 use super::sequences::Sequence;
-use crate::error::ModelError;
-use crate::exec::{DeviceExecutor, KvType, KvTypeError, RunnerConfig, Target};
+use crate::error::{KvTypeError, ModelError};
+use crate::exec::{DeviceExecutor, KvType, RunnerConfig, Target};
 use crate::model::Model;
 
 /// A loaded model with one sequence, or several of which one is selected ([`Runner::select`]).

@@ -1,8 +1,8 @@
 //! How much each adapter of the model counts: the same for all sequences, unless one of them is adapted by itself.
 
 use super::runner::Runner;
-use crate::adapter::{AdapterError, check_scales};
-use crate::error::ModelError;
+use crate::adapter::check_scales;
+use crate::error::{AdapterError, ModelError};
 use crate::exec::Start;
 
 impl Runner {

@@ -4,40 +4,9 @@
 //! which the cache was written (u64), and what the device knows.
 
 use super::runner::Runner;
-use crate::error::ModelError;
+use crate::error::{ModelError, SessionError};
 
 const MARK: &[u8; 8] = b"chaski\x01\n";
-
-/// Why a session cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// Bytes that are something else.
-    #[error("this is no session, or one of another version of this program")]
-    Mark,
-    /// Bytes that end too soon, or go on.
-    #[error("the session is damaged: {what}")]
-    Damaged {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// A session of another model, or with another cache.
-    #[error("the session is of `{found}`, but this is `{expected}`")]
-    Other {
-        /// What it is of.
-        found: String,
-        /// What it would have to be of.
-        expected: String,
-    },
-    /// More tokens than fit.
-    #[error("the session has {found} tokens, but the context has {limit}")]
-    Long {
-        /// Its tokens.
-        found: usize,
-        /// The context.
-        limit: usize,
-    },
-}
 
 /// Parts with their lengths before them.
 struct Parts<'a>(&'a [u8]);

@@ -7,7 +7,8 @@ use super::driver::Driver;
 use super::error::ServeError;
 use crate::error::ModelError;
 use crate::exec::Executor;
-use crate::run::{Runner, SessionError, pack, unpack};
+use crate::error::SessionError;
+use crate::run::{Runner, pack, unpack};
 
 /// An executor whose KV cache can be read and written.
 pub trait Sessions: Executor {

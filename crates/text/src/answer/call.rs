@@ -2,6 +2,7 @@
 
 use super::scan::{Head, JsonExtent, expect, find_near, json_string, json_value_end};
 use super::syntax::{Arguments, Form};
+use super::tool_name::tool_name;
 
 /// The contents of a call's head.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,15 +95,6 @@ fn named_head(
         Arguments::Tagged(_) | Arguments::Gemma => Rest::Other,
     };
     Head::Yes(at, CallHead { name: tool_name(&text[n_open..n_open + n_name]), rest })
-}
-
-/// The tool in a name such as `functions.name:0`: some families add its namespace and the index of the call.
-pub(super) fn tool_name(written: &str) -> String {
-    let name = written.strip_prefix("functions.").unwrap_or(written);
-    match name.rsplit_once(':') {
-        Some((name, index)) if index.bytes().all(|byte| byte.is_ascii_digit()) => name.to_owned(),
-        _ => name.to_owned(),
-    }
 }
 
 /// An object with a name and arguments; the head ends where the arguments begin, if the name comes first.
@@ -256,12 +248,5 @@ mod tests {
         let text = r#"{"arguments": {"x": 1}, "name": "f"}"#;
         assert_eq!(head(text), Head::Yes(text.len(), known(Some(r#"{"x": 1}"#))));
         assert_eq!(head(r#"{"name": "f"}"#), Head::Yes(13, known(None)));
-    }
-
-    #[test]
-    fn prefixes_and_numbers_of_calls_are_no_part_of_the_name() {
-        assert_eq!(tool_name("functions.get_weather:0"), "get_weather");
-        assert_eq!(tool_name("a.b"), "a.b");
-        assert_eq!(tool_name("a:b"), "a:b");
     }
 }

@@ -1,7 +1,7 @@
 //! The Harmony format of gpt-oss: messages with a header of channel and recipient, followed by text.
 
-use super::call::tool_name;
 use super::scan::{Found, find_marker};
+use super::tool_name::tool_name;
 
 /// The destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

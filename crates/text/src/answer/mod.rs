@@ -9,6 +9,7 @@ mod harmony;
 mod parser;
 mod scan;
 mod syntax;
+mod tool_name;
 mod value;
 
 pub use event::{Answer, AnswerEvent, ToolCall};
