@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool prints")]
 
 mod kernels;
+mod map;
 mod mesa;
 mod models;
 mod ops;
@@ -65,6 +66,8 @@ enum Command {
     },
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
+    /// Compare the map in ARCHITECTURE.md with the code: crates, and circles of modules.
+    Map,
     /// Bring what the tests need (saying so) and run them.
     Test {
         /// What to test.
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Web { constraint } => web::build(constraint),
         Command::WebKernels { folder } => web::kernels::write(&folder).map(drop),
         Command::WebCases => web::cases().map(drop),
+        Command::Map => map::check(),
         Command::Test { scope, full, no_install } => test::run(scope, full, !no_install),
     };
     match result {

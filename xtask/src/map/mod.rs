@@ -19,10 +19,11 @@ use serde_json::Value;
 /// That name the arrows which are missing, not there, upward, or part of a circle.
 pub(crate) fn check() -> anyhow::Result<()> {
     let crates = workspace()?;
-    let page = std::fs::read_to_string("ARCHITECTURE.md").context("ARCHITECTURE.md")?;
+    let page = crate::root().join("ARCHITECTURE.md");
+    let page = std::fs::read_to_string(&page).with_context(|| page.display().to_string())?;
     let mut wrong = crate_arrows(&page, &crates)?;
     for (name, package) in &crates {
-        let read = |path: &Path| Ok(std::fs::read_to_string(path)?);
+        let read = |path: &Path| Ok(std::fs::read_to_string(crate::root().join(path))?);
         let modules = source::modules(&package.root, &read)?;
         wrong.extend(modules::circles(&modules).iter().map(|arrow| format!("{name}: a circle has {arrow}")));
     }
@@ -42,10 +43,9 @@ struct Package {
 fn workspace() -> anyhow::Result<BTreeMap<String, Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
-    let output = Command::new(cargo).args(args).output().context("cargo metadata")?;
+    let output = Command::new(cargo).args(args).current_dir(crate::root()).output().context("cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let all: Value = serde_json::from_slice(&output.stdout)?;
-    let here = std::env::current_dir()?;
     let list = |v: &Value, key: &str| v[key].as_array().cloned().unwrap_or_default();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let is_lib = |target: &Value| list(target, "kind").iter().any(|k| k == "lib" || k == "cdylib" || k == "rlib");
@@ -55,7 +55,7 @@ fn workspace() -> anyhow::Result<BTreeMap<String, Package>> {
         let is_bin = |target: &Value| list(target, "kind").iter().any(|k| k == "bin");
         let target = targets.iter().find(|t| is_lib(t)).or_else(|| targets.iter().find(|t| is_bin(t)));
         let root = PathBuf::from(text(&target.context("a package has a target")?["src_path"]));
-        let root = root.strip_prefix(&here).map(Path::to_owned).unwrap_or(root);
+        let root = root.strip_prefix(crate::root()).map(Path::to_owned).unwrap_or(root);
         let mut arrows = Vec::new();
         for dependency in list(&package, "dependencies") {
             if dependency["kind"] != "dev" && dependency["path"].is_string() {
@@ -123,7 +123,6 @@ mod tests {
 
     #[test]
     fn the_code_keeps_to_the_map() {
-        std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the repository");
         check().unwrap_or_else(|e| panic!("{e}"));
     }
 
