@@ -43,12 +43,14 @@ struct Package {
 fn workspace() -> anyhow::Result<BTreeMap<String, Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let args = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
-    let output = Command::new(cargo).args(args).current_dir(crate::root()).output().context("cargo metadata")?;
+    let output =
+        Command::new(cargo).args(args).current_dir(crate::root()).output().context("cargo metadata")?;
     ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
     let all: Value = serde_json::from_slice(&output.stdout)?;
     let list = |v: &Value, key: &str| v[key].as_array().cloned().unwrap_or_default();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-    let is_lib = |target: &Value| list(target, "kind").iter().any(|k| k == "lib" || k == "cdylib" || k == "rlib");
+    let is_lib =
+        |target: &Value| list(target, "kind").iter().any(|k| k == "lib" || k == "cdylib" || k == "rlib");
     let mut out = BTreeMap::new();
     for package in list(&all, "packages") {
         let targets = list(&package, "targets");
@@ -144,10 +146,7 @@ mod tests {
             ("src/b.rs", "pub struct Public; pub fn thing() {}"),
             ("src/c.rs", "pub fn g() { let x = vec![crate::a::deep::f()]; }"),
         ]);
-        let want = [
-            "a -> c (src/a/deep.rs:1: crate::c::g)",
-            "c -> a (src/c.rs:1: crate::a::deep::f)",
-        ];
+        let want = ["a -> c (src/a/deep.rs:1: crate::c::g)", "c -> a (src/c.rs:1: crate::a::deep::f)"];
         assert_eq!(found, want);
     }
 
@@ -158,10 +157,7 @@ mod tests {
             ("src/a.rs", "pub struct Thing;\nuse crate::list::find;"),
             ("src/b.rs", "pub fn find() {}\nuse crate::Other;"),
         ]);
-        let want = [
-            "a -> b (src/a.rs:2: crate::list::find)",
-            "b -> a (src/b.rs:2: crate::Other)",
-        ];
+        let want = ["a -> b (src/a.rs:2: crate::list::find)", "b -> a (src/b.rs:2: crate::Other)"];
         assert_eq!(found, want);
         let found = circles(&[
             ("src/lib.rs", "mod a; mod b;"),
