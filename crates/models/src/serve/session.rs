@@ -6,8 +6,8 @@ use ggml_format::MaybeSend;
 use super::driver::Driver;
 use super::error::ServeError;
 use crate::error::ModelError;
-use crate::exec::Executor;
 use crate::error::SessionError;
+use crate::exec::Executor;
 use crate::run::{Runner, pack, unpack};
 
 /// An executor whose KV cache can be read and written.
