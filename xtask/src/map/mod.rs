@@ -26,7 +26,8 @@ pub(crate) fn check() -> anyhow::Result<()> {
         let read = |path: &Path| Ok(std::fs::read_to_string(crate::root().join(path))?);
         let modules = source::modules(&package.root, &read)?;
         let found = modules::circles(&modules);
-        let is_open = |arrow: &str| OPEN.iter().any(|(of, beginning)| of == name && arrow.starts_with(beginning));
+        let is_open =
+            |arrow: &str| OPEN.iter().any(|(of, beginning)| of == name && arrow.starts_with(beginning));
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         for (_, beginning) in OPEN.iter().filter(|(of, _)| of == name) {
             if !found.iter().any(|arrow| arrow.starts_with(beginning)) {
