@@ -2,7 +2,7 @@
 //!
 //! A family (one file under `arch/`, one row of [`ARCHS`]) turns metadata into a graph of the runtime; attention,
 //! feed-forward parts and rotation are shared layers. [`Model`] opens a file from any byte source. [`Runner`] is a
-//! loaded model with one sequence; [`Generation`] makes text of it, with the tokenizers, samplers and grammars of
+//! loaded model; [`serve`] makes text of it for many requests, with the tokenizers, samplers and grammars of
 //! `chaski-text`.
 
 mod adapter;
