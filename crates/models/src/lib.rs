@@ -16,6 +16,7 @@ mod layers;
 mod model;
 mod recurrent;
 mod run;
+mod separate;
 pub mod serve;
 
 pub use adapter::Adapter;

@@ -13,6 +13,7 @@ use crate::build::{Adapters, Builder, Config};
 use crate::error::{AdapterError, ModelError};
 use crate::fingerprint::fingerprint;
 use crate::layers::derived;
+use crate::separate;
 use chaski_text::ChatTemplates;
 use chaski_text::Tokenizer;
 
@@ -217,8 +218,10 @@ impl<S: ByteSource> Model<S> {
         let factors =
             [0, u32::MAX].map(|n_ctx| rope_factor_tensor(|name: &str| file.tensor(name), config, n_ctx));
         read.extend(factors.into_iter().flatten().map(|t| t.name.clone()));
-        let is_read =
-            |t: &TensorInfo| read.contains(&t.name) || SCALARS.iter().any(|stem| t.name.ends_with(stem));
+        let is_read = |t: &TensorInfo| {
+            let is_expert = separate::all_of(&t.name).is_some_and(|all| read.contains(&all));
+            read.contains(&t.name) || is_expert || SCALARS.iter().any(|stem| t.name.ends_with(stem))
+        };
         Ok(self.tensors().iter().filter(|t| !is_read(t)).collect())
     }
 
@@ -266,6 +269,9 @@ impl<S: ByteSource> Tensors for Files<S> {
             && let Some(adapter) = self.adapters.get(i)
         {
             return Ok(adapter.read(name, offset, buf).await?);
+        }
+        if separate::read(&self.file, name, offset, buf).await? {
+            return Ok(());
         }
         let (derived, from) = derived(self.file.metadata(), &self.config, name)?
             .and_then(|(d, from)| Some((d, self.file.tensor(&from)?)))

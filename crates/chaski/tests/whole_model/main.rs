@@ -21,6 +21,7 @@ mod perplexity;
 mod pieces;
 mod recurrent;
 mod sampling;
+mod separate;
 mod sequences;
 mod serve;
 mod speculate;

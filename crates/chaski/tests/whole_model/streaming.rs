@@ -43,28 +43,36 @@ const N_USED: u32 = 2;
 
 /// A fixture with so many experts, and what else is to be changed.
 pub(crate) fn with_experts(f: &Fixture, n_expert: u32, n_used: u32, n_ff: Option<u32>) -> Vec<u8> {
-    f.gguf(true, &|metadata, tensors| {
-        for (key, value) in metadata.iter_mut() {
-            let set = |n: u32| OwnedValue::from(n);
-            match key.rsplit('.').next() {
-                Some("expert_count") => *value = set(n_expert),
-                Some("expert_used_count") => *value = set(n_used),
-                Some("expert_feed_forward_length") if n_ff.is_some() => *value = set(n_ff.unwrap_or(0)),
-                _ => {}
-            }
+    f.gguf(true, &|metadata, tensors| set_experts(metadata, tensors, n_expert, n_used, n_ff))
+}
+
+/// Changes metadata and shapes to those of so many experts.
+pub(crate) fn set_experts(
+    metadata: &mut [(String, OwnedValue)],
+    tensors: &mut [(String, Vec<u64>)],
+    n_expert: u32,
+    n_used: u32,
+    n_ff: Option<u32>,
+) {
+    for (key, value) in metadata.iter_mut() {
+        let set = |n: u32| OwnedValue::from(n);
+        match key.rsplit('.').next() {
+            Some("expert_count") => *value = set(n_expert),
+            Some("expert_used_count") => *value = set(n_used),
+            Some("expert_feed_forward_length") if n_ff.is_some() => *value = set(n_ff.unwrap_or(0)),
+            _ => {}
         }
-        for (name, ne) in tensors.iter_mut() {
-            let ends = ["ffn_gate_inp.weight", "ffn_gate_inp.bias", "exp_probs_b.bias"];
-            if name.contains("_exps.") || ends.iter().any(|end| name.ends_with(end)) {
-                *ne.last_mut().expect("a shape") = n_expert.into();
-            }
-            let side = if name.contains("ffn_up_exps") { 1 } else { 0 };
-            if let (Some(n_ff), true) = (n_ff, name.contains("ffn_up_exps") || name.contains("ffn_down_exps"))
-            {
-                ne[side] = n_ff.into();
-            }
+    }
+    for (name, ne) in tensors.iter_mut() {
+        let ends = ["ffn_gate_inp.weight", "ffn_gate_inp.bias", "exp_probs_b.bias"];
+        if name.contains("_exps.") || ends.iter().any(|end| name.ends_with(end)) {
+            *ne.last_mut().expect("a shape") = n_expert.into();
         }
-    })
+        let side = if name.contains("ffn_up_exps") { 1 } else { 0 };
+        if let (Some(n_ff), true) = (n_ff, name.contains("ffn_up_exps") || name.contains("ffn_down_exps")) {
+            ne[side] = n_ff.into();
+        }
+    }
 }
 
 pub(crate) fn config(slots: Option<u32>) -> RunnerConfig {

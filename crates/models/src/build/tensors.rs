@@ -7,6 +7,7 @@ use super::reads::scales_bias;
 use super::{Builder, Linear};
 use crate::derived::Transposed;
 use crate::error::ModelError;
+use crate::separate;
 
 impl<'a> Builder<'a> {
     /// Whether the file has a tensor.
@@ -185,10 +186,11 @@ impl<'a> Builder<'a> {
         }))
     }
 
-    /// The matrices of all experts: `stem.weight` with its optional `stem.bias` and `stem.scale`.
+    /// The matrices of all experts: `stem.weight`, or a tensor for each of them (`separate`), with its optional `stem.bias`
+    /// and `stem.scale`.
     ///
     /// # Errors
-    /// [`ModelError::NoTensor`], [`ModelError::Shape`].
+    /// [`ModelError::NoTensor`], [`ModelError::Shape`], [`ModelError::Unsupported`].
     pub fn experts(
         &mut self,
         stem: &str,
@@ -197,15 +199,40 @@ impl<'a> Builder<'a> {
         n_in: u32,
     ) -> Result<Linear, ModelError> {
         let name = format!("{stem}.weight");
-        let t = self.find(&name, &[n_expert.into(), n_out.into(), n_in.into()])?;
-        let whole = Weight::new(name, t.ty, n_expert * n_out, n_in);
+        let ty = self.type_of_experts(&name, n_expert, n_out, n_in)?;
+        let whole = Weight::new(name, ty, n_expert * n_out, n_in);
         let weight = self.graph.weight(Weight { n_expert, run: n_out, stride: n_out, ..whole });
         let bias = match self.bias_of(stem) {
             Some(bias) => Some(self.matrix(&bias, n_expert, n_out)?),
             None => None,
         };
-        let scale = self.scale_of(stem, t.ty, n_expert)?;
+        let scale = self.scale_of(stem, ty, n_expert)?;
         Ok(Linear { weight, bias, scale })
+    }
+
+    /// The type of the matrices of all experts, however the file has them.
+    fn type_of_experts(
+        &self,
+        name: &str,
+        n_expert: u32,
+        n_out: u32,
+        n_in: u32,
+    ) -> Result<GgmlType, ModelError> {
+        let one = separate::has_any(name, n_expert, self.tensor);
+        match one {
+            None => Ok(self.find(name, &[n_expert.into(), n_out.into(), n_in.into()])?.ty),
+            Some(one) if self.has(name) => {
+                let what = format!("the tensor `{}` beside `{name}`, which has the same expert", one.name);
+                Err(ModelError::Unsupported { what })
+            }
+            Some(_) => {
+                let each = separate::each(name, n_expert, self.tensor)?;
+                for t in &each {
+                    self.find(&t.name, &[n_out.into(), n_in.into()])?;
+                }
+                Ok(each[0].ty)
+            }
+        }
     }
 
     /// A matrix for every head, some rows of each stretch of `stride` rows of a matrix: those from `row0` on.
