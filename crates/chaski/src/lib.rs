@@ -5,7 +5,8 @@
 //! use chaski::{Engine, GenerateOptions, Source};
 //!
 //! let mut engine = Engine::builder(Source::path("model.gguf")).context(4096).build().await?;
-//! let mut answer = engine.generate("Once upon a time", GenerateOptions::default())?;
+//! let options = GenerateOptions { max_tokens: Some(200), ..Default::default() };
+//! let mut answer = engine.generate("Once upon a time", options)?;
 //! while let Some(piece) = answer.next().await? {
 //!     print!("{}", piece.text);
 //! }
