@@ -2,6 +2,7 @@
 
 use chaski::ModelError;
 use chaski::gguf::MemorySource;
+use chaski::kernels::FeatureSet;
 use chaski_models::{Model, Runner, Target};
 
 use crate::archs::{Fixture, open};
@@ -71,7 +72,7 @@ fn experts_one_by_one_are_the_same_model_to_the_bit() {
         assert_eq!(apart.n_param(), together.n_param(), "{name}");
         let unread = block_on(apart.unread()).expect("a graph");
         assert!(unread.iter().all(|t| !t.name.contains(".ffn_gate.")), "{name}: {unread:?}");
-        let gpu = Target::Gpu(shared_gpu(None));
+        let gpu = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
         for (target, slots, way) in
             [(&gpu, None, "GPU"), (&gpu, Some(2), "few on the GPU"), (&Target::Cpu, None, "CPU")]
         {
@@ -89,7 +90,7 @@ fn experts_that_are_missing_or_there_twice_are_errors_that_name_them() {
     let _t = Timed::new("experts one by one, errors");
     let f = Fixture::load("llama-moe");
     let error = |bytes: Vec<u8>| -> ModelError {
-        block_on(open(bytes).expect("a head").graph(64)).err().expect("an error")
+        block_on(open(bytes).expect("a head").graph(64)).expect_err("an error")
     };
     let without = |name: &'static str| separate(&f, move |t| t.retain(|(n, _)| n != name));
     for missing in ["blk.0.ffn_up.0.weight", "blk.1.ffn_gate.3.weight", "blk.1.ffn_down.5.weight"] {
