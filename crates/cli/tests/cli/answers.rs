@@ -150,7 +150,7 @@ fn verbose_tells_the_speed_on_stderr() {
 fn a_prompt_beyond_the_context_is_an_error_that_says_so() {
     let o = run(&["run", "--device", "cpu", "-c", "4", "-q", "-p", "one two three four five six seven"]);
     assert_eq!(o.status.code(), Some(1));
-    assert!(err(&o).contains("at most 4") && err(&o).contains("-c N"), "{}", err(&o));
+    assert!(err(&o).contains("the context has 4") && err(&o).contains("-c N"), "{}", err(&o));
 }
 
 #[cfg(unix)]
@@ -247,14 +247,14 @@ fn a_draft_model_guesses_and_changes_no_text() {
         assert_eq!(answer["text"], plain.trim_end_matches('\n'));
         // The same model is always right.
         let stats = &answer["stats"];
-        let guessed = stats["guessed_tokens"].as_u64().unwrap();
-        assert!(guessed >= 4 && stats["right_guesses"] == guessed, "{stats}");
+        let guessed = stats["drafted_tokens"].as_u64().unwrap();
+        assert!(guessed >= 4 && stats["accepted_tokens"] == guessed, "{stats}");
     }
     let none =
         json(&run(
             &[&GREEDY[..], &["--json", "-p", "Once upon a time", "-md", draft, "--draft-max", "0"]].concat()
         ));
-    assert_eq!(none["stats"]["guessed_tokens"], 0);
+    assert_eq!(none["stats"]["drafted_tokens"], 0);
     let missing = run(&[&GREEDY[..], &["-p", "a", "-md", "no-such-file.gguf"]].concat());
     assert_eq!(missing.status.code(), Some(3));
 }
