@@ -14,7 +14,7 @@ use chaski_text::{
 use futures_core::Stream;
 
 use crate::error::Error;
-use crate::handle::Driver;
+use crate::executor::Driver;
 
 /// The prompt of a conversation, by the template for tools if there are any.
 pub(crate) fn prompt(

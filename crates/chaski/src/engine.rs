@@ -8,12 +8,11 @@ use chaski_runtime::gpu::{ExpertReads, Gpu, Memory};
 use chaski_text::{AddSpecial, ChatTemplate, Message, ParseSpecial, TemplateOptions, Tokenizer};
 use serde_json::Value;
 
-use crate::builder::EngineBuilder;
 use crate::chat::{Conversation, ModelText};
 use crate::device::DeviceInfo;
 use crate::error::Error;
-use crate::executor::ModelExecutor;
-use crate::handle::{Driver, Handle};
+use crate::executor::{Driver, ModelExecutor};
+use crate::handle::Handle;
 use crate::source::{AnySource, ModelInfo, Source};
 
 /// An answer of an [`Engine`].
@@ -36,11 +35,6 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine for a model.
-    pub fn builder(source: Source) -> EngineBuilder {
-        EngineBuilder::new(source)
-    }
-
     pub(crate) fn new(executor: ModelExecutor, max_waiting: usize) -> Result<Engine, Error> {
         let (tokenizer, templates) = executor.model().shared_text();
         let text = ModelText { tokenizer, templates };
@@ -49,10 +43,10 @@ impl Engine {
     }
 
     /// Opens the device anew and loads the model again, after the device was lost while nothing ran; answers do this by
-    /// themselves. A lost device of [`EngineBuilder::gpu`] is an error, since only its owner can open another.
+    /// themselves. A lost device of [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) is an error, since only its owner can open another.
     ///
     /// # Errors
-    /// As [`EngineBuilder::build`].
+    /// As [`EngineBuilder::build`](crate::EngineBuilder::build).
     pub async fn rebuild(&mut self) -> Result<(), Error> {
         self.driver.take_over().reload().await
     }
@@ -65,7 +59,7 @@ impl Engine {
     /// What the model file says of itself.
     pub fn info(&self) -> ModelInfo {
         let executor = self.driver.executor();
-        info(executor.model(), executor.builder().source())
+        info(executor.model(), &executor.loader().source)
     }
 
     /// The device.
@@ -96,7 +90,7 @@ impl Engine {
         self.loaded().memory()
     }
 
-    /// What CPU-offloaded experts have cost so far; `None` if there are none ([`EngineBuilder::experts_on_cpu`]).
+    /// What CPU-offloaded experts have cost so far; `None` if there are none ([`EngineBuilder::experts_on_cpu`](crate::EngineBuilder::experts_on_cpu)).
     pub fn expert_reads(&self) -> Option<ExpertReads> {
         self.loaded().gpu().and_then(|g| g.expert_reads())
     }
@@ -158,7 +152,7 @@ impl Engine {
         Ok(self.driver.set_draft(draft)?)
     }
 
-    /// The driver's compiled pipelines, for a later [`EngineBuilder::pipeline_cache`]; `None` where there is no such
+    /// The driver's compiled pipelines, for a later [`EngineBuilder::pipeline_cache`](crate::EngineBuilder::pipeline_cache); `None` where there is no such
     /// cache.
     pub fn pipeline_cache(&self) -> Option<Vec<u8>> {
         self.gpu().and_then(|g| g.pipeline_cache())
@@ -222,7 +216,7 @@ impl Engine {
         Ok(Conversation::new(&mut self.driver, chat))
     }
 
-    /// Becomes a service of many requests at once, as many as there are [`EngineBuilder::sequences`], and others after them, on
+    /// Becomes a service of many requests at once, as many as there are [`EngineBuilder::sequences`](crate::EngineBuilder::sequences), and others after them, on
     /// a thread of its own.
     ///
     /// # Errors

@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
-use chaski_models::serve::{Executor, Outputs, Sessions, Start};
+use chaski_models::serve::{self, Executor, Outputs, Sessions, Start};
 use chaski_models::{Model, ModelError, Runner, Target};
 use chaski_runtime::RuntimeError;
 use chaski_runtime::gpu::Gpu;
 use chaski_schedule::{Change, Found, Limits, Step};
 use chaski_text::Sampler;
 
-use crate::builder::EngineBuilder;
 use crate::device::DeviceInfo;
 use crate::error::Error;
+use crate::loader::Loader;
 use crate::source::AnySource;
 
+/// Drives a [`Handle`](crate::Handle): a future that must run while answers are wanted.
+pub type Driver = serve::Driver<ModelExecutor>;
+
 /// A model on a device. When the device is lost, it opens another one and loads the model again; a device of
-/// [`EngineBuilder::gpu`] can only be opened by its owner.
+/// [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) can only be opened by its owner.
 pub struct ModelExecutor {
-    builder: EngineBuilder,
+    loader: Loader,
     model: Model<AnySource>,
     runner: Runner,
     target: Target,
@@ -32,17 +35,17 @@ impl std::fmt::Debug for ModelExecutor {
 
 impl ModelExecutor {
     pub(crate) fn new(
-        builder: EngineBuilder,
+        loader: Loader,
         model: Model<AnySource>,
         runner: Runner,
         target: Target,
         device: DeviceInfo,
     ) -> Self {
-        ModelExecutor { builder, model, runner, target, device }
+        ModelExecutor { loader, model, runner, target, device }
     }
 
-    pub(crate) fn builder(&self) -> &EngineBuilder {
-        &self.builder
+    pub(crate) fn loader(&self) -> &Loader {
+        &self.loader
     }
 
     pub(crate) fn model(&self) -> &Model<AnySource> {
@@ -77,7 +80,7 @@ impl ModelExecutor {
     pub(crate) async fn reload(&mut self) -> Result<(), Error> {
         // Whoever set them.
         self.model.set_adapter_scales(self.runner.adapter_scales())?;
-        (self.runner, self.target, self.device) = self.builder.load(&self.model).await?;
+        (self.runner, self.target, self.device) = self.loader.load(&self.model).await?;
         Ok(())
     }
 }

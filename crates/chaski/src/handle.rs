@@ -10,10 +10,7 @@ use serde_json::Value;
 
 use crate::chat::{self, Chat, ModelText};
 use crate::error::Error;
-use crate::executor::ModelExecutor;
-
-/// Drives a [`Handle`]: a future that must run while answers are wanted.
-pub type Driver = serve::Driver<ModelExecutor>;
+use crate::executor::{Driver, ModelExecutor};
 
 /// A model that answers many requests at once ([`crate::Engine::spawn`]). All clones are of the same model; the thread that
 /// runs it ends when the last of them, and of their answers, is dropped.

@@ -37,6 +37,7 @@ mod error;
 mod executor;
 mod handle;
 mod hooks;
+mod loader;
 mod lora;
 mod memory;
 mod source;
@@ -64,8 +65,8 @@ pub use chat::{Chat, ChatEvent, Conversation};
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, Generation};
 pub use error::Error;
-pub use executor::ModelExecutor;
-pub use handle::{Driver, Handle};
+pub use executor::{Driver, ModelExecutor};
+pub use handle::Handle;
 pub use memory::memory_need;
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use chaski::kernels::Caps;
 use chaski::{
-    AddSpecial, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial, Pooling, Reader, RenderSpecial,
+    AddSpecial, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial, Pooling, RenderSpecial,
     RunnerConfig, Source, Stage,
 };
 use js_sys::Function;
@@ -14,14 +13,9 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::answer::{Sink, answer_chat, continue_text};
 use crate::error::{bad_request, to_js};
-use crate::file::{JsFile, JsReader};
-use crate::inspect::memory_json;
+use crate::file::{JsFile, source};
+use crate::inspect::{caps_json, memory_json};
 use crate::request::{Chat, CreateOptions, Device, Request, parse};
-
-/// Files of JavaScript as a source.
-pub(crate) fn source(files: Vec<JsFile>) -> Source {
-    Source::Readers(files.into_iter().map(|f| Arc::new(JsReader::new(f)) as Arc<dyn Reader>).collect())
-}
 
 /// A loaded model.
 #[wasm_bindgen]
@@ -238,19 +232,6 @@ impl WebDevice {
             gpu.destroy();
         }
     }
-}
-
-pub(crate) fn caps_json(caps: &Caps) -> Value {
-    json!({
-        "subgroups": caps.subgroup.map(|(min, max)| [min, max]),
-        "f16": caps.f16,
-        "intDot": caps.int_dot,
-        "maxBindingBytes": caps.max_binding_bytes,
-        "maxThreads": caps.max_threads,
-        "maxWorkgroupBytes": caps.max_workgroup_bytes,
-        "software": caps.software,
-        "alone": caps.alone,
-    })
 }
 
 /// Refuses a model that would take more memory than it may.

@@ -1,7 +1,9 @@
 //! Files that JavaScript reads: OPFS, a `File`, ranges of an address.
 
+use std::sync::Arc;
+
 use chaski::gguf::SourceError;
-use chaski::{Reader, Reading};
+use chaski::{Reader, Reading, Source};
 use js_sys::{Promise, Uint8Array};
 use send_wrapper::SendWrapper;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -71,4 +73,9 @@ impl Reader for JsReader {
             self.read(offset, buf).await.map_err(other)
         })
     }
+}
+
+/// Files of JavaScript as a source.
+pub(crate) fn source(files: Vec<JsFile>) -> Source {
+    Source::Readers(files.into_iter().map(|f| Arc::new(JsReader::new(f)) as Arc<dyn Reader>).collect())
 }

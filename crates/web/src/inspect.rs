@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use crate::engine::{caps_json, source};
 use crate::error::to_js;
-use crate::file::JsFile;
+use crate::file::{JsFile, source};
 use crate::request::{parse, word};
 
 /// Prompt tokens that run at once if nothing is said.
@@ -95,4 +94,17 @@ pub(crate) fn memory_json(memory: &Memory) -> Value {
     let items: serde_json::Map<String, Value> =
         memory.items.iter().map(|i| (i.what.to_owned(), i.n_byte.into())).collect();
     json!({ "total": memory.n_byte(), "items": items })
+}
+
+pub(crate) fn caps_json(caps: &Caps) -> Value {
+    json!({
+        "subgroups": caps.subgroup.map(|(min, max)| [min, max]),
+        "f16": caps.f16,
+        "intDot": caps.int_dot,
+        "maxBindingBytes": caps.max_binding_bytes,
+        "maxThreads": caps.max_threads,
+        "maxWorkgroupBytes": caps.max_workgroup_bytes,
+        "software": caps.software,
+        "alone": caps.alone,
+    })
 }

@@ -5,7 +5,7 @@ use chaski_text::{Logprobs, Sampler, Tokenizer};
 use futures_channel::mpsc::UnboundedSender;
 
 use super::error::ServeError;
-use super::handle::Event;
+use super::event::Event;
 use super::shared::Open;
 use crate::error::ModelError;
 use crate::exec::Start;

@@ -12,9 +12,10 @@ use web_time::Instant;
 
 use super::entry::Entry;
 use super::error::ServeError;
+use super::event::Event;
 use super::shared::{Load, Shared};
 use crate::error::ModelError;
-use crate::run::{Finish, GenerateOptions, Piece, Stats, Writer};
+use crate::run::{GenerateOptions, Stats, Writer};
 
 /// A request for an answer.
 #[derive(Clone, Debug)]
@@ -34,40 +35,6 @@ impl Request {
     pub fn new(prompt: Vec<u32>, options: GenerateOptions) -> Self {
         Request { prompt, options, priority: 0, client: 0 }
     }
-}
-
-/// A part of an answer.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// The prompt begins to run.
-    Started {
-        /// Tokens of the prompt that have to be run.
-        n_prompt: usize,
-        /// Tokens of the prompt that are in the cache already.
-        n_cached: usize,
-        /// The reason why every token is chosen on the CPU, from logits that are read back; `None` if the device does it.
-        on_cpu: Option<&'static str>,
-    },
-    /// The prompt goes on: some of it is left to be sent to the device.
-    Prompt {
-        /// Tokens that were sent, of [`Event::Started`]'s `n_prompt`.
-        n_sent: usize,
-    },
-    /// The answer goes on.
-    Piece(Piece),
-    /// The answer has ended. Nothing follows.
-    Finished {
-        /// The reason.
-        finish: Finish,
-        /// Counts and times.
-        stats: Stats,
-    },
-    /// The answer could not go on. Nothing follows.
-    Failed {
-        /// The reason.
-        error: ServeError,
-    },
 }
 
 impl Event {

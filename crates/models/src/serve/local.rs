@@ -6,7 +6,8 @@ use chaski_text::Tokenizer;
 
 use super::driver::Driver;
 use super::error::ServeError;
-use super::handle::{Answer, Event};
+use super::event::Event;
+use super::handle::Answer;
 use crate::exec::Executor;
 use crate::run::{Finish, Piece, Stats};
 

@@ -9,6 +9,7 @@
 mod driver;
 mod entry;
 mod error;
+mod event;
 mod handle;
 mod local;
 mod pace;
@@ -20,7 +21,8 @@ mod shared;
 pub use crate::exec::{Executor, Outputs, Start};
 pub use driver::{Driver, serve};
 pub use error::{Refused, ServeError};
-pub use handle::{Answer, Event, Handle, Request};
+pub use event::Event;
+pub use handle::{Answer, Handle, Request};
 pub use local::Generation;
 pub use platform::MaybeSend;
 pub use session::Sessions;
