@@ -43,8 +43,6 @@ pub use gguf::{
 };
 pub use imatrix::{Imatrix, ImatrixEntry, ImatrixError};
 pub use mix::{MixCounters, MixError, ModelFacts, mix_order, needs_importance, tensor_type};
-#[cfg(feature = "mmap")]
-pub use mmap::MmapSource;
 pub use model_file::{ModelFile, OpenError, read_header};
 pub use source::{ByteSource, MemorySource, SourceError};
 pub use split::SplitName;

@@ -100,7 +100,9 @@ impl ByteSource for MemorySource {
     }
 
     async fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
-        copy_range(&self.name, &self.bytes, offset, buf)
+        SourceError::check_range(&self.name, self.len(), offset, buf.len() as u64)?;
+        buf.copy_from_slice(&self.bytes[offset as usize..][..buf.len()]);
+        Ok(())
     }
 
     fn as_slice(&self) -> Option<&[u8]> {
@@ -110,11 +112,4 @@ impl ByteSource for MemorySource {
     fn shared(&self) -> Option<HeaderBytes> {
         Some(self.bytes.clone())
     }
-}
-
-/// Fills `buf` from `bytes[offset..]`.
-pub(crate) fn copy_range(name: &str, bytes: &[u8], offset: u64, buf: &mut [u8]) -> Result<(), SourceError> {
-    SourceError::check_range(name, bytes.len() as u64, offset, buf.len() as u64)?;
-    buf.copy_from_slice(&bytes[offset as usize..][..buf.len()]);
-    Ok(())
 }

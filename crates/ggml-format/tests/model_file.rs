@@ -267,15 +267,15 @@ fn head_of_absurd_length_is_not_fetched() {
 #[cfg(feature = "mmap")]
 #[test]
 fn mapped_file_is_read_in_place() {
-    use ggml_format::MmapSource;
+    use ggml_format::MemorySource;
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../chaski/model/storyteller-Q4_K_M.gguf");
-    let source = MmapSource::open(path).unwrap();
+    let source = MemorySource::map(path).unwrap();
     let model = pollster::block_on(ModelFile::open(source, |_: &str| unreachable!())).unwrap();
     assert_eq!(model.metadata().str("general.architecture").unwrap(), "llama");
     let t = model.tensor("token_embd.weight").unwrap();
     let mut buf = vec![0; 64];
     pollster::block_on(model.read_tensor(t, 1000, &mut buf)).unwrap();
     assert_eq!(model.tensor_bytes(t).unwrap()[1000..1064], buf);
-    let error = MmapSource::open("/no/such/file").unwrap_err();
+    let error = MemorySource::map("/no/such/file").unwrap_err();
     assert_eq!(error.to_string(), "`/no/such/file`: read failed");
 }

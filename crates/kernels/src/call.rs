@@ -30,6 +30,7 @@ pub(crate) fn dispatch(
 }
 
 /// The names of an operand's constants.
+#[derive(Clone, Copy)]
 pub(crate) struct Names {
     /// The operand's own.
     pub(crate) name: &'static str,

@@ -27,6 +27,7 @@ mod format;
 pub mod grid;
 mod kernel;
 mod kv;
+mod matrix_state;
 mod op;
 pub mod ops;
 #[cfg(test)]

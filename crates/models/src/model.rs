@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chaski_graph::Graph;
-use chaski_runtime::gpu::Tensors;
+use chaski_runtime::Tensors;
 use ggml_format::{ByteSource, FileType, GgmlType, Metadata, ModelFile, SourceError, TensorInfo};
 
 use crate::adapter::{Adapter, ZEROS, check_scales, file_name};

@@ -11,6 +11,7 @@ mod error;
 mod formats;
 mod platform;
 mod step;
+mod tensors;
 
 pub mod cpu;
 pub mod gpu;
@@ -23,6 +24,7 @@ pub use error::RuntimeError;
 pub use formats::FormatError;
 pub use platform::for_each;
 pub use step::{Column, ColumnOutput, StepOutputs};
+pub use tensors::Tensors;
 /// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
 pub use wgpu;
 

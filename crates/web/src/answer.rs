@@ -158,11 +158,7 @@ fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
     let entry = |token: u32, logprob: f32| {
         let bytes = tokenizer.token_bytes(token, RenderSpecial::Yes);
-        // JSON has no infinity; a probability of 0 is null.
         json!({ "token": String::from_utf8_lossy(&bytes), "id": token, "logprob": logprob, "bytes": &bytes[..] })
     };
-    let top: Vec<Value> = logprobs.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
-    let mut object = entry(token, logprobs.logprob);
-    object["top_logprobs"] = top.into();
-    Some(object)
+    Some(logprobs.to_json(token, "top_logprobs", entry))
 }

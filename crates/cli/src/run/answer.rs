@@ -155,13 +155,9 @@ fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
     let entry = |token: u32, logprob: f32| {
         let text = tokenizer.decode_lossy(&[token], RenderSpecial::Yes);
-        // JSON has no infinity; a probability of 0 is null.
         json!({ "token": token, "text": text, "logprob": logprob })
     };
-    let top: Vec<Value> = logprobs.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
-    let mut object = entry(token, logprobs.logprob);
-    object["top"] = top.into();
-    Some(object)
+    Some(logprobs.to_json(token, "top", entry))
 }
 
 fn summary(engine: &Engine, answer: &Answer, is_chat: bool, times: &LoadTimes, whole: bool) -> Value {

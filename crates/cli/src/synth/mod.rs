@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use ggml_format::{FileType, GgufWriter, Metadata, MmapSource, read_header};
+use ggml_format::{FileType, GgufWriter, MemorySource, Metadata, read_header};
 use indicatif::HumanBytes;
 
 use self::presets::{Preset, Tensor, preset_parser, typed};
@@ -99,7 +99,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Result<()> {
 }
 
 fn read_metadata(path: &Path) -> Result<Metadata> {
-    let gguf = pollster::block_on(read_header(&MmapSource::open(path)?))?;
+    let gguf = pollster::block_on(read_header(&MemorySource::map(path)?))?;
     Ok(gguf.metadata().clone())
 }
 
@@ -124,12 +124,12 @@ mod tests {
         PRESETS.iter().find(|p| p.name == name).unwrap()
     }
 
-    fn open(path: &Path) -> Result<ModelFile<MmapSource>, OpenError> {
+    fn open(path: &Path) -> Result<ModelFile<MemorySource>, OpenError> {
         let alone = |name: &str| {
             let n_byte = 0;
             Err(SourceError::OutOfRange { name: name.to_owned(), offset: 0, n_byte, len: 0 })
         };
-        pollster::block_on(ModelFile::open(MmapSource::open(path)?, alone))
+        pollster::block_on(ModelFile::open(MemorySource::map(path)?, alone))
     }
 
     fn types(preset: &Preset, mix: FileType) -> BTreeMap<String, GgmlType> {

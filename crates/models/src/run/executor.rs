@@ -5,7 +5,7 @@ use chaski_text::Sampler;
 
 use super::pages::Pages;
 use super::runner::Runner;
-use super::sequences::Sequence;
+use super::sequence::Sequence;
 use crate::adapter::check_scales;
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs, Start};

@@ -9,6 +9,7 @@ mod pages;
 mod perplexity;
 mod runner;
 mod scales;
+mod sequence;
 mod sequences;
 mod session;
 mod shift;

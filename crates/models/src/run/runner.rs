@@ -9,7 +9,7 @@ use ggml_format::{ByteSource, GgmlType};
 use rustc_hash::FxBuildHasher;
 
 use super::pages::Pages;
-use super::sequences::Sequence;
+use super::sequence::Sequence;
 use crate::error::{KvTypeError, ModelError};
 use crate::exec::{DeviceExecutor, KvType, RunnerConfig, Target};
 use crate::model::Model;

@@ -19,8 +19,8 @@ use ggml_format::GgmlType;
 use crate::STATE_COPIES;
 use crate::error::RuntimeError;
 use crate::formats;
-use crate::gpu::{Tensors, read_rows};
 use crate::graph::{Graph, Op, ValueId, Weight, WeightId};
+use crate::tensors::{Tensors, read_rows};
 use cache::Sequences;
 
 /// Sizes of a model on the CPU.

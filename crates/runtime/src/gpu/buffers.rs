@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use chaski_kernels::KvLayout;
 
 use super::device::Gpu;
-use super::load::{self, Progress, Tensors};
+use super::load::{self, Progress};
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
+use crate::tensors::Tensors;
 
 /// Every buffer of a model.
 pub(super) struct Buffers {

@@ -1,29 +1,16 @@
 //! Loading: weights stream from a source through small chunks into their device layout.
 
 use std::collections::VecDeque;
-use std::future::Future;
 
 use chaski_graph::Rope;
 use chaski_kernels::rope;
-
-use ggml_format::{MaybeSend, MaybeSync};
 
 use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Weight, WeightId};
 use crate::plan::{Aux, Group, Groups};
 use crate::platform::Promise;
-
-/// Where tensors come from: a file, a range of a web resource, a generator.
-pub trait Tensors: MaybeSend + MaybeSync {
-    /// Reads `buf.len()` bytes of a tensor from `offset` bytes on, in the file's format.
-    fn read(
-        &self,
-        name: &str,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + MaybeSend;
-}
+use crate::tensors::{Tensors, read_rows};
 
 /// What loading is at.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -78,24 +65,6 @@ impl Flight {
         }
         Ok(())
     }
-}
-
-/// The rows of a matrix from `first` on, which may lie apart in the file.
-pub(crate) async fn read_rows(
-    w: &Weight,
-    first: u32,
-    mut out: &mut [u8],
-    tensors: &impl Tensors,
-) -> Result<(), RuntimeError> {
-    let row_bytes = w.row_bytes() as usize;
-    let n = out.len().checked_div(row_bytes).unwrap_or(0) as u32;
-    for (offset, rows) in w.pieces(first, n) {
-        let (piece, rest) = out.split_at_mut(rows as usize * row_bytes);
-        let read = tensors.read(&w.name, offset, piece).await;
-        read.map_err(|source| RuntimeError::Tensor { tensor: w.name.clone(), source })?;
-        out = rest;
-    }
-    Ok(())
 }
 
 /// A small tensor as f32.

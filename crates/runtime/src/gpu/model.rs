@@ -9,7 +9,7 @@ use chaski_kernels::{Op, ProductClass, Tuning, step};
 
 use super::buffers::{Buffers, make_buffers};
 use super::device::Gpu;
-use super::load::{Progress, Stage, Tensors};
+use super::load::{Progress, Stage};
 use super::pace::Pace;
 use super::reads::ExpertReads;
 use super::ready::{
@@ -23,6 +23,7 @@ use crate::graph::{AdapterScale, Graph};
 use crate::plan::{Groups, HeadPlan, Memory, PlanConfig, Planned, Segment, fuse, plan};
 use crate::platform::{Aside, Clock};
 use crate::step::Column;
+use crate::tensors::Tensors;
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! [`Streams`] in a browser, where there are none: a page keeps no file from which experts could be read at any time, and the
 //! code for it would be downloaded by all.
 
-use super::load::Tensors;
 use super::reads::ExpertReads;
 use super::ready::{On, Ready};
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::Groups;
+use crate::tensors::Tensors;
 
 /// There is no value of it.
 pub(super) enum Streams {}

@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use chaski_kernels::DeviceLayout;
 
-use super::load::{self, CHUNK, Flight, Tensors};
+use super::load::{self, CHUNK, Flight};
 use super::places::Places;
 use super::reads::ExpertReads;
 use super::ready::{On, Ready};
@@ -19,6 +19,7 @@ use crate::error::RuntimeError;
 use crate::graph::{Graph, ValueId};
 use crate::plan::{Group, Groups, Streamed};
 use crate::platform::for_each;
+use crate::tensors::Tensors;
 
 /// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
 const AT_ONCE: usize = 16;

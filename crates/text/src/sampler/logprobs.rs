@@ -1,5 +1,7 @@
 //! The log probabilities of a token and of the most probable alternatives.
 
+use serde_json::Value;
+
 /// The log probability of a token, and those of the most probable tokens.
 ///
 /// They are computed from the model's own logits at temperature 1, before biases, constraints and samplers,
@@ -43,6 +45,15 @@ impl Logprobs {
             top: ids.into_iter().map(|id| (id, logprob(logits[id as usize]))).collect(),
         }
     }
+
+    /// The entry of `token`, for which they were computed, and under `key` in it those of the most probable tokens.
+    ///
+    /// `entry` makes an object of a token and its log probability. JSON has no infinity: a probability of 0 is null.
+    pub fn to_json(&self, token: u32, key: &str, entry: impl Fn(u32, f32) -> Value) -> Value {
+        let mut object = entry(token, self.logprob);
+        object[key] = self.top.iter().map(|&(token, logprob)| entry(token, logprob)).collect();
+        object
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +70,15 @@ mod tests {
         assert!(all.top.contains(&(5, all.logprob)));
         assert_eq!(Logprobs::new(&logits, 5, 3).top, all.top[..3]);
         assert_eq!(Logprobs::new(&logits, 5, 0), Logprobs { top: vec![], ..all });
+    }
+
+    #[test]
+    fn json_has_the_token_and_the_most_probable_ones() {
+        let found = Logprobs { logprob: f32::NEG_INFINITY, top: vec![(3, -0.5), (1, -2.0)] };
+        let json =
+            found.to_json(7, "top", |token, logprob| serde_json::json!({ "id": token, "logprob": logprob }));
+        let top = serde_json::json!([{ "id": 3, "logprob": -0.5 }, { "id": 1, "logprob": -2.0 }]);
+        assert_eq!(json, serde_json::json!({ "id": 7, "logprob": null, "top": top }));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 mod cases;
 mod reference;
 
-use crate::call::{Call, Names, check_f32, names};
+use crate::call::{Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
+use crate::matrix_state::{MatrixState, n_out};
 use crate::op::{Op, Value};
-use crate::state::State;
+
 use crate::tensor::Tensor;
 
 /// The row of this operation.
@@ -49,7 +50,7 @@ pub struct GatedLinearAttn {
 impl GatedLinearAttn {
     /// Values of y.
     pub fn n_out(&self) -> u32 {
-        self.v.n_elem() + self.s.n_elem()
+        n_out(&self.v, &self.s)
     }
 
     /// The kernel and its grid.
@@ -57,24 +58,13 @@ impl GatedLinearAttn {
     /// # Errors
     /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let op = OP.name;
-        let [s, heads, tokens, _] = self.v.ne;
-        let n_seq = self.s.ne[3];
-        if n_seq == 0 || tokens % n_seq != 0 {
-            let expected = format!("a multiple of {n_seq} sequences");
-            return Err(DispatchError::Shape { op, what: "tokens", expected, found: tokens.into() });
+        MatrixState {
+            tokens: &[(K, &self.k), (V, &self.v), (Q, &self.q), (G, &self.g)],
+            others: &[],
+            s: (S, &self.s),
+            y: &self.y,
+            constants: &[("SCALE", self.scale.into())],
         }
-        for (what, t) in [("k", &self.k), ("v", &self.v), ("q", &self.q), ("g", &self.g)] {
-            t.check_ne(op, what, [s, heads, tokens, 1])?;
-        }
-        self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        State::check_y(op, &self.y, self.n_out())?;
-        let sources = [(K, &self.k), (V, &self.v), (Q, &self.q), (G, &self.g), (S, &self.s)];
-        check_f32(op, &sources, &self.y)?;
-        let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
-        let (mut constants, groups, why) = state.plan(op, caps)?;
-        constants.push(("SCALE", self.scale.into()));
-        Call { op: &OP, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
-            .groups(groups, why, caps)
+        .dispatch(&OP, caps)
     }
 }

@@ -3,12 +3,13 @@
 mod cases;
 mod reference;
 
-use crate::call::{Call, Names, check_f32, names};
+use crate::call::{Names, names};
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
+use crate::matrix_state::{MatrixState, n_out};
 use crate::op::{Op, Value};
-use crate::state::State;
+
 use crate::tensor::Tensor;
 
 /// The row of this operation.
@@ -50,7 +51,7 @@ pub struct RwkvWkv6 {
 impl RwkvWkv6 {
     /// Values of y.
     pub fn n_out(&self) -> u32 {
-        self.v.n_elem() + self.s.n_elem()
+        n_out(&self.v, &self.s)
     }
 
     /// The kernel and its grid.
@@ -58,25 +59,15 @@ impl RwkvWkv6 {
     /// # Errors
     /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        let op = OP.name;
-        let [s, heads, tokens, _] = self.v.ne;
-        let n_seq = self.s.ne[3];
-        if n_seq == 0 || tokens % n_seq != 0 {
-            let expected = format!("a multiple of {n_seq} sequences");
-            return Err(DispatchError::Shape { op, what: "tokens", expected, found: tokens.into() });
+        let [s, heads, ..] = self.v.ne;
+        self.tf.check_ne(OP.name, "tf", [s, heads, 1, 1])?;
+        MatrixState {
+            tokens: &[(K, &self.k), (V, &self.v), (R, &self.r), (TD, &self.td)],
+            others: &[(TF, &self.tf)],
+            s: (S, &self.s),
+            y: &self.y,
+            constants: &[],
         }
-        for (what, t) in [("k", &self.k), ("v", &self.v), ("r", &self.r), ("td", &self.td)] {
-            t.check_ne(op, what, [s, heads, tokens, 1])?;
-        }
-        self.tf.check_ne(op, "tf", [s, heads, 1, 1])?;
-        self.s.check_ne(op, "s", [s, s, heads, n_seq])?;
-        State::check_y(op, &self.y, self.n_out())?;
-        let sources =
-            [(K, &self.k), (V, &self.v), (R, &self.r), (TF, &self.tf), (TD, &self.td), (S, &self.s)];
-        check_f32(op, &sources, &self.y)?;
-        let state = State { s, rows: s, heads, n_tok: tokens / n_seq, n_seq, n_snap: 1 };
-        let (constants, groups, why) = state.plan(op, caps)?;
-        Call { op: &OP, variant: &[Value::Word(caps.set().word())], sources: &sources, y: &self.y, constants }
-            .groups(groups, why, caps)
+        .dispatch(&OP, caps)
     }
 }

@@ -1,7 +1,7 @@
 //! Time mixing of RWKV-6, token by token, in f64.
 
-use super::RwkvWkv6;
 use crate::data::Data;
+use crate::matrix_state::reference::outputs_and_states;
 
 /// The tensors of a call, in its order.
 pub(super) struct Operands {
@@ -14,28 +14,14 @@ pub(super) struct Operands {
 }
 
 /// All values of y: outputs, then states.
-pub(super) fn rwkv_wkv6(call: &RwkvWkv6, o: &Operands) -> Vec<f64> {
-    let [s, heads, tokens, _] = call.v.ne;
-    let n_seq = call.s.ne[3];
-    let n_y = call.v.n_elem() as usize;
-    let mut out = vec![0.0; n_y + call.s.n_elem() as usize];
-    for (seq, head) in (0..n_seq).flat_map(|q| (0..heads).map(move |h| (q, h))) {
-        for j in 0..s {
-            let mut m: Vec<f64> = (0..s).map(|i| o.s.at([i, j, head, seq])).collect();
-            for t in seq * (tokens / n_seq)..(seq + 1) * (tokens / n_seq) {
-                let v = o.v.at([j, head, t, 0]);
-                let mut sum = 0.0;
-                for (i, m) in (0..s).zip(&mut m) {
-                    let kv = o.k.at([i, head, t, 0]) * v;
-                    sum += o.r.at([i, head, t, 0]) * (o.tf.at([i, head, 0, 0]) * kv + *m);
-                    *m = *m * o.td.at([i, head, t, 0]) + kv;
-                }
-                out[((t * heads + head) * s + j) as usize] = sum;
-            }
-            for (i, m) in (0..s).zip(m) {
-                out[n_y + call.s.index([i, j, head, seq])] = m;
-            }
+pub(super) fn rwkv_wkv6(o: &Operands) -> Vec<f64> {
+    outputs_and_states(&o.v, &o.s, |row, v, [head, t]| {
+        let mut sum = 0.0;
+        for (i, m) in (0..).zip(row) {
+            let kv = o.k.at([i, head, t, 0]) * v;
+            sum += o.r.at([i, head, t, 0]) * (o.tf.at([i, head, 0, 0]) * kv + *m);
+            *m = *m * o.td.at([i, head, t, 0]) + kv;
         }
-    }
-    out
+        sum
+    })
 }

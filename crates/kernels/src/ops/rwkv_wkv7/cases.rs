@@ -7,23 +7,20 @@ use super::reference::{Operands, rwkv_wkv7};
 use crate::case::Case;
 use crate::data::{Data, Output, value_case};
 use crate::grid::{GridError, Params};
+use crate::matrix_state::cases;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: no heads.
 pub(super) fn by_hand() -> Vec<Case> {
-    vec![case("no heads".into(), [8, 0, 3, 2])]
+    cases::by_hand(case)
 }
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
-    p.ty("type")?;
-    let sizes = [p.num("head_size")?, p.num("head_count")?, p.num("n_seq_tokens")?, p.num("n_seqs")?];
-    Ok(case(p.to_string(), sizes))
+    cases::of(p, case)
 }
 
 pub(super) fn random(rng: &mut Rng) -> Case {
-    let sizes = [1 + rng.below(90), 1 + rng.below(5), 1 + rng.below(9), 1 + rng.below(3)];
-    case(format!("random {sizes:?}"), sizes)
+    cases::random(rng, case)
 }
 
 /// A case with heads of `s` values, heads, tokens of a sequence, sequences.
@@ -52,7 +49,7 @@ fn case(label: String, [s, heads, n_tok, n_seq]: [u32; 4]) -> Case {
         b: Data::random(call.b, 6, -unit, unit),
         s: Data::random(call.s, 9, -1.0, 1.0),
     };
-    let values = rwkv_wkv7(&call, &o);
+    let values = rwkv_wkv7(&o);
     let named = [("r", &o.r), ("w", &o.w), ("k", &o.k), ("v", &o.v), ("a", &o.a), ("b", &o.b), ("s", &o.s)];
     let buffers = named.map(|(name, d)| d.input(name)).into();
     value_case(label, move |caps| call.dispatch(caps), buffers, Output::New(call.y), &values, 1e-10)
