@@ -7,7 +7,7 @@ use chaski::{
     RunnerConfig, Source, Stage,
 };
 use js_sys::Function;
-use serde_json::{Value, json};
+use serde_json::json;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
