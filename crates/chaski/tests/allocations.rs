@@ -68,8 +68,9 @@ fn begun(n_seq: u32) -> Engine {
     let mut engine = block_on(builder.sequences(n_seq).build()).expect("an engine");
     let row = |seq| Row { seq, pos: 0, input: Input::Token(1 + seq), want: Want::Choose };
     let first = Step { rows: (0..n_seq).map(row).collect(), repeat: 1, n_planned: n_seq };
-    engine.runner().submit(&first).expect("a first token");
-    block_on(engine.runner().read()).expect("a token of each");
+    let runner = engine.runner();
+    runner.submit(&first).expect("a first token");
+    block_on(runner.read()).expect("a token of each");
     engine
 }
 
@@ -107,33 +108,43 @@ fn requests_for_memory_do_not_grow() {
     assert_eq!(engine.gpu().expect("a GPU").counters().objects(), objects, "buffers, groups, pipelines");
 }
 
-/// 64 sequences at once: only the chosen tokens are read back, nothing is created, and the CPU is done with a step long before
-/// a device is.
+/// 64 sequences at once: only the chosen tokens are read back, nothing is created, and a step takes little of the CPU: no
+/// more requests for memory than one of one row, and a millisecond.
 #[test]
 fn a_step_of_many_sequences_is_cheap() {
     const N: u32 = 64;
-    /// Measured: 0.5 ms where nothing else runs.
+    /// Measured on an H200 with an 8B model, four times as deep: 0.7 ms.
     const MOST: Duration = Duration::from_millis(5);
     let mut engine = begun(N);
     let gpu = engine.gpu().expect("a GPU").clone();
     let n_vocab = u64::from(engine.loaded().n_vocab());
     let runner = engine.runner();
     let mut submit = |pos| {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), REQUESTS.get());
         runner.submit(&step(N, 1, pos)).expect("a step");
-        let took = start.elapsed();
+        let took = (start.elapsed(), REQUESTS.get() - before);
         assert_eq!(block_on(runner.read()).expect("its tokens").chosen.len(), N as usize);
         took
     };
     submit(1);
-    let read = || gpu.counters().read_bytes.load(Ordering::Relaxed);
-    let (objects, before) = (gpu.counters().objects(), read());
-    let least = (2..8).map(&mut submit).min().expect("six steps");
-    let n_byte = (read() - before) / 6;
-    eprintln!("{least:?} to submit a step of {N} rows, {n_byte} bytes read back");
+    let counters = gpu.counters();
+    let count = || {
+        let counts = [&counters.read_bytes, &counters.dispatches, &counters.submits];
+        counts.map(|n| n.load(Ordering::Relaxed))
+    };
+    let (objects, before) = (counters.objects(), count());
+    let (least, n_request) = (2..8).map(&mut submit).min().expect("six steps");
+    let [n_byte, n_dispatch, n_submit] = [0, 1, 2].map(|i| (count()[i] - before[i]) / 6);
+    eprintln!(
+        "{least:?} and {n_request} requests to submit {n_dispatch} dispatches of {N} rows, {n_byte} bytes read back"
+    );
     // The ring of each sequence: 128 ids.
     assert!(n_byte <= u64::from(N) * 128 * 4, "{n_byte} bytes of a step");
     assert!(n_byte < u64::from(N) * n_vocab, "{n_byte} bytes of a step: a row of logits has {}", 4 * n_vocab);
-    assert_eq!(gpu.counters().objects(), objects, "buffers, groups, pipelines");
-    assert!(least <= MOST, "{least:?} to submit a step");
+    assert_eq!(counters.objects(), objects, "buffers, groups, pipelines");
+    // Slow devices get a step in several submissions.
+    let most = PER_DISPATCH * n_dispatch as f64 + PER_STEP * n_submit.max(1) as f64;
+    assert!(n_request as f64 <= most, "{n_request} requests of a step, {most} are allowed");
+    // A software device does the work when it is given it.
+    assert!(gpu.caps().software || least <= MOST, "{least:?} to submit a step");
 }

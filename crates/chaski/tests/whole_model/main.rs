@@ -25,4 +25,5 @@ mod separate;
 mod sequences;
 mod serve;
 mod speculate;
+mod steps;
 mod streaming;

@@ -168,5 +168,7 @@ fn a_dense_layer_takes_at_most_six_dispatches_a_token() {
         engine.runner().truncate(0);
     }
     let ten = at[1] - at[0];
-    assert!(ten >= 10 * (8 * 5 + 4) && ten <= 10 * all as u64, "{ten} dispatches of ten more tokens");
+    // A step of chosen tokens has one more, and longer answers may take fewer steps.
+    let least = 10 * (8 * 5 + 4) - 10;
+    assert!(ten >= least && ten <= 10 * (all as u64 + 1), "{ten} dispatches of ten more tokens");
 }

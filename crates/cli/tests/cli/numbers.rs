@@ -56,6 +56,25 @@ fn bench_measures_on_the_processor() {
 }
 
 #[test]
+fn bench_measures_several_sequences_at_once() {
+    let args =
+        |format| ["bench", "--device", "cpu", "-npp", "4", "-ntg", "2", "-npl", "1,3", "-q", "-o", format];
+    let results = json(&run(&args("json")));
+    let rows = results.as_array().unwrap();
+    let sizes: Vec<_> =
+        rows.iter().map(|r| ["pp", "tg", "pl", "n_kv"].map(|key| r[key].as_u64().unwrap())).collect();
+    assert_eq!(sizes, [[4, 2, 1, 6], [4, 2, 3, 18]]);
+    for r in rows {
+        let [t_pp, t_tg, t, speed] = ["t_pp", "t_tg", "t", "speed"].map(|key| r[key].as_f64().unwrap());
+        assert!(t_pp > 0.0 && t_tg > 0.0 && (t_pp + t_tg - t).abs() < 1e-5 && speed > 0.0, "{r}");
+    }
+    let table = out(&run(&args("md")));
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(lines[0].contains("PP") && lines[0].contains("S_TG t/s"), "{table}");
+}
+
+#[test]
 fn texts_become_vectors_in_every_format() {
     let args = |more: &[&'static str]| [&["embed", "--device", "cpu", "-q"][..], more].concat();
     let raw = out(&run(&args(&["--pooling", "mean", "-p", "a dog\nA cat", "-p", "a dog"])));

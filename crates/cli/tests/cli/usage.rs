@@ -13,6 +13,8 @@ fn wrong_usage_exits_with_2() {
         &["run", "-m", "a.gguf", "b.gguf", "c"],
         &["bench", "-p", "5-2"],
         &["bench", "-p", "0", "-n", "0"],
+        &["bench", "-npl", "0"],
+        &["bench", "-npl", "2", "-d", "4"],
         &["bench", "-ctk", "f16", "-ctv", "auto"],
         &["bench", "-ctk", "q7_0"],
         &["bench", "--expert-slots", "4"],

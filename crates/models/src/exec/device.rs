@@ -117,6 +117,11 @@ impl DeviceExecutor {
     }
 
     pub(crate) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
+        let found = step.rows.iter().map(|row| u64::from(row.seq) + 1).max().unwrap_or(0);
+        let limit = self.limits().n_seq as u64;
+        if found > limit {
+            return Err(RuntimeError::Limit { what: "sequences", found, limit }.into());
+        }
         either!(self, e => e.submit(step))
     }
 

@@ -59,6 +59,8 @@ pub struct GpuModel {
     n_layer: usize,
     /// Words of a step, reused.
     words: Vec<u32>,
+    /// Picks that the device has for certain.
+    pub(super) picks: Vec<u32>,
     /// Tokens that each sequence has chosen so far, those under way included: the place in its ring.
     pub(super) ring_at: Vec<u32>,
     pub(super) next_staging: usize,
@@ -168,6 +170,7 @@ impl GpuModel {
         let times = LoadTimes { compile, upload, total: clock.elapsed() };
         let n_vocab = graph.logits.map_or(0, |l| graph.width(l));
         Ok(GpuModel {
+            picks: Vec::new(),
             words: vec![0; step::pages_at(config.max_col as usize)],
             ready,
             buffers,
@@ -343,8 +346,11 @@ impl GpuModel {
         let (queue, to) = (&self.gpu.queue, &self.buffers.step);
         let words = &self.words[..step::HEADER + step::COLUMN * n];
         queue.write_buffer(to, 0, bytemuck::cast_slice(words));
-        let at = 4 * u64::from(self.config.choice().picks);
-        queue.write_buffer(to, at, bytemuck::cast_slice(&rows[..n_pick]));
+        if !self.picks.starts_with(&rows[..n_pick]) {
+            let at = 4 * u64::from(self.config.choice().picks);
+            queue.write_buffer(to, at, bytemuck::cast_slice(&rows[..n_pick]));
+            self.picks = rows[..n_pick].to_vec();
+        }
     }
 
     pub(super) fn encoder(&self) -> wgpu::CommandEncoder {
@@ -403,8 +409,9 @@ impl GpuModel {
 
     /// Puts tokens of the first sequence in place without running them, for the profiler.
     pub(crate) fn stage_columns(&mut self, tokens: &[u32], pos: u32) {
-        // What is timed changes the recurrent state, too.
+        // What is timed changes the recurrent state and the picks, too.
         self.state_at[0] = None;
+        self.picks.clear();
         let n = tokens.len() as u32;
         let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
         self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);

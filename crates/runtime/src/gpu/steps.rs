@@ -230,6 +230,11 @@ impl GpuModel {
     fn place(&mut self, step: &Sent, piece: Range<usize>) -> PiecePicks {
         let picks = step.picks.within(piece.start as u32..piece.end as u32);
         self.write(step.columns[piece].iter().copied(), picks.head.iter().copied());
+        if picks.n_choice > 0 && picks.head.len() == 1 {
+            // A token that is chosen alone is the first column of what follows.
+            self.picks.clear();
+            self.picks.push(0);
+        }
         picks
     }
 

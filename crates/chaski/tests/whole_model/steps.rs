@@ -1,0 +1,145 @@
+//! Steps of rows: several sequences with outputs of every kind, whole and in pieces, on every kind of executor.
+
+use std::time::Duration;
+
+use chaski::kernels::FeatureSet;
+use chaski::steps::{Executor as _, Input, Outputs, Row, Step, Want};
+use chaski::{KvType, ModelError, Runner, RuntimeError};
+use chaski_models::{RunnerConfig, Target};
+
+use crate::archs::{Fixture, open};
+use crate::common::{Failures, Timed, block_on, nmse, shared_gpu};
+
+/// A cache alone, recurrent state, windows, experts.
+const FIXTURES: [&str; 4] = ["llama-plain", "qwen35-heads", "gemma3-dense", "gpt-oss-moe"];
+
+/// Tokens of a sequence: where they begin in the fixture's text, and the output of each.
+const SEQUENCES: [(usize, &[Want]); 3] = [
+    (
+        0,
+        &[Want::Nothing, Want::Hidden, Want::Logits, Want::Nothing, Want::Hidden, Want::Logits, Want::Choose],
+    ),
+    (0, &[Want::Hidden]),
+    (0, &[Want::Logits, Want::Nothing, Want::Logits, Want::Choose]),
+];
+
+fn runner(f: &Fixture, target: &Target) -> Runner {
+    let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
+    let config = RunnerConfig { n_ctx: 64, n_seq: 3, kv: KvType::F32, chunk: 32, ..RunnerConfig::default() };
+    block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
+}
+
+fn step(f: &Fixture) -> Step {
+    let row = |seq: usize, pos: usize, want| Row {
+        seq: seq as u32,
+        pos: pos as u32,
+        input: Input::Token(f.tokens[pos]),
+        want,
+    };
+    let rows = SEQUENCES.iter().enumerate().flat_map(|(seq, (first, wants))| {
+        wants.iter().enumerate().map(move |(i, want)| row(seq, first + i, *want))
+    });
+    let rows: Vec<Row> = rows.collect();
+    Step { repeat: 1, n_planned: rows.len() as u32, rows }
+}
+
+fn run(r: &mut Runner, step: &Step) -> Outputs {
+    r.submit(step).expect("a step");
+    block_on(r.read()).expect("its outputs")
+}
+
+/// What each row would give if its sequence were run alone, token by token.
+fn alone(f: &Fixture, r: &mut Runner) -> Outputs {
+    let mut out = Outputs::default();
+    for (first, wants) in SEQUENCES {
+        let tokens = &f.tokens[first..first + wants.len()];
+        r.truncate(0);
+        let logits = block_on(r.eval_all(tokens, 1)).expect("tokens run");
+        r.truncate(0);
+        let hidden = block_on(r.eval_hidden(tokens)).expect("tokens run");
+        let (n_vocab, n_embd) = (logits.len() / tokens.len(), hidden.len() / tokens.len());
+        for (i, want) in wants.iter().enumerate() {
+            let row = &logits[i * n_vocab..][..n_vocab];
+            match want {
+                Want::Nothing => {}
+                Want::Logits => out.logits.extend(row),
+                Want::Hidden => out.hidden.extend(&hidden[i * n_embd..][..n_embd]),
+                Want::Choose => {
+                    let best = (0..n_vocab).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+                    out.chosen.push(best.expect("a vocabulary") as u32);
+                }
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn rows_of_several_sequences_give_what_each_gives_alone() {
+    let _t = Timed::new("steps, outputs");
+    let mut failures = Failures::default();
+    for name in FIXTURES {
+        let f = Fixture::load(name);
+        for set in [None, Some(FeatureSet::Sg)] {
+            let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
+            let device = set.map_or("CPU", FeatureSet::word);
+            let mut r = runner(&f, &target);
+            let expected = alone(&f, &mut r);
+            let mut whole: Option<Outputs> = None;
+            for bound in [Duration::from_secs(3600), Duration::ZERO] {
+                r.set_prompt_bound(bound);
+                let found = run(&mut r, &step(&f));
+                assert_eq!(found.chosen, expected.chosen, "{name}, {device}");
+                for (what, a, b) in
+                    [("logits", &found.logits, &expected.logits), ("hidden", &found.hidden, &expected.hidden)]
+                {
+                    assert_eq!(a.len(), b.len(), "{name}, {device}: {what}");
+                    let e = nmse(a, b);
+                    failures.check(e <= 2e-5, || format!("{name}, {device}: {what} differ by {e:.1e}"));
+                }
+                // Pieces change no bit.
+                let bits = |o: &Outputs| {
+                    [&o.logits, &o.hidden].map(|v| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
+                };
+                let same = whole.as_ref().is_none_or(|w| bits(w) == bits(&found));
+                failures.check(same, || format!("{name}, {device}: pieces give other bits"));
+                whole = Some(found);
+            }
+            // The next tokens follow those that were chosen, on the device alone.
+            let next = |seq: u32, pos| Row { seq, pos, input: Input::Chosen, want: Want::Choose };
+            let rows = vec![next(0, 7), next(2, 4)];
+            let ahead = run(&mut r, &Step { rows, repeat: 3, n_planned: 2 });
+            let mut by_hand = Vec::new();
+            for (n, first) in [(7, expected.chosen[0]), (4, expected.chosen[1])] {
+                r.truncate(0);
+                block_on(r.prefill(&[&f.tokens[..n], &[first]].concat())).expect("tokens run");
+                by_hand.push(block_on(r.greedy(3)).expect("tokens"));
+            }
+            let together: Vec<u32> = (0..3).flat_map(|i| [by_hand[0][i], by_hand[1][i]]).collect();
+            assert_eq!(ahead.chosen, together, "{name}, {device}");
+        }
+    }
+    failures.conclude();
+}
+
+#[test]
+fn steps_that_do_not_fit_are_refused_with_both_numbers() {
+    let f = Fixture::load("llama-plain");
+    for set in [None, Some(FeatureSet::Sg)] {
+        let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
+        let mut r = runner(&f, &target);
+        for (seq, pos, what, found, limit) in
+            [(3, 0, "sequences", 4, 3), (0, 64, "tokens of the sequence", 65, 64)]
+        {
+            let rows = vec![Row { seq, pos, input: Input::Token(1), want: Want::Logits }];
+            let step = Step { rows, repeat: 1, n_planned: 1 };
+            // The CPU may find it when it runs the step.
+            match r.submit(&step).and_then(|()| block_on(r.read()).map(drop)) {
+                Err(ModelError::Runtime(RuntimeError::Limit { what: w, found: n, limit: l })) => {
+                    assert_eq!((w, n, l), (what, found, limit));
+                }
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+    }
+}
