@@ -595,19 +595,18 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
     assert_eq!(OTHER_KV.len() + 2, KV_TYPES.len(), "a type without a limit");
     let mut modes = Vec::new();
     for (nth, (ty, limit)) in OTHER_KV.iter().enumerate() {
-        let kv = KvType::both(*ty);
-        let gpus = [None].into_iter().chain(in_turns(nth, &[SG, BASE]));
-        modes.extend(gpus.map(|gpu| Mode { gpu, kv, limit: *limit, mixture: None, chunks: &[48, 1], ..F32 }));
+        let mode = Mode { kv: KvType::both(*ty), limit: *limit, mixture: None, chunks: &[48, 1], ..F32 };
+        modes.push(mode);
+        // By default on one device with one model.
+        for gpu in in_turns(nth, &[SG, BASE]) {
+            let models = in_turns(nth, &FIXTURES[..5]).into_iter().map(|name| (name, *limit));
+            check_some(&[Mode { gpu, ..mode }], |_| models.clone().collect());
+        }
     }
     let kv = KvType::Of { k: GgmlType::Q8_0, v: GgmlType::Q4_0 };
-    modes.extend([None, SG_CHECKED].map(|gpu| Mode {
-        gpu,
-        kv,
-        limit: 7e-5,
-        mixture: None,
-        chunks: &[48, 7],
-        ..F32
-    }));
+    let mode = Mode { kv, limit: 7e-5, mixture: None, chunks: &[48, 7], ..F32 };
+    modes.push(mode);
+    check_some(&[Mode { gpu: SG_CHECKED, ..mode }], |_| vec![(FIXTURES[0], mode.limit)]);
     check(&modes);
 }
 
