@@ -6,32 +6,49 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use chaski_kernels::{Kernel, check};
 
-/// Checks all kernels, adds those named to the samples, and writes the samples that changed, or with `only_check` fails if
-/// any would change.
+/// Checks all kernels, adds those named to the samples, and writes what changed of samples and index, or with `only_check`
+/// fails if anything would change.
 pub(crate) fn generate(only_check: bool, add: &[String]) -> anyhow::Result<()> {
     let dir = crate::root().join("crates/kernels/rendered");
-    let n_kernel = check::check_all()?;
+    let index = check::check_all()?;
     for name in add {
         sample(name)?;
         fs::write(dir.join(format!("{name}.wgsl")), "").with_context(|| format!("could not write {name}"))?;
     }
-    let names = names(&dir)?;
+    let mut wanted = Vec::new();
+    for name in names(&dir, ".wgsl")? {
+        wanted.push((format!("{name}.wgsl"), sample(&name)?));
+    }
+    let n_sample = wanted.len();
+    for (op, lines) in &index {
+        wanted.push((format!("index/{op}.txt"), lines));
+    }
     let mut stale = Vec::new();
-    for name in &names {
-        let path = dir.join(format!("{name}.wgsl"));
-        let wanted = sample(name)?;
-        let found = fs::read_to_string(&path).with_context(|| format!("could not read {name}"))?;
-        if found != wanted {
-            if !only_check {
-                fs::write(&path, wanted).with_context(|| format!("could not write {name}"))?;
-            }
-            stale.push(name);
+    for (name, text) in wanted {
+        let path = dir.join(&name);
+        if fs::read_to_string(&path).ok().as_deref() == Some(text) {
+            continue;
         }
+        if !only_check {
+            fs::write(&path, text).with_context(|| format!("could not write {name}"))?;
+        }
+        stale.push(name);
+    }
+    for op in names(&dir.join("index"), ".txt")?.into_iter().filter(|op| !index.contains_key(op.as_str())) {
+        let name = format!("index/{op}.txt");
+        if !only_check {
+            fs::remove_file(dir.join(&name)).with_context(|| format!("could not remove {name}"))?;
+        }
+        stale.push(name);
     }
     if only_check && !stale.is_empty() {
-        bail!("samples of rendered kernels are stale ({stale:?}): run `cargo xtask gen-kernels`");
+        bail!("samples or index of rendered kernels are stale ({stale:?}): run `cargo xtask gen-kernels`");
     }
-    println!("{n_kernel} kernels are valid; of {} samples {} changed", names.len(), stale.len());
+    let n_kernel: usize = index.values().map(|lines| lines.lines().count()).sum();
+    println!(
+        "{n_kernel} kernels are valid; of {n_sample} samples and their index {} files changed",
+        stale.len()
+    );
     Ok(())
 }
 
@@ -40,12 +57,18 @@ fn sample(name: &str) -> anyhow::Result<&'static str> {
     Ok(kernel.ok_or_else(|| anyhow!("rendered/{name}.wgsl: there is no such kernel (any more)"))?.source)
 }
 
-/// The samples that are there.
-fn names(dir: &Path) -> anyhow::Result<Vec<String>> {
+/// The files of a folder that end so, without the end.
+fn names(dir: &Path, end: &str) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
+    fs::create_dir_all(dir).with_context(|| format!("could not make {}", dir.display()))?;
     for entry in fs::read_dir(dir).with_context(|| format!("could not list {}", dir.display()))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let stem = name.strip_suffix(".wgsl").ok_or_else(|| anyhow!("rendered/{name} is no kernel"))?;
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            continue;
+        }
+        let stem =
+            name.strip_suffix(end).ok_or_else(|| anyhow!("{name} in {} is no {end}", dir.display()))?;
         names.push(stem.to_owned());
     }
     names.sort_unstable();

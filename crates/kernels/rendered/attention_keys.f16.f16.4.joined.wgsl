@@ -1,8 +1,8 @@
 // attention_keys: k=f16 v=f16 heads=4 end=joined
 // What subgroupAny finds is the same for the whole subgroup, so a branch on it is, too; browsers' compilers do not see it.
 diagnostic(off, subgroup_uniformity);
-override WG: u32 = 256u;
-override SG_MIN: u32 = 4u;
+override WG: u32 = 64u;
+override SG_MIN: u32 = 32u;
 override LANES: u32 = 8u;
 override N_HEAD: u32 = 1u;
 override SPLITS: u32 = 1u;

@@ -1,5 +1,54 @@
 //! What a device can do, as far as choosing and sizing kernels goes.
 
+/// Optional features of shaders that a kernel declares: it may use these and no others, which naga checks.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Features {
+    /// Subgroup operations and built-in values.
+    pub subgroup: bool,
+    /// `f16` values.
+    pub f16: bool,
+    /// Cooperative matrices.
+    pub coop: bool,
+    /// Workgroups read what others have written in the same dispatch.
+    pub coherent: bool,
+}
+
+impl Features {
+    /// No optional feature.
+    pub const NONE: Features = Features { subgroup: false, f16: false, coop: false, coherent: false };
+    /// Subgroup operations alone.
+    pub const SUBGROUP: Features = Features { subgroup: true, ..Features::NONE };
+    /// `f16` values alone.
+    pub const F16: Features = Features { f16: true, ..Features::NONE };
+
+    /// All of both.
+    #[must_use]
+    pub const fn and(self, other: Features) -> Features {
+        Features {
+            subgroup: self.subgroup || other.subgroup,
+            f16: self.f16 || other.f16,
+            coop: self.coop || other.coop,
+            coherent: self.coherent || other.coherent,
+        }
+    }
+
+    /// Whether `others` has all of them.
+    pub fn are_in(self, others: Features) -> bool {
+        self.and(others) == others
+    }
+
+    /// The words for them, in the order of their declaration.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            (self.subgroup, "subgroup"),
+            (self.f16, "f16"),
+            (self.coop, "coop"),
+            (self.coherent, "coherent"),
+        ];
+        all.into_iter().filter(|f| f.0).map(|f| f.1)
+    }
+}
+
 /// Which optional shader features a kernel may use; every kernel is rendered for one of these.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureSet {
@@ -21,6 +70,18 @@ impl FeatureSet {
             FeatureSet::Sg => "sg",
             FeatureSet::Coop => "coop",
             FeatureSet::Alone => "alone",
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [FeatureSet; 4] = [FeatureSet::Base, FeatureSet::Sg, FeatureSet::Coop, FeatureSet::Alone];
+
+    /// The features that kernels of the set may use.
+    pub const fn features(self) -> Features {
+        match self {
+            FeatureSet::Base => Features::NONE,
+            FeatureSet::Sg | FeatureSet::Alone => Features::SUBGROUP,
+            FeatureSet::Coop => Features { coop: true, f16: true, ..Features::SUBGROUP },
         }
     }
 }
@@ -88,6 +149,12 @@ impl Caps {
             (false, true) => FeatureSet::Alone,
             (false, false) => self.set(),
         }
+    }
+
+    /// The optional features that kernels can use here.
+    pub const fn features(&self) -> Features {
+        let Caps { f16, coop, coherent, .. } = *self;
+        Features { subgroup: self.subgroup.is_some(), f16, coop, coherent }
     }
 
     /// The feature set that kernels with team reductions use here: base or sg.

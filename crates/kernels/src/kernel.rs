@@ -1,5 +1,7 @@
 //! A rendered kernel and its interface.
 
+use crate::caps::Features;
+
 /// How a kernel uses a buffer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
@@ -61,14 +63,8 @@ pub struct Kernel {
     pub name: &'static str,
     /// WGSL without `enable` lines, which [`Self::text`] puts before it.
     pub source: &'static str,
-    /// Uses subgroup operations.
-    pub needs_subgroup: bool,
-    /// Uses `f16` values.
-    pub needs_f16: bool,
-    /// Uses cooperative matrices.
-    pub needs_coop: bool,
-    /// Workgroups read what others have written in the same dispatch.
-    pub needs_coherent: bool,
+    /// The optional features that it declares: a device must have them.
+    pub features: Features,
     /// Buffers, by binding number.
     pub bindings: Vec<Binding>,
     /// Names of the `override` constants.
@@ -78,7 +74,7 @@ pub struct Kernel {
 impl Kernel {
     /// What does the bulk of its arithmetic, to compare its speed with.
     pub fn unit(&self) -> Unit {
-        if self.needs_coop {
+        if self.features.coop {
             Unit::Coop
         } else if self.source.contains("dot4I8Packed") {
             Unit::Int8
@@ -90,9 +86,9 @@ impl Kernel {
     /// The whole text of the module: [`Self::source`] behind its `enable` lines.
     pub fn text(&self, dialect: Dialect) -> String {
         let enables = [
-            (self.needs_f16, "enable f16;\n"),
-            (self.needs_coop, "enable wgpu_cooperative_matrix;\n"),
-            (self.needs_subgroup && dialect == Dialect::Web, "enable subgroups;\n"),
+            (self.features.f16, "enable f16;\n"),
+            (self.features.coop, "enable wgpu_cooperative_matrix;\n"),
+            (self.features.subgroup && dialect == Dialect::Web, "enable subgroups;\n"),
         ];
         let head: String = enables.iter().filter(|(on, _)| *on).map(|(_, line)| *line).collect();
         head + self.source
@@ -100,7 +96,7 @@ impl Kernel {
 
     /// Whether a browser can have it: there are neither cooperative matrices nor coherent memory.
     pub fn is_for_web(&self) -> bool {
-        !self.needs_coop && !self.needs_coherent
+        !self.features.coop && !self.features.coherent
     }
 
     /// Whether the kernel has an `override` of this name.

@@ -50,7 +50,7 @@ mod values;
 #[cfg(feature = "check")]
 pub mod check;
 
-pub use caps::{Caps, FeatureSet};
+pub use caps::{Caps, FeatureSet, Features};
 pub use case::{Case, CaseBuffer, CaseSteps, PlacedStep};
 pub use catalogue::OPS;
 pub use compare::{Comparison, Expected};

@@ -1,6 +1,6 @@
 //! An operation: a row of the table.
 
-use crate::caps::FeatureSet;
+use crate::caps::{FeatureSet, Features};
 use crate::case::Case;
 use crate::dispatch::DispatchError;
 use crate::grid::Grid;
@@ -15,12 +15,14 @@ pub enum Value {
     Int(u32),
     /// A word that stands for a piece of WGSL: `x` is the word in the template, `x_text` the piece.
     Text(&'static str, &'static str),
+    /// A word with which the kernel may use these features.
+    With(&'static str, Features),
 }
 
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Value::Word(w) | Value::Text(w, _) => f.write_str(w),
+            Value::Word(w) | Value::Text(w, _) | Value::With(w, _) => f.write_str(w),
             Value::Int(n) => write!(f, "{n}"),
         }
     }
@@ -61,6 +63,23 @@ impl Op {
     pub fn set(&self) -> Option<FeatureSet> {
         let all = [(FeatureSet::Coop, "_coop"), (FeatureSet::Alone, "_alone")];
         all.into_iter().find(|(_, end)| self.name.ends_with(end)).map(|(set, _)| set)
+    }
+
+    /// The feature set of a variant: that of the operation, or the one that the variable `set` names.
+    pub(crate) fn set_of(&self, variant: &Variant) -> FeatureSet {
+        let named = || {
+            let word = variant.iter().find(|(name, _)| *name == "set")?.1.to_string();
+            FeatureSet::ALL.into_iter().find(|set| set.word() == word)
+        };
+        self.set().or_else(named).unwrap_or(FeatureSet::Base)
+    }
+
+    /// The features that a variant declares: those of its feature set, and those of its variables.
+    pub(crate) fn features(&self, variant: &Variant) -> Features {
+        variant.iter().fold(self.set_of(variant).features(), |all, (_, value)| match value {
+            Value::With(_, features) => all.and(*features),
+            _ => all,
+        })
     }
 
     /// Whether its cases are worth running in this feature set: some operations are for one alone, most others do not change

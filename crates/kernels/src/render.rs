@@ -7,6 +7,7 @@ use minijinja::Value as Json;
 use wgsl_pre::{LoadError, Loader, Renderer, Source};
 
 use crate::act::Act;
+use crate::caps::Features;
 use crate::encode;
 use crate::format::{FORMATS, Moved, Plane};
 use crate::kernel::{Access, Binding, Kernel};
@@ -66,7 +67,10 @@ pub(crate) fn find(op: &'static Op, name: &str) -> Option<&'static Kernel> {
     let (name, variant) = variants(op).get_key_value(name)?;
     let source = text(op, variant).unwrap_or_else(|e| panic!("{name} does not render: {e}"));
     let mut rendered = RENDERED.write().unwrap_or_else(PoisonError::into_inner);
-    Some(rendered.entry(name).or_insert_with(|| Box::leak(Box::new(reflect(name, source)))))
+    Some(rendered.entry(name).or_insert_with(|| {
+        let source: &'static str = source.leak();
+        Box::leak(Box::new(reflect(name, op.features(variant), source)))
+    }))
 }
 
 /// The WGSL text of a variant.
@@ -90,7 +94,7 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
                 map.insert(format!("{name}_text"), Json::from(*text));
                 map.insert((*name).to_owned(), Json::from(*w))
             }
-            Value::Word(w) => {
+            Value::Word(w) | Value::With(w, _) => {
                 if let Some(f) = FORMATS.iter().find(|f| f.name == *w && name.len() == 1) {
                     let wide = |act| Json::from(f.wide_for(act).map_or(0, |w| w.runs));
                     let facts: BTreeMap<&str, Json> = BTreeMap::from([
@@ -122,10 +126,8 @@ fn part(p: &Plane) -> Vec<Json> {
     vec![p.offset.into(), p.n_byte.into(), (p.moved == Moved::Exchanged).into()]
 }
 
-/// What a text says of itself: bindings, constants and the features it uses. That this reading is naga's too is checked
-/// for every kernel.
-fn reflect(name: &'static str, source: String) -> Kernel {
-    let source: &'static str = source.leak();
+/// Reads bindings and constants from the text of a kernel. That naga finds the same is checked for every kernel.
+pub(crate) fn reflect(name: &'static str, features: Features, source: &'static str) -> Kernel {
     let (mut bindings, mut overrides) = (Vec::new(), Vec::new());
     let word_end = |s: &str| s.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(s.len());
     for line in source.lines().map(|l| l.split("//").next().unwrap_or_default()) {
@@ -145,16 +147,7 @@ fn reflect(name: &'static str, source: String) -> Kernel {
             bindings.insert(at, Binding { name: &rest[..word_end(rest)], index, access });
         }
     }
-    Kernel {
-        name,
-        source,
-        needs_subgroup: source.contains("@builtin(subgroup"),
-        needs_f16: source.contains("f16>") || source.contains("f16("),
-        needs_coop: source.contains("coop_mat"),
-        needs_coherent: source.contains("@coherent"),
-        bindings,
-        overrides,
-    }
+    Kernel { name, source, features, bindings, overrides }
 }
 
 #[cfg(test)]

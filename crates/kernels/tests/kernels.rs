@@ -1,14 +1,31 @@
 //! Every kernel renders, naga takes it, and so does the grammar of WGSL where browsers can have it.
 
 use std::num::NonZero;
-use std::thread;
+use std::path::Path;
+use std::{fs, thread};
 
 use chaski_kernels::{Dialect, Kernel, check};
 
 #[test]
-fn every_kernel_is_valid() {
-    let n = check::check_all().unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(n, Kernel::names().len());
+fn every_kernel_is_valid_and_in_the_index() {
+    let index = check::check_all().unwrap_or_else(|e| panic!("{e}"));
+    let lines = index.values().flat_map(|lines| lines.lines());
+    let named: Vec<&str> = lines.filter_map(|line| line.split(" | ").next()).collect();
+    let mut sorted = named.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, Kernel::names());
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered/index");
+    let changed: Vec<String> = index
+        .iter()
+        .filter_map(|(op, lines)| {
+            let found = fs::read_to_string(dir.join(format!("{op}.txt"))).unwrap_or_default();
+            let new = lines.lines().find(|line| !found.lines().any(|l| l == *line));
+            (found != *lines).then(|| format!("{op}: {}", new.unwrap_or("a kernel is gone")))
+        })
+        .collect();
+    assert!(changed.is_empty(), "run `cargo xtask gen-kernels`, the index is stale:\n{}", changed.join("\n"));
+    let n_file = fs::read_dir(&dir).expect("the index").count();
+    assert_eq!(n_file, index.len(), "files of operations that are gone");
 }
 
 /// Parses by the grammar that the language's specification has, as browsers do. naga's parser takes more: `a / b << c`, for

@@ -3,9 +3,10 @@
 
 mod hollow;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chaski_graph::Graph;
+use chaski_kernels::check::workgroup;
 use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS, Tuning};
 use chaski_runtime::plan::{
     BufferSlot, BufferUsage, Form, Fusions, Groups, Part, PlanConfig, Planned, Segments, Slot, Step, Steps,
@@ -634,6 +635,7 @@ fn dispatches_stay_within_the_device() {
 /// Grids, bindings, constants and buffers of all that can run.
 fn check_device(case: &str, caps: &Caps, made: &Made) {
     let s = &made.segments;
+    let mut sized = HashMap::new();
     let mut all = runs(s);
     all.push(("adjust", s.adjust.iter().collect(), 1));
     all.push(("argmax", s.argmax.iter().collect(), 1));
@@ -648,9 +650,7 @@ fn check_device(case: &str, caps: &Caps, made: &Made) {
         for p in run {
             let k = p.dispatch.kernel;
             let case = format!("{case}, {what}, {}", k.name);
-            assert!(!k.needs_subgroup || caps.subgroup.is_some(), "{case} needs subgroups");
-            assert!(!k.needs_f16 || caps.f16, "{case} needs f16");
-            assert!(!k.needs_coop || caps.coop, "{case} needs cooperative matrices");
+            assert!(k.features.are_in(caps.features()), "{case} needs {:?} of {caps:?}", k.features);
             let grid = p.grid(n_col);
             assert!(grid.iter().all(|n| (1..=caps.max_groups).contains(n)), "{case}: grid {grid:?}");
             let mut wanted: Vec<&str> = k.bindings.iter().map(|b| b.name).collect();
@@ -658,6 +658,10 @@ fn check_device(case: &str, caps: &Caps, made: &Made) {
             wanted.sort_unstable();
             given.sort_unstable();
             assert_eq!(given, wanted, "{case}: bindings");
+            let workgroup = sized.entry(k.name).or_insert_with(|| workgroup(k).expect("a valid kernel"));
+            let size = workgroup.size(&p.dispatch.constants).expect("a size");
+            let fits = size.threads <= caps.max_threads && size.n_byte <= caps.max_workgroup_bytes;
+            assert!(fits, "{case}: a workgroup of {size:?}, with {:?}", p.dispatch.constants);
             for (name, value) in &p.dispatch.constants {
                 assert!(k.has_override(name), "{case} has no constant {name}");
                 assert!(value.is_finite(), "{case}: {name} is {value}");

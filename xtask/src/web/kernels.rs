@@ -23,8 +23,8 @@ pub(crate) fn write(folder: &Path) -> anyhow::Result<usize> {
             json!({
                 "name": k.name,
                 "text": k.text(Dialect::Web),
-                "f16": k.needs_f16,
-                "subgroups": k.needs_subgroup,
+                "f16": k.features.f16,
+                "subgroups": k.features.subgroup,
             })
         })
         .collect();

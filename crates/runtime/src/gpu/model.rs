@@ -108,7 +108,7 @@ impl GpuModel {
         let all = all_segments(&segments);
         let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
         debug_assert!(
-            missing.iter().all(|d| d.kernel.needs_coop || Op::of(d.kernel).on_web()),
+            missing.iter().all(|d| d.kernel.features.coop || Op::of(d.kernel).on_web()),
             "models have an operation that browsers lack"
         );
         let n_kernel = missing.len() as u64;

@@ -20,7 +20,7 @@ use chaski_graph::Score;
 use ggml_format::GgmlType;
 
 use crate::call::dispatch;
-use crate::caps::{Caps, FeatureSet};
+use crate::caps::{Caps, FeatureSet, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::grid::Grid;
 use crate::kv::{KV_TYPES, KvLayout, kv_format};
@@ -60,8 +60,11 @@ pub const KEYS: Op = Op {
     name: "attention_keys",
     template: template!("attention/keys.wgsl.jinja"),
     variants: || {
-        let rest = HEADS.into_iter().flat_map(|heads| ["parts", "joined"].map(|end| (heads, end)));
-        caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", Value::Word(end))]))
+        // Joined by the workgroup that ends last, which reads what the others wrote.
+        let joined = Features { coherent: true, ..Features::SUBGROUP };
+        let ends = [Value::With("parts", Features::SUBGROUP), Value::With("joined", joined)];
+        let rest = HEADS.into_iter().flat_map(|heads| ends.map(|end| (heads, end)));
+        caches(rest.map(|(heads, end)| vec![("heads", Value::Int(heads)), ("end", end)]))
     },
     cases: Op::cases(cases::key_cases),
     ggml: &["FLASH_ATTN_EXT"],
@@ -73,8 +76,9 @@ pub const TILES: Op = Op {
     name: "attention_tiles",
     template: template!("attention/tiles.wgsl.jinja"),
     variants: || {
-        let rest = ["f32", "f16"].into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
-        caches(rest.map(|(tile, runs)| vec![("tile", Value::Word(tile)), ("runs", Value::Int(runs))]))
+        let tiles = [Value::Word("f32"), Value::With("f16", Features::F16)];
+        let rest = tiles.into_iter().flat_map(|tile| RUNS.map(|runs| (tile, runs)));
+        caches(rest.map(|(tile, runs)| vec![("tile", tile), ("runs", Value::Int(runs))]))
     },
     cases: Op::cases(cases::tile_cases),
     ggml: &["FLASH_ATTN_EXT"],

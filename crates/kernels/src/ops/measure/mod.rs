@@ -8,7 +8,7 @@ use half::f16;
 pub use crate::kernel::Unit;
 
 use crate::call::dispatch;
-use crate::caps::Caps;
+use crate::caps::{Caps, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::{Op, Value};
 
@@ -26,7 +26,10 @@ pub const STREAM: Op = Op {
 pub const RATE: Op = Op {
     name: "measure_rate",
     template: template!("measure/rate.wgsl.jinja"),
-    variants: || ["f32", "f16", "i8"].iter().map(|k| vec![("kind", Value::Word(k))]).collect(),
+    variants: || {
+        let all = [Value::Word("f32"), Value::With("f16", Features::F16), Value::Word("i8")];
+        all.map(|kind| vec![("kind", kind)]).into()
+    },
     cases: Op::cases(cases::rate_cases),
     ggml: &[],
     grid: None,

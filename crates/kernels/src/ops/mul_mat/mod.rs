@@ -10,7 +10,7 @@ pub use alone::ALONE;
 pub use nd::MulMatNd;
 
 use crate::call::dispatch;
-use crate::caps::Caps;
+use crate::caps::{Caps, Features};
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::{FORMATS, Format, Matrix};
 use crate::grid::Grid;
@@ -75,7 +75,7 @@ pub const OP: Op = Op {
     variants: || {
         let mut out = Vec::new();
         for f in FORMATS {
-            for tile in ["f32", "f16"] {
+            for tile in TILE_TYPES {
                 out.push(tile_variant(f, tile, "none"));
             }
         }
@@ -117,7 +117,7 @@ pub const ID: Op = Op {
     name: "mul_mat_id",
     template: template!("mul_mat/mul_mat.wgsl.jinja"),
     variants: || {
-        let both = |f| ["f32", "f16"].map(|tile| tile_variant(f, tile, "each"));
+        let both = |f| TILE_TYPES.map(|tile| tile_variant(f, tile, "each"));
         FORMATS.iter().flat_map(both).collect()
     },
     cases: Op::cases(expert_cases::cases),
@@ -125,8 +125,11 @@ pub const ID: Op = Op {
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
 };
 
-fn tile_variant(f: &Format, tile: &'static str, ids: &'static str) -> Variant {
-    [("a", f.name), ("tile", tile), ("ids", ids)].map(|(n, v)| (n, Value::Word(v))).to_vec()
+/// Types of staged tiles.
+const TILE_TYPES: [Value; 2] = [Value::Word("f32"), Value::With("f16", Features::F16)];
+
+fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
+    vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
 }
 
 /// Columns up to which teams of `mul_mat_vec` take the place of tiles, also where there are cooperative matrices: they

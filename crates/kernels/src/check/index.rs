@@ -1,0 +1,38 @@
+//! The index of all kernels: a line for each, so that a change of templates shows which kernels it changes, and how.
+
+use std::collections::BTreeMap;
+
+use super::workgroup::Size;
+use crate::kernel::{Access, Kernel};
+
+/// The index: the text of each file by its name, which is that of an operation.
+pub type Index = BTreeMap<&'static str, String>;
+
+/// Name, features, bindings, threads and memory of a workgroup with the default constants, and the hash of the text:
+/// `argmax.final | - | x:r step:rw ring:rw | 256 threads, 2048 bytes | 0123456789abcdef`.
+pub(super) fn line(kernel: &Kernel, size: Size) -> String {
+    let features: Vec<&str> = kernel.features.words().collect();
+    let features = if features.is_empty() { "-".to_owned() } else { features.join(" ") };
+    let access = |a| if a == Access::Read { "r" } else { "rw" };
+    let bindings: Vec<String> =
+        kernel.bindings.iter().map(|b| format!("{}:{}", b.name, access(b.access))).collect();
+    let Size { threads, n_byte } = size;
+    let (name, bindings, hash) = (kernel.name, bindings.join(" "), hash(kernel.source));
+    format!("{name} | {features} | {bindings} | {threads} threads, {n_byte} bytes | {hash:016x}\n")
+}
+
+/// The lines in order, by operation.
+pub(super) fn files(mut lines: Vec<(&'static str, String)>) -> Index {
+    lines.sort_unstable();
+    let mut files = Index::new();
+    for (name, line) in lines {
+        let op = name.split('.').next().unwrap_or(name);
+        *files.entry(op).or_default() += &line;
+    }
+    files
+}
+
+/// FNV-1a, 64 bits: it need not resist anybody, only notice a change.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3))
+}
