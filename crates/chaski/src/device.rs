@@ -48,7 +48,7 @@ pub(crate) struct Opened {
 /// # Errors
 /// Errors reported by the device earlier; [`RuntimeError::SelfTest`] if it computes wrong values.
 pub(crate) async fn share(gpu: Arc<Gpu>, trusted: impl Fn(&AdapterSummary) -> bool) -> Result<Opened, Error> {
-    gpu.check()?;
+    gpu.check_alive()?;
     if !trusted(gpu.summary()) {
         self_test(&gpu, &probes()).await?;
     }

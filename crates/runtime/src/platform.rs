@@ -47,8 +47,7 @@ impl<T> Future for Promise<T> {
 pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>) {
     #[cfg(not(target_arch = "wasm32"))]
     {
-        // A lost device ends the wait with an error; its callback has been told the reason.
-        let _ = device.poll(wgpu::PollType::Wait { submission_index: index, timeout: None });
+        poll(device, wgpu::PollType::Wait { submission_index: index, timeout: None });
     }
     #[cfg(target_arch = "wasm32")]
     {
@@ -56,12 +55,22 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     }
 }
 
+/// Polls a device that may be lost, which its callback is told before this returns.
+#[cfg(not(target_arch = "wasm32"))]
+fn poll(device: &wgpu::Device, how: wgpu::PollType) {
+    // wgpu 30 panics here if the driver says that the device is lost (`handle_error_fatal` in `Device::poll`), after it has
+    // told the callback. The call holds none of wgpu's locks then, and nothing of ours.
+    let polled = std::panic::AssertUnwindSafe(|| device.poll(how));
+    if std::panic::catch_unwind(polled).is_err() {
+        tracing::error!("wgpu panicked when the device was polled: it is lost");
+    }
+}
+
 /// Lets callbacks of what the device has done run, without waiting. In a browser the event loop does it.
 pub(crate) fn glance(device: &wgpu::Device) {
     #[cfg(not(target_arch = "wasm32"))]
     {
-        // A lost device is told to its callback.
-        let _ = device.poll(wgpu::PollType::Poll);
+        poll(device, wgpu::PollType::Poll);
     }
     #[cfg(target_arch = "wasm32")]
     {

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use chaski::{Gpu, GpuOptions, device_descriptor, wgpu};
+use chaski::{Engine, Error, Gpu, GpuOptions, device_descriptor, wgpu};
 
-use crate::common::{Timed, block_on, build, default_engine, greedy, text};
+use crate::common::{Timed, block_on, build, chain, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
 
 /// A device of the program's own, with what `adjust` leaves of what is good for kernels.
 fn own(adjust: impl Fn(&mut wgpu::DeviceDescriptor<'_>)) -> Gpu {
+    own_with_handle(adjust).0
+}
+
+/// Likewise with the handle that the program keeps.
+fn own_with_handle(adjust: impl Fn(&mut wgpu::DeviceDescriptor<'_>)) -> (Gpu, wgpu::Device) {
     block_on(async {
         let instance = wgpu::Instance::default();
         let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await.expect("a GPU");
@@ -16,7 +21,7 @@ fn own(adjust: impl Fn(&mut wgpu::DeviceDescriptor<'_>)) -> Gpu {
         let mut descriptor = device_descriptor(&adapter, &options);
         adjust(&mut descriptor);
         let (device, queue) = adapter.request_device(&descriptor).await.expect("a device");
-        Gpu::with_device(&adapter, device, queue, &options)
+        (Gpu::with_device(&adapter, device.clone(), queue, &options), device)
     })
 }
 
@@ -47,13 +52,172 @@ fn a_device_of_the_program_tells_the_golden_text() {
     }
 }
 
+/// An engine on the program's own device, and the program's handle.
+fn engine_on_own() -> (Engine, wgpu::Device) {
+    let (gpu, device) = own_with_handle(|_| {});
+    (build(default_engine().gpu(Arc::new(gpu))), device)
+}
+
+fn lost<T>(result: Result<T, impl Into<Error>>, case: &str) -> String {
+    let e = result.err().unwrap_or_else(|| panic!("{case}: a lost device is an error")).into();
+    assert!(e.is_device_lost(), "{case}: {}", chain(&e));
+    chain(&e)
+}
+
+/// All that can be asked of an engine whose device is gone. Those who own the device come back by another.
+fn stays_lost(engine: &mut Engine, is_shared: bool, case: &str) {
+    for again in ["", ", again"] {
+        let logits = block_on(async {
+            engine.runner().prefill(&[1, 2, 3]).await?;
+            engine.runner().logits().await
+        });
+        lost(logits, &format!("{case}, a prompt{again}"));
+        lost(block_on(engine.runner().eval_all(&[1, 2, 3], 8)), &format!("{case}, logits{again}"));
+        lost(block_on(engine.runner().eval_hidden(&[1, 2, 3])), &format!("{case}, hidden states{again}"));
+    }
+    let gpu = engine.gpu().expect("a device").clone();
+    lost(gpu.check_alive(), case);
+    lost(block_on(default_engine().gpu(gpu).build()), &format!("{case}, another engine on it"));
+    if is_shared {
+        lost(text(engine, PROMPT, greedy(4)), &format!("{case}, text"));
+        lost(text(engine, PROMPT, greedy(4)), &format!("{case}, text again"));
+        lost(block_on(engine.rebuild()), &format!("{case}, rebuilt"));
+        lost(block_on(engine.rebuild()), &format!("{case}, rebuilt again"));
+    } else {
+        block_on(engine.rebuild()).expect("the adapter is still there");
+        let found = text(engine, PROMPT, greedy(8)).expect("a text");
+        assert!(!found.is_empty(), "{case}");
+    }
+}
+
+/// A way to lose the device of an engine.
+type Lose = Box<dyn Fn() + Send>;
+
+/// An engine on a device of its own or of the program, and how its device is lost.
+fn either(is_shared: bool) -> (Engine, Lose) {
+    if is_shared {
+        let (engine, device) = engine_on_own();
+        return (engine, Box::new(move || device.destroy()));
+    }
+    let engine = build(default_engine());
+    let gpu = engine.gpu().expect("a GPU").clone();
+    (engine, Box::new(move || gpu.destroy()))
+}
+
 #[test]
-fn a_lost_device_of_the_program_is_the_programs_to_open_again() {
-    let _t = Timed::new("devices, lost");
-    let mut engine = build(default_engine().gpu(Arc::new(own(|_| {}))));
-    engine.gpu().expect("a device").destroy();
-    let e = block_on(engine.rebuild()).expect_err("nobody but the program can open it");
-    assert!(e.to_string().contains("lost"), "{e}");
-    let e = block_on(default_engine().gpu(engine.gpu().expect("a device").clone()).build());
-    assert!(e.is_err_and(|e| e.to_string().contains("lost")));
+fn a_device_that_is_lost_while_nothing_runs_is_an_error_of_all_that_follows() {
+    let _t = Timed::new("devices, lost at rest");
+    for is_shared in [true, false] {
+        let (mut engine, lose) = either(is_shared);
+        lose();
+        stays_lost(&mut engine, is_shared, "before anything ran");
+
+        let (mut engine, lose) = either(is_shared);
+        text(&mut engine, PROMPT, greedy(4)).expect("a text");
+        lose();
+        lose();
+        stays_lost(&mut engine, is_shared, "after an answer");
+    }
+}
+
+#[test]
+fn a_device_of_the_program_that_is_lost_in_mid_answer_is_an_error_of_the_next_token() {
+    let _t = Timed::new("devices, lost in an answer");
+    let (mut engine, device) = engine_on_own();
+    let mut g = engine.generate(PROMPT, greedy(64)).expect("a generation");
+    for _ in 0..3 {
+        block_on(g.next()).expect("a piece").expect("64 tokens");
+    }
+    device.destroy();
+    // Tokens that came before the loss may still be delivered.
+    let e = loop {
+        match block_on(g.next()) {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("an answer on a device that is lost must not end well"),
+            Err(e) => break e,
+        }
+    };
+    lost(Err::<(), _>(e), "in mid-answer");
+    drop(g);
+    stays_lost(&mut engine, true, "after half an answer");
+}
+
+#[test]
+fn a_device_that_is_lost_at_any_time_in_a_prompt_is_an_error_and_no_panic() {
+    let _t = Timed::new("devices, lost in a prompt");
+    let prompt: Vec<u32> = (0..200).map(|i| 3 + i % 200).collect();
+    for is_shared in [true, false] {
+        for delay in [0, 1, 5, 20, 60] {
+            let (mut engine, lose) = either(is_shared);
+            let thief = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(delay));
+                lose();
+            });
+            let ran = block_on(async {
+                engine.runner().prefill(&prompt).await?;
+                engine.runner().logits().await
+            });
+            // Who is slow loses nothing.
+            if ran.is_err() {
+                lost(ran, "in a prompt");
+            }
+            thief.join().expect("the device can be lost");
+            stays_lost(&mut engine, is_shared, "after a prompt");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_at_any_time_while_loading_is_an_error_and_no_panic() {
+    let _t = Timed::new("devices, lost while loading");
+    // Reports of progress at which it is lost; the last is after the end.
+    let mut n_lost = 0;
+    for at in [0, 1, 2, 4, 8, 16, 1 << 20] {
+        let (gpu, device) = own_with_handle(|_| {});
+        let mut n = 0;
+        let destroyed = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let flag = destroyed.clone();
+        let watched = default_engine().gpu(Arc::new(gpu)).on_progress(move |_| {
+            if n == at {
+                device.destroy();
+                flag.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            n += 1;
+        });
+        let built = block_on(watched.build());
+        match destroyed.load(std::sync::atomic::Ordering::Relaxed) {
+            true => {
+                n_lost += 1;
+                lost(built, &format!("after report {at}"));
+            }
+            false => drop(built.expect("an engine")),
+        }
+    }
+    assert!(n_lost >= 3, "the device was lost in {n_lost} of the loads");
+    // And before it begins.
+    let (gpu, device) = own_with_handle(|_| {});
+    device.destroy();
+    lost(block_on(default_engine().gpu(Arc::new(gpu)).build()), "before loading");
+}
+
+#[test]
+fn owners_hear_of_a_loss_and_of_their_own_errors() {
+    let (gpu, device) = own_with_handle(|_| {});
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (of_loss, of_error) = (heard.clone(), heard.clone());
+    gpu.on_lost(move |_| of_loss.lock().expect("a list").push("lost"));
+    gpu.on_uncaptured_error(move |_| of_error.lock().expect("a list").push("error"));
+    // A buffer for nothing is no error of the engine, but somebody's.
+    let _ = device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size: 4,
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::STORAGE,
+        mapped_at_creation: false,
+    });
+    assert!(matches!(gpu.check(), Err(chaski::RuntimeError::Refused { .. })), "{:?}", gpu.check());
+    device.destroy();
+    lost(gpu.check_alive(), "destroyed by its owner");
+    let late = heard.clone();
+    gpu.on_lost(move |_| late.lock().expect("a list").push("lost before"));
+    assert_eq!(*heard.lock().expect("a list"), ["error", "lost", "lost before"]);
 }

@@ -1,11 +1,12 @@
 //! The device: choosing an adapter, negotiating features and limits, and making objects that are counted.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use chaski_kernels::{Caps, FeatureSet};
 
 use super::pipeline::Pipelines;
+use super::reports::{Reports, Trouble};
 use crate::error::RuntimeError;
 use crate::platform::Promise;
 
@@ -80,6 +81,8 @@ impl Counters {
 
 /// An open device.
 pub struct Gpu {
+    // The first to be dropped: a device that is dropped, too, is not lost.
+    reports: Arc<Reports>,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     pub(crate) pipelines: Pipelines,
@@ -87,16 +90,7 @@ pub struct Gpu {
     summary: AdapterSummary,
     checked: bool,
     counters: Arc<Counters>,
-    trouble: Arc<Mutex<Option<Trouble>>>,
     timestamps: bool,
-}
-
-/// What the device reported on its own.
-#[derive(Clone, Debug)]
-enum Trouble {
-    Lost(String),
-    OutOfMemory(String),
-    Refused(String),
 }
 
 fn instance() -> wgpu::Instance {
@@ -306,25 +300,27 @@ impl Gpu {
             .request_device(&device_descriptor(adapter, options))
             .await
             .map_err(|source| RuntimeError::Open { adapter: adapter.get_info().name, source })?;
-        let gpu = Gpu::with_device(adapter, device, queue, options);
-        gpu.listen();
-        Ok(gpu)
+        Ok(Gpu::with_device(adapter, device, queue, options))
     }
 
     /// Uses a device that was opened elsewhere, on which others work, too. The more of what [`device_descriptor`] asks for
     /// it has, the faster kernels are; a device with nothing but WebGPU's default limits will do.
     ///
-    /// Its callbacks stay those of the caller, who learns of a lost device first; here it shows as an error of the next
-    /// readback.
+    /// wgpu keeps one callback of each kind for a device, and those for a lost device and for uncaptured errors are set here,
+    /// so that both become errors of what is asked of the device next. Who wants to hear of them registers with
+    /// [`Self::on_lost`] and [`Self::on_uncaptured_error`] rather than with wgpu, and no `Gpu` but the last one made with
+    /// a device hears of it: engines that share a device share its `Gpu`.
     pub fn with_device(
         adapter: &wgpu::Adapter,
         device: wgpu::Device,
         queue: wgpu::Queue,
         options: &GpuOptions,
     ) -> Gpu {
+        let reports = Reports::of(&device);
         let (features, limits) = (device.features(), device.limits());
         let timestamps = features.contains(wgpu::Features::TIMESTAMP_QUERY_INSIDE_PASSES);
         Gpu {
+            reports,
             pipelines: Pipelines::new(&device, features, options.pipeline_cache.as_deref()),
             summary: summary(adapter, features, &limits, options),
             caps: caps(adapter, features, &limits, options),
@@ -332,38 +328,18 @@ impl Gpu {
             queue,
             checked: options.checked,
             counters: Arc::new(Counters::default()),
-            trouble: Arc::new(Mutex::new(None)),
             timestamps,
         }
     }
 
-    /// Notes what the device reports on its own.
-    fn listen(&self) {
-        let note = |cell: &Arc<Mutex<Option<Trouble>>>, t: Trouble| {
-            tracing::error!(?t, "the device reported an error");
-            let mut known = cell.lock().unwrap_or_else(|e| e.into_inner());
-            // The first says why, but nothing goes on without the device.
-            if known.is_none() || matches!(t, Trouble::Lost(_)) {
-                *known = Some(t);
-            }
-        };
-        let cell = self.trouble.clone();
-        self.device.set_device_lost_callback(move |reason, message| {
-            if reason != wgpu::DeviceLostReason::Destroyed {
-                note(&cell, Trouble::Lost(message));
-            }
-        });
-        let cell = self.trouble.clone();
-        self.device.on_uncaptured_error(Arc::new(move |error| {
-            let text = error.to_string();
-            note(
-                &cell,
-                match error {
-                    wgpu::Error::OutOfMemory { .. } => Trouble::OutOfMemory(text),
-                    _ => Trouble::Refused(text),
-                },
-            );
-        }));
+    /// Calls `f` with the reason when the device is lost: at once if it is already.
+    pub fn on_lost(&self, f: impl Fn(&str) + Send + Sync + 'static) {
+        self.reports.on_lost(Box::new(f));
+    }
+
+    /// Calls `f` with every error that no error scope captures, of whoever uses the device.
+    pub fn on_uncaptured_error(&self, f: impl Fn(&wgpu::Error) + Send + Sync + 'static) {
+        self.reports.on_error(Box::new(f));
     }
 
     /// What kernels can use on this device.
@@ -396,12 +372,25 @@ impl Gpu {
         self.pipelines.cache_data()
     }
 
-    /// Fails if the device has reported an error since it was opened.
+    /// As [`Self::check`], after a look at the device: one that was destroyed says so only then.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_alive(&self) -> Result<(), RuntimeError> {
+        crate::platform::glance(&self.device);
+        self.check()
+    }
+
+    /// Fails if the device has reported an error since it was opened. Waiting for the device is enough of a look at it.
     ///
     /// # Errors
     /// [`RuntimeError::DeviceLost`], [`RuntimeError::OutOfMemory`], [`RuntimeError::Refused`].
     pub fn check(&self) -> Result<(), RuntimeError> {
-        match self.trouble.lock().unwrap_or_else(|e| e.into_inner()).clone() {
+        if matches!(self.reports.trouble(), Some(Trouble::Refused(_))) {
+            // Objects of a lost device are refused before it says that it is lost, once it has done what it was sent.
+            crate::platform::settle(&self.device, None);
+        }
+        match self.reports.trouble() {
             None => Ok(()),
             Some(Trouble::Lost(reason)) => Err(RuntimeError::DeviceLost { reason }),
             Some(Trouble::OutOfMemory(what)) => Err(RuntimeError::OutOfMemory { what, n_byte: 0 }),
@@ -409,10 +398,12 @@ impl Gpu {
         }
     }
 
-    /// Gives the device up, as a driver reset would; for tests of what follows.
+    /// Destroys the device, for whoever uses it.
     pub fn destroy(&self) {
-        *self.trouble.lock().unwrap_or_else(|e| e.into_inner()) = Some(Trouble::Lost("destroyed".into()));
         self.device.destroy();
+        // A browser calls back in a later turn of its event loop.
+        #[cfg(target_arch = "wasm32")]
+        self.reports.lost("destroyed".into());
     }
 
     /// Makes a buffer.
@@ -437,11 +428,13 @@ impl Gpu {
         // Both scopes are popped before anything is awaited: they belong to this thread.
         let (refused, out) = (validation.pop(), memory.pop());
         if let Some(e) = refused.await {
-            return Err(RuntimeError::Refused { what: label.into(), reason: e.to_string() });
+            return Err(self.failed(label, &e.to_string()));
         }
         if out.await.is_some() {
             return Err(RuntimeError::OutOfMemory { what: label.into(), n_byte: size });
         }
+        // A lost device makes buffers without an error, but nothing can use them.
+        self.check_alive()?;
         self.counters.buffers.fetch_add(1, Ordering::Relaxed);
         self.counters.buffer_bytes.fetch_add(buffer.size(), Ordering::Relaxed);
         Ok(buffer)
@@ -524,6 +517,7 @@ impl Gpu {
 
     /// The device's own trouble if it has any, else the reason given.
     pub(crate) fn failed(&self, what: &str, reason: &str) -> RuntimeError {
+        crate::platform::settle(&self.device, None);
         self.check()
             .err()
             .unwrap_or_else(|| RuntimeError::Refused { what: what.into(), reason: reason.into() })

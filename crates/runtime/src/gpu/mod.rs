@@ -16,6 +16,7 @@ mod places;
 mod profile;
 mod reads;
 mod ready;
+mod reports;
 mod sequences;
 mod snapshot;
 mod steps;

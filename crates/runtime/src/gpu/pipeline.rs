@@ -168,9 +168,7 @@ impl Gpu {
         let made = make();
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match std::pin::pin!(scope.pop()).as_mut().poll(&mut context) {
-            std::task::Poll::Ready(Some(e)) => {
-                Err(RuntimeError::Refused { what: what.into(), reason: e.to_string() })
-            }
+            std::task::Poll::Ready(Some(e)) => Err(self.failed(what, &e.to_string())),
             std::task::Poll::Ready(None) => Ok(made),
             std::task::Poll::Pending => {
                 let reason = "its error scope did not answer at once".into();

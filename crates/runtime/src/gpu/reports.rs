@@ -1,0 +1,81 @@
+//! What a device reports on its own: that it is lost, and errors that no scope captures.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// What a device reported.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    Lost(String),
+    OutOfMemory(String),
+    Refused(String),
+}
+
+type OnLost = Box<dyn Fn(&str) + Send + Sync>;
+type OnError = Box<dyn Fn(&wgpu::Error) + Send + Sync>;
+
+/// The reports of a device, and who else wants to hear of them.
+#[derive(Default)]
+pub(super) struct Reports {
+    trouble: Mutex<Option<Trouble>>,
+    on_lost: Mutex<Vec<OnLost>>,
+    on_error: Mutex<Vec<OnError>>,
+}
+
+impl Reports {
+    /// Listens to a device for as long as the reports live.
+    pub(super) fn of(device: &wgpu::Device) -> Arc<Reports> {
+        let reports = Arc::new(Reports::default());
+        let weak = Arc::downgrade(&reports);
+        device.set_device_lost_callback(move |reason, message| {
+            let message = if message.is_empty() { format!("{reason:?}").to_lowercase() } else { message };
+            with(&weak, |reports| reports.lost(message));
+        });
+        let weak = Arc::downgrade(&reports);
+        device.on_uncaptured_error(Arc::new(move |error| with(&weak, |reports| reports.failed(&error))));
+        reports
+    }
+
+    /// The first trouble, or the loss of the device: the first says why, but nothing goes on without the device.
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        lock(&self.trouble).clone()
+    }
+
+    pub(super) fn on_lost(&self, f: OnLost) {
+        match self.trouble() {
+            Some(Trouble::Lost(reason)) => f(&reason),
+            _ => lock(&self.on_lost).push(f),
+        }
+    }
+
+    pub(super) fn on_error(&self, f: OnError) {
+        lock(&self.on_error).push(f);
+    }
+
+    pub(super) fn lost(&self, reason: String) {
+        tracing::error!(reason, "the device was lost");
+        *lock(&self.trouble) = Some(Trouble::Lost(reason.clone()));
+        // Taken out: they may ask for the device themselves.
+        let listeners = std::mem::take(&mut *lock(&self.on_lost));
+        listeners.iter().for_each(|f| f(&reason));
+    }
+
+    fn failed(&self, error: &wgpu::Error) {
+        let text = error.to_string();
+        tracing::error!(text, "the device reported an error");
+        lock(&self.trouble).get_or_insert(match error {
+            wgpu::Error::OutOfMemory { .. } => Trouble::OutOfMemory(text),
+            _ => Trouble::Refused(text),
+        });
+        lock(&self.on_error).iter().for_each(|f| f(error));
+    }
+}
+
+fn with(reports: &Weak<Reports>, f: impl FnOnce(&Reports)) {
+    if let Some(reports) = reports.upgrade() {
+        f(&reports);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
