@@ -32,7 +32,7 @@ impl Features {
         }
     }
 
-    /// Whether `others` has all of them.
+    /// True if `others` has all of them.
     pub fn are_in(self, others: Features) -> bool {
         self.and(others) == others
     }

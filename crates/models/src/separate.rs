@@ -20,8 +20,8 @@ pub(crate) fn all_of(one: &str) -> Option<String> {
     is_expert.then(|| format!("{stem}_exps.weight"))
 }
 
-/// Whether the file has a tensor for some of the experts.
-pub(crate) fn has_any<'a>(
+/// The first tensor of a single expert that the file has.
+pub(crate) fn first_of<'a>(
     all: &str,
     n_expert: u32,
     tensor: impl Fn(&str) -> Option<&'a TensorInfo>,
@@ -54,7 +54,7 @@ pub(crate) fn each<'a>(
 /// Reads bytes of the matrices of all experts, from `offset` on; false if the file has none by this name.
 ///
 /// # Errors
-/// What the file meets.
+/// As [`ModelFile::read_tensor`].
 pub(crate) async fn read<S: ByteSource>(
     file: &ModelFile<S>,
     all: &str,
@@ -98,8 +98,8 @@ mod tests {
         let e = each(name, 3, find).expect_err("two types").to_string();
         let both = "`blk.0.ffn_up.2.weight` in q8_0 beside `blk.0.ffn_up.0.weight` in q4_K";
         assert!(e.contains(both), "{e}");
-        assert_eq!(has_any(name, 3, find).map(|t| t.name.as_str()), Some("blk.0.ffn_up.0.weight"));
-        assert!(has_any("blk.1.ffn_up_exps.weight", 3, find).is_none());
+        assert_eq!(first_of(name, 3, find).map(|t| t.name.as_str()), Some("blk.0.ffn_up.0.weight"));
+        assert!(first_of("blk.1.ffn_up_exps.weight", 3, find).is_none());
     }
 
     #[test]

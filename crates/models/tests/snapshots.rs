@@ -39,7 +39,7 @@ const DENSE: Case = Case {
 
 const CASES: &[Case] = &[
     DENSE,
-    // What every WebGPU device has.
+    // WebGPU's default limits, no optional feature.
     Case { name: "dense_base", device: Caps::base, ..DENSE },
     Case { name: "dense_coop", types: |_| F16, device: cooperative, ..DENSE },
     Case { name: "dense_alone", types: |_| Q4_0, device: software, ..DENSE },

@@ -21,7 +21,7 @@ pub enum CheckError {
     Template {
         /// The kernel.
         kernel: String,
-        /// What the renderer says.
+        /// The renderer's report.
         #[source]
         source: Box<wgsl_pre::Error>,
     },

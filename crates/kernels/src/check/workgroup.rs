@@ -5,7 +5,7 @@ use naga::{
     TypeInner,
 };
 
-/// What a workgroup of a kernel takes.
+/// The size of a workgroup.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Threads.

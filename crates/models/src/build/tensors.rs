@@ -218,7 +218,7 @@ impl<'a> Builder<'a> {
         n_out: u32,
         n_in: u32,
     ) -> Result<GgmlType, ModelError> {
-        let one = separate::has_any(name, n_expert, self.tensor);
+        let one = separate::first_of(name, n_expert, self.tensor);
         match one {
             None => Ok(self.find(name, &[n_expert.into(), n_out.into(), n_in.into()])?.ty),
             Some(one) if self.has(name) => {

@@ -1,8 +1,8 @@
-//! What a device reports on its own: that it is lost, and errors that no scope captures.
+//! Reports of a device: its loss, and errors that no scope captures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What a device reported.
+/// A report.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
     Lost(String),
