@@ -90,7 +90,7 @@ fn experts_that_are_missing_or_there_twice_are_errors_that_name_them() {
     let _t = Timed::new("experts one by one, errors");
     let f = Fixture::load("llama-moe");
     let error = |bytes: Vec<u8>| -> ModelError {
-        block_on(open(bytes).expect("a head").graph(64)).err().expect("an error")
+        block_on(open(bytes).expect("a head").graph(64)).expect_err("an error")
     };
     let without = |name: &'static str| separate(&f, move |t| t.retain(|(n, _)| n != name));
     for missing in ["blk.0.ffn_up.0.weight", "blk.1.ffn_gate.3.weight", "blk.1.ffn_down.5.weight"] {
