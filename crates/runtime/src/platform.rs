@@ -61,8 +61,13 @@ fn poll(device: &wgpu::Device, how: wgpu::PollType) {
     // wgpu 30 panics here if the driver says that the device is lost (`handle_error_fatal` in `Device::poll`), after it has
     // told the callback. The call holds none of wgpu's locks then, and nothing of ours.
     let polled = std::panic::AssertUnwindSafe(|| device.poll(how));
-    if std::panic::catch_unwind(polled).is_err() {
-        tracing::error!("wgpu panicked when the device was polled: it is lost");
+    match std::panic::catch_unwind(polled) {
+        // A submission that a destroyed device refused cannot be waited for, and then no callback runs at all.
+        Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => {
+            poll(device, wgpu::PollType::Wait { submission_index: None, timeout: None });
+        }
+        Ok(_) => {}
+        Err(_) => tracing::error!("wgpu panicked when the device was polled: it is lost"),
     }
 }
 

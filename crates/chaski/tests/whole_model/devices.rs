@@ -147,7 +147,7 @@ fn a_device_that_is_lost_at_any_time_in_a_prompt_is_an_error_and_no_panic() {
     let _t = Timed::new("devices, lost in a prompt");
     let prompt: Vec<u32> = (0..200).map(|i| 3 + i % 200).collect();
     for is_shared in [true, false] {
-        for delay in [0, 1, 5, 20, 60] {
+        for delay in [0, 5, 40] {
             let (mut engine, lose) = either(is_shared);
             let thief = std::thread::spawn(move || {
                 std::thread::sleep(std::time::Duration::from_millis(delay));
@@ -172,7 +172,7 @@ fn a_device_that_is_lost_at_any_time_while_loading_is_an_error_and_no_panic() {
     let _t = Timed::new("devices, lost while loading");
     // Reports of progress at which it is lost; the last is after the end.
     let mut n_lost = 0;
-    for at in [0, 1, 2, 4, 8, 16, 1 << 20] {
+    for at in [0, 1, 3, 7, 1 << 20] {
         let (gpu, device) = own_with_handle(|_| {});
         let mut n = 0;
         let destroyed = Arc::new(std::sync::atomic::AtomicBool::new(false));
