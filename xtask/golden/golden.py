@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Makes golden data with another engine: blocks of a weight format by ggml, logits of a tiny model by llama.cpp.
+
+It needs Python 3.9 and, on Linux, nothing else: `golden.py fetch` brings the libraries. `golden.py COMMAND --help` tells more.
+"""
+import argparse
+import json
+import math
+import sys
+import tempfile
+from pathlib import Path
+
+import gguf
+from engine import FOLDER, Ggml, Llama, NoEngine, fetch
+from weights import random, weights
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+QUANTS, ARCHS = FIXTURES / "quants", FIXTURES / "archs"
+N_VALUE, N_ROW = 4096, 512
+N_TOKEN = 48
+# Another CPU sums in another order (1e-13), which GELU by a table in f16 turns into 1e-8.
+SAME_LOGITS = 3e-8
+# Random scales stay below: larger ones hide the error of everything else in a sum.
+LARGEST = 1e4
+
+
+class Wrong(Exception):
+    pass
+
+
+def read_floats(path):
+    return gguf.from_floats(path.read_bytes())
+
+
+# Blocks.
+
+
+def random_blocks(format):
+    """Random bytes as blocks, without those whose scale is not finite or too large."""
+    out, n_block, seed = [], N_VALUE // format.block_values, 0
+    while len(out) < n_block:
+        seed += 1
+        if seed > 1000 * n_block:
+            raise Wrong(f"{format.name}: random bytes give no blocks with values below {LARGEST:g}")
+        block = bytes(z >> 56 for z in random(format.name, format.block_bytes, seed))
+        if all(abs(v) < LARGEST for v in format.dequantize(block)):
+            out.append(block)
+    return b"".join(out)
+
+
+def relative_rmse(found, expected):
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(found, expected)) / sum(b * b for b in expected))
+
+
+def make_blocks(format, keep):
+    """Blocks, their values and the row of the index. `keep` has the blocks of an existing fixture."""
+    source = read_floats(QUANTS / "source.f32")
+    importance = read_floats(QUANTS / "importance.f32") if format.needs_importance() else None
+    quantized = format.quantize(source, N_ROW, importance)
+    rest = keep[len(quantized) :] if keep else random_blocks(format)
+    blocks = quantized + rest
+    values = format.dequantize(blocks)
+    row = {
+        "ggml_type": format.id,
+        "block_values": format.block_values,
+        "block_bytes": format.block_bytes,
+        "quantised_values": N_VALUE,
+        "random_values": N_VALUE,
+        "row_values": N_ROW,
+        "used_importance_matrix": importance is not None,
+        "relative_rmse": round(relative_rmse(values[:N_VALUE], source), 6),
+    }
+    return blocks, gguf.floats(values), row
+
+
+def differences(old, new):
+    """Parts of a fixture that differ. The error is a sum in some order, so its last digit may."""
+    (*data, row), (*new_data, new_row) = old, new
+    parts = [part for part, a, b in zip(["blocks", "values"], data, new_data) if a != b]
+    close = row and abs(row["relative_rmse"] - new_row["relative_rmse"]) < 2e-6
+    return parts if close and row | {"relative_rmse": 0} == new_row | {"relative_rmse": 0} else [*parts, "row of the index"]
+
+
+def blocks(args):
+    ggml = Ggml(args.lib)
+    formats, path = ggml.formats(), QUANTS / "index.json"
+    index = json.loads(path.read_text())
+    wrong = []
+    for name in args.formats or list(index):
+        if name not in formats:
+            raise Wrong(f"ggml {ggml.version} has no format `{name}`; it has {', '.join(formats)}")
+        files = [QUANTS / f"{name}.blocks", QUANTS / f"{name}.f32"]
+        old = [*(f.read_bytes() if f.exists() else None for f in files), index.get(name)]
+        new = make_blocks(formats[name], old[0])
+        parts = differences(old, new)
+        if args.check:
+            wrong += [name] if parts else []
+            print(f"{name}: {'other ' + ', '.join(parts) + ' than stored' if parts else 'as stored'}")
+        elif parts:
+            for file, data in zip(files, new):
+                file.write_bytes(data)
+            index[name] = new[2]
+        if not args.check:
+            print(f"{name}: {'written' if parts else 'as it was'}, relative error {new[2]['relative_rmse']}")
+    if not args.check:
+        rows = sorted(index.items(), key=lambda row: row[1]["ggml_type"])
+        path.write_text(json.dumps(dict(rows), indent=1))
+    if wrong:
+        raise Wrong(f"{len(wrong)} formats differ: {', '.join(wrong)}")
+
+
+# Families.
+
+
+def written(spec):
+    """A fixture as text, with a line for each key and tensor."""
+    line = lambda value: json.dumps(value, separators=(",", ":"))
+    kv = ",\n".join(f"{line(k)}:{line(v)}" for k, v in spec["kv"].items())
+    tensors = ",\n".join(map(line, spec["tensors"]))
+    rest = "".join(f',\n"{k}":{line(spec[k])}' for k in ["tokens", "n_vocab", "seed"] if k in spec)
+    return f'{{"kv":{{\n{kv}}},\n"tensors":[\n{tensors}]{rest}}}\n'
+
+
+TEST_VOCABULARY = {"tokenizer.ggml.model": {"type": "string", "value": "test"}}
+
+
+def vocabulary(n):
+    """Tokens without texts. llama.cpp wants them, Chaski does not."""
+    return TEST_VOCABULARY | {
+        "tokenizer.ggml.tokens": {"type": "array:string", "value": [f"tok_{i}" for i in range(n)]},
+        "tokenizer.ggml.token_type": {"type": "array:int32", "value": [1] * n},
+        "tokenizer.ggml.scores": {"type": "array:float32", "value": [0.0] * n},
+    }
+
+
+def n_vocab_of(tensors):
+    embedding = next((t for t in tensors if t["name"] == "token_embd.weight"), None)
+    if embedding is None:
+        raise Wrong("no token_embd.weight, whose last dimension is the size of the vocabulary")
+    return embedding["shape"][-1]
+
+
+def load_spec(path):
+    try:
+        spec = json.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as e:
+        raise Wrong(str(e))
+    missing = [key for key in ["kv", "tensors"] if key not in spec]
+    if missing:
+        raise Wrong(f"no `{missing[0]}` in {path}")
+    return spec
+
+
+def nmse(found, expected):
+    return sum((a - b) ** 2 for a, b in zip(found, expected)) / sum(b * b for b in expected)
+
+
+def complete(spec):
+    """Adds what follows from the rest."""
+    n_vocab = n_vocab_of(spec["tensors"])
+    spec.setdefault("seed", 1)
+    spec.setdefault("tokens", [(z >> 53) % n_vocab for z in random("tokens", N_TOKEN, spec["seed"])])
+    spec.setdefault("n_vocab", n_vocab)
+
+
+def logits(llama, spec):
+    """The logits that llama.cpp computes for a fixture."""
+    kv, n_vocab = spec["kv"], spec["n_vocab"]
+    if "tokenizer.ggml.tokens" not in kv:
+        kv = kv | vocabulary(n_vocab)
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "model.gguf"
+        gguf.write(model, kv, spec["tensors"], lambda name, n: weights(name, n, spec["seed"]))
+        found, n = llama.logits(model, spec["tokens"])
+    if n != n_vocab:
+        raise Wrong(f"n_vocab is {n_vocab}, llama.cpp finds {n} tokens")
+    if not all(map(math.isfinite, found)):
+        raise Wrong("logits are not finite")
+    if max(found) - min(found) < 1e-3:
+        raise Wrong(f"all logits are {found[0]:g}, which compares nothing")
+    return found
+
+
+def one_family(llama, path, args):
+    """Makes or checks the fixture of one file; the result is a line that says so."""
+    spec = load_spec(path)
+    complete(spec)
+    found = logits(llama, spec)
+    to = ARCHS / f"{path.stem}.json"
+    data = to.with_suffix(".logits.f32")
+    if args.check:
+        if not data.exists():
+            raise Wrong("no logits are stored")
+        e = nmse(found, read_floats(data))
+        if e > args.limit:
+            raise Wrong(f"NMSE {e:.1e} to the stored logits, more than {args.limit:g}")
+        return f"NMSE {e:.1e}"
+    if not to.exists() or json.loads(to.read_text()) != spec:
+        to.write_text(written(spec))
+    data.write_bytes(gguf.floats(found))
+    return f"{len(spec['tokens'])} x {spec['n_vocab']} logits from {min(found):.3g} to {max(found):.3g}"
+
+
+def family(args):
+    llama, wrong = Llama(args.lib), []
+    for path in args.specs:
+        try:
+            print(f"{path.stem}: {one_family(llama, path, args)}", flush=True)
+        except (Wrong, NoEngine, gguf.Broken) as e:
+            wrong.append(path.stem)
+            print(f"{path.stem}: error: {e}", flush=True)
+    if wrong:
+        raise Wrong(f"{len(wrong)} of {len(args.specs)}: {', '.join(wrong)}")
+
+
+def resized(value, sizes):
+    if isinstance(value, list):
+        return [resized(v, sizes) for v in value]
+    return sizes.get(value, value) if type(value) is int else value
+
+
+def spec(args):
+    if args.source.suffix == ".json":
+        source = load_spec(args.source)
+        kv, tensors = source["kv"], source["tensors"]
+    else:
+        kv, tensors = gguf.read_head(args.source)
+    arch = kv["general.architecture"]["value"]
+    sizes = dict(args.size)
+    # A vocabulary of its own, and none of the model's names and licences.
+    kept = {k: v for k, v in kv.items() if k.startswith(arch + ".")}
+    kept = {k: {"type": v["type"], "value": resized(v["value"], sizes)} for k, v in kept.items()}
+    tensors = [{"name": t["name"], "shape": resized(t["shape"], sizes)} for t in tensors]
+    if args.layers is not None:
+        n_layer = kept[f"{arch}.block_count"]["value"]
+        kept[f"{arch}.block_count"]["value"] = args.layers
+        for e in kept.values():
+            if isinstance(e["value"], list) and len(e["value"]) == n_layer:
+                del e["value"][args.layers :]
+        layer = lambda name: int(name.split(".")[1]) if name.startswith("blk.") else -1
+        tensors = [t for t in tensors if layer(t["name"]) < args.layers]
+    new = args.arch or arch
+    kv = {"general.architecture": {"type": "string", "value": new}}
+    kv |= {new + k.removeprefix(arch): v for k, v in kept.items()}
+    out = {"kv": kv | TEST_VOCABULARY, "tensors": tensors, "n_vocab": n_vocab_of(tensors), "seed": 1}
+    args.out.write_text(written(out))
+    n = sum(math.prod(t["shape"]) for t in tensors)
+    print(f"{args.out}: {len(tensors)} tensors, {n} values" + (": make it smaller with --size and --layers" if n > 5e6 else ""))
+
+
+def pair(text):
+    old, _, new = text.partition("=")
+    if not (old.isdigit() and new.isdigit()):
+        raise argparse.ArgumentTypeError(f"`{text}`: expected OLD=NEW, two sizes")
+    return int(old), int(new)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(run, help, lib=True):
+        c = commands.add_parser(run.__name__, help=help, description=help)
+        c.set_defaults(run=run)
+        if lib:
+            c.add_argument("--lib", type=Path, default=FOLDER, metavar="DIR", help="folder of libggml and libllama")
+            c.add_argument("--check", action="store_true", help="write nothing; compare with what is stored")
+        return c
+
+    command(fetch, "bring the libraries from the npm registry to target/golden", lib=False)
+    c = command(blocks, "write FORMAT.blocks, FORMAT.f32 and a row of index.json in fixtures/quants")
+    c.add_argument("formats", nargs="*", metavar="FORMAT", help="ggml's names, such as q4_K; without any, those in the index")
+    c = command(family, "write NAME.json and NAME.logits.f32 in fixtures/archs for a NAME.json, which may lie there or elsewhere")
+    c.add_argument("specs", nargs="+", type=Path, metavar="SPEC.json")
+    c.add_argument("--limit", type=float, default=SAME_LOGITS, help=f"largest NMSE for --check (default {SAME_LOGITS:g})")
+    c = command(spec, "begin a SPEC.json with the metadata and shapes of a GGUF file or of another family's JSON", lib=False)
+    c.add_argument("source", type=Path, metavar="SOURCE")
+    c.add_argument("out", type=Path, metavar="SPEC.json")
+    c.add_argument("--arch", help="architecture to rename keys to")
+    c.add_argument("--layers", type=int, metavar="N", help="keep the first N layers")
+    c.add_argument("--size", type=pair, nargs="+", default=[], metavar="OLD=NEW", help="replace a size, in metadata and shapes")
+    args = parser.parse_args()
+    try:
+        args.run(args)
+    except (Wrong, NoEngine, gguf.Broken, OSError) as e:
+        sys.exit(f"error: {e}")
+
+
+if __name__ == "__main__":
+    main()
