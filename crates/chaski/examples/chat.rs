@@ -5,9 +5,8 @@
 
 use std::io::{BufRead as _, Write as _};
 
-use chaski::{
-    AnswerEvent, ChatEvent, Engine, GenerateOptions, Message, SamplerParams, Source, TemplateOptions,
-};
+use chaski::text::{AnswerEvent, TemplateOptions};
+use chaski::{ChatEvent, Engine, GenerateOptions, Message, SamplerParams, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = std::env::args().nth(1).map_or(Source::Default, Source::path);

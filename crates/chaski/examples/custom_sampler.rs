@@ -3,7 +3,8 @@
 //! `cargo run --release --example custom_sampler -p chaski -- [MODEL] [PROMPT]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use chaski::{AddSpecial, Engine, ParseSpecial, RenderSpecial, Source};
+use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial};
+use chaski::{Engine, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

@@ -3,7 +3,8 @@
 //! `cargo run --release --example embed -p chaski -- [MODEL]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use chaski::{EmbedOptions, Engine, Pooling, Source};
+use chaski::embedding::Pooling;
+use chaski::{EmbedOptions, Engine, Source};
 
 const TEXTS: [&str; 3] = [
     "The little dog ran to the park.",

@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use chaski::{Engine, GenerateOptions, Gpu, GpuOptions, SamplerParams, Source, device_descriptor, wgpu};
+use chaski::gpu::{Gpu, GpuOptions, device_descriptor, wgpu};
+use chaski::{Engine, GenerateOptions, SamplerParams, Source};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = std::env::args().nth(1).map_or(Source::Default, Source::path);

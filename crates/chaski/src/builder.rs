@@ -69,8 +69,8 @@ impl EngineBuilder {
     /// and that are not there are read from the file, which the system keeps in memory if it can. More layers than there are
     /// means all. Results are the same; what it costs, [`Engine::expert_reads`] says. By default all experts are on the device.
     ///
-    /// [`Self::build`] then fails with [`PlanError::NoExperts`](crate::PlanError::NoExperts) for a model without
-    /// experts, in a browser with [`PlanError::NoStreaming`](crate::PlanError::NoStreaming). On the processor this changes
+    /// [`Self::build`] then fails with [`PlanError::NoExperts`](crate::errors::PlanError::NoExperts) for a model without
+    /// experts, in a browser with [`PlanError::NoStreaming`](crate::errors::PlanError::NoStreaming). On the processor this changes
     /// nothing.
     pub fn experts_on_cpu(mut self, n_layer: u32) -> Self {
         self.loader.config.experts_on_cpu = n_layer;
@@ -79,7 +79,7 @@ impl EngineBuilder {
 
     /// Experts that the device has room for in each layer of [`Self::experts_on_cpu`], and has no more memory for later: at
     /// least as many as a token uses, at most as many as there are, else [`Self::build`] fails with
-    /// [`PlanError::ExpertSlots`](crate::PlanError::ExpertSlots). By default, or with 0, twice as many as a token
+    /// [`PlanError::ExpertSlots`](crate::errors::PlanError::ExpertSlots). By default, or with 0, twice as many as a token
     /// uses, or a quarter of all if that is more.
     pub fn expert_slots(mut self, n: u32) -> Self {
         self.loader.config.expert_slots = n;
@@ -169,7 +169,7 @@ impl EngineBuilder {
         self
     }
 
-    /// In a browser: the page has `requestDevice` ask for subgroups ([`GpuOptions::web_subgroups`](crate::GpuOptions::web_subgroups)).
+    /// In a browser: the page has `requestDevice` ask for subgroups ([`GpuOptions::web_subgroups`](crate::gpu::GpuOptions::web_subgroups)).
     pub fn web_subgroups(mut self, on: bool) -> Self {
         self.loader.gpu.web_subgroups = on;
         self

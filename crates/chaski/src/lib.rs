@@ -40,46 +40,68 @@ mod hooks;
 mod loader;
 mod lora;
 mod memory;
-mod source;
+pub mod source;
 
 pub use builder::EngineBuilder;
 pub use chaski_models::{
-    AdapterError, EmbedOptions, Embedding, Finish, GenerateOptions, ImatrixOptions, ImatrixProgress, Inputs,
-    InputsError, KvType, KvTypeError, ModelError, Perplexity, Piece, Pooling, PoolingError, Runner,
-    RunnerConfig, SessionError, Speculation, Stats, VectorNorm, imatrix, perplexity,
+    EmbedOptions, Embedding, Finish, GenerateOptions, Inputs, KvType, Piece, Speculation, Stats,
 };
-pub use chaski_runtime::gpu::{
-    Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
-    MemoryItem, Peaks, Profile, ProfileRow, Progress, Stage, TuneStep, adapters, adapters_with,
-    device_descriptor,
-};
-pub use chaski_runtime::plan::PlanError;
-pub use chaski_runtime::wgpu;
-pub use chaski_runtime::{FormatError, RuntimeError};
-pub use chaski_text::{
-    AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
-    ConstraintError, Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial,
-    SamplerKind, SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
-};
+pub use chaski_runtime::gpu::Progress;
+pub use chaski_text::{Grammar, Message, SamplerParams};
 pub use chat::{Chat, ChatEvent, Conversation};
 pub use device::{DeviceChoice, DeviceInfo};
 pub use engine::{Engine, Generation};
 pub use error::Error;
-pub use executor::{Driver, ModelExecutor};
 pub use handle::Handle;
-pub use memory::memory_need;
-#[cfg(not(target_arch = "wasm32"))]
-pub use source::FileSource;
-pub use source::{AnySource, ModelInfo, OpenModel, Reader, Reading, Source};
+pub use source::Source;
+
+/// Tokenizers, chat templates, messages, samplers, grammars, and parsers of answers.
+pub mod text {
+    pub use chaski_text::{
+        AddSpecial, Answer, AnswerEvent, AnswerParser, AnswerSyntax, ChatTemplate, ChatTemplates, Constraint,
+        Content, Grammar, LocalTime, Logprobs, Message, Mirostat, ParseSpecial, RenderSpecial, SamplerKind,
+        SamplerParams, TemplateOptions, Tokenizer, ToolCall, byte_to_char, strip_added_special,
+    };
+}
+
+/// Vectors for texts: how a model's outputs become one, and its norm.
+pub mod embedding {
+    pub use chaski_models::{EmbedOptions, Embedding, Pooling, VectorNorm};
+}
+
+/// Adapters, devices, their memory, and profiles of a model on them. The only module with types of `wgpu`.
+pub mod gpu {
+    pub use chaski_runtime::gpu::{
+        Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
+        MemoryItem, Peaks, Profile, ProfileRow, Stage, TuneStep, adapters, adapters_with, device_descriptor,
+    };
+    pub use chaski_runtime::wgpu;
+}
+
+/// Measurements of models: perplexity, importance matrices, and the memory that a model will need.
+pub mod tools {
+    pub use crate::memory::memory_need;
+    pub use chaski_models::{ImatrixOptions, ImatrixProgress, Perplexity, imatrix, perplexity};
+}
+
+/// The errors that [`Error`] is made of.
+pub mod errors {
+    pub use chaski_models::{AdapterError, InputsError, KvTypeError, ModelError, PoolingError, SessionError};
+    pub use chaski_runtime::plan::PlanError;
+    pub use chaski_runtime::{FormatError, RuntimeError};
+    pub use chaski_text::ConstraintError;
+}
 
 /// Requests to a [`Handle`], and answers that are streams of events.
 pub mod serve {
     pub use chaski_models::serve::{Answer, Event, Load, Refused, Request, ServeError};
 }
 
-/// Steps of rows, which a [`Runner`] runs as an [`Executor`](steps::Executor): for measurements, and schedulers of one's own.
+/// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements, and schedulers of one's own.
 pub mod steps {
+    pub use crate::executor::{Driver, ModelExecutor};
     pub use chaski_models::serve::{Executor, Outputs, Start};
+    pub use chaski_models::{Runner, RunnerConfig};
     pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }
 

@@ -1,4 +1,4 @@
-//! Sources of models.
+//! Model files as they are read: local, over HTTP, from memory, or by a reader of the program's own.
 
 use std::fmt;
 use std::future::Future;

@@ -1,9 +1,14 @@
 //! Every public future is `Send`, and so is all that a server passes between threads; that this compiles is the test.
 
+use chaski::errors::ModelError;
 use chaski::serve::{Answer, Event, Request};
+use chaski::source::OpenModel;
+use chaski::steps::{Driver, Runner, RunnerConfig};
+use chaski::text::Tokenizer;
+use chaski::tools::ImatrixOptions;
 use chaski::{
-    Chat, ChatEvent, Conversation, Driver, EmbedOptions, Engine, EngineBuilder, Error, GenerateOptions,
-    Generation, Handle, ImatrixOptions, ModelError, OpenModel, Runner, RunnerConfig, Source, Tokenizer,
+    Chat, ChatEvent, Conversation, EmbedOptions, Engine, EngineBuilder, Error, GenerateOptions, Generation,
+    Handle, Source,
 };
 use chaski_models::Target;
 
@@ -76,7 +81,7 @@ fn futures_of_models(
     is_send(runner.logits());
     is_send(runner.save());
     is_send(runner.restore(&[]));
-    is_send(chaski::perplexity(runner, tokenizer, "", 2, None, |_, _, _| {}));
-    let progress = |_: &chaski::ImatrixProgress<'_>| Ok::<(), ModelError>(());
-    is_send(chaski::imatrix(runner, tokenizer, "", options, &|_| 1, progress));
+    is_send(chaski::tools::perplexity(runner, tokenizer, "", 2, None, |_, _, _| {}));
+    let progress = |_: &chaski::tools::ImatrixProgress<'_>| Ok::<(), ModelError>(());
+    is_send(chaski::tools::imatrix(runner, tokenizer, "", options, &|_| 1, progress));
 }

@@ -7,7 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use chaski::{AdapterSummary, DeviceChoice, Engine};
+use chaski::gpu::AdapterSummary;
+use chaski::{DeviceChoice, Engine};
 
 use crate::output::write_bytes;
 

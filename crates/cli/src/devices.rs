@@ -4,7 +4,8 @@ mod formats;
 
 use std::io::Write as _;
 
-use chaski::{AdapterSummary, DeviceChoice};
+use chaski::DeviceChoice;
+use chaski::gpu::AdapterSummary;
 use serde_json::{Value, json};
 
 use crate::failure::Usage;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     if !json {
         return list();
     }
-    let adapters = pollster::block_on(chaski::adapters());
+    let adapters = pollster::block_on(chaski::gpu::adapters());
     let all: Vec<Value> = adapters.iter().map(as_json).collect();
     writeln!(std::io::stdout().lock(), "{:#}", Value::Array(all))?;
     Ok(())
@@ -84,7 +85,7 @@ fn adapter(choice: Option<&DeviceChoice>) -> anyhow::Result<Option<String>> {
 
 /// Prints all adapters for people.
 pub(crate) fn list() -> anyhow::Result<()> {
-    let adapters = pollster::block_on(chaski::adapters());
+    let adapters = pollster::block_on(chaski::gpu::adapters());
     let mut out = std::io::stdout().lock();
     for (i, a) in adapters.iter().enumerate() {
         let c = &a.caps;

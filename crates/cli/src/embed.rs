@@ -3,7 +3,8 @@
 use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
-use chaski::{EmbedOptions, Embedding, Pooling, VectorNorm};
+use chaski::embedding::{Pooling, VectorNorm};
+use chaski::{EmbedOptions, Embedding};
 use serde_json::json;
 
 use crate::failure::Usage;

@@ -4,9 +4,10 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use chaski::Error;
+use chaski::errors::{ModelError, PlanError, RuntimeError};
 use chaski::gguf::{OpenError, SourceError};
 use chaski::serve::{Refused, ServeError};
-use chaski::{Error, ModelError, PlanError, RuntimeError};
 
 use crate::ui::{Ui, one_line};
 

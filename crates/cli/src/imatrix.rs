@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use chaski::gguf::{GgmlType, Imatrix};
-use chaski::{DeviceChoice, Engine, ImatrixOptions, KvType};
+use chaski::tools::ImatrixOptions;
+use chaski::{DeviceChoice, Engine, KvType};
 
 use crate::options::{Chunks, ModelArg};
 use crate::output::{files_of_model, refuse_to_overwrite, write_file};
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Result<()> {
     let (tokenizer, runner) = engine.parts();
     let n_mat = |name: &str| n_mat.get(name).copied().unwrap_or(1);
     let measured =
-        pollster::block_on(chaski::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
+        pollster::block_on(chaski::tools::imatrix(runner, tokenizer, &text, &options, &n_mat, |progress| {
             bar.set_length(progress.n_chunk as u64);
             bar.set_position(progress.n_done as u64);
             let is_due = progress.n_done.is_multiple_of(args.output_frequency as usize);

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use chaski::errors::ModelError;
 use chaski::kernels::Tuning;
-use chaski::{DeviceChoice, Engine, ModelError, Progress, Source};
+use chaski::{DeviceChoice, Engine, Progress, Source};
 
 use crate::cache::{self, WarmCache};
 use crate::options::{EngineArgs, feature_word};

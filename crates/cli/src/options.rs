@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use chaski::gguf::GgmlType;
 use chaski::kernels::{Caps, FeatureSet};
-use chaski::{DeviceChoice, Inputs, KvType, Mirostat, SamplerKind, SamplerParams, Source};
+use chaski::text::{Mirostat, SamplerKind};
+use chaski::{DeviceChoice, Inputs, KvType, SamplerParams, Source};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ggml_format::{FILE_TYPES, FileType};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use chaski::gpu::{AdapterSummary, Gpu, GpuOptions, Peaks};
 use chaski::kernels::Unit;
-use chaski::{AdapterSummary, Gpu, GpuOptions, Peaks};
 use serde_json::{Map, Value, json};
 
 use crate::cache;

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> anyhow::Result<()> {
     let n_ctx = engine.runner().n_ctx() as usize;
     let bar = ui.bar(0, "[{bar:30}] {pos}/{len} windows, PPL {msg}, {eta} left");
     let (tokenizer, runner) = engine.parts();
-    let result = pollster::block_on(chaski::perplexity(
+    let result = pollster::block_on(chaski::tools::perplexity(
         runner,
         tokenizer,
         &text,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use chaski::gguf::{GgmlType, Metadata, TensorInfo, Value};
-use chaski::{KvType, OpenModel, RunnerConfig, Source};
+use chaski::source::OpenModel;
+use chaski::steps::RunnerConfig;
+use chaski::{KvType, Source};
 use serde_json::{Value as Json, json};
 
 use crate::options::{ExpertArgs, ModelArg};
@@ -115,11 +117,11 @@ struct Need {
     n_ctx: u32,
     kv: String,
     device: String,
-    memory: Result<chaski::Memory, chaski::Error>,
+    memory: Result<chaski::gpu::Memory, chaski::Error>,
 }
 
 fn need(model: &OpenModel, args: &Args) -> Need {
-    let adapters = pollster::block_on(chaski::adapters());
+    let adapters = pollster::block_on(chaski::gpu::adapters());
     let (device, caps) = match adapters.first() {
         Some(a) => (a.name.clone(), a.caps.clone()),
         None => ("a GPU".to_owned(), chaski::kernels::Caps::base()),
@@ -133,7 +135,7 @@ fn need(model: &OpenModel, args: &Args) -> Need {
         expert_slots: args.experts.expert_slots,
         ..RunnerConfig::default()
     };
-    let memory = pollster::block_on(chaski::memory_need(model, &config, Some(&caps)));
+    let memory = pollster::block_on(chaski::tools::memory_need(model, &config, Some(&caps)));
     let (k, v) = args.kv.types(model, n_ctx, 1);
     Need { n_ctx, kv: KvType::Of { k, v }.to_string(), device, memory }
 }

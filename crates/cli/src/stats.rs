@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chaski::{Engine, Finish, Memory, Stats};
+use chaski::gpu::Memory;
+use chaski::{Engine, Finish, Stats};
 use serde_json::{Value, json};
 
 use crate::ui::{LoadTimes, Ui, bytes};

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use chaski::{AddSpecial, ParseSpecial, RenderSpecial};
+use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial};
 use serde_json::{Value, json};
 
 use crate::failure::Usage;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let tokenizer = model.tokenizer();
     let add = if args.no_bos { AddSpecial::No } else { AddSpecial::Yes };
     let parse = if args.no_special { ParseSpecial::No } else { ParseSpecial::Yes };
-    let ids = tokenizer.encode(&text, add, parse).map_err(chaski::ModelError::from)?;
+    let ids = tokenizer.encode(&text, add, parse).map_err(chaski::errors::ModelError::from)?;
     let piece =
         |id: u32| String::from_utf8_lossy(&tokenizer.token_bytes(id, RenderSpecial::Yes)).into_owned();
     let mut out = std::io::stdout().lock();

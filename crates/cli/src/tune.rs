@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use chaski::TuneStep;
+use chaski::gpu::TuneStep;
 use chaski::kernels::{MatVecTune, ProductClass, Tuning};
 use serde_json::{Value, json};
 

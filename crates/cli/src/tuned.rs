@@ -1,6 +1,6 @@
 //! The results of `chaski tune` in the cache directory, which every start reads.
 
-use chaski::AdapterSummary;
+use chaski::gpu::AdapterSummary;
 use chaski::kernels::{Act, MatVecTune, ProductClass, Tuned, Tuning};
 use serde_json::{Value, json};
 

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use chaski::{Progress, Stage};
+use chaski::Progress;
+use chaski::gpu::Stage;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// When to use colours.

@@ -1,8 +1,7 @@
 //! Answers, and the events that a page gets of them.
 
-use chaski::{
-    AnswerEvent, ChatEvent, Conversation, Error, Finish, Generation, Piece, RenderSpecial, Stats, Tokenizer,
-};
+use chaski::text::{AnswerEvent, RenderSpecial, Tokenizer};
+use chaski::{ChatEvent, Conversation, Error, Finish, Generation, Piece, Stats};
 use js_sys::{Function, Promise};
 use serde_json::{Value, json};
 use wasm_bindgen::{JsCast as _, JsValue};

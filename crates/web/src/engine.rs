@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use chaski::{
-    AddSpecial, EmbedOptions, Engine, Error, Gpu, ModelError, ParseSpecial, Pooling, RenderSpecial,
-    RunnerConfig, Source, Stage,
-};
+use chaski::embedding::Pooling;
+use chaski::errors::ModelError;
+use chaski::gpu::{Gpu, Stage};
+use chaski::steps::RunnerConfig;
+use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial};
+use chaski::{EmbedOptions, Engine, Error, Source};
 use js_sys::Function;
 use serde_json::json;
 use wasm_bindgen::JsValue;

@@ -2,8 +2,9 @@
 
 use std::error::Error as StdError;
 
+use chaski::Error;
+use chaski::errors::{ConstraintError, FormatError, ModelError, PlanError, RuntimeError};
 use chaski::serve::{Refused, ServeError};
-use chaski::{ConstraintError, Error, FormatError, ModelError, PlanError, RuntimeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 

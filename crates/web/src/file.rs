@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use chaski::Source;
 use chaski::gguf::SourceError;
-use chaski::{Reader, Reading, Source};
+use chaski::source::{Reader, Reading};
 use js_sys::{Promise, Uint8Array};
 use send_wrapper::SendWrapper;
 use wasm_bindgen::prelude::wasm_bindgen;

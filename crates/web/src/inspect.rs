@@ -1,9 +1,11 @@
 //! What can be known before anything is loaded: of the device, and of a model by the head of its file.
 
+use chaski::KvType;
+use chaski::gpu::{AdapterSummary, GpuOptions, Memory, adapters_with};
 use chaski::kernels::Caps;
-use chaski::{
-    AdapterSummary, GpuOptions, KvType, Memory, OpenModel, RunnerConfig, adapters_with, memory_need,
-};
+use chaski::source::OpenModel;
+use chaski::steps::RunnerConfig;
+use chaski::tools::memory_need;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;

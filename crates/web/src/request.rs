@@ -3,10 +3,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use chaski::{
-    DeviceChoice, GenerateOptions, Grammar, Inputs, KvType, LocalTime, Message, RenderSpecial, SamplerParams,
-    TemplateOptions,
-};
+use chaski::text::{LocalTime, RenderSpecial, TemplateOptions};
+use chaski::{DeviceChoice, GenerateOptions, Grammar, Inputs, KvType, Message, SamplerParams};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

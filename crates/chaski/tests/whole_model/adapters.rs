@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
 use chaski::serve::Request;
-use chaski::{GenerateOptions, KvType, Runner, SamplerParams};
+use chaski::steps::Runner;
+use chaski::{GenerateOptions, KvType, SamplerParams};
 use chaski_models::serve::serve;
 use chaski_models::{Adapter, AdapterError, Model, RunnerConfig, Target};
 
@@ -420,5 +421,5 @@ fn tensors_that_cannot_be_adapted_and_wrong_scales_are_errors() {
     let e = model.set_adapter_scales(&[1.0, 2.0]).expect_err("there is one adapter");
     assert_eq!(chain(&e), "expected 1 scales, one for each adapter, found 2");
     let e = model.set_adapter_scales(&[f32::NAN]).expect_err("no number");
-    assert!(matches!(e, chaski::ModelError::Adapter(AdapterError::Scale { .. })), "{e}");
+    assert!(matches!(e, chaski::errors::ModelError::Adapter(AdapterError::Scale { .. })), "{e}");
 }

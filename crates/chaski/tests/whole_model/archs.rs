@@ -2,7 +2,8 @@
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
 use chaski::kernels::{FeatureSet, KV_TYPES};
-use chaski::{Inputs, KvType, Runner};
+use chaski::steps::Runner;
+use chaski::{Inputs, KvType};
 use chaski_models::{Model, RunnerConfig, Target};
 use serde_json::Value;
 
@@ -215,7 +216,7 @@ impl Fixture {
 }
 
 /// A model file in memory.
-pub(crate) fn open(bytes: Vec<u8>) -> Result<Model<MemorySource>, chaski::ModelError> {
+pub(crate) fn open(bytes: Vec<u8>) -> Result<Model<MemorySource>, chaski::errors::ModelError> {
     let source = MemorySource::new("fixture.gguf", bytes);
     block_on(Model::open(source, |name: &str| {
         Err(SourceError::Other { name: name.to_owned(), source: "a fixture has one file".into() })

@@ -1,8 +1,9 @@
 //! Families whose cache is more than keys and values of each layer: latents, and layers that take what earlier ones keep.
 
+use chaski::KvType;
 use chaski::gguf::OwnedValue;
 use chaski::kernels::FeatureSet;
-use chaski::{KvType, Runner};
+use chaski::steps::Runner;
 use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::graph::Op;
 

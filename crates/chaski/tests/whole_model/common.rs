@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
-use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, GpuOptions, SamplerParams, Source};
+use chaski::{DeviceChoice, Engine, EngineBuilder, GenerateOptions, SamplerParams, Source};
 use chaski_runtime::gpu::Gpu;
 
 pub(crate) use pollster::block_on;

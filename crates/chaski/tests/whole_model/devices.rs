@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chaski::{Engine, Error, Gpu, GpuOptions, device_descriptor, wgpu};
+use chaski::gpu::{Gpu, GpuOptions, device_descriptor, wgpu};
+use chaski::{Engine, Error};
 
 use crate::common::{Timed, block_on, build, chain, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
@@ -214,7 +215,7 @@ fn owners_hear_of_a_loss_and_of_their_own_errors() {
         usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::STORAGE,
         mapped_at_creation: false,
     });
-    assert!(matches!(gpu.check(), Err(chaski::RuntimeError::Refused { .. })), "{:?}", gpu.check());
+    assert!(matches!(gpu.check(), Err(chaski::errors::RuntimeError::Refused { .. })), "{:?}", gpu.check());
     device.destroy();
     lost(gpu.check_alive(), "destroyed by its owner");
     let late = heard.clone();

@@ -1,8 +1,10 @@
 //! Embeddings: what logits are made of, which gives the golden logits when multiplied by the output matrix; pooling.
 
+use chaski::embedding::{Pooling, VectorNorm};
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
-use chaski::{DeviceChoice, EmbedOptions, Engine, KvType, Pooling, Runner, Source, VectorNorm};
+use chaski::steps::Runner;
+use chaski::{DeviceChoice, EmbedOptions, Engine, KvType, Source};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, GELU, open, wanted};

@@ -1,9 +1,10 @@
 //! What goes wrong, says what it is, and leaves an engine that works.
 
+use chaski::errors::{FormatError, ModelError, PlanError, RuntimeError};
 use chaski::gguf::{GgmlType, MemorySource, OwnedValue};
 use chaski::kernels::FeatureSet;
 use chaski::serve::{Refused, ServeError};
-use chaski::{DeviceChoice, Engine, Error, FormatError, ModelError, PlanError, RuntimeError, Source};
+use chaski::{DeviceChoice, Engine, Error, Source};
 use chaski_models::{Model, Runner, RunnerConfig, Target};
 
 use crate::archs::{Edit, Fixture, open};

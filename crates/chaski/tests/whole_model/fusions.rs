@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use chaski::KvType;
 use chaski::kernels::FeatureSet;
-use chaski::{KvType, Runner};
+use chaski::steps::Runner;
 use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::graph::Graph;
 use chaski_runtime::plan::{Fusions, RULES, Rule, fuse};

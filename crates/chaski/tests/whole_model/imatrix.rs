@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
+use chaski::errors::ModelError;
 use chaski::gguf::{GgmlType, Gguf, Imatrix, dequantize, quantize};
-use chaski::{
-    AddSpecial, DeviceChoice, Engine, ImatrixOptions, Inputs, ModelError, ParseSpecial, Source, imatrix,
-};
+use chaski::text::{AddSpecial, ParseSpecial};
+use chaski::tools::{ImatrixOptions, imatrix};
+use chaski::{DeviceChoice, Engine, Inputs, Source};
 use chaski_runtime::cpu::{CpuConfig, CpuModel};
 use chaski_runtime::{Column, ColumnOutput};
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use chaski::gguf::GgmlType;
-use chaski::{GenerateOptions, GpuOptions, KvType, Runner, SamplerParams};
+use chaski::gpu::GpuOptions;
+use chaski::steps::Runner;
+use chaski::{GenerateOptions, KvType, SamplerParams};
 use chaski_models::{RunnerConfig, Target};
 use chaski_runtime::gpu::Gpu;
 

@@ -3,7 +3,8 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use chaski::{DeviceChoice, Engine, EngineBuilder, Inputs, Source, perplexity};
+use chaski::tools::perplexity;
+use chaski::{DeviceChoice, Engine, EngineBuilder, Inputs, Source};
 
 use crate::common::{Failures, Timed, block_on, build, fixture, full, read_json, read_text, say, test_data};
 use crate::golden_text::storyteller;

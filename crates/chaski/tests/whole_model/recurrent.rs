@@ -1,9 +1,10 @@
 //! Models with recurrent state: logits against golden ones, and sequences that are set back, which such a state cannot.
 
+use chaski::KvType;
 use chaski::gguf::GgmlType;
 use chaski::kernels::FeatureSet;
+use chaski::steps::Runner;
 use chaski::steps::{Executor as _, Input, Row, Step, Want};
-use chaski::{KvType, Runner};
 use chaski_models::{ModelError, RunnerConfig, Target};
 use chaski_runtime::RuntimeError;
 

@@ -1,10 +1,9 @@
 //! How tokens are chosen and when a generation ends.
 
 use chaski::serve::Request;
-use chaski::{
-    Engine, Finish, GenerateOptions, Message, RunnerConfig, SamplerParams, Source, Speculation,
-    TemplateOptions,
-};
+use chaski::steps::RunnerConfig;
+use chaski::text::TemplateOptions;
+use chaski::{Engine, Finish, GenerateOptions, Message, SamplerParams, Source, Speculation};
 use chaski_runtime::gpu::{Choose, GpuModel, StepOptions};
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
 use chaski_runtime::kernels::sample::{self, SampleParams};
@@ -262,7 +261,7 @@ fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
 }
 
 /// The uniform numbers of a seed.
-fn draws_of(seed: u32, tokenizer: &chaski::Tokenizer) -> impl Iterator<Item = f32> {
+fn draws_of(seed: u32, tokenizer: &chaski::text::Tokenizer) -> impl Iterator<Item = f32> {
     Sampler::new(SamplerParams { seed: Some(seed), ..SamplerParams::default() }, tokenizer).draws()
 }
 
@@ -331,7 +330,8 @@ fn draws_follow_the_probabilities() {
     // Many names are likely here.
     let prompt = "Once upon a time, there lived a small, playful";
     let engine = build(default_engine());
-    let tokens = engine.tokenizer().encode(prompt, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes);
+    let tokens =
+        engine.tokenizer().encode(prompt, chaski::text::AddSpecial::Yes, chaski::text::ParseSpecial::Yes);
     let tokens = tokens.expect("tokens");
     const N: u32 = 1000;
     // The first draw of many seeds; many draws of one seed.
@@ -509,7 +509,10 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
 }
 
 fn encode(engine: &Engine, text: &str) -> Vec<u32> {
-    engine.tokenizer().encode(text, chaski::AddSpecial::Yes, chaski::ParseSpecial::Yes).expect("tokens")
+    engine
+        .tokenizer()
+        .encode(text, chaski::text::AddSpecial::Yes, chaski::text::ParseSpecial::Yes)
+        .expect("tokens")
 }
 
 #[test]

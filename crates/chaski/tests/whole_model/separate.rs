@@ -1,6 +1,6 @@
 //! Files that have a tensor for each expert, as early ones of Mixtral: the same model as with one for all.
 
-use chaski::ModelError;
+use chaski::errors::ModelError;
 use chaski::gguf::MemorySource;
 use chaski::kernels::FeatureSet;
 use chaski_models::{Model, Runner, Target};

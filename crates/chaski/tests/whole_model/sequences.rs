@@ -2,7 +2,8 @@
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::FeatureSet;
-use chaski::{GenerateOptions, KvType, Runner};
+use chaski::steps::Runner;
+use chaski::{GenerateOptions, KvType};
 use chaski_models::serve::{Generation, Request, serve};
 use chaski_models::{RunnerConfig, Target};
 

@@ -1,9 +1,10 @@
 //! A service: answers are those that each prompt has by itself, whoever comes and goes beside it.
 
 use chaski::serve::{Event, Request, ServeError};
+use chaski::text::{AddSpecial, ParseSpecial, TemplateOptions};
 use chaski::{
-    AddSpecial, ChatEvent, DeviceChoice, Engine, EngineBuilder, Error, Finish, GenerateOptions, Grammar,
-    Handle, Message, ParseSpecial, SamplerParams, Source, Stats, TemplateOptions,
+    ChatEvent, DeviceChoice, Engine, EngineBuilder, Error, Finish, GenerateOptions, Grammar, Handle, Message,
+    SamplerParams, Source, Stats,
 };
 use chaski_models::KvType;
 use chaski_models::serve::Answer;
@@ -291,7 +292,7 @@ fn a_chat_gives_parts_and_the_whole() {
     let mut content = String::new();
     while let Some(event) = block_on(chat.next()) {
         match event {
-            ChatEvent::Part(chaski::AnswerEvent::Content(text)) => content.push_str(&text),
+            ChatEvent::Part(chaski::text::AnswerEvent::Content(text)) => content.push_str(&text),
             ChatEvent::Finished { answer, stats, .. } => {
                 assert_eq!((answer.content, stats.n_token), (std::mem::take(&mut content), 8));
             }

@@ -1,8 +1,8 @@
 //! Speculative decoding: the same texts in fewer runs.
 
+use chaski::text::{AddSpecial, ParseSpecial};
 use chaski::{
-    AddSpecial, DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, ParseSpecial, SamplerParams,
-    Speculation, Stats,
+    DeviceChoice, Engine, EngineBuilder, GenerateOptions, Grammar, SamplerParams, Speculation, Stats,
 };
 
 use crate::common::{Timed, block_on, default_engine, say};

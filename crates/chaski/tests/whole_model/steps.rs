@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use chaski::KvType;
+use chaski::errors::{ModelError, RuntimeError};
 use chaski::kernels::FeatureSet;
+use chaski::steps::Runner;
 use chaski::steps::{Executor as _, Input, Outputs, Row, Step, Want};
-use chaski::{KvType, ModelError, Runner, RuntimeError};
 use chaski_models::{RunnerConfig, Target};
 
 use crate::archs::{Fixture, open};

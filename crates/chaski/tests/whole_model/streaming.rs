@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use chaski::errors::{ModelError, RuntimeError};
 use chaski::gguf::{ByteSource, MemorySource, OwnedValue, SourceError};
+use chaski::gpu::GpuOptions;
 use chaski::kernels::FeatureSet;
+use chaski::steps::{Runner, RunnerConfig};
 use chaski::{
-    DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, GpuOptions, KvType, ModelError, Runner,
-    RunnerConfig, RuntimeError, SamplerParams, Source, Speculation,
+    DeviceChoice, Engine, EngineBuilder, Error, GenerateOptions, KvType, SamplerParams, Source, Speculation,
 };
 use chaski_models::serve::{Answer, Request};
 use chaski_models::{Model, Target};
@@ -423,7 +425,7 @@ fn memory_is_told_before_anything_is_loaded() {
         let e = build(engine(&f, slots));
         let config = RunnerConfig { n_seq: 2, kv: KvType::Auto, chunk: 512, ..config(slots) };
         let caps = e.gpu().expect("a GPU").caps().clone();
-        let told = block_on(chaski::memory_need(e.model(), &config, Some(&caps))).expect("a plan");
+        let told = block_on(chaski::tools::memory_need(e.model(), &config, Some(&caps))).expect("a plan");
         assert_eq!(told, e.memory(), "{slots:?}");
     }
 }
@@ -437,7 +439,7 @@ fn memory_on_the_processor_is_told_before_anything_is_loaded() {
         let builder = Engine::builder(source).device(DeviceChoice::Cpu).context(64).sequences(2);
         let e = build(builder.kv(kv));
         let config = RunnerConfig { n_seq: 2, kv, ..config(None) };
-        let told = block_on(chaski::memory_need(e.model(), &config, None)).expect("a graph");
+        let told = block_on(chaski::tools::memory_need(e.model(), &config, None)).expect("a graph");
         assert_eq!(told, e.memory(), "{name}");
     }
 }

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use chaski::Engine;
 use chaski::steps::Executor as _;
-use chaski::{Engine, Runner};
+use chaski::steps::Runner;
 use serde_json::{Value, json};
 
 use super::measure::random_tokens;

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use chaski::gpu::ExpertReads;
+use chaski::steps::Runner;
 use chaski::steps::{Change, Executor as _, Want};
-use chaski::{ExpertReads, Runner};
 use pollster::block_on;
 
 use super::steps::Steps;

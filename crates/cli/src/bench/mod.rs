@@ -11,7 +11,8 @@ mod steps;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chaski::{Ablation, DeviceChoice, Engine, Inputs, KvType};
+use chaski::gpu::Ablation;
+use chaski::{DeviceChoice, Engine, Inputs, KvType};
 use serde_json::Value;
 
 use self::batched::Batch;

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use chaski::{Peaks, Profile, ProfileRow};
+use chaski::gpu::{Peaks, Profile, ProfileRow};
 use serde_json::{Value, json};
 
 use crate::output::write_bytes;

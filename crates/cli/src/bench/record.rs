@@ -2,7 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use chaski::{Engine, Inputs, KvType, LocalTime};
+use chaski::text::LocalTime;
+use chaski::{Engine, Inputs, KvType};
 use serde_json::{Map, Value, json};
 
 use super::measure::{ExpertCost, Samples, Test, deviation, mean};

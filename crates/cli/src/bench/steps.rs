@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use chaski::Runner;
+use chaski::steps::Runner;
 use chaski::steps::{Executor as _, Input, Row, Step, Want};
 use pollster::block_on;
 

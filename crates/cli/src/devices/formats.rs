@@ -3,8 +3,9 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use chaski::DeviceChoice;
+use chaski::gpu::{FormatRate, Gpu, GpuOptions};
 use chaski::kernels::{Act, FORMATS, Format};
-use chaski::{DeviceChoice, FormatRate, Gpu, GpuOptions};
 use serde_json::{Value, json};
 
 use super::adapter;

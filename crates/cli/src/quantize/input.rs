@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use chaski::FileSource;
+use chaski::source::FileSource;
 use ggml_format::ModelFile;
 
 /// A model in files of this kind.

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use chaski::{ChatEvent, Engine, Finish, GenerateOptions, Piece, RenderSpecial, Stats, Tokenizer};
+use chaski::text::{RenderSpecial, Tokenizer};
+use chaski::{ChatEvent, Engine, Finish, GenerateOptions, Piece, Stats};
 use serde_json::{Value, json};
 
 use super::question::Question;
@@ -29,7 +30,7 @@ pub(super) struct Answer {
     /// Log probabilities per token, if requested.
     pub(super) logprobs: Vec<Value>,
     /// Its parts, if it answers a question to a chat model.
-    pub(super) parts: chaski::Answer,
+    pub(super) parts: chaski::text::Answer,
     /// `None` if it was interrupted.
     pub(super) finish: Option<Finish>,
     pub(super) stats: Stats,

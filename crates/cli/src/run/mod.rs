@@ -9,10 +9,8 @@ use std::io::{ErrorKind, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use chaski::{
-    AddSpecial, Engine, GenerateOptions, Grammar, LocalTime, Message, ParseSpecial, RenderSpecial,
-    SamplerParams, Speculation, TemplateOptions,
-};
+use chaski::text::{AddSpecial, LocalTime, ParseSpecial, RenderSpecial, TemplateOptions};
+use chaski::{Engine, GenerateOptions, Grammar, Message, SamplerParams, Speculation};
 use serde_json::Value;
 
 use crate::failure::{Interrupted, Usage};
@@ -294,8 +292,9 @@ fn note_broken_template(e: &chaski::Error, ui: &Ui) {
 /// The tokens of a text with special tokens; only BOS for an empty text, if the model has one.
 fn encode(engine: &Engine, text: &str) -> anyhow::Result<Vec<u32>> {
     let tokenizer = engine.tokenizer();
-    let mut tokens =
-        tokenizer.encode(text, AddSpecial::Yes, ParseSpecial::Yes).map_err(chaski::ModelError::from)?;
+    let mut tokens = tokenizer
+        .encode(text, AddSpecial::Yes, ParseSpecial::Yes)
+        .map_err(chaski::errors::ModelError::from)?;
     if tokens.is_empty() {
         tokens.extend(tokenizer.bos());
     }

@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_last_sequence_of_samplers_counts_whichever_way_it_is_written() {
-        use chaski::SamplerKind;
+        use chaski::text::SamplerKind;
         let samplers = |settings: &Settings| {
             let mut p = SamplerParams::default();
             settings.sampling.apply(&mut p);

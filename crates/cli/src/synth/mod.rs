@@ -111,7 +111,7 @@ mod tests {
 
     use std::collections::BTreeMap;
 
-    use chaski::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
+    use chaski::text::{AddSpecial, ParseSpecial, RenderSpecial, Tokenizer};
     use std::fs;
 
     use ggml_format::{GgmlType, ModelFile, OpenError, SourceError, dequantize};

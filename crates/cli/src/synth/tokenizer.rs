@@ -1,7 +1,7 @@
 //! A tokenizer for models that do not get one from a file.
 
 use anyhow::Result;
-use chaski::byte_to_char;
+use chaski::text::byte_to_char;
 use ggml_format::GgufWriter;
 
 use super::presets::Preset;
