@@ -1,5 +1,5 @@
-//! Lists the templates in `src`, so that a file there is all that a weight format needs, and takes the comments from them
-//! for who only runs models: they are a fifth of them, and a page downloads them. For the web they are packed, too.
+//! Lists the templates in `src`, so that adding a weight format takes one file. Builds that only run models get the
+//! templates without comments, which are a fifth of the text; builds for the web also compress them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ fn main() {
             println!("cargo::rerun-if-changed={}", file.display());
             let text = fs::read_to_string(&file).expect("a template in UTF-8");
             match folder.as_str() {
-                // Caches need the encoders of some formats, all else here is for operations that write blocks.
+                // KV caches need the encoders of some formats; everything else here serves operations that write
+                // blocks.
                 "encode" => {
                     let layout = layout(&text);
                     if !writes && !layout.contains(&"cache") {
@@ -57,7 +58,7 @@ fn main() {
     }
     let formats = format!(
         "static ROWS: &[Format] = &[\n{formats}];\n\n\
-         /// Block formats that operations write, by name, and how many values a thread takes.\n\
+         /// Block formats that operations write, by name, with the number of values per thread.\n\
          pub(crate) static WRITTEN: &[(&str, u32)] = &[\n{written}];\n"
     );
     put("formats.rs", formats.as_bytes());
@@ -85,7 +86,7 @@ fn main() {
     }
 }
 
-/// What is in a folder, in order.
+/// Files in a folder, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     println!("cargo::rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(folder).expect("a folder of templates");
@@ -98,7 +99,7 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|n| n.to_str()).expect("a name in UTF-8")
 }
 
-/// Writes a file for the crate; its path.
+/// Writes a file for the crate and returns its path.
 fn put(path: &str, bytes: &[u8]) -> PathBuf {
     let path = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join(path);
     fs::create_dir_all(path.parent().expect("a folder")).expect("the output folder can be written");
@@ -106,13 +107,13 @@ fn put(path: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// Whether its head says that nothing in a browser wants it.
+/// True if the header excludes the template from browser builds (`web no`).
 fn is_off_web(text: &str) -> bool {
     let head = text.split("#}").next().unwrap_or_default();
     head.lines().any(|l| l.split_whitespace().take(2).eq(["web", "no:"]))
 }
 
-/// The text without `{# ... #}`, and without the line feeds behind, as the template engine takes them.
+/// The text without `{# ... #}` and the line feed behind each, as the template engine strips them.
 fn without_comments(text: &str) -> String {
     let mut parts = text.split("{#");
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -123,14 +124,14 @@ fn without_comments(text: &str) -> String {
     out
 }
 
-/// The words of the lines `layout` in the head of a template.
+/// Words of the `layout` lines in the header of a template.
 fn layout(template: &str) -> Vec<&str> {
     let head = template.split("#}").next().unwrap_or_default();
     let lines = head.lines().map(str::trim_start).filter_map(|l| l.strip_prefix("layout "));
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// What a layout says of `key`.
+/// Value of `key` in a layout.
 fn find<'a>(layout: &[&'a str], key: &str) -> Option<&'a str> {
     layout.iter().find_map(|w| w.strip_prefix(key)?.strip_prefix('='))
 }
@@ -143,10 +144,9 @@ fn number(name: &str, text: &str) -> usize {
     text.parse().unwrap_or_else(|_| panic!("{name}: `{text}` in its layout is no number"))
 }
 
-/// The row of a format, from the `layout` lines in the head of its template:
-/// `layout block=32 planes=16@2,2@0 unit=32 run=4 offsets=0,4,8`, `table=NAME` for one with a codebook, and
-/// `exchanged=0`, `spread1=0`, `nines=0` ... where bits of plane 0 are moved, `wide=3x6` for larger units, three of a block
-/// and six runs each.
+/// Table row of a format, from the `layout` lines in the header of its template: `layout block=32 planes=16@2,2@0
+/// unit=32 run=4 offsets=0,4,8`, `table=NAME` for a codebook, `nibble_planes=0`, `bits_to_bytes=0`, `grid9_signs7=0` ... for a bit
+/// transposition of plane 0, `wide=3x6` for larger units: three per block, six runs each.
 fn format(name: &str, template: &str) -> String {
     let layout = layout(template);
     let fact = |key: &str| fact(name, &layout, key);
@@ -158,24 +158,26 @@ fn format(name: &str, template: &str) -> String {
         .collect();
     let bytes: usize = planes.iter().map(|p| p.0).sum();
     let offsets: Vec<usize> = fact("offsets").split(',').map(number).collect();
-    let moves = [
-        ("exchanged", "Exchanged"),
-        ("spread1", "Spread1"),
-        ("spread2", "Spread2"),
-        ("sevens", "Sevens"),
-        ("sevens2", "Sevens2"),
-        ("nines", "Nines"),
+    let transposes = [
+        ("nibble_planes", "NibblePlanes"),
+        ("bits_to_bytes", "BitsToBytes"),
+        ("pairs_to_bytes", "PairsToBytes"),
+        ("signs7", "Signs7"),
+        ("signs7_odd", "Signs7Odd"),
+        ("grid9_signs7", "Grid9Signs7"),
     ];
-    let moved = |plane: usize| {
-        moves
+    let transpose = |plane: usize| {
+        transposes
             .iter()
             .find(|(key, _)| find(&layout, key).map(number) == Some(plane))
-            .map_or("Kept", |(_, name)| name)
+            .map_or("Identity", |(_, name)| name)
     };
     let planes: String = planes
         .iter()
         .enumerate()
-        .map(|(i, (n, at))| format!("Plane {{ offset: {at}, n_byte: {n}, moved: Moved::{} }}, ", moved(i)))
+        .map(|(i, (n, at))| {
+            format!("Plane {{ offset: {at}, n_byte: {n}, transpose: BitTranspose::{} }}, ", transpose(i))
+        })
         .collect();
     let table = find(&layout, "table")
         .map_or("None".to_owned(), |t| format!("Some(&crate::codebook::{})", t.to_uppercase()));

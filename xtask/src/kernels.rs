@@ -1,4 +1,4 @@
-//! `gen-kernels`: checks all kernels of `chaski-kernels`, and renews the samples in its `rendered/` folder.
+//! `gen-kernels`: checks all kernels of `chaski-kernels`, and updates the samples in its `rendered/` folder.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use chaski_kernels::{Kernel, check};
 
-/// Checks all kernels, adds those named to the samples, and writes what changed of samples and index, or with `only_check`
-/// fails if anything would change.
+/// Checks all kernels, adds those named to the samples, and updates samples and index; with `only_check`, fails if
+/// anything would change.
 pub(crate) fn generate(only_check: bool, add: &[String]) -> anyhow::Result<()> {
     let dir = crate::root().join("crates/kernels/rendered");
     let index = check::check_all()?;
@@ -54,10 +54,10 @@ pub(crate) fn generate(only_check: bool, add: &[String]) -> anyhow::Result<()> {
 
 fn sample(name: &str) -> anyhow::Result<&'static str> {
     let kernel = Kernel::find(name);
-    Ok(kernel.ok_or_else(|| anyhow!("rendered/{name}.wgsl: there is no such kernel (any more)"))?.source)
+    Ok(kernel.ok_or_else(|| anyhow!("rendered/{name}.wgsl: no such kernel"))?.source)
 }
 
-/// The files of a folder that end so, without the end.
+/// Files of a folder with this suffix, without the suffix.
 fn names(dir: &Path, end: &str) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     fs::create_dir_all(dir).with_context(|| format!("could not make {}", dir.display()))?;

@@ -24,9 +24,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check all kernels with naga, and renew the samples in crates/kernels/rendered.
+    /// Check all kernels with naga, and update the samples in crates/kernels/rendered.
     GenKernels {
-        /// Change nothing; fail if the tree is stale.
+        /// Change nothing; fail if the tree is out of date.
         #[arg(long)]
         check: bool,
         /// Kernels to add to the samples, by name
@@ -35,48 +35,48 @@ enum Command {
     },
     /// Write docs/ops.md from the table of operations.
     OpsDoc {
-        /// Change nothing; fail if the page is stale.
+        /// Change nothing; fail if the page is out of date.
         #[arg(long)]
         check: bool,
     },
     /// Write docs/models.md from the table of model families and their fixtures.
     ModelsDoc {
-        /// Change nothing; fail if the page is stale.
+        /// Change nothing; fail if the page is out of date.
         #[arg(long)]
         check: bool,
     },
     /// Write docs/performance.md from measurements.
     PerfDoc {
-        /// What xtask/perf.sh measured; without it, the measurements in the repository.
+        /// Output folder of xtask/perf.sh; default: the measurements in the repository.
         folder: Option<std::path::PathBuf>,
-        /// Change nothing; fail if the page is stale.
+        /// Change nothing; fail if the page is out of date.
         #[arg(long)]
         check: bool,
     },
-    /// Build the npm package (wasm and all) in crates/web/npm.
+    /// Build the npm package (wasm included) in crates/web/npm.
     Web {
-        /// With `response_format` and `grammar`: half a megabyte more.
+        /// Include `response_format` and `grammar`: half a megabyte more.
         #[arg(long)]
         constraint: bool,
     },
-    /// Write the texts of all kernels that browsers can have, as JSON.
+    /// Write the WGSL of all browser kernels, as JSON.
     WebKernels {
-        /// Where to.
+        /// Output folder.
         folder: std::path::PathBuf,
     },
     /// Build the test cases of operations for JavaScript in target/web-cases.
     WebCases,
-    /// Compare the map in ARCHITECTURE.md with the code: crates, and circles of modules.
+    /// Compare the map in ARCHITECTURE.md with the code: crates, and module cycles.
     Map,
-    /// Bring what the tests need (saying so) and run them.
+    /// Install the tools that the tests need (listing them), then run the tests.
     Test {
-        /// What to test.
+        /// Tests to run.
         #[arg(value_enum, default_value = "all")]
         scope: test::Scope,
-        /// Larger models and longer grids too: sets CHASKI_TEST_FULL=1.
+        /// Also run larger models and longer grids: sets CHASKI_TEST_FULL=1.
         #[arg(long)]
         full: bool,
-        /// Install nothing: what is missing is an error.
+        /// Install nothing: missing tools are an error.
         #[arg(long)]
         no_install: bool,
     },

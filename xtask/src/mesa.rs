@@ -1,4 +1,4 @@
-//! Mesa's software Vulkan driver (lavapipe), new enough for Dawn, beside the system's own.
+//! Mesa's software Vulkan driver (lavapipe) in a version that Dawn accepts, beside the system's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::tools::output;
 
-/// Dawn refuses lavapipe of Mesa 22; 25 was tried.
+/// Dawn rejects lavapipe of Mesa 22; 25 is tested.
 const MIN_MAJOR: u32 = 25;
 const PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
-/// What every process has in memory already, or what is no library: these stay the system's.
+/// Packages that stay the system's: loaded into every process, or not libraries.
 const SYSTEM: [&str; 5] = ["libc6_", "libgcc-s1_", "libstdc++6_", "gcc-", "debconf_"];
 
-/// Where a driver is.
+/// Location of a driver.
 pub(crate) struct Driver {
     /// Its manifest.
     icd: PathBuf,
-    /// Folders of the libraries that it needs, unless they are the system's.
+    /// Library folders, unless the system's suffice.
     libraries: Vec<PathBuf>,
 }
 
 impl Driver {
-    /// What a process must have in its environment to find this driver and no other.
+    /// Environment in which a process finds this driver and no other.
     pub(crate) fn env(&self) -> Vec<(&'static str, std::ffi::OsString)> {
         let icd = self.icd.as_os_str().to_owned();
         let mut env = vec![
@@ -44,7 +44,7 @@ impl Driver {
 /// unpacked in `target/mesa`.
 ///
 /// # Errors
-/// If there is none and none can be brought.
+/// There is no driver and none can be installed.
 pub(crate) fn lavapipe(install: bool) -> anyhow::Result<Driver> {
     if let Some(icd) = std::env::var_os("CHASKI_LAVAPIPE") {
         return Ok(Driver { icd: icd.into(), libraries: Vec::new() });
@@ -65,7 +65,7 @@ pub(crate) fn lavapipe(install: bool) -> anyhow::Result<Driver> {
     if manifest(&root.join("usr/share/vulkan/icd.d")).is_none() {
         let missing = format!("they need lavapipe of Mesa {MIN_MAJOR} or later");
         ensure!(install, "{missing}; without `--no-install` Debian's backports have it");
-        bring(&folder, &root).with_context(|| format!("{missing}, which could not be brought"))?;
+        bring(&folder, &root).with_context(|| format!("{missing}; installing it failed"))?;
     }
     let icd = manifest(&root.join("usr/share/vulkan/icd.d"))
         .context("no manifest of lavapipe in Debian's packages")?;
@@ -93,7 +93,7 @@ fn libraries(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where the system's own packages of this suite come from, which has its backports, too.
+/// Archive of the system's own packages of this suite; it has the backports, too.
 fn archive(suite: &str) -> anyhow::Result<String> {
     let all = ["indextargets", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
     let all = output("apt-get", &all).context("could not run `apt-get indextargets`")?;
@@ -101,8 +101,8 @@ fn archive(suite: &str) -> anyhow::Result<String> {
     found.map(str::to_owned).with_context(|| format!("apt has no source of {suite}"))
 }
 
-/// Downloads the packages with all that they need and unpacks them; the system's packages, lists and settings stay as they
-/// are.
+/// Downloads the packages with their dependencies and unpacks them; the system's packages, lists and settings are
+/// unchanged.
 fn bring(folder: &Path, root: &Path) -> anyhow::Result<()> {
     let os = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let value = |key: &str| os.lines().find_map(|l| Some(l.strip_prefix(key)?.trim_matches('"').to_owned()));
@@ -124,7 +124,7 @@ fn bring(folder: &Path, root: &Path) -> anyhow::Result<()> {
     let source = |suite: &str| format!("deb {key} {archive} {suite} main\n");
     let backports = format!("{suite}-backports");
     fs::write(apt.join("sources.list"), source(&suite) + &source(&backports))?;
-    // No package is installed, as far as it knows: so it brings all that are needed.
+    // An empty status file: apt then downloads all dependencies.
     fs::write(apt.join("status"), "")?;
     let option = |name: &str, path: &str| format!("-o{name}={}", apt.join(path).display());
     let options = [
@@ -142,7 +142,7 @@ fn bring(folder: &Path, root: &Path) -> anyhow::Result<()> {
         let status = command.status().context("could not run apt-get")?;
         ensure!(status.success(), "`apt-get {}`: {status}", args.join(" "));
     }
-    // Only what is whole gets this name.
+    // Only complete downloads get this name.
     let part = folder.join("part");
     if part.exists() {
         fs::remove_dir_all(&part)?;

@@ -1,4 +1,4 @@
-//! `models-doc`: writes docs/models.md, which lists the model families, from their table and from plans of the fixtures.
+//! `models-doc`: writes docs/models.md, the list of model families, from their table and from plans of the fixtures.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use chaski_runtime::plan::{Fusions, Groups, PlanConfig, PlanError, Segments, Str
 use ggml_format::{ByteSource, GgmlType, GgufWriter, OwnedValue, SourceError};
 use serde_json::Value;
 
-/// Writes the page, or with `check` fails if it would change.
+/// Writes the page; with `check`, fails if it would change.
 pub(crate) fn document(check: bool) -> anyhow::Result<()> {
     let path = crate::root().join("docs/models.md");
     let page = page()?;
@@ -27,12 +27,12 @@ pub(crate) fn document(check: bool) -> anyhow::Result<()> {
     fs::write(&path, page).with_context(|| format!("could not write {}", path.display()))
 }
 
-/// What the plans of a fixture say.
+/// Plan statistics of a fixture.
 struct Fixture {
     name: String,
     /// Layers of the model.
     n_layer: usize,
-    /// Dispatches of a token, the choice of the next one left out.
+    /// Dispatches per token, without sampling.
     n_dispatch: usize,
 }
 
@@ -125,7 +125,7 @@ fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
     plan(graph, &steps, &mut groups, &caps, &config)
 }
 
-/// A file whose head is real and whose weights are one positive value that nobody stores: factors of a rotation must be.
+/// A model file with real metadata whose weights all have one positive value, which RoPE factors require.
 struct Hollow {
     head: Vec<u8>,
     len: u64,
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn rows_say_what_a_plan_takes() {
         let page = page().expect("a page");
-        // Five a layer, the embeddings and the logits.
+        // Five per layer, the embeddings and the logits.
         assert!(page.contains("| llama-gqa-rope_freqs, llama-linear, llama-moe, llama-plain,"), "{page}");
         let llama = page.lines().find(|l| l.starts_with("| `llama` |")).expect("a row");
         assert!(llama.contains("12 (2 layers)"), "{llama}");

@@ -1,4 +1,4 @@
-//! `ops-doc`: writes docs/ops.md, which lists ggml's operations and what of them the device does, from the table.
+//! `ops-doc`: writes docs/ops.md, ggml's operations and their support, from the table.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use anyhow::{Context as _, bail};
 use chaski_kernels::grid::expand;
 use chaski_kernels::{OPS, Op, Value};
 
-/// Cases of ggml's test program that llama.cpp's backends support: operation, WebGPU and of how many, Vulkan. From the
-/// tables that llama.cpp keeps (docs/ops, autumn of 2026); that of Vulkan is younger and has more cases in all.
+/// Cases of ggml's test program that llama.cpp's backends support: operation, WebGPU and total, Vulkan. From the tables
+/// in llama.cpp's docs/ops, autumn of 2026; Vulkan's is newer and has more cases.
 const PEERS: &[(&str, &str, &str)] = &[
     ("ACC", "0 of 6", ""),
     ("ARGSORT", "98 of 98", "98"),
@@ -34,7 +34,7 @@ const PEERS: &[(&str, &str, &str)] = &[
     ("TOP_K", "305 of 305", "293"),
 ];
 
-/// ggml's operations of which nothing is done; a test of the kernels compares with ggml's own list.
+/// Unsupported ggml operations; a kernels test compares with ggml's own list.
 const NOT_DONE: &[&str] = &[
     "COL2IM_1D",
     "CONV_1D_DW",
@@ -59,12 +59,12 @@ const NOT_DONE: &[&str] = &[
     "SOFT_MAX_BACK",
 ];
 
-/// The type of values that a parameter of a case names, if it does.
+/// The value type that a parameter of a case selects, if any.
 fn type_of_values(op: &str, key: &str, value: &str) -> Option<String> {
     let ty = match (op, key) {
-        // Of what ggml's test takes the largest values: their places are compared.
+        // ggml's test computes argmax first: positions are compared.
         ("COUNT_EQUAL", "type") => "i32",
-        // Of row numbers.
+        // Type of row indices.
         (_, "type_idx") => return None,
         (_, "dst_type") => value,
         _ if key.starts_with("type") => value,
@@ -73,19 +73,19 @@ fn type_of_values(op: &str, key: &str, value: &str) -> Option<String> {
     Some(ty.to_owned())
 }
 
-/// What one of ggml's operations comes to.
+/// Support of one ggml operation.
 #[derive(Default)]
 struct Row {
     kernels: Vec<&'static str>,
     sets: BTreeSet<&'static str>,
     types: BTreeSet<String>,
     fused: Vec<String>,
-    /// Cases of all grids, those left out among them.
+    /// Cases of all grids, unsupported ones included.
     cases: HashSet<String>,
     n_left_out: usize,
 }
 
-/// Writes the page, or with `check` fails if it would change.
+/// Writes the page; with `only_check`, fails if it would change.
 pub(crate) fn document(only_check: bool) -> anyhow::Result<()> {
     let page = page()?;
     if only_check {
@@ -99,7 +99,7 @@ fn path() -> std::path::PathBuf {
     crate::root().join("docs/ops.md")
 }
 
-/// Fails unless the page in the repository is this one.
+/// Fails unless the page in the repository is up to date.
 fn check(page: &str) -> anyhow::Result<()> {
     let path = path();
     let found = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
@@ -123,7 +123,7 @@ fn page() -> anyhow::Result<String> {
         for p in expand(grid.text).with_context(|| format!("the grid of {}", op.name))? {
             let row =
                 rows.get_mut(p.op.as_str()).with_context(|| format!("{} does not name {}", op.name, p.op))?;
-            // Two kernels may have a case in common.
+            // Two kernels may share a case.
             let is_new = row.cases.insert(p.text.clone());
             if let Some(why) = p.left_out() {
                 row.n_left_out += usize::from(is_new);
@@ -149,7 +149,7 @@ fn page() -> anyhow::Result<String> {
         let (web, vulkan) = peer.map_or(("", ""), |p| (p.1, p.2));
         let types: Vec<&str> = row.types.iter().map(String::as_str).collect();
         let types = match types.len() {
-            // Where ggml's test program has no type to choose, values are f32.
+            // Operations without a type parameter in ggml's test program use f32.
             0 => "f32".to_owned(),
             n if n > 12 => format!("{n} types"),
             _ => types.join(" "),
@@ -178,7 +178,7 @@ fn page() -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The table of all rows of the table of operations, those too that come to none of ggml's by itself.
+/// The table of our operations, including those that implement none of ggml's alone.
 fn kernels() -> anyhow::Result<String> {
     let mut out = String::from(
         "\n## Kernels\n\nAll rows of the table of operations. Those without an operation of ggml's do what ggml has as a fusion \
@@ -208,17 +208,17 @@ fn kernels() -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// The first sentence of a template, or what comes before its formulas.
+/// The first sentence of a template's header, or its beginning up to the first formula.
 fn summary(op: &Op) -> Option<String> {
     let (_, text) = op.template().strip_prefix("{#")?.split_once(": ")?;
-    // Dots after spaces and dots are parts of formulas.
+    // Dots after spaces and dots belong to formulas.
     let is_end = |(at, _): &(usize, &str)| !text[..*at].ends_with(['.', ' ']);
     let ends = [".\n", ". ", ":\n"].into_iter().flat_map(|end| text.match_indices(end).filter(is_end));
     let end = ends.map(|(at, _)| at).min()?;
     Some(text[..end].split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|"))
 }
 
-/// The feature sets that kernels of an operation are rendered for; those without reductions are the same in all.
+/// Feature sets of an operation's kernels; kernels without reductions are the same in all.
 fn sets(op: &Op) -> Vec<&'static str> {
     let mut out = Vec::new();
     for variant in (op.variants)() {
@@ -235,7 +235,7 @@ fn sets(op: &Op) -> Vec<&'static str> {
     }
 }
 
-/// What the head of a template says in lines `fused NAME: ...` of one of ggml's operations.
+/// Lines `fused NAME: ...` in the header of a template, for one of ggml's operations.
 fn fused(op: &Op, name: &str) -> Option<String> {
     let head = op.template().split("#}").next()?;
     let lines = head.lines().filter_map(|l| l.trim_start().strip_prefix("fused ")?.split_once(':'));
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// It takes long, since it counts the cases of all operations.
+    /// Built once, since counting the cases of all operations takes long.
     static PAGE: LazyLock<String> = LazyLock::new(|| page().expect("a page"));
 
     #[test]

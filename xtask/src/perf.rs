@@ -1,8 +1,8 @@
-//! `perf-doc`: makes docs/performance.md from what xtask/perf.sh measured.
+//! `perf-doc`: generates docs/performance.md from the output of xtask/perf.sh.
 //!
-//! Measurements are kept in docs/performance/results.json, cut down to what the page shows; words are in
-//! docs/performance/template.md; other engines' numbers in docs/performance/llama.cpp.json. The page is a function of
-//! these three, and a test compares.
+//! Measurements are stored in docs/performance/results.json, reduced to what the page shows; the text is in
+//! docs/performance/template.md, other engines' numbers in docs/performance/llama.cpp.json. The page is a function of
+//! these three, and a test compares it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Map, Value, json};
 
-/// What a record of `chaski bench -o json` keeps.
+/// Fields kept of a record of `chaski bench -o json`.
 const KEPT: &[&str] = &[
     "build_commit",
     "gpu_info",
@@ -39,7 +39,7 @@ const KEPT: &[&str] = &[
     "profiles",
 ];
 
-/// Reads a folder of measurements, if one is given, and writes or checks the page.
+/// Reads a folder of measurements, if given, and writes or checks the page.
 pub(crate) fn document(measured: Option<&Path>, check: bool) -> anyhow::Result<()> {
     let docs = crate::root().join("docs");
     let results = docs.join("performance/results.json");
@@ -64,7 +64,7 @@ pub(crate) fn document(measured: Option<&Path>, check: bool) -> anyhow::Result<(
     Ok(())
 }
 
-/// All measurements of a folder, by name.
+/// All measurements in a folder, by name.
 fn gather(folder: &Path) -> anyhow::Result<Value> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
@@ -81,16 +81,16 @@ fn gather(folder: &Path) -> anyhow::Result<Value> {
     Ok(json!(all))
 }
 
-/// One measurement a line, so that a difference says which has changed.
+/// One measurement per line, for readable diffs.
 fn lines(all: &Value) -> anyhow::Result<String> {
     let all = all.as_object().context("measurements have names")?;
     let each: Vec<String> = all.iter().map(|(name, v)| format!("{}: {v}", json!(name))).collect();
     Ok(format!("{{\n{}\n}}\n", each.join(",\n")))
 }
 
-/// What tables of formats say.
+/// Columns of tables of formats.
 const RATES: [&str; 5] = ["format", "GB/s", "of f16's", "with inputs in 8 bits", "10^12 weights/s"];
-/// The same for products side by side, which are tuned as well.
+/// Columns for products side by side, which are also tuned.
 const SIDE_BY_SIDE: [&str; 7] = [
     "format",
     "GB/s",
@@ -101,7 +101,7 @@ const SIDE_BY_SIDE: [&str; 7] = [
     "tuned, 10^12 weights/s",
 ];
 
-/// A measurement with only what the page shows.
+/// A measurement reduced to what the page shows.
 fn trim(v: &Value) -> anyhow::Result<Value> {
     let kept = |r: &Map<String, Value>| -> Value {
         let fields = KEPT.iter().filter_map(|k| Some(((*k).to_owned(), r.get(*k)?.clone())));
@@ -152,7 +152,7 @@ fn render(template: &str, results: &Value, peers: &Value) -> anyhow::Result<Stri
     Ok(filled(&text))
 }
 
-/// Fills the lines of paragraphs up to the width of the other documents; tables and commands stay as they are.
+/// Rewraps paragraphs to the width of the other documents; tables and commands are unchanged.
 fn filled(text: &str) -> String {
     const WIDTH: usize = 120;
     let mut out = String::new();
@@ -202,7 +202,7 @@ fn test_name(r: &Value) -> String {
     if n("n_depth") > 0 { format!("{name} @ d{}", n("n_depth")) } else { name }
 }
 
-/// Whole numbers with commas between thousands, small ones with a digit more.
+/// Integers with thousands separators, small numbers with one more digit.
 fn count(x: f64) -> String {
     if !x.is_finite() {
         return "-".into();
@@ -243,7 +243,7 @@ fn rate(r: &Value) -> String {
     )
 }
 
-/// A Markdown table; the first column and `left` more are text.
+/// A Markdown table; the first column and `left` more are left-aligned.
 fn table(head: &[&str], left: usize, rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return "Not measured.".into();
@@ -259,7 +259,7 @@ fn table(head: &[&str], left: usize, rows: &[Vec<String>]) -> String {
 }
 
 impl<'a> Page<'a> {
-    /// All records of measurements whose names begin so, with what follows.
+    /// Records of measurements with this prefix, and the rest of their names.
     fn records(&self, prefix: &str) -> Vec<Found<'a>> {
         let Some(all) = self.results.as_object() else { return Vec::new() };
         let named = all.iter().filter_map(|(name, v)| Some((name.strip_prefix(prefix)?, v)));
@@ -472,8 +472,7 @@ impl<'a> Page<'a> {
         table(&head, 1, &rows)
     }
 
-    /// Format of gate and up, bytes of them and weights a second, where products take inputs so; none if that was not
-    /// measured.
+    /// Format of gate and up, and their bytes and weights per second with these inputs; `None` if not measured.
     fn gate_up(&self, inputs: &str, mix: &str) -> Option<(&'a str, f64, f64)> {
         let profiles =
             self.of(&format!("format-{inputs}."), mix).into_iter().flat_map(|r| r["profiles"].as_array());
@@ -533,7 +532,7 @@ impl<'a> Page<'a> {
         table(&RATES, 0, &rows)
     }
 
-    /// Rows of one variation a test: what, its records.
+    /// Rows of one variation per test: label, records.
     fn variations(&self, what: &[(&str, String)]) -> Vec<Vec<String>> {
         let Ok(first) = self.first() else { return Vec::new() };
         let base = self.of("speed.", &first);
@@ -662,7 +661,7 @@ mod tests {
 
     #[test]
     fn a_measured_sample_becomes_a_page() {
-        // What xtask/perf.sh left on a processor that runs shaders in software: numbers that say nothing of speed.
+        // Output of xtask/perf.sh on a software renderer: the numbers say nothing about speed.
         let sample: Value = serde_json::from_str(&file("xtask/src/perf/sample.json")).expect("JSON");
         let page = render(&file("docs/performance/template.md"), &sample, &peers()).expect("a page");
         let rows = |title: &str| {
@@ -681,8 +680,8 @@ mod tests {
         assert_eq!(rows("## Formats"), 3);
         assert_eq!(rows("In a model"), 3);
         assert_eq!(rows("## What reuse"), 8);
-        // Prompt and answer of two feature sets and of checks; the device has no cooperative matrices, so that set is
-        // the one below.
+        // Prefill and decode with two feature sets and with bounds checks; the device lacks cooperative matrices, so
+        // that set falls back to the one below.
         assert_eq!(rows("## What features"), 8);
         assert_eq!(rows("## The processor's part"), 2);
         assert_eq!(rows("## Start and memory"), 2);

@@ -1,4 +1,4 @@
-//! What the tests need from the machine, and how it is brought there.
+//! Tools that the tests need, and their installation.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const WASM_TARGET: &str = "wasm32-unknown-unknown";
 const VULKAN_PACKAGES: &[&str] = &["mesa-vulkan-drivers", "libvulkan1"];
 const CHROMIUM: &str = "chromium-headless-shell";
 
-/// A component of the toolchain: the cargo subcommand that it brings, and its name for rustup.
+/// A toolchain component: its cargo subcommand, and its rustup name.
 pub(crate) fn component(subcommand: &str, name: &str, install: bool) -> anyhow::Result<()> {
     if succeeds("cargo", &[subcommand, "--version"]) {
         println!("{name}: found");
@@ -47,7 +47,7 @@ fn rustup(args: &[&str], missing: &str, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A GPU, or Mesa's Vulkan driver that runs shaders on the processor. `chaski` is the built command, which knows.
+/// A GPU, or Mesa's software Vulkan driver. `chaski` is the built command, which lists devices.
 pub(crate) fn adapter(chaski: &Path, install: bool) -> anyhow::Result<()> {
     if found_adapter(chaski)? {
         return Ok(());
@@ -70,7 +70,7 @@ pub(crate) fn adapter(chaski: &Path, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs Debian's packages, saying so; `what` they are is missing because `why`.
+/// Installs Debian packages and prints them; `what` is missing, and needed for `why`.
 fn apt(why: &str, what: &str, packages: &[&str], install: bool) -> anyhow::Result<()> {
     let by_hand = format!("apt-get update && apt-get install -y {}", packages.join(" "));
     if !install {
@@ -92,7 +92,7 @@ fn apt(why: &str, what: &str, packages: &[&str], install: bool) -> anyhow::Resul
     Ok(())
 }
 
-/// A Chromium that runs without a screen, and Node.js to drive it: the path of the first.
+/// A headless Chromium, whose path is returned, and Node.js to drive it.
 pub(crate) fn browser(install: bool) -> anyhow::Result<PathBuf> {
     let node = output("node", &["--version"]).and_then(|v| v[1..].split('.').next()?.parse::<u32>().ok());
     if node.is_none_or(|major| major < 20) || output("npm", &["--version"]).is_none() {
@@ -120,13 +120,13 @@ fn chromium() -> Option<PathBuf> {
     all.into_iter().find(|path| path.is_file())
 }
 
-/// What goes in front of a command that only root may run; `None` if there is no way.
+/// Prefix for commands that need root; `None` if there is no way.
 fn sudo() -> Option<Vec<&'static str>> {
     if output("id", &["-u"]).as_deref() == Some("0") {
         return Some(vec![]);
     }
     output("sudo", &["--version"])?;
-    // Without a terminal nobody can type a password.
+    // Without a terminal, sudo cannot ask for a password.
     Some(if std::io::stdin().is_terminal() { vec!["sudo"] } else { vec!["sudo", "-n"] })
 }
 
@@ -150,7 +150,7 @@ fn succeeds(program: &str, args: &[&str]) -> bool {
     output(program, args).is_some()
 }
 
-/// What a command prints, if it exists and succeeds.
+/// Output of a command, if it exists and succeeds.
 pub(crate) fn output(program: &str, args: &[&str]) -> Option<String> {
     let out = Command::new(program).args(args).stdin(Stdio::null()).output().ok()?;
     out.status.success().then(|| String::from_utf8_lossy(&out.stdout).trim().to_owned())

@@ -1,4 +1,4 @@
-//! The packages that crates.io gets: their manifests, the files that each of them has, and nothing from outside.
+//! Tests of the packages for crates.io: manifests, contents, and no references outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,13 +8,13 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Members of the workspace that are not published. A new crate is published unless its name is added here.
+/// Members of the workspace that are not published. A new crate is published unless it is listed here.
 const PRIVATE: [&str; 3] = ["chaski-cases", "chaski-web", "xtask"];
 
-/// Fields that all packages have in common: they come from the workspace.
+/// Fields that all packages inherit from the workspace.
 const SHARED: [&str; 6] = ["version", "edition", "rust-version", "license", "repository", "authors"];
 
-/// Categories that crates.io knows and that may fit us; it ignores all others without an error.
+/// Categories of crates.io that may apply; it silently ignores unknown ones.
 const CATEGORIES: [&str; 14] = [
     "algorithms",
     "command-line-utilities",
@@ -38,7 +38,7 @@ const REQUIRED: [&str; 5] = ["Cargo.toml", "README.md", "LICENSE-MIT", "LICENSE-
 /// Files that cargo adds to an archive.
 const ADDED: [&str; 3] = [".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml.orig"];
 
-/// Bytes of a package's files at most. The default model takes 4.3 MB; test data should not be in an archive.
+/// Maximum bytes of a package's files. The default model takes 4.3 MB; test data does not belong in a package.
 fn most_bytes(name: &str) -> u64 {
     if name == "chaski" { 6 << 20 } else { 2 << 20 }
 }
@@ -47,7 +47,7 @@ fn most_bytes(name: &str) -> u64 {
 struct Package {
     name: String,
     folder: PathBuf,
-    /// Its object in the output of `cargo metadata`.
+    /// Its entry in the output of `cargo metadata`.
     metadata: Value,
 }
 
@@ -64,9 +64,9 @@ impl Package {
         fs::read_to_string(self.folder.join(file)).unwrap_or_else(|e| panic!("{}: {file}: {e}", self.name))
     }
 
-    /// The files of its archive that are files of its folder, too.
+    /// Files of the archive that also exist in its folder.
     fn files(&self) -> BTreeSet<String> {
-        // Without the lock file cargo needs no index of crates.
+        // Excluding the lock file avoids an index of crates.io.
         let list =
             ["package", "--list", "--exclude-lockfile", "--allow-dirty", "--offline", "-p", &self.name];
         let files: BTreeSet<String> = cargo(&list).lines().map(|line| line.replace('\\', "/")).collect();
@@ -86,14 +86,14 @@ fn cargo(args: &[&str]) -> String {
     String::from_utf8(out.stdout).expect("cargo writes UTF-8")
 }
 
-/// All members of the workspace: those that are published, and the names of the others.
+/// Members of the workspace: published packages, and the names of the others.
 fn members() -> (Vec<Package>, Vec<String>) {
     let text = cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let all: Value = serde_json::from_str(&text).expect("`cargo metadata` writes JSON");
     let (mut published, mut private) = (Vec::new(), Vec::new());
     for metadata in all["packages"].as_array().expect("a list of packages").iter().cloned() {
         let name = metadata["name"].as_str().expect("a package has a name").to_owned();
-        // `publish = false` is a list of no registries.
+        // `publish = false` becomes an empty list of registries.
         if metadata["publish"].as_array().is_some_and(Vec::is_empty) {
             private.push(name);
             continue;
@@ -140,7 +140,7 @@ fn only_the_parts_of_the_workspace_that_nobody_depends_on_are_private() {
         for dependency in package.metadata["dependencies"].as_array().into_iter().flatten() {
             let name = dependency["name"].as_str().unwrap_or_default();
             assert!(!PRIVATE.contains(&name), "{} depends on {name}, which is not published", package.name);
-            // Cargo drops development dependencies that have a path alone.
+            // Cargo drops development dependencies that have only a path.
             let is_ours = !dependency["path"].is_null() && dependency["kind"] != "dev";
             let has_version = dependency["req"] != "*";
             assert!(!is_ours || has_version, "{} depends on {name} without a version", package.name);
@@ -205,7 +205,7 @@ fn readmes_have_a_title_an_example_and_the_licence() {
         check(text.lines().count() >= 20, "fewer than 20 lines");
         let is_library = package.folder.join("src/lib.rs").exists();
         check(text.contains(if is_library { "\n```rust" } else { "\n```sh" }), "no example");
-        // The examples are tests, too, so that they stay right.
+        // Readme examples are tests, so that they stay correct.
         let runs = is_library && package.read("src/lib.rs").contains("include_str!(\"../README.md\")");
         check(runs || !is_library, "src/lib.rs does not run its examples");
     }

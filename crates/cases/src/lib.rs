@@ -1,7 +1,8 @@
-//! Test cases of operations for JavaScript: what to dispatch, the bytes of buffers, and the comparison with the reference.
+//! Test cases of operations for JavaScript: the dispatches, the contents of buffers, and the comparison with the
+//! reference.
 //!
-//! Tests of the npm package run them with plain WebGPU, in a browser and in Dawn for Node. Values, references and measures of
-//! errors are those of the native tests (`crates/runtime/tests/ops`); nothing of this is in what pages load.
+//! Tests of the npm package run them with plain WebGPU, in a browser and with Dawn in Node. Inputs, references and
+//! tolerances are those of the native tests (`crates/runtime/tests/ops`); pages load none of this.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,19 +21,19 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Called once when the module is loaded: panics say on the console where they happened.
+/// Called once when the module is loaded: logs panics with their location to the console.
 #[cfg(target_arch = "wasm32")]
 #[wasm_bindgen(start)]
 pub fn start() {
     std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
 }
 
-/// Cases at random for each operation.
+/// Random cases per operation.
 const RANDOM: u64 = 40;
-/// Numbers that a case at random is made of; zeros follow.
+/// Random numbers per random case; zeros follow.
 const CHOICES: usize = 160;
 
-/// Features and limits of a device, in WebGPU's words, and what is to be used of them.
+/// Features and limits of a device, in WebGPU's terms, and the subset to use.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Device {
@@ -48,7 +49,7 @@ struct Device {
 }
 
 impl Device {
-    /// As an engine in a browser sees it.
+    /// The capabilities as an engine in a browser sees them.
     fn caps(&self, set: FeatureSet) -> Caps {
         let subgroup = self.subgroups.filter(|(min, _)| *min >= 4 && set != FeatureSet::Base);
         Caps {
@@ -65,7 +66,7 @@ impl Device {
     }
 }
 
-/// A feature set that browsers can have, by its word.
+/// A browser's feature set, by name.
 fn feature_set(word: &str) -> Result<FeatureSet, String> {
     let all = [FeatureSet::Base, FeatureSet::Sg, FeatureSet::Alone];
     all.into_iter()
@@ -73,10 +74,10 @@ fn feature_set(word: &str) -> Result<FeatureSet, String> {
         .ok_or_else(|| format!("no feature set `{word}` in browsers"))
 }
 
-/// Names of the operations that have cases of their own in this feature set, as JSON.
+/// Names of the operations that have their own cases in this feature set, as JSON.
 ///
 /// # Errors
-/// A feature set that there is not.
+/// An unknown feature set.
 #[wasm_bindgen]
 pub fn operations(set: &str) -> Result<String, String> {
     let set = feature_set(set)?;
@@ -84,14 +85,14 @@ pub fn operations(set: &str) -> Result<String, String> {
     Ok(json!(names).to_string())
 }
 
-/// Where a case comes from.
+/// Origin of a case.
 #[derive(Clone, Debug)]
 enum Source {
     /// The operation's own table.
     Table(usize),
-    /// A grid in the words of ggml's test program.
+    /// A grid in ggml's notation.
     Grid(Params),
-    /// Numbers at random.
+    /// A random seed.
     Random(u64),
 }
 
@@ -107,7 +108,7 @@ pub struct OpCases {
 
 #[wasm_bindgen]
 impl OpCases {
-    /// Those of an operation; a sample of them unless all are asked for.
+    /// The cases of an operation, or a sample of them.
     ///
     /// # Errors
     /// No such operation.
@@ -131,7 +132,7 @@ impl OpCases {
         if !full {
             grid = sample(grid);
         }
-        // Some of each kind, whenever the time is over.
+        // Interleaved, so that a time limit leaves some of each kind.
         let sources = take_turns([
             shuffled((0..table.len()).map(Source::Table)),
             shuffled(grid.into_iter().map(Source::Grid)),
@@ -140,28 +141,28 @@ impl OpCases {
         Ok(OpCases { op, table, sources, n_all, left_out })
     }
 
-    /// How many cases should run.
+    /// Number of cases to run.
     #[wasm_bindgen(getter)]
     pub fn length(&self) -> usize {
         self.sources.len()
     }
 
-    /// How many cases there are that can be done at all.
+    /// Number of supported cases.
     #[wasm_bindgen(getter)]
     pub fn all(&self) -> usize {
         self.n_all
     }
 
-    /// What cannot be done at all, and how many cases each, as JSON.
+    /// Unsupported kinds of cases and their counts, as JSON.
     #[wasm_bindgen(getter)]
     pub fn left_out(&self) -> String {
         json!(self.left_out).to_string()
     }
 
-    /// A case with its inputs and reference; nothing if it has more bytes than a binding may have.
+    /// Builds a case with its inputs and reference; `None` if it exceeds the largest binding.
     ///
     /// # Errors
-    /// A case that cannot be made.
+    /// A case that cannot be built.
     pub fn make(&self, i: usize, max_binding_bytes: f64) -> Result<Option<MadeCase>, String> {
         let case = match self.sources.get(i).ok_or_else(|| format!("no case {i}"))? {
             Source::Table(i) => self.table[*i].clone(),
@@ -193,16 +194,16 @@ pub struct MadeCase {
 
 #[wasm_bindgen]
 impl MadeCase {
-    /// Shape and variant, for people.
+    /// Shape and variant, for messages.
     #[wasm_bindgen(getter)]
     pub fn label(&self) -> String {
         self.case.label.clone()
     }
 
-    /// What a device, which is described as JSON, must run; nothing if it lacks what the case needs.
+    /// The dispatches of the case on a device, given as JSON; `None` if the device lacks a feature that the case needs.
     ///
     /// # Errors
-    /// A case that should run there but has no kernel, or another one than it is for.
+    /// A case that should run there but has no kernel, or a kernel of another operation.
     pub fn on(&self, device: &str) -> Result<Option<ReadyCase>, String> {
         let device: Device = serde_json::from_str(device).map_err(|e| format!("the device: {e}"))?;
         let steps = match self.case.placed(&device.caps(feature_set(&device.set)?)) {
@@ -218,7 +219,7 @@ impl MadeCase {
     }
 }
 
-/// In an order that depends on nothing but their number.
+/// Shuffles deterministically, depending on the number of cases alone.
 fn shuffled(all: impl Iterator<Item = Source>) -> Vec<Source> {
     let mut all: Vec<(u64, Source)> =
         all.enumerate().map(|(i, source)| (Rng::new(i as u64).bits(), source)).collect();
@@ -226,7 +227,7 @@ fn shuffled(all: impl Iterator<Item = Source>) -> Vec<Source> {
     all.into_iter().map(|(_, source)| source).collect()
 }
 
-/// One of each list, and again, until all are empty.
+/// Round-robin over the lists until all are empty.
 fn take_turns<T, const N: usize>(lists: [Vec<T>; N]) -> Vec<T> {
     let mut lists = lists.map(Vec::into_iter);
     let mut out = Vec::new();
@@ -239,7 +240,7 @@ fn take_turns<T, const N: usize>(lists: [Vec<T>; N]) -> Vec<T> {
     }
 }
 
-/// A case and what a device must run.
+/// A case and its dispatches on a device.
 #[wasm_bindgen]
 pub struct ReadyCase {
     case: Rc<Case>,
@@ -248,13 +249,13 @@ pub struct ReadyCase {
 
 #[wasm_bindgen]
 impl ReadyCase {
-    /// The same for cases that run the same kernels on the same bytes.
+    /// Equal for cases that run the same kernels on the same bytes.
     #[wasm_bindgen(getter)]
     pub fn fingerprint(&self) -> String {
         format!("{:016x}", self.case.fingerprint(&self.steps))
     }
 
-    /// What to run, in order: kernel, constants, workgroups and the numbers of buffers by binding, as JSON.
+    /// The dispatches in order: kernel, constants, workgroups and buffer indices by binding, as JSON.
     #[wasm_bindgen(getter)]
     pub fn steps(&self) -> String {
         let buffer = |(b, i): &(Binding, usize)| json!({ "binding": b.index, "write": b.access == Access::ReadWrite, "buffer": i });
@@ -276,23 +277,23 @@ impl ReadyCase {
         json!(steps).to_string()
     }
 
-    /// The text of a step's kernel, as browsers read it.
+    /// WGSL of a step's kernel, in the browsers' dialect.
     pub fn text(&self, step: usize) -> String {
         self.steps.get(step).map_or_else(String::new, |s| s.step.dispatch.kernel.text(Dialect::Web))
     }
 
-    /// Whether something is expected of each buffer, as JSON.
+    /// For each buffer, true if it has an expected result, as JSON.
     #[wasm_bindgen(getter)]
     pub fn buffers(&self) -> String {
         json!(self.case.buffers.iter().map(|b| b.expect.is_some()).collect::<Vec<bool>>()).to_string()
     }
 
-    /// What a buffer begins as, with marks behind it.
+    /// Initial contents of a buffer, with sentinels behind.
     pub fn bytes(&self, buffer: usize) -> Vec<u8> {
         self.case.buffers[buffer].marked()
     }
 
-    /// What is wrong with what a buffer holds afterwards, if anything.
+    /// Describes the mismatch of a buffer's final contents, if any.
     pub fn check(&self, buffer: usize, found: &[u8]) -> Option<String> {
         self.case.buffers[buffer].check(found).1
     }

@@ -1,28 +1,28 @@
-//! Activations of a feed-forward layer with a gate.
+//! Activations of gated feed-forward layers.
 
-/// The gate's activation.
+/// Activation of the gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Act {
     /// x * logistic(x)
     Swiglu,
-    /// GELU in its tanh form, rounded as ggml does
+    /// GELU in its tanh form, rounded as in ggml
     Geglu,
     /// max(x, 0)
     Reglu,
     /// GELU by the error function
     GegluErf,
-    /// x * logistic(1.702 x), rounded as ggml does
+    /// x * logistic(1.702 x), rounded as in ggml
     GegluQuick,
-    /// As in gpt-oss: g * logistic(alpha g) with g = min(gate, limit), times up + 1 with up within the limit.
+    /// gpt-oss: g * logistic(alpha g) with g = min(gate, limit), times up + 1 with up clamped to the limit.
     SwigluOai {
-        /// Multiplies what goes through the logistic function.
+        /// Factor inside the logistic function.
         alpha: f32,
-        /// Largest gate and size of up.
+        /// Upper bound of the gate, and of the magnitude of up.
         limit: f32,
     },
-    /// Swiglu of min(gate, limit), with up within the limit.
+    /// SwiGLU of min(gate, limit), with up clamped to the limit.
     SwigluClamp {
-        /// Largest gate and size of up.
+        /// Upper bound of the gate, and of the magnitude of up.
         limit: f32,
     },
 }
@@ -39,7 +39,7 @@ impl Act {
         Act::SwigluClamp { limit: 2.0 },
     ];
 
-    /// ggml's word, which kernels take it by.
+    /// ggml's name, used in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             Act::Swiglu => "swiglu",
@@ -52,7 +52,7 @@ impl Act {
         }
     }
 
-    /// Alpha and limit, for those that have them.
+    /// Alpha and limit, for kinds that have them.
     pub fn params(self) -> [f32; 2] {
         match self {
             Act::SwigluOai { alpha, limit } => [alpha, limit],

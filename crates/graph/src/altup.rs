@@ -1,27 +1,27 @@
-//! Steps of a residual stream of several rows, of which layers work on the first (alternating updates).
+//! AltUp (alternating updates): a residual stream of several rows, of which layers process the first.
 
 use crate::id::{ValueId, WeightId};
 
-/// Which step.
+/// Kinds of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// One row and products of it become all rows, each as long as the first.
+    /// Expands one row to all: the row itself and projections of it, scaled to its length.
     Spread,
-    /// Every row becomes a mixture of all.
+    /// Mixes the rows.
     Predict,
-    /// What the layer changed in the first row changes all, each by its share.
+    /// Adds the layer's change of the first row to all rows, weighted.
     Correct,
-    /// A row is added to all but the first.
+    /// Adds a row to all but the first.
     Inject,
-    /// The first row and products of the others, each as long as the first, become their mean.
+    /// Averages the first row and projections of the others, scaled to its length.
     Merge,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 5] = [Kind::Spread, Kind::Predict, Kind::Correct, Kind::Inject, Kind::Merge];
 
-    /// The word in kernel names.
+    /// The name in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             Kind::Spread => "spread",
@@ -32,34 +32,35 @@ impl Kind {
         }
     }
 
-    /// Whether coefficients of a router take part, bound as `router` and `aux`.
+    /// True if the step uses router coefficients, bound as `router` and `aux`.
     pub const fn mixes(self) -> bool {
         matches!(self, Kind::Predict | Kind::Correct)
     }
 }
 
-/// A step. Its result has all rows, after [`Kind::Merge`] one.
+/// A step. Its result has all rows, or one after [`Kind::Merge`].
 #[derive(Copy, Clone, Debug)]
 pub struct AltUp {
-    /// What is done.
+    /// Kind of step.
     pub kind: Kind,
-    /// The rows, before [`Kind::Spread`] one.
+    /// The rows; one before [`Kind::Spread`].
     pub x: ValueId,
-    /// What comes to them, but for [`Kind::Predict`].
+    /// Second operand, except for [`Kind::Predict`].
     pub other: Option<ValueId>,
-    /// The router's products, one a row, and what makes coefficients of them: `[n, rows]`; for kinds that mix.
+    /// The router's outputs, one per row, and the matrix that maps them to coefficients, `[n, rows]`; for kinds that
+    /// mix.
     pub mix: Option<(ValueId, WeightId)>,
     /// Rows of the stream.
     pub rows: u32,
 }
 
 impl AltUp {
-    /// Values that it reads.
+    /// Input values.
     pub fn inputs(&self) -> Vec<ValueId> {
         [self.x].into_iter().chain(self.other).chain(self.mix.map(|m| m.0)).collect()
     }
 
-    /// The same with other values.
+    /// The same step on other values.
     pub fn moved(self, to: impl Fn(ValueId) -> ValueId) -> Self {
         let mix = self.mix.map(|(router, weight)| (to(router), weight));
         AltUp { x: to(self.x), other: self.other.map(&to), mix, ..self }

@@ -1,4 +1,4 @@
-//! A graph as text, a line for each operation: for people, and for tests that show how a change alters a graph.
+//! A graph as text, one line per operation: for inspection and snapshot tests.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Graph {
 }
 
 impl fmt::Display for Weight {
-    /// Name, type and shape; for a part of a tensor also its first row, its runs and their distance.
+    /// Name, type and shape; for a part of a tensor also its first row, run length and stride.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Weight { name, ty, row0, n_row, n_col, n_expert, run, stride, .. } = self;
         write!(f, "{name} {ty} [")?;

@@ -1,9 +1,9 @@
-//! Functions of one value that a graph names.
+//! Unary functions in graphs.
 
 /// One function.
 #[derive(PartialEq, Eq)]
 pub struct Function {
-    /// Its name, by which a backend finds the formula.
+    /// Its name, by which backends find the implementation.
     pub name: &'static str,
 }
 
@@ -13,12 +13,12 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// All of them.
+/// All functions.
 pub static FUNCTIONS: &[Function] = &[
-    // Within P0 and P1.
+    // Clamped to P0..P1.
     Function { name: "clamp" },
     Function { name: "exp" },
-    // In its tanh form.
+    // The tanh form.
     Function { name: "gelu" },
     Function { name: "gelu_erf" },
     Function { name: "gelu_quick" },

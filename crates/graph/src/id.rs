@@ -1,9 +1,9 @@
-//! Numbers of weights and values.
+//! Indices of weights and values.
 
-/// Number of a weight in [`Graph::weights`](crate::Graph::weights).
+/// Index of a weight in [`Graph::weights`](crate::Graph::weights).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WeightId(pub usize);
 
-/// Number of a value in [`Graph::widths`](crate::Graph::widths).
+/// Index of a value in [`Graph::widths`](crate::Graph::widths).
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub usize);

@@ -1,10 +1,10 @@
 //! The computation of a language model for a batch of tokens, as plain data.
 //!
-//! A [`Graph`] is a list of [`Node`]s, each an operation ([`Op`]) and the value that it computes. Models build it once. It
-//! knows no device: `chaski-runtime` plans it for a GPU, where nodes are fused and kernels chosen, or interprets it on the
-//! CPU. A value has one column for each token of a batch, so the graph of a prompt is that of a single token.
+//! A [`Graph`] is a list of [`Node`]s, each an operation ([`Op`]) and the value that it computes. Models build it once.
+//! It knows no device: `chaski-runtime` plans it for a GPU, fusing nodes and choosing kernels, or interprets it on the
+//! CPU. A value has one column per token of the batch, so the same graph serves a prompt and a single token.
 //!
-//! The vocabulary of models is here, too, since operations are described with it: activations ([`Act`], [`Function`]),
+//! The vocabulary of models is defined here as well, since operations refer to it: activations ([`Act`], [`Function`]),
 //! RoPE ([`Rope`]), attention scores ([`Score`]), the routing of experts ([`Routing`]) and norms ([`NormKind`]).
 
 mod act;

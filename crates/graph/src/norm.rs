@@ -1,6 +1,6 @@
 //! Kinds of norms.
 
-/// What rows are scaled to.
+/// Norms: each scales rows to a fixed statistic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormKind {
     /// Mean 0, variance 1.
@@ -12,10 +12,10 @@ pub enum NormKind {
 }
 
 impl NormKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [NormKind; 3] = [NormKind::Norm, NormKind::Rms, NormKind::L2];
 
-    /// The word in kernel names.
+    /// The name in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             NormKind::Norm => "norm",

@@ -1,16 +1,16 @@
-//! Operations on state that is not a KV cache, and those that go with them: recurrences, short convolutions, gates.
+//! Recurrent operations, whose state is not a KV cache, and their companions: recurrences, short convolutions, gates.
 //!
-//! A layer of state is one row of f32 for each sequence. It is zeros before position 0 and changes with every column, so
-//! it cannot be cut: who sets a sequence back brings an earlier copy back, or runs the sequence again.
+//! A state layer is one row of f32 per sequence. It starts as zeros before position 0 and changes with every column, so
+//! it cannot be truncated: to rewind a sequence, restore an earlier copy or run the sequence again.
 
 use crate::id::{ValueId, WeightId};
 
-/// Values of a column that follow one another: a part of what a product made.
+/// Consecutive channels of a value: part of the result of a product.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// The value.
     pub of: ValueId,
-    /// The first of its channels.
+    /// First channel.
     pub at: u32,
 }
 
@@ -20,49 +20,49 @@ impl From<ValueId> for View {
     }
 }
 
-/// A layer of state.
+/// Recurrent state of a layer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct StateLayer {
-    /// Values of a sequence, f32.
+    /// Values per sequence, f32.
     pub n: u32,
 }
 
 impl StateLayer {
-    /// Bytes of a sequence.
+    /// Bytes per sequence.
     pub fn n_byte(&self) -> u64 {
         4 * u64::from(self.n)
     }
 }
 
-/// A causal convolution of a few taps, channel by channel. Its state are the last `taps - 1` inputs.
+/// A causal depthwise convolution of a few taps. Its state is the last `taps - 1` inputs.
 #[derive(Copy, Clone, Debug)]
 pub struct ShortConv {
     /// Input, `n` channels.
     pub x: View,
     /// Channels.
     pub n: u32,
-    /// Weights of a channel; the last is that of the column itself.
+    /// Weights per channel; the last is that of the current column.
     pub taps: u32,
     /// `[n, taps]`
     pub weight: WeightId,
     /// `[n]`
     pub bias: Option<WeightId>,
-    /// SiLU at last.
+    /// SiLU after the sum.
     pub silu: bool,
-    /// First channels of two other parts of x's value: what multiplies the inputs, and the results.
+    /// First channels of two gates in x's value: one multiplies the inputs, the other the outputs.
     pub gates: Option<[u32; 2]>,
-    /// Layer of state: `taps - 1` values a channel.
+    /// State layer: `taps - 1` values per channel.
     pub state: usize,
 }
 
-/// The state space recurrence of Mamba-1 and Mamba-2, with its skip: y = scan(x) + skip * x.
+/// The state space recurrence of Mamba-1 and Mamba-2, with its skip connection: y = scan(x) + skip * x.
 #[derive(Copy, Clone, Debug)]
 pub struct Scan {
     /// Input: `[heads, dim]`.
     pub x: View,
-    /// What the input adds to the state: `[groups, n_state]`.
+    /// Input projection: `[groups, n_state]`.
     pub b: View,
-    /// What is read of the state: `[groups, n_state]`.
+    /// Output projection: `[groups, n_state]`.
     pub c: View,
     /// Steps before bias and softplus: `[heads]`.
     pub dt: View,
@@ -70,24 +70,24 @@ pub struct Scan {
     pub dt_bias: Option<WeightId>,
     /// Decays, negative: `[heads, n_state]` if `fine`, else `[heads, 1]`.
     pub a: WeightId,
-    /// Every value of the state has a decay of its own (Mamba-1).
+    /// One decay per state value (Mamba-1).
     pub fine: bool,
-    /// How much of x is added: `[heads]`.
+    /// Factor of the skip connection: `[heads]`.
     pub skip: Option<WeightId>,
     /// Heads.
     pub heads: u32,
-    /// Channels a head.
+    /// Channels per head.
     pub dim: u32,
-    /// Values of the state for each channel.
+    /// State values per channel.
     pub n_state: u32,
     /// Groups of heads that share b and c.
     pub groups: u32,
-    /// Layer of state: `[heads, dim, n_state]`.
+    /// State layer: `[heads, dim, n_state]`.
     pub state: usize,
 }
 
-/// The gated delta rule: queries and keys are normalised, `decay = exp(a * softplus(alpha + bias))` and
-/// `beta = logistic(beta)`.
+/// The gated delta rule: queries and keys are normalised, `decay = exp(a * softplus(alpha + bias))` and `beta =
+/// logistic(beta)`.
 #[derive(Copy, Clone, Debug)]
 pub struct DeltaNet {
     /// Queries, then keys `[k_heads, dim]`, then values `[heads, dim]`.
@@ -104,17 +104,17 @@ pub struct DeltaNet {
     pub heads: u32,
     /// Heads of queries and keys.
     pub k_heads: u32,
-    /// Channels of a head.
+    /// Channels per head.
     pub dim: u32,
-    /// Heads of values that share queries and keys are neighbours; else they are `k_heads` apart.
+    /// Adjacent heads of values share queries and keys; otherwise heads `k_heads` apart do.
     pub neighbours: bool,
     /// Added to the sum of squares of queries and keys.
     pub eps: f32,
-    /// Layer of state: `[heads, dim, dim]`.
+    /// State layer: `[heads, dim, dim]`.
     pub state: usize,
 }
 
-/// What becomes of a gate before it multiplies.
+/// Activation of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateAct {
     /// z / (1 + exp(-z)).
@@ -125,7 +125,7 @@ pub enum GateAct {
     Softplus,
 }
 
-/// Whether a row is normalised before it is gated or after.
+/// Position of the norm relative to the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormAt {
     /// Before, as Gated DeltaNet does.
@@ -134,20 +134,20 @@ pub enum NormAt {
     Last,
 }
 
-/// x * act(z), with rows normalised before that or after, or not at all.
+/// x * act(z), with rows normalised before or after, or not at all.
 #[derive(Copy, Clone, Debug)]
 pub struct GatedNorm {
     /// Input.
     pub x: ValueId,
-    /// What gates it, as wide, or a value for each row.
+    /// Gate, as wide as x, or one value per row.
     pub z: View,
-    /// A gate is of a whole row.
+    /// One gate per row.
     pub z_row: bool,
-    /// What becomes of z.
+    /// Activation of z.
     pub act: GateAct,
     /// The norm.
     pub norm: Option<GroupNorm>,
-    /// Values a row; without a norm any divisor of the width will do.
+    /// Values per row; without a norm, any divisor of the width.
     pub k: u32,
 }
 
@@ -158,13 +158,13 @@ pub struct GroupNorm {
     pub at: NormAt,
     /// `[rows, k]` if each row has weights of its own, else `[k]`.
     pub weight: WeightId,
-    /// Each row has weights of its own.
+    /// Each row has its own weights.
     pub own: bool,
     /// Added to the mean square.
     pub eps: f32,
 }
 
-/// One of these operations.
+/// Operations on recurrent state and their companions.
 #[derive(Copy, Clone, Debug)]
 pub enum Recurrent {
     /// A short convolution.
@@ -173,12 +173,12 @@ pub enum Recurrent {
     Scan(Scan),
     /// The gated delta rule.
     DeltaNet(DeltaNet),
-    /// A gate with or without a norm.
+    /// A gate with an optional norm.
     GatedNorm(GatedNorm),
 }
 
 impl Recurrent {
-    /// Values that the operation reads.
+    /// Input values.
     pub fn inputs(&self) -> Vec<ValueId> {
         match self {
             Recurrent::ShortConv(o) => vec![o.x.of],
@@ -188,7 +188,7 @@ impl Recurrent {
         }
     }
 
-    /// The same operation on the values that `place` says instead of its inputs.
+    /// The same operation on the values that `place` returns for its inputs.
     #[must_use]
     pub fn moved(mut self, place: impl Fn(ValueId) -> ValueId) -> Self {
         let moved: Vec<&mut ValueId> = match &mut self {

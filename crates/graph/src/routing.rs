@@ -1,23 +1,23 @@
-//! Which experts a token uses and with which weights, from the logits of the router.
+//! Routing: the experts of a token and their weights, from the router's logits.
 
-/// What router logits become.
+/// Transformation of the router's logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
     /// A softmax over all experts.
     Softmax,
     /// The logistic function.
     Sigmoid,
-    /// Nothing; the weights are a softmax over the chosen experts.
+    /// None; the weights are a softmax over the selected experts.
     SoftmaxWeight,
     /// sqrt(log(1 + exp l))
     SqrtSoftplus,
 }
 
 impl Gate {
-    /// All of them.
+    /// All gates.
     pub const ALL: [Gate; 4] = [Gate::Softmax, Gate::Sigmoid, Gate::SoftmaxWeight, Gate::SqrtSoftplus];
 
-    /// The word in kernel names.
+    /// The name in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             Gate::Softmax => "softmax",
@@ -28,34 +28,34 @@ impl Gate {
     }
 }
 
-/// How experts are chosen and weighted.
+/// Parameters of selecting and weighting experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Routing {
-    /// What router logits become.
+    /// Transformation of the logits.
     pub gate: Gate,
     /// Experts, 1 to [`Routing::MAX_EXPERT`].
     pub n_expert: u32,
-    /// Experts that a column uses.
+    /// Experts per token.
     pub n_used: u32,
-    /// Groups that experts stand in, 1 to [`Routing::MAX_GROUP`]; they divide the experts.
+    /// Groups of experts, 1 to [`Routing::MAX_GROUP`], of equal size.
     pub n_group: u32,
-    /// Groups whose experts can be chosen.
+    /// Groups whose experts can be selected.
     pub n_group_used: u32,
-    /// Weights are divided by their sum, or by this if it is more.
+    /// Divide the weights by their sum, but by no less than this.
     pub norm: Option<f32>,
     /// Multiplies the weights.
     pub scale: f32,
 }
 
 impl Routing {
-    /// Experts that can be told apart.
+    /// Maximum number of experts.
     pub const MAX_EXPERT: u32 = 1024;
-    /// Groups that a kernel can tell apart.
+    /// Maximum number of groups.
     pub const MAX_GROUP: u32 = 64;
-    /// What families divide by at least: 2^-14, the least normal f16.
+    /// Lower bound of the divisor in most families: 2^-14, the smallest normal f16.
     pub const CLAMP: f32 = 6.103_515_6e-5;
 
-    /// Says which size cannot be: its name, what it must be, and what it is.
+    /// The first invalid size: its name, the expected and the actual value.
     pub fn wrong(&self) -> Option<(&'static str, String, u32)> {
         let of = |what, most: u32, found: u32| {
             (found == 0 || found > most).then(|| (what, format!("1 to {most}"), found))

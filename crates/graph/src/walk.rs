@@ -1,4 +1,4 @@
-//! Parts of an operation that every walk over a graph needs: its name, its matrices, its inputs under other names.
+//! Generic access to an operation: its name, its matrices, its inputs.
 
 use crate::graph::Op;
 use crate::id::{ValueId, WeightId};
@@ -39,7 +39,7 @@ impl Op {
         }
     }
 
-    /// Matrices that it multiplies by, and tables that it looks rows up in.
+    /// Matrices that it multiplies by, and tables that it reads rows of.
     pub fn matrices(&self) -> Vec<WeightId> {
         match self {
             Op::Embed { table } | Op::EmbedPosition { table } => vec![*table],

@@ -1,22 +1,22 @@
-//! How products take their activations.
+//! Precision of activations in products.
 
-/// How x is multiplied.
+/// Precision in which activations (x) are multiplied by weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Act {
-    /// As it is.
+    /// As stored: f32.
     F32,
-    /// In 16 bits with a scale for each run, where the weights are integers with scales; else as it is. As exact as
-    /// [`Act::F32`], and faster where the device multiplies four bytes in an instruction.
+    /// 16-bit integers with a scale per run if the weights are integers with scales, else f32. As accurate as
+    /// [`Act::F32`], and faster on devices with a dot product of four bytes.
     I16,
-    /// In 8 bits, likewise: as inexact as that is.
+    /// 8-bit integers, likewise: faster and less accurate.
     I8,
 }
 
 impl Act {
-    /// All of them.
+    /// All precisions.
     pub const ALL: [Act; 3] = [Act::F32, Act::I16, Act::I8];
 
-    /// Its word in kernel names.
+    /// The name in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             Act::F32 => "f32",

@@ -1,5 +1,5 @@
-//! Calls of operations: from a row, the values of its variables and constants to the dispatch of a kernel, and the same for
-//! operands that are tensors.
+//! Calls of operations: from template variables and constants to the dispatch of a kernel, with helpers for tensor
+//! operands.
 
 use ggml_format::GgmlType;
 
@@ -10,7 +10,7 @@ use crate::op::{Op, Value};
 use crate::render;
 use crate::tensor::Tensor;
 
-/// A dispatch of the kernel of these variables.
+/// A dispatch of the kernel of this variant.
 pub(crate) fn dispatch(
     op: &'static Op,
     values: &[Value],
@@ -40,7 +40,7 @@ pub(crate) struct Names {
     pub(crate) modulus: [&'static str; 4],
     pub(crate) offset: &'static str,
     pub(crate) planes: [&'static str; 4],
-    /// Whether the kernel can do without its values: it asks for the sizes first, and divides by none of them.
+    /// True if the kernel can run without the operand's values: it tests the sizes before it divides by them.
     pub(crate) may_be_empty: bool,
 }
 
@@ -60,7 +60,7 @@ impl Names {
         out
     }
 
-    /// The names of an operand that the kernel can do without.
+    /// The names of an operand that may be empty.
     pub(crate) const fn or_empty(self) -> Self {
         Names { may_be_empty: true, ..self }
     }
@@ -105,7 +105,7 @@ pub(crate) fn check_f32(
     all.into_iter().try_for_each(|(what, t)| t.check_type(op, what, GgmlType::F32))
 }
 
-/// What every dispatch over tensors needs; `y` is the destination, named `y` in the kernel.
+/// Arguments of a dispatch over tensors; `y` is the destination, named `y` in the kernel.
 pub(crate) struct Call<'a> {
     /// The operation.
     pub op: &'static Op,
@@ -115,7 +115,7 @@ pub(crate) struct Call<'a> {
     pub sources: &'a [(Names, &'a Tensor)],
     /// Destination.
     pub y: &'a Tensor,
-    /// Constants of the operation's own.
+    /// Constants specific to the operation.
     pub constants: Vec<(&'static str, f64)>,
 }
 
@@ -179,11 +179,11 @@ impl Call<'_> {
         };
         let n = if y.n_elem() == 0 { 0 } else { n };
         let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| t.cells()).collect();
-        let why = "one thread a word".to_owned();
+        let why = "one thread per word".to_owned();
         self.finish(&sources, &y, n.div_ceil(WG), why, caps)
     }
 
-    /// `n` workgroups, whatever they do.
+    /// `n` workgroups of any shape of work.
     pub(crate) fn groups(self, n: u32, why: String, caps: &Caps) -> Result<Dispatch, DispatchError> {
         self.check()?;
         let sources: Vec<Tensor> = self.sources.iter().map(|(_, t)| **t).collect();
@@ -191,9 +191,9 @@ impl Call<'_> {
         self.finish(&sources, &y, n, why, caps)
     }
 
-    /// `n` threads, whatever they do.
+    /// `n` threads of any shape of work.
     pub(crate) fn threads(self, n: u32, caps: &Caps) -> Result<Dispatch, DispatchError> {
-        self.groups(n.div_ceil(WG), "one thread a value or word".to_owned(), caps)
+        self.groups(n.div_ceil(WG), "one thread per value or word".to_owned(), caps)
     }
 
     /// Checks that all operands lie within their buffers; products of sizes say something only then.
@@ -225,14 +225,14 @@ impl Call<'_> {
             }
         }
         let [gx, gy] = fold(n_group, caps.max_groups);
-        // Kernels take what they need of the operands, and all of the operation's own.
+        // Kernels use some of the operand constants, and all of the operation's own.
         let mut d = dispatch(self.op, self.variant, self.constants, [gx, gy, 1], why)?;
         d.constants.extend(all.into_iter().filter(|(name, _)| d.kernel.has_override(name)));
         Ok(d)
     }
 }
 
-/// In which pieces the cells of a type can be moved: the largest of which every plane of a cell is a multiple.
+/// Granularity at which the cells of a type can be moved: the largest unit that divides every plane of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// One or two whole words a cell, in one plane.
@@ -298,7 +298,7 @@ mod tests {
         let conv = conv_2d::Conv2d { a, b, y, window, depthwise: false }.dispatch(&caps);
         for (op, what, found) in [("count_equal", "a", count), ("add_id", "b", add), ("conv_2d", "a", conv)] {
             let found = found.expect_err(op).to_string();
-            assert_eq!(found, format!("{op}: {what} is 0, but must be at least one value"));
+            assert_eq!(found, format!("{op}: {what} is 0, expected at least one value"));
         }
         // No rows leave all others as they are.
         let (a, ids, y) = (f([8, 0, 1, 1]), t(GgmlType::I32, [0, 1, 1, 1]), f([8, 5, 1, 1]));
@@ -313,20 +313,21 @@ mod tests {
         let f = unary::Function::find("relu").expect("a row of the table");
         let call = unary::Unary { f, params: [0.0; 4], a: Some(long), y: long };
         let e = call.dispatch(&Caps::base()).expect_err("more values than can be counted");
-        assert!(e.to_string().ends_with("but must be within a buffer of 8 values"), "{e}");
+        assert!(e.to_string().ends_with("expected within a buffer of 8 values"), "{e}");
         for ne in [[1 << 16; 4], [1 << 16, 1 << 16, 1, 1], [1 << 16, 1 << 16, 1 << 16, 1], [u32::MAX; 4]] {
             assert!(Tensor::new(GgmlType::F16, ne).check("cpy", "a").is_err(), "{ne:?}");
             let many = Tensor { ne, stride: [u32::MAX; 4], ..long };
             let e = many.check("cpy", "a").expect_err("more values than can be counted").to_string();
-            assert!(e.ends_with("but must be within a buffer of 8 values"), "{e}");
+            assert!(e.ends_with("expected within a buffer of 8 values"), "{e}");
         }
         let wide = Tensor::new(GgmlType::I64, [1 << 31, 1, 1, 1]);
         let e = Cpy { a: wide, y: wide }.dispatch(&Caps::base()).expect_err("more words than can be counted");
-        let want = "y's buffer is 2147483648, but must be of at most 2147483647 values of 2 words";
+        let want = "y's buffer is 2147483648, expected of at most 2147483647 values of 2 words";
         assert_eq!(e.to_string(), format!("cpy_same: {want}"));
     }
 
-    /// Sizes whose products overflow in small buffers, in every way that an operation multiplies them before it checks.
+    /// Sizes whose products overflow although the buffers are small, for each way an operation multiplies before it
+    /// checks.
     #[test]
     fn operations_count_no_further_than_they_can() {
         use crate::ops::attention::AttentionNd;

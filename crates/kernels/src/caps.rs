@@ -1,6 +1,6 @@
-//! What a device can do, as far as choosing and sizing kernels goes.
+//! Capabilities and limits of a device that choose and size kernels.
 
-/// Optional features of shaders that a kernel declares: it may use these and no others, which naga checks.
+/// Optional shader features that a kernel declares. It may use no others; naga checks this.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Features {
     /// Subgroup operations and built-in values.
@@ -58,12 +58,12 @@ pub enum FeatureSet {
     Sg,
     /// Subgroup operations and cooperative matrices.
     Coop,
-    /// Subgroup operations, in kernels whose threads wait for no other: for devices that are a processor.
+    /// Subgroup operations in kernels without barriers, for devices that are CPUs.
     Alone,
 }
 
 impl FeatureSet {
-    /// The word that stands for the set in kernel names.
+    /// The name of the set in kernel names.
     pub const fn word(self) -> &'static str {
         match self {
             FeatureSet::Base => "base",
@@ -95,25 +95,25 @@ pub struct Caps {
     pub f16: bool,
     /// Cooperative matrices of 16 x 16 x 16, f16 inputs and f32 sums, in subgroups of 32.
     pub coop: bool,
-    /// Workgroups can read what others have written in the same dispatch, after a count of them.
+    /// Workgroups can read what others wrote in the same dispatch, after an atomic counter.
     pub coherent: bool,
-    /// Sums of products of four bytes are one instruction, as far as can be told.
+    /// A dot product of four bytes is probably one instruction.
     pub int_dot: bool,
     /// PCI number of the vendor; 0 if it is not known.
     pub vendor: u32,
-    /// The device shares its memory with the processor.
+    /// The device shares its memory with the CPU.
     pub integrated: bool,
     /// Threads a workgroup may have.
     pub max_threads: u32,
-    /// Bytes of workgroup memory.
+    /// Bytes of workgroup memory per workgroup.
     pub max_workgroup_bytes: u32,
-    /// Bytes of one storage binding.
+    /// Bytes per storage binding.
     pub max_binding_bytes: u64,
-    /// Workgroups along one axis of a grid.
+    /// Workgroups along each axis of a grid.
     pub max_groups: u32,
-    /// The device is a processor that runs shaders in software.
+    /// The device is a software renderer: shaders run on the CPU.
     pub software: bool,
-    /// Barriers cost more there than reading twice, so kernels do without them where they can. With subgroups only.
+    /// Barriers cost more than reading twice, so kernels avoid them where they can. Requires subgroups.
     pub alone: bool,
 }
 
@@ -137,12 +137,12 @@ impl Caps {
         }
     }
 
-    /// Threads of a workgroup that finds the best of many values by a tree: a quad where others would only wait for it.
+    /// Threads of a workgroup that reduces many values by a tree; four where barriers are expensive.
     pub(crate) fn tree_threads(&self) -> f64 {
         if self.alone { 4.0 } else { 256.0 }
     }
 
-    /// All that may be used here.
+    /// The largest feature set that is available.
     pub const fn most(&self) -> FeatureSet {
         match (self.coop, self.alone) {
             (true, _) => FeatureSet::Coop,

@@ -1,4 +1,4 @@
-//! Test cases as data: inputs, expected outputs and the limit of error; and what whoever runs them does, wherever it is.
+//! Test cases as data: inputs, expected outputs and tolerances, independent of the device that runs them.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -7,20 +7,20 @@ use crate::compare::{Comparison, Expected};
 use crate::dispatch::{DispatchError, Step};
 use crate::kernel::Binding;
 
-/// Bytes behind every buffer that must stay as they are.
+/// Sentinel bytes behind every buffer, which must stay unchanged.
 const SENTINEL: usize = 256;
 const MARK: u8 = 0xA5;
 
 /// A buffer of a case.
 #[derive(Clone, Debug)]
 pub struct CaseBuffer {
-    /// The binding that it goes to.
+    /// The binding.
     pub binding: &'static str,
     /// Its bytes before the dispatch.
     pub bytes: Vec<u8>,
-    /// What its first words must be afterwards, if the case looks at it.
+    /// Expected contents of its first words, if the case checks them.
     pub expect: Option<Expected>,
-    /// Whether some devices do without it.
+    /// True if some devices do not bind it.
     pub spare: bool,
 }
 
@@ -40,25 +40,25 @@ impl CaseBuffer {
         }
     }
 
-    /// A buffer for what one step leaves for the next. It begins as anything but zeros.
+    /// A buffer that passes data from one step to the next. It does not start as zeros.
     pub fn scratch(binding: &'static str, n_byte: u64) -> Self {
         CaseBuffer { binding, bytes: vec![0xCD; n_byte as usize], expect: None, spare: false }
     }
 
-    /// The same buffer, where not every device needs it.
+    /// The same buffer, marked as one that some devices do not bind.
     #[must_use]
     pub fn spare(self) -> Self {
         CaseBuffer { spare: true, ..self }
     }
 
-    /// What the device's buffer begins as: the bytes, and behind them marks that must stay.
+    /// Initial contents of the device's buffer: the bytes, followed by sentinels.
     pub fn marked(&self) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         bytes.resize(bytes.len().next_multiple_of(16).max(16) + SENTINEL, MARK);
         bytes
     }
 
-    /// Compares what the device's buffer holds afterwards with what is expected of it, if anything, and looks at the marks.
+    /// Compares the final contents of the device's buffer with the expected values, if any, and checks the sentinels.
     pub fn check(&self, found: &[u8]) -> Comparison {
         let Some(expected) = &self.expect else { return (0.0, None) };
         let (found, marks) = found.split_at(self.bytes.len());
@@ -74,20 +74,20 @@ impl CaseBuffer {
     }
 }
 
-/// Chooses the kernels of a case for a device; mostly it is one.
+/// Chooses the kernels of a case for a device; usually one.
 pub type CaseSteps = Box<dyn Fn(&Caps) -> Result<Vec<Step>, DispatchError> + Send + Sync>;
 
 /// One call of an operation with known inputs and outputs.
 pub struct Case {
-    /// Shape and variant, for people and for benchmark ids.
+    /// Shape and variant, for messages and benchmark ids.
     pub label: String,
-    /// What runs on a given device, in order. Steps find their buffers by name, scratch among them.
+    /// Dispatches for a given device, in order. Steps find buffers by name, scratch included.
     pub steps: CaseSteps,
     /// All buffers.
     pub buffers: Vec<CaseBuffer>,
-    /// Bytes that the call must move at least.
+    /// Minimum number of bytes the call must move.
     pub n_byte: u64,
-    /// Floating-point operations that it must do.
+    /// Number of floating-point operations.
     pub n_flop: u64,
 }
 
@@ -103,13 +103,13 @@ impl Case {
         Case { label: label.into(), steps: Box::new(steps), buffers, n_byte, n_flop: 0 }
     }
 
-    /// What runs on a device, each step with the buffer (by its number in the case) of each binding.
+    /// Dispatches for a device, each with the buffer index of each binding.
     ///
     /// # Errors
     /// [`DispatchError`] if there is no kernel for it.
     ///
     /// # Panics
-    /// If the case has a buffer that nothing binds, or lacks one.
+    /// If the case has a buffer that no step binds, or lacks one.
     pub fn placed(&self, caps: &Caps) -> Result<Vec<PlacedStep>, DispatchError> {
         let mut unused: Vec<&str> = self.buffers.iter().filter(|b| !b.spare).map(|b| b.binding).collect();
         let steps: Vec<PlacedStep> = (self.steps)(caps)?
@@ -129,8 +129,8 @@ impl Case {
         Ok(steps)
     }
 
-    /// The same for the same call with the same inputs: which kernels run with which constants, and the bytes of buffers. Who
-    /// runs a case in several feature sets can leave out what has run.
+    /// Equal for calls that run the same kernels with the same constants on the same inputs, so that a run over several
+    /// feature sets can skip duplicates.
     pub fn fingerprint(&self, steps: &[PlacedStep]) -> u64 {
         let mut h = DefaultHasher::new();
         self.label.hash(&mut h);
@@ -142,7 +142,7 @@ impl Case {
         h.finish()
     }
 
-    /// Says how many floating-point operations the call does.
+    /// Sets the number of floating-point operations.
     pub fn work(mut self, n_flop: u64) -> Self {
         self.n_flop = n_flop;
         self
@@ -152,7 +152,7 @@ impl Case {
 /// A step of a case on a device.
 #[derive(Clone, Debug)]
 pub struct PlacedStep {
-    /// What runs.
+    /// The dispatch.
     pub step: Step,
     /// Each binding of its kernel, and the number of its buffer.
     pub buffers: Vec<(Binding, usize)>,

@@ -1,5 +1,5 @@
-//! The table of operations, and kernels by their names. It stands on top: an operation makes its dispatches with its own
-//! row, and nothing below looks for it here.
+//! The table of operations, and lookup of kernels by name. It sits on top: operations build dispatches from their own
+//! rows and never look them up here.
 
 use crate::kernel::Kernel;
 use crate::op::{Op, Variant};
@@ -83,7 +83,7 @@ pub static OPS: &[Op] = &delivered([
     ops::upscale::OP,
 ]);
 
-/// The rows as this build has them: in the package for browsers, those that no model there has are without variants.
+/// The rows of this build: in the package for browsers, operations that no model uses there have no variants.
 const fn delivered<const N: usize>(mut ops: [Op; N]) -> [Op; N] {
     let mut i = 0;
     while cfg!(packed) && i < N {
@@ -112,7 +112,7 @@ impl Op {
 }
 
 impl Kernel {
-    /// The kernel of this name: a variant of an operation, rendered when it is first asked for.
+    /// The kernel of this name: a variant of an operation, rendered on first use.
     pub fn find(name: &str) -> Option<&'static Kernel> {
         let (op, _) = variant(name)?;
         render::find(op, name)

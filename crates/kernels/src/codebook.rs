@@ -1,12 +1,12 @@
-//! Codebooks of the IQ formats as kernels read them: a word for each entry, which two instructions or fewer turn into
-//! bytes. A table stands behind the planes of every matrix ([`crate::DeviceLayout`]), since an array of constants in a
-//! shader is copied for each thread that indexes it.
+//! Codebooks of the IQ formats as kernels read them: one word per entry, which at most two instructions expand to
+//! bytes. A table is stored behind the planes of every matrix ([`crate::DeviceLayout`]), since shaders copy a constant
+//! array into each thread that indexes it.
 
 use std::sync::LazyLock;
 
 use ggml_format::blocks::codebook;
 
-/// Made when it is first used.
+/// Built on first use.
 pub(crate) type Table = LazyLock<Vec<u32>>;
 
 pub(crate) static IQ2_XXS: Table = Table::new(|| eights(&*codebook::IQ2_XXS_GRID));
@@ -43,7 +43,7 @@ fn ternary(grid: &[[i8; 8]]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Both halves of entries as the templates take them apart.
+    /// Both halves of an entry, unpacked as the templates do it.
     fn halves(word: u32, mask: u32, or: u32) -> [u8; 8] {
         let half = |h: u32| (((word >> (2 * h)) & mask) | or).to_le_bytes();
         let [a, b] = [half(0), half(1)];
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn no_magnitude_is_zero_or_needs_the_sign_bit() {
-        // A byte is negated as `!b + 1`: from 0 the carry would reach the next one.
+        // Bytes are negated as `!b + 1`, which would carry out of a zero byte.
         for m in codebook::IQ2_S_GRID.as_flattened().iter().chain(codebook::IQ3_S_GRID.as_flattened()) {
             assert!((1..128).contains(m));
         }

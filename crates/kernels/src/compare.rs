@@ -1,13 +1,13 @@
-//! What a buffer holds after a case against what it must hold: the one measure of errors.
+//! Comparison of a buffer with its expected contents; all error norms are defined here.
 
 use crate::kv::KvLayout;
 use crate::tensor::Tensor;
 use crate::values::{decode, from_device, to_device, words};
 
-/// What a buffer must hold after the dispatch.
+/// Expected contents of a buffer after the dispatch.
 #[derive(Clone, Debug)]
 pub enum Expected {
-    /// f32 values within a normalised mean squared error; NaN and infinities must agree in place.
+    /// f32 values within a normalised mean squared error; NaN and infinities must be in the same places.
     F32 {
         /// The reference's values.
         values: Vec<f32>,
@@ -32,29 +32,31 @@ pub enum Expected {
     },
     /// Words, bit by bit.
     Words(Vec<u32>),
-    /// Runs of so many words, each as it says.
+    /// Runs of words, each compared in its own way.
     Runs(Vec<(usize, Expected)>),
     /// All bytes, bit by bit.
     Bytes(Vec<u8>),
-    /// The values of a tensor in ggml's order; all other bytes as they were.
+    /// The values of a tensor in ggml's order; all other bytes must be unchanged.
     Tensor {
-        /// Where the values stand.
+        /// Layout of the values.
         tensor: Tensor,
-        /// The reference's values, as the type has them.
+        /// The reference's values, rounded to the type.
         values: Vec<f64>,
         /// Largest `sum (a - b)^2 / sum b^2`; 0 asks for equal values.
         max_nmse: f64,
-        /// What was to be encoded, where a search chooses the codes. It has ties, which a device that rounds quotients and
-        /// sums otherwise decides otherwise; so codes that are as near to this as the reference's are right, too.
+        /// Values before encoding, for formats whose codes are found by a search. A search has ties, which different
+        /// rounding of quotients and sums resolves differently; so codes that approximate these values as well as the
+        /// reference's are accepted.
         source: Option<Vec<f64>>,
     },
 }
 
-/// The error of floats, as a normalised mean squared error (0 for all else), and what is wrong, if anything.
+/// The error of floats as a normalised mean squared error (0 for anything else), and a description of the mismatch, if
+/// any.
 pub type Comparison = (f64, Option<String>);
 
 impl Expected {
-    /// Compares what a buffer held before and after.
+    /// Compares the contents of a buffer before and after.
     pub fn compare(&self, before: &[u8], found: &[u8]) -> Comparison {
         let flat = |found: &[f32], values: &[f32], limit: f64| {
             let wide = |v: &[f32]| v.iter().copied().map(f64::from).collect::<Vec<f64>>();
@@ -93,7 +95,7 @@ impl Expected {
     }
 }
 
-/// The first place where two lists differ, of which the first may be longer.
+/// The first difference of two lists; the first may be longer.
 fn first_difference<T: PartialEq + std::fmt::LowerHex>(
     what: &str,
     found: &[T],
@@ -104,7 +106,7 @@ fn first_difference<T: PartialEq + std::fmt::LowerHex>(
     Some(format!("{what} {i} is {:#x}, must be {:#x}", found[i], want[i]))
 }
 
-/// Compares a tensor's values with those that it should have, and the rest of its buffer with what was there.
+/// Compares the values of a tensor with the expected ones, and the rest of its buffer with its previous contents.
 fn tensor_values(
     tensor: &Tensor,
     values: &[f64],
@@ -114,7 +116,7 @@ fn tensor_values(
     found: &[u8],
 ) -> Comparison {
     let (old, new) = (from_device(tensor, before), from_device(tensor, found));
-    // What is in no block stands between planes, or in a table.
+    // Bytes outside all blocks lie between planes or in a table.
     if let Some(i) = first_difference("byte", found, &to_device(tensor, &new)) {
         return (0.0, Some(format!("{i}: it is in no block")));
     }
@@ -134,17 +136,17 @@ fn tensor_values(
     (nmse, wrong.filter(|_| !as_good))
 }
 
-/// How much larger the squared error of what a device encodes may be. Searches weigh large values more than this sum does,
-/// so one block of a small tensor can be worse by it and as good by what was searched for; wrong codes are far off.
+/// Largest ratio of squared errors of encoded values. Searches weight large values more than this sum does, so a block
+/// of a small tensor can be slightly worse here and as good by the search's measure; wrong codes are far off.
 const AS_GOOD: f64 = 1.1;
 
-/// The sum of squared differences; not a number if one of them is none.
+/// Sum of squared differences; NaN if any input is NaN.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// Normalised mean squared error of values that `name` tells apart; those that are not finite must agree one by one, and
-/// all must if no error is allowed.
+/// Normalised mean squared error of labelled values. Non-finite values must match exactly, and so must all values if
+/// the tolerance is 0.
 fn floats(found: &[f64], want: &[f64], limit: f64, name: impl Fn(usize) -> String) -> Comparison {
     assert!(found.len() >= want.len(), "a buffer with room for what is expected of it");
     let (mut error, mut size, mut worst) = (0.0f64, 0.0f64, None);
@@ -239,7 +241,7 @@ mod tests {
                 found[i] ^= 0x10;
                 n_seen += usize::from(expected.compare(&device, &found).1.is_some());
             }
-            // Not every bit of a block matters to its values, but all of what is in none, or in the others.
+            // Not every bit of a block affects its values, but every byte outside blocks, or in other blocks, does.
             assert!(
                 n_seen >= device.len() - part.n_elem() as usize / ty.block_len() * ty.block_bytes(),
                 "{ty}"

@@ -1,4 +1,4 @@
-//! Tensors with values, for test cases: made at random, read by references, compared with what a device wrote.
+//! Tensors with values, for test cases: random inputs, operands of references, and expected outputs.
 
 use ggml_format::GgmlType;
 
@@ -10,10 +10,10 @@ use crate::rng::Rng;
 use crate::tensor::Tensor;
 use crate::values::{decode, to_device};
 
-/// A tensor and the bytes of its buffer, as a GGUF file has them.
+/// A tensor and the bytes of its buffer, in GGUF layout.
 #[derive(Clone, Debug)]
 pub struct Data {
-    /// Where its values stand.
+    /// Layout of the values.
     pub tensor: Tensor,
     /// Bytes of the whole buffer.
     pub bytes: Vec<u8>,
@@ -28,8 +28,8 @@ impl Data {
         Data { tensor, bytes, values }
     }
 
-    /// Uniform values of `low..high`, one in about a hundred an outlier; integers are rounded. Formats without a
-    /// quantiser are valid blocks of any value.
+    /// Uniform values in `low..high`, about one in a hundred an outlier; integers are rounded. Formats without a
+    /// quantiser get random valid blocks.
     pub fn random(tensor: Tensor, seed: u64, low: f32, high: f32) -> Self {
         let mut rng = Rng::new(seed);
         let values: Vec<f32> = (0..tensor.n_alloc)
@@ -41,9 +41,9 @@ impl Data {
         Data::of(tensor, &values, seed)
     }
 
-    /// Values for blocks to be made of: as [`Self::random`], but some runs of 16 or 256 are all zeros of either sign, of one
-    /// sign, or small. Runs of 256 may also be one value again and again, or once and then zeros: within a block such runs
-    /// have many scales that fit equally well, and a driver's rounding would choose.
+    /// Values to be quantised: as [`Self::random`], but some runs of 16 or 256 are zeros of either sign, of one sign,
+    /// or small. Runs of 256 may also repeat one value, or have it once and then zeros. Within a block such runs have
+    /// many scales that fit equally well, so the driver's rounding would decide.
     pub fn runs(tensor: Tensor, seed: u64, low: f32, high: f32) -> Self {
         let mut rng = Rng::new(seed);
         let mut values: Vec<f32> =
@@ -67,7 +67,7 @@ impl Data {
         Data::of(tensor, &values, seed)
     }
 
-    /// These values for the whole buffer, as near as the type has them.
+    /// These values for the whole buffer, rounded to the type.
     pub fn of(tensor: Tensor, values: &[f32], seed: u64) -> Self {
         let info = tensor.ty.info();
         let n = tensor.n_alloc as usize / info.block_len * info.block_bytes;
@@ -104,7 +104,7 @@ impl Data {
         self.values[self.tensor.index(c)]
     }
 
-    /// The value at these coordinates modulo the sizes, as ggml repeats a smaller operand.
+    /// The value at these coordinates modulo the sizes (ggml's broadcasting).
     pub fn wrapped(&self, c: [u32; 4]) -> f64 {
         self.at(std::array::from_fn(|k| c[k] % self.tensor.ne[k]))
     }
@@ -115,7 +115,7 @@ impl Data {
         &self.bytes[self.tensor.cells().index(c) * n..][..n]
     }
 
-    /// The bytes as the device has them.
+    /// The bytes in device layout.
     pub fn device_bytes(&self) -> Vec<u8> {
         to_device(&self.tensor, &self.bytes)
     }
@@ -132,13 +132,13 @@ fn fill<const N: usize>(bytes: &mut [u8], values: &[f32], f: impl Fn(f32) -> [u8
     }
 }
 
-/// The bytes of an untouched buffer for tensor `t`, different in every place.
+/// Initial bytes of an output buffer for tensor `t`, different at every position.
 pub(crate) fn before(t: &Tensor) -> Vec<u8> {
     let n = t.n_alloc as usize / t.ty.block_len() * t.ty.block_bytes();
     (0..n).map(|i| (i * 37 % 101) as u8 + 7).collect()
 }
 
-/// A case whose result is numbers: `values` in ggml's order, compared after rounding to the type of y.
+/// A case with numeric results: `values` in ggml's order, compared after rounding to the type of y.
 pub(crate) fn value_case<S: Into<Vec<Step>>>(
     label: String,
     steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
@@ -150,7 +150,7 @@ pub(crate) fn value_case<S: Into<Vec<Step>>>(
     encoded_case(label, steps, buffers, y, values, max_nmse, None)
 }
 
-/// The same where `values` are what a search made of `source`.
+/// The same where a search encoded `source` as `values`.
 pub(crate) fn encoded_case<S: Into<Vec<Step>>>(
     label: String,
     steps: impl Fn(&Caps) -> Result<S, DispatchError> + Send + Sync + 'static,
@@ -170,11 +170,11 @@ pub(crate) fn encoded_case<S: Into<Vec<Step>>>(
     Case::new(label, steps, buffers)
 }
 
-/// What y holds beforehand.
+/// Contents of y before the dispatch.
 pub(crate) enum Output {
-    /// Nothing that matters; what lies between its values must stay.
+    /// Irrelevant; bytes between the values must be preserved.
     New(Tensor),
-    /// Values that the operation reads.
+    /// Operands of an in-place operation.
     InPlace(Data),
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn move_case(
     Case::new(label, dispatch, buffers)
 }
 
-/// Values as the type has them.
+/// Values rounded to the type.
 fn round(ty: GgmlType, values: &[f64]) -> Vec<f64> {
     match ty {
         GgmlType::F16 => values.iter().map(|v| half::f16::from_f64(*v).to_f64()).collect(),
@@ -218,7 +218,7 @@ pub(crate) fn each(t: &Tensor) -> impl Iterator<Item = [u32; 4]> + use<> {
     (0..t.n_elem()).map(move |i| t.coords(i))
 }
 
-/// ggml's limit of the error for this type, with room for one that rounds another way in the last bit.
+/// ggml's tolerance for this type, widened for types whose last bit may round differently.
 pub(crate) const fn default_nmse(ty: GgmlType) -> f64 {
     match ty {
         GgmlType::F16 => 1e-6,

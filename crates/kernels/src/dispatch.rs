@@ -2,7 +2,7 @@
 
 use crate::kernel::Kernel;
 
-/// A kernel with everything that is fixed before the first token: constants and grid. Buffers are bound by name.
+/// A kernel with its constants and grid, all fixed before the first token. Buffers are bound by name.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     /// The kernel to run.
@@ -11,16 +11,16 @@ pub struct Dispatch {
     pub constants: Vec<(&'static str, f64)>,
     /// Workgroups along x, y and z.
     pub grid: [u32; 3],
-    /// Why this kernel and these thread counts were chosen, for people.
+    /// Reason for choosing this kernel and these thread counts, for display.
     pub why: String,
 }
 
-/// A dispatch of a call that takes several, one after the other.
+/// One dispatch of a call that takes several in sequence.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// What to run.
+    /// The dispatch.
     pub dispatch: Dispatch,
-    /// Bindings of its kernel whose buffer has another name in the call: (binding, buffer).
+    /// Bindings whose buffer has another name in the call: (binding, buffer).
     pub renamed: Vec<(&'static str, &'static str)>,
 }
 
@@ -30,7 +30,7 @@ impl Step {
         Step { dispatch, renamed: renamed.to_vec() }
     }
 
-    /// The buffer that a binding takes.
+    /// Name of the buffer for a binding.
     pub fn buffer(&self, binding: &'static str) -> &'static str {
         self.renamed.iter().find(|(b, _)| *b == binding).map_or(binding, |(_, buffer)| buffer)
     }
@@ -48,54 +48,54 @@ impl From<Dispatch> for Vec<Step> {
     }
 }
 
-/// Why no kernel fits a request.
+/// Reasons why no kernel fits a request.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
     /// No such kernel was rendered.
-    #[error("there is no kernel `{name}`")]
+    #[error("no kernel named `{name}`")]
     NoKernel {
         /// The name that was looked up.
         name: String,
     },
-    /// An operation that only some devices can do, and no other way to do it.
-    #[error("{op} needs {what}, which the device lacks")]
+    /// An operation that needs an optional device feature.
+    #[error("{op} requires {what}, which the device does not support")]
     Lacks {
         /// The operation.
         op: &'static str,
-        /// What it needs.
+        /// The missing feature.
         what: &'static str,
     },
-    /// A block format that the device does not read or write.
-    #[error("{op}: the device knows no tensors of type {format}")]
+    /// A block format that no kernel reads or writes.
+    #[error("{op}: no kernel supports tensors of type {format}")]
     Format {
         /// The operation.
         op: &'static str,
         /// The type's name.
         format: &'static str,
     },
-    /// An operand of another type than the operation takes.
-    #[error("{op}: {what} is {found}, but must be {expected}")]
+    /// An operand of the wrong type.
+    #[error("{op}: {what} is {found}, expected {expected}")]
     Type {
         /// The operation.
         op: &'static str,
         /// Which operand.
         what: &'static str,
-        /// Its type's name, as it must be.
+        /// Name of the expected type.
         expected: &'static str,
-        /// As it is.
+        /// Name of the actual type.
         found: &'static str,
     },
-    /// A shape that the operation does not take.
-    #[error("{op}: {what} is {found}, but must be {expected}")]
+    /// An unsupported shape.
+    #[error("{op}: {what} is {found}, expected {expected}")]
     Shape {
         /// The operation.
         op: &'static str,
-        /// Which size.
+        /// The offending size.
         what: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The actual value.
         found: u64,
     },
 }

@@ -1,6 +1,6 @@
-//! Which block formats operations write, beside reading them: those with a template under `encode/`, which are those that
-//! ggml's processor backend writes. Models do without, so the cargo feature `encode` brings them; caches, whose kernels
-//! use some of the templates, do not need it.
+//! Block formats that operations can write as well as read: those with a template under `encode/`, the same as ggml's
+//! CPU backend writes. Models do not need them, so they require the cargo feature `encode`; KV caches, whose kernels
+//! use some of the templates, do not.
 
 use ggml_format::GgmlType;
 
@@ -12,31 +12,31 @@ pub(crate) fn written() -> impl Iterator<Item = &'static str> {
     WRITTEN.iter().map(|(name, _)| *name).filter(|name| FORMATS.iter().any(|f| f.name == *name))
 }
 
-/// Whether operations write tensors of this type.
+/// True if operations can write tensors of this type.
 pub(crate) fn can_write(ty: GgmlType) -> bool {
     ty.block_len() == 1 || written().any(|name| name == ty.name())
 }
 
-/// Values that a thread writes of a format: a block, or a group of one.
+/// Values of a format that one thread writes: a block, or a group of one.
 pub(crate) fn group(name: &str) -> Option<u32> {
     WRITTEN.iter().find(|(n, _)| *n == name).map(|(_, group)| *group)
 }
 
-/// Why the device does not write blocks of some formats.
+/// Reason for skipping block formats that the device does not write.
 pub(crate) const UNWRITTEN: &str =
-    "formats with a codebook of vectors, which ggml's own processor backend does not write in an operation";
+    "formats with a codebook of vectors, which ggml's CPU backend does not write in an operation either";
 
-/// How far codes may be from the reference's: as ggml's own test has it, the error that one code off by one makes in
-/// `n_elem` uniform values, but never so much that wrong codes would pass.
+/// Tolerance for codes: like ggml's test, the error of one code off by one among `n_elem` uniform values, capped so
+/// that wrong codes fail.
 pub(crate) fn nmse(ty: GgmlType, n_elem: u32) -> f64 {
     let step = step(ty);
-    // Outliers make steps larger, and there is room for two.
+    // Outliers enlarge steps, and two codes may be off.
     (2.0 * 9.0 * step * step / (0.25 * f64::from(n_elem.max(1)))).min(0.02)
 }
 
-/// The longest way from one code of a format to the next, where the values go from -1 to 1.
+/// Largest distance between adjacent codes of a format, for values in -1..1.
 fn step(ty: GgmlType) -> f64 {
-    /// Enough that every code is among them.
+    /// Enough blocks to contain every code.
     const BLOCKS: usize = 64;
     let info = ty.info();
     let codes = info.codes.expect("formats that are written have codes");
@@ -48,7 +48,7 @@ fn step(ty: GgmlType) -> f64 {
     code.sort_unstable();
     let [low, high] = [code[0], code[n - 1]].map(f64::from);
     let widest = code.windows(2).map(|c| c[1] - c[0]).max().expect("more than one code");
-    // With a minimum all codes serve, else as many on both sides.
+    // Formats with a minimum use all codes, others as many on both sides of 0.
     let half = if codes.has_min { (high - low) / 2.0 } else { high.min(-low) };
     f64::from(widest) / half
 }

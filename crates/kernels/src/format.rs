@@ -1,55 +1,55 @@
 //! Weight formats on the device: how GGUF blocks are laid out for the GPU.
 //!
-//! Blocks of 18, 34 or 210 bytes suit no GPU. A [`Format`] says into which *planes* a block is split; a matrix on the
-//! device is its planes one after the other, each holding that part of every block. So every plane is an array of
-//! aligned words, nothing grows, and the way back is exact. Behind the planes of a format with a codebook stands the
-//! codebook's table, once for each matrix.
+//! Blocks of 18, 34 or 210 bytes suit no GPU. A [`Format`] splits a block into *planes*; on the device a matrix is a
+//! sequence of planes, each holding that part of every block. So every plane is an array of aligned words, nothing
+//! grows, and the conversion is lossless. The table of a format with a codebook follows the planes, once per matrix.
 
 use ggml_format::GgmlType;
 
 use crate::act::Act;
 use crate::codebook::Table;
 
-/// A run of bytes of every block that is stored together.
+/// A run of bytes of every block, stored contiguously.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Plane {
-    /// Where the run begins in a GGUF block, in bytes.
+    /// Start of the run in a GGUF block, in bytes.
     pub offset: usize,
     /// Its length in bytes.
     pub n_byte: usize,
-    /// How its bits are moved when it is stored, so that kernels need not.
-    pub moved: Moved,
+    /// Bit transposition applied on upload, which saves kernels the work.
+    pub transpose: BitTranspose,
 }
 
-/// How the bits of a plane are moved: exactly, with a way back.
+/// Bit transpositions of a plane, all invertible.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Moved {
-    /// Not at all.
-    Kept,
-    /// Of each 16 bytes, bit `4 j + k` of word `i` stands at bit `4 j + i` of word `k`: where word `i` held digits of four
-    /// bits, word `k` holds bit `k` of them, so that kernels can compute with 32 digits at once.
-    Exchanged,
-    /// Of each word, bit `4 i + b` stands in byte `b`, at bit `4 (i % 2) + i / 2`: a mask picks four neighbours, a byte each.
-    Spread1,
-    /// Of each word, the pair of bits `4 i + b` is pair `i` of byte `b`.
-    Spread2,
-    /// Of each word, bit `4 h + j` of the seven from `7 l` on stands at `8 j + 4 h + l`; the last four bits stay. So the eighth
-    /// bits that seven may imply have places together, where those four are.
-    Sevens,
-    /// The same of every second word.
-    Sevens2,
-    /// Of each two words, four times 9 bits and above them 7: the first word and four bits more, the last of the second
-    /// word, are the nines, and the sevens stand in the second word as above.
-    Nines,
+pub enum BitTranspose {
+    /// None.
+    Identity,
+    /// In each 16 bytes, bit `4 j + k` of word `i` moves to bit `4 j + i` of word `k`: word `i` held 4-bit digits, word
+    /// `k` holds bit `k` of each, so kernels can process 32 digits at once.
+    NibblePlanes,
+    /// In each word, bit `4 i + b` moves to byte `b`, bit `4 (i % 2) + i / 2`: one mask extracts four adjacent bits,
+    /// one per byte.
+    BitsToBytes,
+    /// In each word, the bit pair `4 i + b` becomes pair `i` of byte `b`.
+    PairsToBytes,
+    /// In each word, bit `4 h + j` of the 7-bit field at `7 l` moves to `8 j + 4 h + l`; the last four bits stay. The
+    /// eighth bits that 7-bit fields may imply have adjacent places where those four are.
+    Signs7,
+    /// The same in every second word.
+    Signs7Odd,
+    /// In each pair of words, which holds four 9-bit fields below four 7-bit fields: the first word and the last four
+    /// bits of the second hold the 9-bit fields, the rest of the second the 7-bit fields, transposed as above.
+    Grid9Signs7,
 }
 
-/// Units of a format that one column of integers is multiplied by: whole vec4 with all that is in them, which a thread takes
-/// apart at once. The template has `wide_at`, `wide_vars`, `wide_load` and `wide_dot8` for them.
+/// Larger units for products of one column with integer activations: whole vec4s, which a thread decodes at once. The
+/// template has `wide_at`, `wide_vars`, `wide_load` and `wide_dot8` for them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Wide {
-    /// Units of a block.
+    /// Units per block.
     pub per_block: usize,
-    /// Runs of 16 values of a unit, of which some units may lack the last.
+    /// Runs of 16 values per unit; some units may lack the last.
     pub runs: usize,
 }
 
@@ -58,30 +58,30 @@ pub struct Wide {
 pub struct Format {
     /// The ggml type.
     pub ty: GgmlType,
-    /// Name of the type and of its template under `quant/`, which fulfils the contract: `base`, `decls`, `fetch16`,
+    /// Name of the type and of its template under `quant/`, which implements the contract: `base`, `decls`, `fetch16`,
     /// `decode16`, `unit_vars`, `unit_load`, `unit_dot`, and with scales `unit_dot8`.
     pub name: &'static str,
-    /// Values in a block on the device. Plain types are grouped by 8, so that a row begins on 16 bytes.
+    /// Values per block on the device. Plain types are grouped by 8, so that rows begin on 16 bytes.
     pub block: usize,
     /// Bytes of a block.
     pub block_bytes: usize,
-    /// What a block is split into.
+    /// Planes of a block.
     pub planes: &'static [Plane],
-    /// Its codebook, if it has one.
+    /// Codebook, if any.
     table: Option<&'static Table>,
-    /// Values that `unit_dot` takes at once.
+    /// Values per call of `unit_dot`.
     pub unit: usize,
-    /// Groups of four values that share a scale in a unit; 0 for plain types.
+    /// Groups of four values that share a scale within a unit; 0 for plain types.
     pub run: usize,
-    /// Where each group of four values of a unit stands, relative to the unit's first value.
+    /// Offset of each group of four values from the unit's first value.
     pub offsets: &'static [u32],
-    /// Its larger units, if it has them.
+    /// Larger units, if any.
     pub wide: Option<Wide>,
 }
 
 include!(concat!(env!("OUT_DIR"), "/formats.rs"));
 
-/// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its head.
+/// All weight formats that the device reads: the templates under `quant/`, each with a `layout` in its header.
 pub static FORMATS: &[Format] = ROWS;
 
 impl Format {
@@ -90,24 +90,24 @@ impl Format {
         FORMATS.iter().find(|f| f.ty == ty)
     }
 
-    /// Values of x that a thread keeps while it goes over rows: bytes of 16 to 32 weights are under way at once.
+    /// Values of x that a thread keeps while it iterates over rows: 16 to 32 bytes of weights are in flight at once.
     pub fn hold(&self) -> u32 {
         if self.is_plain() { 16 } else { 32 }
     }
 
-    /// Its codebook, a word for each entry; empty if it has none.
+    /// Codebook, one word per entry; empty if there is none.
     pub fn table(&self) -> &'static [u32] {
         self.table.map_or(&[], |table| table)
     }
 
-    /// Entries of its codebook that a product of one column copies to workgroup memory; 0: it is looked up where it lies,
-    /// since 8 KiB take longer to copy than they save (IQ1: 2.6 % of a token on an H200).
+    /// Codebook entries that a product of one column copies to workgroup memory; 0: kernels read them from the table,
+    /// since copying 8 KiB costs more than it saves (IQ1: 2.6 % of a token on an H200).
     pub fn book(&self) -> u32 {
         if self.table().len() <= 1024 { self.table().len() as u32 } else { 0 }
     }
 
-    /// The larger units that a product takes with x in these bytes: where x fits into registers. In 16 bits 128 values take
-    /// 64 registers, and Q1_0 loses a fifth of its tokens on an H200.
+    /// The larger units that a product with this precision of x uses, if x fits into registers. In 16 bits, 128 values
+    /// take 64 registers, and Q1_0 loses a fifth of its speed on an H200.
     pub fn wide_for(&self, act: Act) -> Option<Wide> {
         let most = match act {
             Act::F32 => 0,
@@ -117,20 +117,20 @@ impl Format {
         self.wide.filter(|w| w.runs <= most)
     }
 
-    /// Values are stored one by one, without a scale.
+    /// Values are stored one by one, without scales.
     pub fn is_plain(&self) -> bool {
         self.ty.block_len() == 1
     }
 }
 
-/// A matrix in a weight format: what a kernel must know to read it.
+/// A matrix in a weight format: everything a kernel needs to read it.
 #[derive(Copy, Clone, Debug)]
 pub struct Matrix {
     /// The format.
     pub format: &'static Format,
     /// Rows (outputs).
     pub n_row: u32,
-    /// Values a row (inputs).
+    /// Values per row (inputs).
     pub n_col: u32,
 }
 
@@ -141,18 +141,18 @@ impl Matrix {
     }
 }
 
-/// Where the planes of a matrix stand in its buffer.
+/// Offsets of the planes of a matrix in its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceLayout {
-    /// Blocks in a row; the last is padded for plain types whose row is no multiple of 8.
+    /// Blocks per row; for plain types the last is padded if the row is no multiple of 8.
     pub blocks_per_row: u32,
-    /// Units in a row, as `unit_dot` counts them.
+    /// Units per row, as `unit_dot` counts them.
     pub units_per_row: u32,
     /// First byte of each plane, a multiple of 16.
     pub plane_start: Vec<u64>,
-    /// First byte of the format's table, a multiple of 16; the end if it has none.
+    /// First byte of the format's table, a multiple of 16; the end if there is none.
     pub table_start: u64,
-    /// Bytes in all, a multiple of 16.
+    /// Total bytes, a multiple of 16.
     pub n_byte: u64,
 }
 
@@ -186,12 +186,12 @@ impl DeviceLayout {
         starts.chain([(table, self.table_start)]).map(|(n, at)| (n, (at / 16) as f64)).collect()
     }
 
-    /// Rows at which [`Self::pack`] may begin and end so that every plane's bytes fall on whole words.
+    /// Granularity of rows in [`Self::pack`]: every plane's bytes then begin and end on whole words.
     pub fn row_step(&self) -> u32 {
         Self::ROW_STEP
     }
 
-    /// Splits whole rows of GGUF blocks into planes and hands each run to `put(byte offset in the buffer, bytes)`. The
+    /// Splits whole rows of GGUF blocks into planes and passes each run to `put(byte offset in the buffer, bytes)`. The
     /// format's table comes with the first rows.
     ///
     /// `first_row` counts rows of the whole matrix and must be a multiple of [`Self::row_step`]; so must the number of
@@ -222,7 +222,7 @@ impl DeviceLayout {
                 run.reserve(n_row * bpr * p.n_byte + 4);
                 run.resize(n_row * bpr * p.n_byte, 0);
                 gather(rows, format.block_bytes, p, &mut run);
-                move_bits(p.moved, &mut run, false);
+                transpose_bits(p.transpose, &mut run, false);
             }
             run.resize(run.len().next_multiple_of(4), 0);
             put(start + first_block * p.n_byte as u64, &run);
@@ -232,7 +232,7 @@ impl DeviceLayout {
         }
     }
 
-    /// The way back: GGUF blocks of all rows from a packed buffer.
+    /// The inverse of [`Self::pack`]: GGUF blocks of all rows.
     pub fn unpack(&self, format: &Format, n_row: u32, n_col: u32, packed: &[u8]) -> Vec<u8> {
         let row_bytes = n_col as usize / format.ty.block_len() * format.ty.block_bytes();
         let mut out = vec![0; n_row as usize * row_bytes];
@@ -247,7 +247,7 @@ impl DeviceLayout {
         for (p, start) in format.planes.iter().zip(&self.plane_start) {
             let n_byte = out.len() / format.block_bytes * p.n_byte;
             let mut run = packed[*start as usize..][..n_byte].to_vec();
-            move_bits(p.moved, &mut run, true);
+            transpose_bits(p.transpose, &mut run, true);
             for (block, part) in out.chunks_exact_mut(format.block_bytes).zip(run.chunks_exact(p.n_byte)) {
                 block[p.offset..p.offset + p.n_byte].copy_from_slice(part);
             }
@@ -269,53 +269,54 @@ impl DeviceLayout {
     }
 }
 
-/// Moves bits as [`Plane::moved`] says, or back.
-fn move_bits(moved: Moved, run: &mut [u8], back: bool) {
-    match moved {
-        Moved::Kept => (),
-        Moved::Exchanged => exchange(run),
-        Moved::Spread1 => words(run, |w| swap(swap(w, 14, 0xcccc), 7, 0x00aa_00aa)),
-        Moved::Spread2 => words(run, |w| swap(swap(w, 12, 0xf0f0), 6, 0x00cc_00cc)),
-        Moved::Sevens if back => words(run, from_sevens),
-        Moved::Sevens => words(run, sevens),
-        Moved::Sevens2 if back => pairs(run, |[a, b]| [a, from_sevens(b)]),
-        Moved::Sevens2 => pairs(run, |[a, b]| [a, sevens(b)]),
-        Moved::Nines if back => pairs(run, from_nines),
-        Moved::Nines => pairs(run, nines),
+/// Applies a bit transposition, or its inverse.
+fn transpose_bits(transpose: BitTranspose, run: &mut [u8], back: bool) {
+    match transpose {
+        BitTranspose::Identity => (),
+        BitTranspose::NibblePlanes => nibble_planes(run),
+        BitTranspose::BitsToBytes => words(run, |w| swap(swap(w, 14, 0xcccc), 7, 0x00aa_00aa)),
+        BitTranspose::PairsToBytes => words(run, |w| swap(swap(w, 12, 0xf0f0), 6, 0x00cc_00cc)),
+        BitTranspose::Signs7 if back => words(run, from_signs7),
+        BitTranspose::Signs7 => words(run, signs7),
+        BitTranspose::Signs7Odd if back => pairs(run, |[a, b]| [a, from_signs7(b)]),
+        BitTranspose::Signs7Odd => pairs(run, |[a, b]| [a, signs7(b)]),
+        BitTranspose::Grid9Signs7 if back => pairs(run, from_grid9_signs7),
+        BitTranspose::Grid9Signs7 => pairs(run, grid9_signs7),
     }
 }
 
-/// [`Moved::Sevens`]. A factor copies seven bits to where each bit of them is in the lowest place of its four, once.
-fn sevens(w: u32) -> u32 {
+/// [`BitTranspose::Signs7`]. A multiplication replicates seven bits so that each of them lands in the lowest bit of its nibble
+/// once.
+fn signs7(w: u32) -> u32 {
     (0..4).fold(w & 0xf000_0000, |out, l| {
         out | (((w >> (7 * l)) & 127).wrapping_mul(0x0020_4081) & 0x0111_1111) << l
     })
 }
 
-fn from_sevens(w: u32) -> u32 {
+fn from_signs7(w: u32) -> u32 {
     let bit = |l: u32, i: u32| ((w >> (8 * (i % 4) + 4 * (i / 4) + l)) & 1) << (7 * l + i);
     (0..4).flat_map(|l| (0..7).map(move |i| (l, i))).fold(w & 0xf000_0000, |out, (l, i)| out | bit(l, i))
 }
 
-/// [`Moved::Nines`].
-fn nines([a, b]: [u32; 2]) -> [u32; 2] {
+/// [`BitTranspose::Grid9Signs7`].
+fn grid9_signs7([a, b]: [u32; 2]) -> [u32; 2] {
     let halves = [a, a >> 16, b, b >> 16].map(|h| h & 0xffff);
     let (mut nine, mut seven) = (0, 0);
     for (l, h) in halves.into_iter().enumerate() {
         nine |= u64::from(h & 511) << (9 * l);
         seven |= (h >> 9) << (7 * l);
     }
-    [nine as u32, sevens(seven | ((nine >> 32) as u32) << 28)]
+    [nine as u32, signs7(seven | ((nine >> 32) as u32) << 28)]
 }
 
-fn from_nines([a, b]: [u32; 2]) -> [u32; 2] {
-    let seven = from_sevens(b);
+fn from_grid9_signs7([a, b]: [u32; 2]) -> [u32; 2] {
+    let seven = from_signs7(b);
     let nine = u64::from(a) | u64::from(seven >> 28) << 32;
     let half = |l: u32| ((nine >> (9 * l)) & 511) as u32 | ((seven >> (7 * l)) & 127) << 9;
     [half(0) | half(1) << 16, half(2) | half(3) << 16]
 }
 
-/// Bits of `mask` trade places with those `by` above them.
+/// Swaps the bits of `mask` with those `by` above them.
 const fn swap(w: u32, by: u32, mask: u32) -> u32 {
     let t = ((w >> by) ^ w) & mask;
     w ^ t ^ (t << by)
@@ -334,11 +335,11 @@ fn pairs(run: &mut [u8], f: impl Fn([u32; 2]) -> [u32; 2]) {
     }
 }
 
-fn exchange(run: &mut [u8]) {
+fn nibble_planes(run: &mut [u8]) {
     for bytes in run.as_chunks_mut::<16>().0 {
         let mut w: [u32; 4] = bytemuck::cast(*bytes);
         w = w.map(u32::from_le);
-        // Words and bits that differ in one binary digit of their number, then in the other.
+        // Transposes by swapping words and bits that differ in one binary digit of their index, then in the other.
         for (by, step, mask) in [(1, 1, 0x5555_5555), (2, 2, 0x3333_3333)] {
             for i in (0..4).filter(|i| i & step == 0) {
                 let t = ((w[i] >> by) ^ w[i + step]) & mask;
@@ -350,8 +351,8 @@ fn exchange(run: &mut [u8]) {
     }
 }
 
-/// The parts of blocks that a plane holds, one after another. All bytes of a model come through here, so parts of the
-/// usual lengths are copied by instructions rather than by calls.
+/// The parts of blocks that belong to a plane, concatenated. Every byte of a model passes through here, so the usual
+/// part lengths are copied inline rather than by calls.
 fn gather(rows: &[u8], block_bytes: usize, plane: &Plane, out: &mut [u8]) {
     fn parts<const N: usize>(rows: &[u8], block_bytes: usize, at: usize, out: &mut [u8]) {
         for (block, part) in rows.chunks_exact(block_bytes).zip(out.as_chunks_mut::<N>().0) {
@@ -395,12 +396,12 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_exchanged_as_the_plane_says() {
+    fn bits_are_transposed_as_the_plane_declares() {
         for (i, j, k) in [(0, 0, 0), (0, 0, 3), (1, 5, 2), (3, 7, 0), (2, 4, 1)] {
             let mut words = [0u32; 4];
             words[i] = 1 << (4 * j + k);
             let mut bytes: [u8; 16] = bytemuck::cast(words.map(u32::to_le));
-            move_bits(Moved::Exchanged, &mut bytes, false);
+            transpose_bits(BitTranspose::NibblePlanes, &mut bytes, false);
             let mut expected = [0u32; 4];
             expected[k] = 1 << (4 * j + i);
             assert_eq!(bytemuck::cast::<_, [u32; 4]>(bytes).map(u32::from_le), expected, "{i} {j} {k}");
@@ -408,16 +409,16 @@ mod tests {
         for v in 0..32 {
             let (i, b) = (v / 4, v % 4);
             let mut bytes = (1u32 << v).to_le_bytes();
-            move_bits(Moved::Spread1, &mut bytes, false);
+            transpose_bits(BitTranspose::BitsToBytes, &mut bytes, false);
             assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 4 * (i % 2) + i / 2), "bit {v}");
             let (pair, i, b) = (v / 2, v / 8, v / 2 % 4);
             let mut bytes = (1u32 << v).to_le_bytes();
-            move_bits(Moved::Spread2, &mut bytes, false);
+            transpose_bits(BitTranspose::PairsToBytes, &mut bytes, false);
             assert_eq!(u32::from_le_bytes(bytes), 1 << (8 * b + 2 * i + v % 2), "pair {pair}");
             let (l, i) = (v / 7, v % 7);
             let to = if v < 28 { 8 * (i % 4) + 4 * (i / 4) + l } else { v };
-            assert_eq!(sevens(1 << v), 1 << to, "bit {v}");
-            // Of the half in which bit v is, a bit of its nine or of its seven.
+            assert_eq!(signs7(1 << v), 1 << to, "bit {v}");
+            // Bit v sits in one half: set it in the 9-bit and in the 7-bit field.
             for (at, pair) in [(v, [1 << v, 0]), (v + 32, [0, 1 << v])] {
                 let (l, i) = (at / 16, at % 16);
                 let to = match i {
@@ -425,16 +426,16 @@ mod tests {
                     0..9 => 32 + 28 + 9 * l + i - 32,
                     _ => 32 + 8 * ((i - 9) % 4) + 4 * ((i - 9) / 4) + l,
                 };
-                let [a, b] = nines(pair);
+                let [a, b] = grid9_signs7(pair);
                 assert_eq!(u64::from(a) | u64::from(b) << 32, 1 << to, "bit {at}");
             }
         }
         for p in FORMATS.iter().flat_map(|f| f.planes) {
-            let whole = match p.moved {
-                Moved::Kept => 1,
-                Moved::Exchanged => 16,
-                Moved::Spread1 | Moved::Spread2 | Moved::Sevens => 4,
-                Moved::Sevens2 | Moved::Nines => 8,
+            let whole = match p.transpose {
+                BitTranspose::Identity => 1,
+                BitTranspose::NibblePlanes => 16,
+                BitTranspose::BitsToBytes | BitTranspose::PairsToBytes | BitTranspose::Signs7 => 4,
+                BitTranspose::Signs7Odd | BitTranspose::Grid9Signs7 => 8,
             };
             assert_eq!(p.n_byte % whole, 0);
         }
@@ -453,7 +454,7 @@ mod tests {
             let layout = DeviceLayout::new(f, rows, n_col);
             let packed = layout.pack_all(f, n_col, &bytes);
             prop_assert_eq!(layout.unpack(f, rows, n_col, &packed), bytes.clone());
-            // In two pieces on a row border: the same buffer.
+            // Packing in two pieces, split at a row border, gives the same buffer.
             let step = layout.row_step().min(rows) as usize;
             let mut pieces = vec![0; layout.n_byte as usize];
             let (a, b) = bytes.split_at(step * row_bytes);

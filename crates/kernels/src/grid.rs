@@ -1,15 +1,15 @@
-//! Grids of test cases: a few lines that stand for all combinations, in the words of ggml's test program.
+//! Grids of test cases: short notation for combinations of parameters, in the syntax of ggml's test program.
 //!
-//! An operation's folder may hold `grid.txt`. A line is ggml's names of operations, a blank, and the parameters of its
-//! cases; alternatives in braces multiply out, also within each other, parentheses hold together what is one alternative,
-//! and `#` begins a comment:
+//! An operation's folder may hold `grid.txt`. A line lists ggml's names of operations, a blank, and the parameters of
+//! its cases. Alternatives in braces multiply out, also when nested; parentheses group several parameters into one
+//! alternative; `#` begins a comment:
 //!
 //! ```text
 //! {ABS,NEG} type={f16,f32},ne_a={[128,2,2,2],[5,7,11,13]},v={0,1}
 //! FLASH_ATTN_EXT hsk=64,{(nr23=[1,1],kv={113,512}),(nr23=[4,1],kv=512)},nb={1,3}
 //! ```
 //!
-//! So the text of a case is the text that ggml prints for it, and lists of cases can be compared.
+//! The text of a case equals the text that ggml prints for it, so lists of cases can be compared.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -20,10 +20,10 @@ use crate::case::Case;
 use crate::encode;
 use crate::rng::Rng;
 
-/// Makes the case of one combination.
+/// Builds the case of one combination.
 type MakeCase = fn(&Params) -> Result<Case, GridError>;
 
-/// What stands for it in builds without cases.
+/// Placeholder in builds without cases.
 const NO_CASE: MakeCase = |p| Err(GridError::Left { op: p.op.clone() });
 
 /// The cases of an operation that are written as a grid.
@@ -31,20 +31,20 @@ const NO_CASE: MakeCase = |p| Err(GridError::Left { op: p.op.clone() });
 pub struct Grid {
     /// The lines.
     pub text: &'static str,
-    /// Makes the case of one combination.
+    /// Builds the case of one combination.
     pub case: MakeCase,
-    /// Makes a case with shapes, strides and types that depend on the generator alone.
+    /// Builds a case with random shapes, strides and types.
     pub random: Option<fn(&mut Rng) -> Case>,
 }
 
 impl Grid {
-    /// A grid of cases that can all be done.
+    /// A grid whose cases are all supported.
     pub const fn new(text: &'static str, case: MakeCase) -> Self {
         let (text, case) = if cfg!(feature = "cases") { (text, case) } else { ("", NO_CASE) };
         Grid { text, case, random: None }
     }
 
-    /// With cases at random.
+    /// Adds random cases.
     #[must_use]
     pub const fn random(mut self, random: fn(&mut Rng) -> Case) -> Self {
         self.random = if cfg!(feature = "cases") { Some(random) } else { None };
@@ -61,12 +61,12 @@ pub struct Params {
     pub text: String,
 }
 
-/// What is wrong with a grid or one of its cases.
+/// Errors in a grid or one of its cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GridError {
-    /// Braces that do not fit together.
-    #[error("line {line}: `{text}` has a brace without its other half")]
+    /// Unbalanced braces.
+    #[error("line {line}: `{text}` has an unbalanced brace")]
     Brace {
         /// Line of the grid, from 1.
         line: usize,
@@ -87,7 +87,7 @@ pub enum GridError {
         /// The operation.
         op: String,
     },
-    /// A parameter that the case needs.
+    /// A missing parameter.
     #[error("{op}: no `{key}` in `{text}`")]
     Missing {
         /// The operation.
@@ -97,27 +97,27 @@ pub enum GridError {
         /// All parameters.
         text: String,
     },
-    /// A parameter that is no such value.
+    /// A parameter with an invalid value.
     #[error("{op}: `{key}` is `{found}`, expected {expected}")]
     Value {
         /// The operation.
         op: String,
         /// The parameter.
         key: &'static str,
-        /// What it should be.
+        /// Expected kind of value.
         expected: &'static str,
-        /// What it is.
+        /// Actual value.
         found: String,
     },
-    /// A block format that the device does not know.
-    #[error("the device knows no tensors of type {0}")]
+    /// A block format that no kernel reads.
+    #[error("no kernel supports tensors of type {0}")]
     Format(&'static str),
 }
 
 /// All cases of a grid, in order.
 ///
 /// # Errors
-/// The first line that cannot be read.
+/// The first line that cannot be parsed.
 pub fn expand(text: &str) -> Result<Vec<Params>, GridError> {
     let mut out = Vec::new();
     for (n, line) in text.lines().enumerate() {
@@ -142,12 +142,12 @@ pub fn expand(text: &str) -> Result<Vec<Params>, GridError> {
     Ok(out)
 }
 
-/// Cases of a sample, at most, for each of ggml's operations.
+/// Largest sample for each of ggml's operations.
 const SAMPLE: usize = 50;
-/// Values of a case beyond which it is in a sample only if it is the smallest of such.
+/// Cases with more values are in a sample only if no smaller one represents them.
 const LARGE: u64 = 1 << 18;
 
-/// Of each of ggml's operations some cases, the largest first, that are chosen and ordered by their text alone.
+/// A sample of the cases of each ggml operation, largest first, chosen and ordered by their text alone.
 pub fn sample(all: Vec<Params>) -> Vec<Params> {
     let mut by_op: BTreeMap<String, Vec<Params>> = BTreeMap::new();
     all.into_iter().for_each(|p| by_op.entry(p.op.clone()).or_default().push(p));
@@ -167,9 +167,9 @@ pub fn sample(all: Vec<Params>) -> Vec<Params> {
         .collect()
 }
 
-/// Multiplies out the braces of a text; `None` if they do not fit.
+/// Expands the braces of a text; `None` if they are unbalanced.
 fn alternatives(text: &str) -> Option<Vec<String>> {
-    // One alternative of several parameters.
+    // One alternative made of several parameters.
     let text = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).unwrap_or(text);
     let Some(open) = text.find('{') else {
         return (!text.contains('}')).then(|| vec![text.to_owned()]);
@@ -209,7 +209,7 @@ fn alternatives(text: &str) -> Option<Vec<String>> {
 }
 
 impl Params {
-    /// `key=value` pairs, in order; a key alone has no value.
+    /// `key=value` pairs, in order; a flag has no value.
     pub fn pairs(&self) -> Vec<(&str, Option<&str>)> {
         let (mut out, mut from, mut bracket) = (Vec::new(), 0, 0);
         for (i, ch) in self.text.char_indices().chain([(self.text.len(), ',')]) {
@@ -227,7 +227,7 @@ impl Params {
         out
     }
 
-    /// About how many values the case has: the largest product of a list, or of the plain numbers.
+    /// Approximate number of values in the case: the largest product of a list, or of the plain numbers.
     pub fn size(&self) -> u64 {
         let product = |text: &str| -> u64 {
             text.trim_matches(['[', ']'])
@@ -252,8 +252,8 @@ impl Params {
         lists * numbers
     }
 
-    /// About how many bytes its largest operand has. Attention makes no scores that it would keep, and products have
-    /// more values in their matrices than come of them.
+    /// Approximate size of the largest operand. Attention does not store its scores, and products have more values in
+    /// their matrices than in their results.
     pub fn n_byte(&self) -> u64 {
         let of = |key| self.num::<u64>(key).ok();
         let pair = |key| self.list::<2>(key).map_or(1, |n| n.map(u64::from).iter().product::<u64>());
@@ -264,7 +264,7 @@ impl Params {
         };
         let product = || {
             let (m, n, ty) = (of("m")?, of("n")?, self.ty("type_a").ok()?);
-            // Views are parts of longer rows, or of more.
+            // Views are parts of longer rows, or of more rows.
             let (k, rows) = (of("k")?.max(of("k_v").unwrap_or(0)), m.max(of("m_v").unwrap_or(0)));
             let (n_a, n_b) =
                 (of("n_mats").unwrap_or(1) * pair("bs"), of("n_used").unwrap_or(1) * pair("bs") * pair("nr"));
@@ -274,20 +274,20 @@ impl Params {
         attention().or_else(product).unwrap_or_else(|| 4 * self.size())
     }
 
-    /// Why the case is left out, if the device does not read all of its types, or write its destination's.
+    /// Reason for skipping the case if the device does not read all of its types, or cannot write its destination type.
     pub fn left_out(&self) -> Option<&'static str> {
         let types = self.pairs().into_iter().filter(|(key, _)| key.starts_with("type"));
         let known = types.filter_map(|(key, v)| Some((key, GgmlType::from_name(v?)?)));
         let known: Vec<(&str, GgmlType)> = known.collect();
         let of = |key: &str| known.iter().find(|(k, _)| *k == key).map(|(_, t)| *t);
         if known.iter().any(|(_, t)| t.block_len() > 1 && crate::format::Format::of(*t).is_none()) {
-            return Some("types that the device does not read");
+            return Some("types that no kernel reads");
         }
         let to = of("type_dst").filter(|to| of("type_src") != Some(*to))?;
         (!encode::can_write(to)).then_some(encode::UNWRITTEN)
     }
 
-    /// Whether there is such a key.
+    /// True if the key is present.
     pub fn has(&self, key: &str) -> bool {
         self.pairs().iter().any(|(k, _)| *k == key)
     }
@@ -297,7 +297,7 @@ impl Params {
         self.pairs().into_iter().find(|(k, _)| *k == key).and_then(|(_, v)| v).ok_or_else(missing)
     }
 
-    /// The row of a table that the operation names.
+    /// Table row that the operation selects.
     ///
     /// # Errors
     /// [`GridError::Value`] if there is none
@@ -350,7 +350,7 @@ impl Params {
         parts.ok().and_then(|p| p.try_into().ok()).ok_or_else(wrong)
     }
 
-    /// A tensor type that the device knows.
+    /// A tensor type that kernels read.
     ///
     /// # Errors
     /// [`GridError::Missing`], [`GridError::Value`], [`GridError::Format`] for block formats without a template
@@ -409,8 +409,8 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (grid, want) in [
-            ("A x=1\nB x={1,2", "line 2: `B x={1,2` has a brace without its other half"),
-            ("A x=1}", "line 1: `A x=1}` has a brace without its other half"),
+            ("A x=1\nB x={1,2", "line 2: `B x={1,2` has an unbalanced brace"),
+            ("A x=1}", "line 1: `A x=1}` has an unbalanced brace"),
             ("\n\nlonely", "line 3: expected names of operations and parameters, found `lonely`"),
         ] {
             assert_eq!(expand(grid).expect_err("a broken grid").to_string(), want);
@@ -449,7 +449,7 @@ mod tests {
 
     #[test]
     fn every_grid_can_be_read_and_its_cases_made() {
-        // Values of a case beyond which it is left to the devices' test.
+        // Larger cases are left to the device tests.
         const SMALL: u64 = 1 << 8;
         for op in OPS {
             let Some(grid) = op.grid else { continue };

@@ -2,7 +2,7 @@
 
 use crate::caps::Features;
 
-/// How a kernel uses a buffer.
+/// Access mode of a binding.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// `var<storage, read>`
@@ -11,10 +11,10 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Who compiles a kernel's text: what it must say before it uses an optional feature differs.
+/// Compiler that a kernel's text is for: they differ in how optional features are enabled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// naga, which takes subgroup operations unasked and refuses to be told of them.
+    /// naga, which accepts subgroup operations without `enable` and rejects the directive.
     Native,
     /// A browser's compiler.
     Web,
@@ -23,7 +23,7 @@ pub enum Dialect {
 /// One buffer that a kernel binds, in group 0.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Binding {
-    /// The variable's name in the WGSL text; callers bind by it.
+    /// The variable's name in WGSL; callers bind by it.
     pub name: &'static str,
     /// Its `@binding` number.
     pub index: u32,
@@ -31,7 +31,7 @@ pub struct Binding {
     pub access: Access,
 }
 
-/// The part of a device that does a kernel's arithmetic.
+/// The arithmetic unit that a kernel spends most of its time in.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
     /// f32 multiply-adds.
@@ -45,7 +45,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The word for it in tables and files.
+    /// The name in tables and files.
     pub const fn word(self) -> &'static str {
         match self {
             Unit::F32 => "f32",
@@ -59,11 +59,11 @@ impl Unit {
 /// A rendered kernel; its entry point is `main`.
 #[derive(Debug)]
 pub struct Kernel {
-    /// Operation and variant, such as `argmax.chunk`; also every label, and the file's name if it is a sample.
+    /// Operation and variant, such as `argmax.chunk`; also used for labels, and as the file name of a sample.
     pub name: &'static str,
     /// WGSL without `enable` lines, which [`Self::text`] puts before it.
     pub source: &'static str,
-    /// The optional features that it declares: a device must have them.
+    /// Optional features that it declares and the device must support.
     pub features: Features,
     /// Buffers, by binding number.
     pub bindings: Vec<Binding>,
@@ -72,7 +72,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What does the bulk of its arithmetic, to compare its speed with.
+    /// The unit that does the bulk of its arithmetic; speeds are compared with its peak.
     pub fn unit(&self) -> Unit {
         if self.features.coop {
             Unit::Coop
@@ -94,12 +94,12 @@ impl Kernel {
         head + self.source
     }
 
-    /// Whether a browser can have it: there are neither cooperative matrices nor coherent memory.
+    /// True if browsers can run it: they have neither cooperative matrices nor coherent memory.
     pub fn is_for_web(&self) -> bool {
         !self.features.coop && !self.features.coherent
     }
 
-    /// Whether the kernel has an `override` of this name.
+    /// True if the kernel has an `override` of this name.
     pub fn has_override(&self, name: &str) -> bool {
         self.overrides.contains(&name)
     }

@@ -326,8 +326,8 @@ mod tests {
         let rope = |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, kv }.check("rope_kv");
         assert!(rope(62, RopePairing::Norm).is_ok() && rope(60, RopePairing::Neox).is_ok());
         let e = rope(62, RopePairing::Neox).expect_err("a pair short of four");
-        assert_eq!(e.to_string(), "rope_kv: rotated channels is 62, but must be a multiple of 4");
+        assert_eq!(e.to_string(), "rope_kv: rotated channels is 62, expected a multiple of 4");
         let e = rope(68, RopePairing::Norm).expect_err("more than a head");
-        assert_eq!(e.to_string(), "rope_kv: rotated channels is 68, but must be at most 64 channels a head");
+        assert_eq!(e.to_string(), "rope_kv: rotated channels is 68, expected at most 64 channels a head");
     }
 }

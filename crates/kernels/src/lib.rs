@@ -1,14 +1,14 @@
 //! The catalogue of Chaski's GPU operations.
 //!
-//! An operation lives in one folder under `ops/`: what it is and how it is dispatched (`mod.rs`), how the GPU does it
-//! (`*.wgsl.jinja`), how the formula says it (`reference.rs`) and which shapes are worth testing (`cases.rs`). It is
-//! one row of [`OPS`]. A weight format is one row of [`FORMATS`] and one template under `quant/` that fulfils the
-//! format contract; operations import the contract by the format's name and never ask which format it is.
+//! An operation lives in one folder under `ops/`: definition and dispatch (`mod.rs`), GPU code (`*.wgsl.jinja`), a
+//! reference that follows the formula (`reference.rs`) and test shapes (`cases.rs`). It is one row of [`OPS`]. A weight
+//! format is one row of [`FORMATS`] and one template under `quant/` that implements the format contract; operations
+//! import the contract by the format's name and never ask which format it is.
 //!
-//! [`Kernel::find`] renders a template when its kernel is first asked for. `cargo xtask gen-kernels` and a test render
-//! all and have them checked by naga; `rendered/` holds some of them. What is left to the device's compiler are WGSL
-//! `override` constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is
-//! a pure function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
+//! [`Kernel::find`] renders a template on first use. `cargo xtask gen-kernels` and a test render all of them and
+//! validate them with naga; `rendered/` holds samples. The device's compiler sees the rest as WGSL `override`
+//! constants: shapes, strides, thread counts. A [`Dispatch`] names a kernel, its constants and its grid; it is a pure
+//! function of the shapes, the formats and the device's [`Caps`], so nothing in this crate needs a GPU.
 
 #[macro_use]
 mod templates;

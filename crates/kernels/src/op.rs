@@ -13,9 +13,9 @@ pub enum Value {
     Word(&'static str),
     /// A number.
     Int(u32),
-    /// A word that stands for a piece of WGSL: `x` is the word in the template, `x_text` the piece.
+    /// A word that maps to a piece of WGSL: `x` is the word in the template, `x_text` the piece.
     Text(&'static str, &'static str),
-    /// A word with which the kernel may use these features.
+    /// A word that adds these features to the kernel.
     With(&'static str, Features),
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for Value {
     }
 }
 
-/// One choice of all template variables of an operation, in the order in which they appear in kernel names.
+/// Values of all template variables of an operation, in the order of kernel names.
 pub type Variant = Vec<(&'static str, Value)>;
 
 /// An operation: a folder under `ops/` and a row of [`OPS`](crate::OPS).
@@ -41,9 +41,9 @@ pub struct Op {
     pub variants: fn() -> Vec<Variant>,
     /// Shapes and tolerances worth testing; none without the cargo feature `cases`.
     pub cases: fn() -> Vec<Case>,
-    /// The operations of ggml that it does, or has a part in, by their names in ggml's test program.
+    /// ggml operations that it implements, wholly or in part, by their names in ggml's test program.
     pub ggml: &'static [&'static str],
-    /// More cases, written as ggml's test program writes them; an empty grid without the feature.
+    /// More cases, in the syntax of ggml's test program; an empty grid without the feature.
     pub grid: Option<Grid>,
 }
 
@@ -53,19 +53,19 @@ impl Op {
         templates::text(self.template).expect("a template is a file")
     }
 
-    /// Whether models in browsers have it. The head of the template of one that they do not have says `web no`, and the
-    /// package for browsers is delivered without.
+    /// True if models in browsers use it. Otherwise the header of its template says `web no`, and the package for
+    /// browsers omits it.
     pub fn on_web(&self) -> bool {
         !templates::is_off_web(self.template)
     }
 
-    /// The feature set that has the operation for itself.
+    /// The only feature set that has the operation, if it is limited to one.
     pub fn set(&self) -> Option<FeatureSet> {
         let all = [(FeatureSet::Coop, "_coop"), (FeatureSet::Alone, "_alone")];
         all.into_iter().find(|(_, end)| self.name.ends_with(end)).map(|(set, _)| set)
     }
 
-    /// The feature set of a variant: that of the operation, or the one that the variable `set` names.
+    /// The feature set of a variant: the operation's, or the value of the variable `set`.
     pub(crate) fn set_of(&self, variant: &Variant) -> FeatureSet {
         let named = || {
             let word = variant.iter().find(|(name, _)| *name == "set")?.1.to_string();
@@ -74,7 +74,7 @@ impl Op {
         self.set().or_else(named).unwrap_or(FeatureSet::Base)
     }
 
-    /// The features that a variant declares: those of its feature set, and those of its variables.
+    /// The features that a variant declares: those of its feature set and of its variables.
     pub(crate) fn features(&self, variant: &Variant) -> Features {
         variant.iter().fold(self.set_of(variant).features(), |all, (_, value)| match value {
             Value::With(_, features) => all.and(*features),
@@ -82,8 +82,8 @@ impl Op {
         })
     }
 
-    /// Whether its cases are worth running in this feature set: some operations are for one alone, most others do not change
-    /// with sets that have operations for themselves.
+    /// True if its cases are worth running in this feature set: some operations exist in one set only, and most others
+    /// do not change in sets with operations of their own.
     pub fn is_for(&self, set: FeatureSet) -> bool {
         match set {
             FeatureSet::Alone => self.set() == Some(set) || NARROW.contains(&self.name),
@@ -92,13 +92,13 @@ impl Op {
         }
     }
 
-    /// The cases of an operation, if this build has them: who only runs models leaves them out, and with them much code.
+    /// The cases of an operation if this build has them; builds that only run models omit them and much code with them.
     pub const fn cases(cases: fn() -> Vec<Case>) -> fn() -> Vec<Case> {
         if cfg!(feature = "cases") { cases } else { Vec::new }
     }
 }
 
-/// Operations that have fewer threads where these are alone ([`FeatureSet::Alone`]).
+/// Operations with fewer threads in [`FeatureSet::Alone`].
 const NARROW: [&str; 3] = ["argmax", "rms_norm", "sample"];
 
 impl Op {
@@ -118,7 +118,7 @@ pub(crate) fn kernel_name(op: &str, values: &[Value]) -> String {
     name
 }
 
-/// The variable of element-wise kernels for y: four values at once if all sizes allow it, and f16 only then.
+/// The `y` variable of element-wise kernels: four values at once if all sizes allow it, f16 only then.
 pub(crate) fn quads(op: &'static str, sizes: &[u32], y_f16: bool) -> Result<&'static str, DispatchError> {
     match (sizes.iter().find(|n| *n % 4 != 0), y_f16) {
         (None, false) => Ok("f32x4"),

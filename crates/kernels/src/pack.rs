@@ -1,13 +1,13 @@
-//! The other way of `packed.rs`: for the build script, and for tests.
+//! The encoder for `packed.rs`: used by the build script and tests.
 
 use std::collections::HashMap;
 
 use crate::packed::{Chance, Coder, Interval, Model, Part, SHORTEST};
 
-/// A match is at most so long.
+/// Longest match.
 const LONGEST: usize = SHORTEST + 255;
 
-/// Earlier places that are tried for a match, at most.
+/// Maximum number of earlier positions tried for a match.
 const N_TRY: usize = 200;
 
 struct Writer {
@@ -39,17 +39,16 @@ pub(crate) fn pack(bytes: &[u8]) -> Vec<u8> {
     writer.out
 }
 
-/// A template without the white space at the beginning of lines and without lines that are comments of the kernel: nobody
-/// reads them in a browser.
+/// A template without indentation and without lines that are WGSL comments, which nobody reads in a browser.
 pub(crate) fn shorter(text: &str) -> String {
     let lines = text.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The cheapest way to say the bytes, if parts cost what they are guessed to.
+/// The cheapest parse of the bytes, by estimated costs.
 fn parts(bytes: &[u8]) -> Vec<Part> {
     let n = bytes.len();
-    // Cost of all from a place on in sixteenths of a bit, and the part to begin with: from the end to the beginning.
+    // Cost of the rest from each position, in sixteenths of a bit, and the first part of it; computed from the end.
     let found = matches(bytes);
     let mut cost = vec![0u32; n + 1];
     let mut best = vec![Part::Literal(0); n];
@@ -78,7 +77,7 @@ fn parts(bytes: &[u8]) -> Vec<Part> {
     out
 }
 
-/// For each place the matches worth having: lengths with the smallest distance of each.
+/// For each position the useful matches: lengths, each with its smallest distance.
 fn matches(bytes: &[u8]) -> Vec<Vec<(usize, usize)>> {
     let mut places: HashMap<&[u8], Vec<usize>> = HashMap::new();
     let mut out = Vec::with_capacity(bytes.len());

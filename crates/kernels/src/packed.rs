@@ -1,18 +1,18 @@
-//! Texts made small: what is repeated is said by length and distance (LZ77), and every choice is a bit of an arithmetic
-//! code whose probabilities follow what came before. The build script packs templates so for browsers.
+//! Compression of texts: LZ77 matches, with every decision coded by an adaptive binary arithmetic coder. The build
+//! script compresses the templates for browsers.
 
-/// Contexts of a literal: the byte before it.
+/// Contexts of a literal: the previous byte.
 const N_BEFORE: usize = 256;
-/// A match is at least so long.
+/// Shortest match.
 pub(crate) const SHORTEST: usize = 3;
-/// A probability follows what comes as the mean of at most so many bits.
+/// Adaptation: a probability is the mean of at most this many bits.
 const MEMORY: u16 = 60;
 
-/// How likely a bit is 1, in 65536ths, and how many bits said so.
+/// Probability of a 1 bit in 65536ths, and the number of bits seen.
 #[derive(Clone, Copy)]
 pub(crate) struct Chance(u16, u16);
 
-/// Writes or reads bits: a writer takes `bit` and returns it, a reader returns what was written.
+/// Encoder or decoder of bits: an encoder takes `bit` and returns it, a decoder returns the decoded bit.
 pub(crate) trait Coder {
     fn bit(&mut self, chance: &mut Chance, bit: bool) -> bool;
 }
@@ -21,14 +21,14 @@ pub(crate) trait Coder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Literal(u8),
-    /// Bytes that stand already, so many bytes before.
+    /// A copy of earlier bytes.
     Match {
         n_byte: usize,
         distance: usize,
     },
 }
 
-/// The probabilities, by context.
+/// Probabilities by context.
 pub(crate) struct Model {
     is_match: [Chance; 2],
     is_again: Chance,
@@ -42,7 +42,7 @@ pub(crate) struct Model {
 }
 
 impl Chance {
-    /// Of 65536, at least 1 and less than all.
+    /// In 65536ths, strictly between 0 and 1.
     fn of_one(self) -> u32 {
         u32::from(self.0).clamp(32, 65535 - 32)
     }
@@ -55,7 +55,7 @@ impl Chance {
     }
 }
 
-/// A number of `n_bit` bits, the highest first, each with a context of those before it.
+/// A number of `n_bit` bits, highest first, each in the context of the previous ones.
 fn number(coder: &mut impl Coder, chances: &mut [Chance], n_bit: u32, value: usize) -> usize {
     let mut seen = 1;
     for i in (0..n_bit).rev() {
@@ -81,7 +81,7 @@ impl Model {
         }
     }
 
-    /// Writes `part`, or reads it: then what is given does not matter. `before` is the last byte.
+    /// Encodes `part`, or decodes one and ignores the argument. `before` is the previous byte.
     pub(crate) fn part(&mut self, coder: &mut impl Coder, before: u8, part: Part) -> Part {
         let (byte, n_byte, distance) = match part {
             Part::Literal(byte) => (byte, 0, self.last),
@@ -102,7 +102,7 @@ impl Model {
         Part::Match { n_byte: n_byte + SHORTEST, distance: self.last }
     }
 
-    /// How many bits a distance has, the highest three of them, and the lowest four have contexts.
+    /// Contexts model the bit length of a distance, its three highest bits and its four lowest.
     fn distance(&mut self, coder: &mut impl Coder, n_byte: usize, distance: usize) -> usize {
         let n_bit = number(coder, &mut self.n_bit[n_byte.min(3)], 5, distance.ilog2() as usize) as u32;
         let n_high = n_bit.min(3);
@@ -118,7 +118,7 @@ impl Model {
     }
 }
 
-/// The interval of an arithmetic code; both ends belong to it.
+/// The interval of the arithmetic coder, both ends included.
 pub(crate) struct Interval {
     pub(crate) low: u32,
     pub(crate) high: u32,
@@ -127,12 +127,12 @@ pub(crate) struct Interval {
 impl Interval {
     pub(crate) const ALL: Interval = Interval { low: 0, high: u32::MAX };
 
-    /// The end of the part that stands for 1.
+    /// End of the subinterval for 1.
     pub(crate) fn split(&self, chance: Chance) -> u32 {
         self.low + ((u64::from(self.high - self.low) * u64::from(chance.of_one())) >> 16) as u32
     }
 
-    /// Goes on in one of the parts; `byte` is called for each byte that is decided.
+    /// Continues in one of the subintervals; `byte` is called for each byte that is determined.
     pub(crate) fn choose(&mut self, chance: &mut Chance, bit: bool, mut byte: impl FnMut(u8)) {
         let middle = self.split(*chance);
         match bit {
@@ -169,7 +169,7 @@ impl Coder for Reader<'_> {
     }
 }
 
-/// The `n_byte` bytes that were packed.
+/// Decompresses to `n_byte` bytes.
 pub(crate) fn unpack(packed: &[u8], n_byte: usize) -> Vec<u8> {
     let mut reader = Reader { packed: packed.iter(), interval: Interval::ALL, at: 0 };
     for _ in 0..4 {

@@ -1,8 +1,7 @@
-//! A few small cases by which a device shows whether its driver computes right.
+//! A few small cases that check a device's driver for wrong results.
 //!
-//! Drivers do not always: some have wrong reductions in subgroups, matrices or products of bytes. The cases run the kernels that
-//! do nearly all of a model's work, in the variants that the device would get, and their references take about a
-//! millisecond each.
+//! Some drivers have wrong subgroup reductions, matrices or byte products. The cases run the kernels that do nearly all
+//! of a model's work, in the variants that the device would use; their references take about a millisecond each.
 
 use crate::case::Case;
 use crate::format::Format;

@@ -1,4 +1,4 @@
-//! From a kernel's name to its text: which variants there are, and their templates rendered when they are asked for.
+//! Rendering of kernels by name: the variants, and their templates, on first use.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{LazyLock, PoisonError, RwLock};
@@ -9,18 +9,18 @@ use wgsl_pre::{LoadError, Loader, Renderer, Source};
 use crate::act::Act;
 use crate::caps::Features;
 use crate::encode;
-use crate::format::{FORMATS, Moved, Plane};
+use crate::format::{BitTranspose, FORMATS, Plane};
 use crate::kernel::{Access, Binding, Kernel};
 use crate::op::{Op, Value, Variant};
 use crate::templates;
 
-/// The variants of an operation by the names of their kernels.
+/// The variants of an operation, by kernel name.
 type Variants = HashMap<String, Variant>;
 
-/// Those of the operations that were asked for, each made once.
+/// Variants of the operations seen so far, built once.
 static VARIANTS: LazyLock<RwLock<HashMap<&'static str, &'static Variants>>> = LazyLock::new(RwLock::default);
 
-/// The variants of an operation by the names of their kernels; none in the package for browsers if it lacks the template.
+/// The variants of an operation, by kernel name; none if the package for browsers omits its template.
 pub(crate) fn variants(op: &'static Op) -> &'static Variants {
     if let Some(all) = VARIANTS.read().unwrap_or_else(PoisonError::into_inner).get(op.name) {
         return all;
@@ -30,13 +30,13 @@ pub(crate) fn variants(op: &'static Op) -> &'static Variants {
     for variant in delivered.then_some(op.variants).into_iter().flat_map(|variants| variants()) {
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
         let twice = all.insert(op.kernel_name(&values), variant);
-        debug_assert!(twice.is_none(), "two kernels of {} have one name: {twice:?}", op.name);
+        debug_assert!(twice.is_none(), "two kernels of {} have the same name: {twice:?}", op.name);
     }
     let mut made = VARIANTS.write().unwrap_or_else(PoisonError::into_inner);
     made.entry(op.name).or_insert_with(|| Box::leak(Box::new(all)))
 }
 
-/// Those that were asked for. Each is made once and stays: there are no more of them than names.
+/// Kernels rendered so far. Each is leaked; the set of names is bounded.
 static RENDERED: LazyLock<RwLock<HashMap<&'static str, &'static Kernel>>> = LazyLock::new(RwLock::default);
 
 static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
@@ -45,7 +45,7 @@ static RENDERER: LazyLock<Renderer> = LazyLock::new(|| {
     r
 });
 
-/// Templates by their files; a function has the last word.
+/// Templates by file; the function post-processes the text.
 struct Templates(fn(&str) -> String);
 
 impl Loader for Templates {
@@ -56,7 +56,7 @@ impl Loader for Templates {
     }
 }
 
-/// The kernel of this name, rendered now if it is the first time; `None` if the operation has no such variant.
+/// The kernel of this name, rendered on first use; `None` if the operation has no such variant.
 ///
 /// # Panics
 /// If its template does not render: `cargo xtask gen-kernels` and the tests render every one.
@@ -84,7 +84,7 @@ fn text_by(renderer: &Renderer, op: &Op, variant: &Variant) -> Result<String, wg
     Ok(format!("// {}: {}\n{}", op.name, vars.join(" "), body.trim_start()))
 }
 
-/// Template variables: the variant's own, and for each format variable `x` the facts `fx`.
+/// Template variables: the variant's own, and for each format variable `x` the properties `fx`.
 fn context(variant: &Variant) -> BTreeMap<String, Json> {
     let mut map = BTreeMap::new();
     for (name, value) in variant {
@@ -121,12 +121,12 @@ fn context(variant: &Variant) -> BTreeMap<String, Json> {
     map
 }
 
-/// A plane's offset and bytes, and whether its bits are exchanged.
+/// Offset and length of a plane, and whether its bits are transposed to nibble planes.
 fn part(p: &Plane) -> Vec<Json> {
-    vec![p.offset.into(), p.n_byte.into(), (p.moved == Moved::Exchanged).into()]
+    vec![p.offset.into(), p.n_byte.into(), (p.transpose == BitTranspose::NibblePlanes).into()]
 }
 
-/// Reads bindings and constants from the text of a kernel. That naga finds the same is checked for every kernel.
+/// Reads bindings and constants from a kernel's text. A test compares the result with naga's for every kernel.
 pub(crate) fn reflect(name: &'static str, features: Features, source: &'static str) -> Kernel {
     let (mut bindings, mut overrides) = (Vec::new(), Vec::new());
     let word_end = |s: &str| s.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(s.len());
@@ -160,13 +160,13 @@ mod tests {
     fn shorter_templates_are_the_same_kernels() {
         let mut renderer = Renderer::new();
         renderer.set_loader(Templates(shorter));
-        // White space and comments aside.
+        // Ignores white space and comments.
         let plain = |text: String| -> String {
             let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
             lines.flat_map(|line| line.chars().filter(|c| !c.is_whitespace())).collect()
         };
         for op in OPS {
-            // Some of each: all would take a minute.
+            // A sample: all variants would take a minute.
             let variants = (op.variants)();
             for variant in variants.iter().step_by(1 + variants.len() / 40) {
                 let [long, short] =

@@ -1,6 +1,6 @@
-//! Numbers that depend on a seed alone, for inputs of test cases.
+//! Deterministic random numbers for inputs of test cases.
 
-/// A generator of numbers that depend on its seed alone (splitmix64), or of choices that were made before.
+/// A generator seeded explicitly (splitmix64), or a replay of recorded choices.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
@@ -14,8 +14,8 @@ impl Rng {
         Rng { state, choices: None }
     }
 
-    /// A generator that draws these numbers, then zeros: fewer and smaller ones make smaller cases, so a property test
-    /// can look for the smallest that fails.
+    /// A generator that replays these numbers, then zeros: fewer and smaller numbers make smaller cases, so a property
+    /// test can shrink a failure.
     pub fn of_choices(choices: Vec<u32>) -> Self {
         Rng { state: 0, choices: Some(choices.into_iter()) }
     }
@@ -42,13 +42,13 @@ impl Rng {
         low + (high - low) * ((self.bits() >> 40) as f32 / 16_777_216.0)
     }
 
-    /// One of these.
+    /// One of the values.
     pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u32) as usize]
     }
 }
 
-/// `n` values in [-1, 1) that depend on `seed` alone, one in about a hundred an outlier of up to 30.
+/// `n` values in [-1, 1) that depend on `seed` alone, about one in a hundred an outlier of up to 30.
 pub fn random_values(seed: u64, n: usize) -> Vec<f32> {
     let mut rng = Rng::new(seed);
     (0..n)

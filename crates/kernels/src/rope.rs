@@ -1,4 +1,4 @@
-//! The tables of cosines and sines that kernels with RoPE read (`shared/rope.wgsl.jinja`).
+//! Tables of cosines and sines for kernels with RoPE (`shared/rope.wgsl.jinja`).
 
 use std::f64::consts::PI;
 
@@ -9,7 +9,7 @@ pub fn table_len(rope: &Rope, n_ctx: u32) -> usize {
     (256 + n_ctx as usize / 256 + 1) * rope.n_rot as usize
 }
 
-/// (cos, sin) of 256 single positions, then of every 256th position times the magnitude; the kernels multiply the two as
+/// (cos, sin) of positions 0 to 255, then of every 256th position times the magnitude; kernels multiply the two as
 /// complex numbers.
 pub fn tables(rope: &Rope, n_ctx: u32) -> Vec<f32> {
     tables_of(&rope.frequencies(), rope.magnitude, n_ctx)

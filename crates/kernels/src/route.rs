@@ -1,26 +1,25 @@
-//! Which experts every column uses, as kernels see it: one buffer of words that routing writes and products read.
+//! Routing of columns to experts: one buffer of words that routing writes and products read.
 
 use chaski_graph::Routing;
 
-/// Where things stand in a buffer of routes, in words: the experts of all (column, slot) pairs, their weights (f32), and
-/// for products of many columns the tiles, the pairs sorted by expert,
-/// and where each pair stands among these (`expert_lists`).
+/// Layout of a route buffer, in words: the experts of all (column, slot) pairs, their weights (f32), and for products
+/// of many columns the tiles, the pairs sorted by expert, and the position of each pair in that order (`expert_lists`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Route {
     /// Experts.
     pub n_expert: u32,
-    /// Experts that a column uses: its slots.
+    /// Experts per column: the number of slots.
     pub n_used: u32,
-    /// Columns at most.
+    /// Maximum number of columns.
     pub n_col: u32,
-    /// Pairs of one expert that a workgroup multiplies at once.
+    /// Pairs of one expert per tile.
     pub tile: u32,
 }
 
 impl Route {
-    /// Experts that can be told apart.
+    /// Maximum number of experts.
     pub const MAX_EXPERT: u32 = Routing::MAX_EXPERT;
-    /// Words of a tile: expert, first pair in the sorted list, the one past its last.
+    /// Words of a tile: expert, first pair in the sorted list, end of its pairs.
     pub const TILE_WORDS: u32 = 3;
 
     /// Pairs of a column and a slot.
@@ -43,50 +42,50 @@ impl Route {
         self.tiles_at() + Self::TILE_WORDS * self.n_tile()
     }
 
-    /// Word of the first place in the sorted list, by pair.
+    /// Word of the first position in the sorted list, by pair.
     pub fn places_at(&self) -> u32 {
         self.pairs_at() + self.n_pair()
     }
 
-    /// Tiles that there can be for `n_pair` pairs: whole ones, and one more for each expert that has any.
+    /// Maximum number of tiles for `n_pair` pairs: full ones, and one partial tile per expert in use.
     pub fn tiles_of(&self, n_pair: u32) -> u32 {
         n_pair / self.tile + self.n_expert.min(n_pair)
     }
 
-    /// Tiles that there can be at most.
+    /// Maximum number of tiles.
     pub fn n_tile(&self) -> u32 {
         self.tiles_of(self.n_pair())
     }
 
-    /// Tiles of `n_col` columns where every slot has the expert of its number.
+    /// Number of tiles of `n_col` columns if slot i uses expert i.
     pub fn tiles_by_slot(&self, n_col: u32) -> u32 {
         n_col.div_ceil(self.tile) * self.n_used
     }
 
-    /// Words of a buffer; `lists` with tiles, sorted pairs and their places.
+    /// Words of a buffer; `lists` includes tiles, sorted pairs and positions.
     pub fn n_word(&self, lists: bool) -> u32 {
         if lists { self.places_at() + self.n_pair() } else { self.tiles_at() }
     }
 }
 
-/// The part of the experts that a matrix holds, one after the other.
+/// The contiguous range of experts that a matrix holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
-    /// Which experts columns use.
+    /// The routing.
     pub route: Route,
     /// The first expert of the matrix.
     pub first: u32,
-    /// Rows of each.
+    /// Rows per expert.
     pub n_row: u32,
-    /// Rows from one to the next, at least as many.
+    /// Row stride between experts, at least `n_row`.
     pub stride: u32,
-    /// Every slot has the expert of its own number, as every head has a matrix of its own: nothing is routed. In place of
-    /// a route kernels bind the step buffer.
+    /// Slot i uses expert i, as each head has a matrix of its own; there is no routing. Kernels bind the step buffer in
+    /// place of a route.
     pub by_slot: bool,
 }
 
 impl Experts {
-    /// Experts in a matrix of so many rows.
+    /// Number of experts in a matrix of `n_row` rows.
     pub fn count(&self, n_row: u32) -> u32 {
         n_row / self.stride.max(1)
     }
@@ -103,7 +102,7 @@ mod tests {
         {
             let r = Route { n_expert, n_used, n_col, tile };
             let n_pair = r.n_pair();
-            // All to few experts, or spread over all, or one full tile and the rest alone.
+            // Concentrated on few experts, spread over all, or one full tile and single pairs.
             for spread in [1, 2, n_expert / 2, n_expert] {
                 let mut count = vec![0u32; n_expert as usize];
                 (0..n_pair).for_each(|p| count[(p % spread) as usize] += 1);

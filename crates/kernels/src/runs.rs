@@ -1,26 +1,26 @@
-//! Columns of several sequences in the cases of operations with state: each sequence's follow one another.
+//! Columns of several sequences, for the cases of operations with state; those of a sequence are consecutive.
 
 use crate::step;
 
-/// Columns of a sequence that follow one another.
+/// Consecutive columns of a sequence.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Which sequence.
+    /// Sequence.
     pub(crate) seq: u32,
     /// Position of the first column.
     pub(crate) pos: u32,
     /// The first column.
     pub(crate) first: u32,
-    /// Columns.
+    /// Number of columns.
     pub(crate) n: u32,
 }
 
 /// The columns of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// Sequences that have a state.
+    /// Number of sequences with a state.
     pub(crate) n_seq: u32,
-    /// Runs without gaps, each of another sequence.
+    /// Contiguous runs of different sequences.
     pub(crate) all: Vec<Run>,
 }
 
@@ -41,7 +41,7 @@ impl Runs {
         Runs { n_seq, all }
     }
 
-    /// Columns.
+    /// Number of columns.
     pub(crate) fn n_col(&self) -> u32 {
         self.all.iter().map(|r| r.n).sum()
     }
@@ -61,7 +61,7 @@ impl Runs {
         words
     }
 
-    /// What names a case.
+    /// Name of a case.
     pub(crate) fn label(&self) -> String {
         let runs: Vec<String> =
             self.all.iter().map(|r| format!("{} of {} at {}", r.n, r.seq, r.pos)).collect();
@@ -69,8 +69,8 @@ impl Runs {
     }
 }
 
-/// Batches that cases with state run: those of one sequence apart, these are of several. Sequences that have no column
-/// keep what they have, and they do not come in order.
+/// Batches of several sequences for cases with state. Sequences without columns must keep their state, and the order of
+/// sequences is mixed.
 pub(crate) fn batches() -> Vec<Runs> {
     vec![
         Runs::of(2, &[(1, 4, 1)]),

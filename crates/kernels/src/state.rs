@@ -1,18 +1,18 @@
-//! Sizes of recurrences whose state is kept in registers (`shared/state.wgsl.jinja`).
+//! Sizing of recurrences that keep their state in registers (`shared/state.wgsl.jinja`).
 
 use crate::caps::Caps;
 use crate::dispatch::DispatchError;
 use crate::reduce::Teams;
 use crate::tensor::Tensor;
 
-/// Values of a state that a thread keeps, at most; the templates have an array of so many.
+/// State values per thread, at most; the templates declare an array of this length.
 const KEEP: u32 = 16;
 
-/// Where the state of a recurrence is: it comes from one buffer and goes to another, or it stays where it is while many
-/// columns run, or one.
+/// Location of the state: `apart` reads one buffer and writes another; `many` and `one` update it in place for many
+/// columns or one.
 pub(crate) const PLACES: [&str; 3] = ["apart", "many", "one"];
 
-/// The word of [`PLACES`] for a state that stays where it is.
+/// The value of [`PLACES`] for a state updated in place.
 pub(crate) fn here(n_col: u32) -> &'static str {
     if n_col == 1 { "one" } else { "many" }
 }
@@ -27,11 +27,11 @@ pub(crate) struct State {
     pub(crate) n_snap: u32,
 }
 
-/// Constants, workgroups, and why.
+/// Constants, workgroups, and a description.
 pub(crate) type Plan = (Vec<(&'static str, f64)>, u32, String);
 
 impl State {
-    /// How to run it with the state apart.
+    /// Plan with separate input and output states.
     pub(crate) fn plan(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
         let (mut constants, n_group, why) = self.plan_here(op, caps)?;
         constants.extend([
@@ -42,7 +42,7 @@ impl State {
         Ok((constants, n_group, why))
     }
 
-    /// How to run it with the state where it is: the step buffer says how many tokens there are.
+    /// Plan with the state updated in place; the step buffer holds the number of tokens.
     pub(crate) fn plan_here(&self, op: &'static str, caps: &Caps) -> Result<Plan, DispatchError> {
         // Half of what a thread can keep: more threads hide the latency of loads.
         let teams = Teams::new(caps, self.s.div_ceil(KEEP / 2), 64);
@@ -62,14 +62,14 @@ impl State {
         constants.extend([
             ("S", self.s.into()),
             ("NS", self.s.div_ceil(teams.team).into()),
-            // Without heads nothing runs, but a driver may refuse a division by 0 that it can foresee.
+            // Without heads nothing runs, but a driver may reject a division by 0 that it can foresee.
             ("HEADS", self.heads.max(1).into()),
             ("ROWS_HEAD", self.rows.max(1).into()),
         ]);
-        Ok((constants, teams.groups(n), format!("{} threads a row of the state", teams.team)))
+        Ok((constants, teams.groups(n), format!("{} threads per row of the state", teams.team)))
     }
 
-    /// Checks that y is one row of the outputs and the states, which are written one after the other.
+    /// Checks that y is one row of outputs followed by states.
     pub(crate) fn check_y(op: &'static str, y: &Tensor, n_out: u32) -> Result<(), DispatchError> {
         y.check_ne(op, "y", [n_out, 1, 1, 1])?;
         if y.is_contiguous() {
@@ -79,7 +79,7 @@ impl State {
         Err(DispatchError::Shape { op, what: "the stride of y", expected, found: y.stride[0].into() })
     }
 
-    /// Values of all copies of the state that are kept.
+    /// Number of values of all snapshots.
     pub(crate) fn n_state(&self) -> u32 {
         self.s * self.rows * self.heads * self.n_seq * self.n_snap
     }
@@ -96,6 +96,6 @@ mod tests {
         assert!(State::check_y("ssm_scan", &row, 6).is_ok());
         let apart = Tensor { stride: [2, 12, 12, 12], n_alloc: 12, ..row };
         let e = State::check_y("ssm_scan", &apart, 6).expect_err("every second value");
-        assert_eq!(e.to_string(), "ssm_scan: the stride of y is 2, but must be 1: a row without gaps");
+        assert_eq!(e.to_string(), "ssm_scan: the stride of y is 2, expected 1: a row without gaps");
     }
 }

@@ -1,7 +1,7 @@
-//! The texts of all templates, by file: `quant/q8_0.wgsl.jinja` those that others import, `acc/acc.wgsl.jinja` those of
-//! operations. In the package for browsers they are packed ([`crate::packed`]).
+//! Template texts by file: `quant/q8_0.wgsl.jinja` for imported ones, `acc/acc.wgsl.jinja` for those of operations. The
+//! package for browsers has them compressed ([`crate::packed`]).
 
-/// The template of an operation: its file under `ops/`, which must be there.
+/// The template of an operation; its file must exist under `ops/`.
 macro_rules! template {
     ($path:literal) => {{
         const _: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/ops/", $path));

@@ -1,33 +1,33 @@
-//! Tensors as ggml sees them: a type, four sizes, four strides, and where they begin in a buffer.
+//! Tensors as in ggml: a type, four sizes, four strides, and an offset in a buffer.
 //!
-//! Sizes are in ggml's order, fastest first, since strides and permutations are given in that order everywhere.
-//! A tensor of a plain type is an array of values in its buffer. One of a block format is stored in the planes of its
-//! [`Format`], as weights are, all blocks of the buffer in one row: kernels that read weights read it too, and what
-//! is quantised on the device can be read as a weight. So there is one device layout for each format, and copies of
-//! blocks are copies within each plane.
+//! Sizes are in ggml's order, fastest first, like strides and permutations everywhere. A tensor of a plain type is an
+//! array of values in its buffer. One of a block format is stored in the planes of its [`Format`], all blocks of the
+//! buffer in one row, exactly as weights are: kernels that read weights can read it, and tensors quantised on the
+//! device can be used as weights. So each format has one device layout, and copies of blocks are copies within each
+//! plane.
 
 use ggml_format::GgmlType;
 
 use crate::dispatch::DispatchError;
 use crate::format::{DeviceLayout, Format};
 
-/// Where the values of a tensor stand.
+/// Layout of a tensor's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tensor {
     /// Element type.
     pub ty: GgmlType,
     /// Values along each axis, fastest first.
     pub ne: [u32; 4],
-    /// Values from one to the next along each axis; multiples of the block length but for the first axis of blocks.
+    /// Stride along each axis in values; multiples of the block length, except on the first axis of blocks.
     pub stride: [u32; 4],
-    /// Value of the buffer at which it begins.
+    /// Offset of the first value in the buffer.
     pub offset: u32,
-    /// Values that the buffer holds.
+    /// Values in the buffer.
     pub n_alloc: u32,
 }
 
 impl Tensor {
-    /// A tensor that fills its buffer; of more values than `u32` counts it is one that no operation takes.
+    /// A tensor that fills its buffer; with more values than `u32` can count, every operation rejects it.
     pub const fn new(ty: GgmlType, ne: [u32; 4]) -> Self {
         let plane = ne[0].saturating_mul(ne[1]);
         let cube = plane.saturating_mul(ne[2]);
@@ -35,10 +35,10 @@ impl Tensor {
         Tensor { ty, ne, stride: [1, ne[0], plane, cube], offset: 0, n_alloc }
     }
 
-    /// The part of this tensor with sizes `ne` that begins at coordinates `at`.
+    /// The slice of this tensor with sizes `ne` at coordinates `at`.
     ///
     /// # Panics
-    /// If the part is not within the tensor.
+    /// If the slice is out of bounds.
     #[must_use]
     pub fn slice(mut self, at: [u32; 4], ne: [u32; 4]) -> Self {
         for k in 0..4 {
@@ -53,50 +53,50 @@ impl Tensor {
         self
     }
 
-    /// Axis `i` becomes axis `axes[i]`, as `ggml_permute` has it.
+    /// Axis `i` becomes axis `axes[i]`, as in `ggml_permute`.
     ///
     /// # Panics
-    /// If `axes` is no permutation.
+    /// If `axes` is not a permutation.
     #[must_use]
     pub fn permute(self, axes: [usize; 4]) -> Self {
         let mut out = Tensor { ne: [0; 4], stride: [0; 4], ..self };
         let mut seen = [false; 4];
         for (i, to) in axes.into_iter().enumerate() {
-            assert!(!std::mem::replace(&mut seen[to], true), "{axes:?} is no permutation");
+            assert!(!std::mem::replace(&mut seen[to], true), "{axes:?} is not a permutation");
             out.ne[to] = self.ne[i];
             out.stride[to] = self.stride[i];
         }
         out
     }
 
-    /// Values; more than `u32` counts are `u32::MAX`, which fit no buffer.
+    /// Number of values, saturated at `u32::MAX`, which fits no buffer.
     pub const fn n_elem(&self) -> u32 {
         self.ne[0].saturating_mul(self.n_row())
     }
 
-    /// Rows, counted likewise.
+    /// Number of rows, saturated likewise.
     pub const fn n_row(&self) -> u32 {
         self.ne[1].saturating_mul(self.ne[2]).saturating_mul(self.ne[3])
     }
 
-    /// Where the value at these coordinates stands in the buffer.
+    /// Index in the buffer of the value at these coordinates.
     pub fn index(&self, c: [u32; 4]) -> usize {
         self.offset as usize + (0..4).map(|k| c[k] as usize * self.stride[k] as usize).sum::<usize>()
     }
 
-    /// The coordinates of value `i` in ggml's order.
+    /// Coordinates of value `i` in ggml's order.
     pub fn coords(&self, i: u32) -> [u32; 4] {
         let [a, b, c, _] = self.ne;
         [i % a, i / a % b, i / a / b % c, i / a / b / c]
     }
 
-    /// Values follow each other without gaps, in order.
+    /// True if values are contiguous and in order.
     pub fn is_contiguous(&self) -> bool {
         let dense = Tensor::new(self.ty, self.ne).stride;
         (0..4).all(|k| self.ne[k] <= 1 || self.stride[k] == dense[k])
     }
 
-    /// The type of the words that kernels see: blocks are made of values.
+    /// Values per cell, the unit that kernels address: one, or a block.
     fn cell(&self) -> u32 {
         self.ty.block_len() as u32
     }
@@ -114,13 +114,13 @@ impl Tensor {
         t
     }
 
-    /// How its blocks are stored; `None` for plain types, and for formats that the device does not know.
+    /// Storage of its blocks; `None` for plain types and unsupported formats.
     pub fn layout(&self) -> Option<(&'static Format, DeviceLayout)> {
         let f = Format::of(self.ty).filter(|f| !f.is_plain())?;
         Some((f, DeviceLayout::new(f, 1, self.n_alloc)))
     }
 
-    /// Checks that the tensor lies within its buffer and that a buffer's words can be counted.
+    /// Checks that the tensor lies within its buffer and that the buffer's words fit in u32.
     pub(crate) fn check(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
         let shape = |expected: String, found: u64| Err(DispatchError::Shape { op, what, expected, found });
         let block = self.cell();
@@ -131,10 +131,10 @@ impl Tensor {
             let sizes =
                 [self.ne[0], self.stride[1], self.stride[2], self.stride[3], self.offset, self.n_alloc];
             if let Some(n) = sizes.into_iter().find(|n| n % block != 0) {
-                return shape(format!("made of whole blocks of {block}"), n.into());
+                return shape(format!("whole blocks of {block}"), n.into());
             }
             if self.stride[0] != 1 {
-                return shape("blocks that are not torn apart".into(), self.stride[0].into());
+                return shape("whole blocks".into(), self.stride[0].into());
             }
         }
         if self.ne.contains(&0) {
@@ -149,7 +149,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Checks what [`Self::check`] does, and that no two values share a place: the next larger stride holds an axis.
+    /// The checks of [`Self::check`], and that no two values overlap: each stride spans the axes below it.
     pub(crate) fn check_written(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
         self.check(op, what)?;
         if self.ne.contains(&0) {
@@ -160,7 +160,7 @@ impl Tensor {
         let mut span = 1;
         for (stride, n) in axes {
             if u64::from(stride) < span {
-                let expected = format!("strides of at least {span} for values that do not overlap");
+                let expected = format!("a stride of at least {span}, so that values do not overlap");
                 return Err(DispatchError::Shape { op, what, expected, found: stride.into() });
             }
             span = u64::from(stride) * u64::from(n);
@@ -168,7 +168,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Checks that it holds a value.
+    /// Checks that it is not empty.
     pub(crate) fn check_filled(&self, op: &'static str, what: &'static str) -> Result<(), DispatchError> {
         match self.ne.contains(&0) {
             false => Ok(()),
@@ -221,12 +221,12 @@ impl Tensor {
         Err(DispatchError::Type { op, what, expected: ty.name(), found: self.ty.name() })
     }
 
-    /// Stride and size of the axes that are longer than one.
+    /// Stride and size of the axes longer than one.
     fn long_axes(&self) -> Vec<(u32, u32)> {
         (0..4).filter(|k| self.ne[*k] > 1).map(|k| (self.stride[k], self.ne[k])).collect()
     }
 
-    /// By what to divide, after which remainder, to find each coordinate from a place in the buffer.
+    /// Divisors and moduli that recover each coordinate from an offset in the buffer.
     pub(crate) fn moduli(&self) -> ([u32; 4], [u32; 4]) {
         let mut strides: Vec<u32> = self.long_axes().into_iter().map(|(s, _)| s).collect();
         strides.sort_unstable();
@@ -238,7 +238,7 @@ impl Tensor {
         out
     }
 
-    /// First and last value that it holds in its buffer; an empty tensor has none.
+    /// First and last value in the buffer; `None` if empty.
     pub(crate) fn span(&self) -> Option<(u32, u32)> {
         if self.n_elem() == 0 {
             return None;
@@ -271,22 +271,22 @@ mod tests {
         let e = Tensor { stride: [1, 3, 12, 24], ..t }.check_written("cpy", "y").expect_err("rows overlap");
         assert_eq!(
             e.to_string(),
-            "cpy: y is 3, but must be strides of at least 4 for values that do not overlap"
+            "cpy: y is 3, expected a stride of at least 4, so that values do not overlap"
         );
         let e =
             Tensor { stride: [1, 0, 4, 8], ..t }.check_written("cpy", "y").expect_err("rows on each other");
         assert_eq!(
             e.to_string(),
-            "cpy: y is 0, but must be strides of at least 1 for values that do not overlap"
+            "cpy: y is 0, expected a stride of at least 1, so that values do not overlap"
         );
         let e = Tensor { offset: 1, ..t }.check("cpy", "y").expect_err("one too far");
-        assert_eq!(e.to_string(), "cpy: y is 24, but must be within a buffer of 24 values");
+        assert_eq!(e.to_string(), "cpy: y is 24, expected within a buffer of 24 values");
         let e = Tensor::new(GgmlType::Q8_0, [40, 1, 1, 1]).check("cpy", "y").expect_err("a part of a block");
-        assert_eq!(e.to_string(), "cpy: y is 40, but must be made of whole blocks of 32");
+        assert_eq!(e.to_string(), "cpy: y is 40, expected whole blocks of 32");
     }
 
     proptest! {
-        /// What the kernel does with `d` and `m` to find out which value a place in the buffer holds.
+        /// The kernel's use of `d` and `m` to find the value at an offset in the buffer.
         #[test]
         fn places_lead_back_to_coordinates(ne in [1u32..5, 1u32..5, 1u32..5, 1u32..5], pad in [0u32..3, 0u32..3, 0u32..3], axes in Just([0, 1, 2, 3]).prop_shuffle()) {
             let outer = [ne[0] + pad[0], ne[1] + pad[1], ne[2] + pad[2], ne[3]];

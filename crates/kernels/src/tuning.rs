@@ -1,23 +1,23 @@
-//! Numbers that change the speed of products and nothing else: defaults by device, and what a tuner measured.
+//! Tuning parameters of products, which affect speed only: shipped defaults by device, and measured choices.
 
 use crate::act::Act;
 use crate::caps::Caps;
 
-/// How threads share the rows of a product of one column.
+/// Distribution of the rows of a one-column product over threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatVecTune {
-    /// Threads that the device is given at once; a team takes as many rows as that asks for.
+    /// Number of threads to launch; it determines the rows per team.
     pub fill: u32,
-    /// Threads of a team at most.
+    /// Maximum number of threads per team.
     pub team: u32,
-    /// How x is multiplied where the caller leaves it open: [`Act::F32`] or [`Act::I16`].
+    /// Precision of x where the caller does not choose: [`Act::F32`] or [`Act::I16`].
     pub act: Act,
-    /// A team takes twice as many rows at once, where there is a kernel for it: x is read for more of them, but there are
-    /// fewer teams.
+    /// Twice as many rows per team step, if such a kernel exists: each load of x serves more rows, but there are fewer
+    /// teams.
     pub doubled: bool,
 }
 
-/// What kind of device a row of [`SHIPPED`] is for.
+/// Kind of device that a row of [`SHIPPED`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Discrete,
@@ -27,16 +27,16 @@ enum Kind {
 
 /// One row of [`SHIPPED`].
 struct Shipped {
-    /// PCI number of the vendor; `None` fits all.
+    /// PCI vendor id; `None` matches any.
     vendor: Option<u32>,
     kind: Kind,
     fill: u32,
     team: u32,
-    /// Where the numbers come from.
+    /// Origin of the numbers.
     source: &'static str,
 }
 
-/// Defaults by vendor and kind of device; the first that fits.
+/// Defaults by vendor and kind of device; the first match applies.
 static SHIPPED: &[Shipped] = &[
     Shipped {
         vendor: Some(0x10de),
@@ -69,10 +69,10 @@ static SHIPPED: &[Shipped] = &[
 ];
 
 impl MatVecTune {
-    /// Fewer threads than this are no team.
+    /// Smallest team.
     pub const LEAST_TEAM: u32 = 32;
 
-    /// The shipped default for a device, and where it comes from.
+    /// The shipped default for a device, and its origin.
     pub fn shipped(caps: &Caps) -> (Self, &'static str) {
         let kind = match (caps.software, caps.integrated) {
             (true, _) => Kind::Software,
@@ -88,16 +88,16 @@ impl MatVecTune {
     }
 }
 
-/// What distinguishes products whose best numbers differ.
+/// Properties of a product that determine its best tuning.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProductClass {
     /// Formats of the weights, joined by `+`.
     pub format: String,
-    /// What happens to the products, as in kernel names.
+    /// Epilogue, as in kernel names.
     pub epilogue: String,
-    /// Rows, all formats together.
+    /// Rows of all formats.
     pub n_row: u32,
-    /// Values a row.
+    /// Values per row.
     pub n_col: u32,
 }
 
@@ -110,13 +110,13 @@ impl std::fmt::Display for ProductClass {
 /// A measured choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuned {
-    /// For what.
+    /// Class of products.
     pub class: ProductClass,
     /// The choice.
     pub tune: MatVecTune,
 }
 
-/// Everything that was measured on a device.
+/// All measurements of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     /// Products of one column.
@@ -124,8 +124,8 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// The choice for a class: its own, else that of the nearest shape of the same formats and epilogue, if rows and
-    /// values differ by no more than a factor of two each.
+    /// The choice for a class: its own, else that of the nearest shape with the same formats and epilogue, if rows and
+    /// columns differ by at most a factor of two each.
     pub fn product(&self, class: &ProductClass) -> Option<MatVecTune> {
         let distance = |t: &ProductClass| {
             let ratio = |a: u32, b: u32| (f64::from(a.max(1)) / f64::from(b.max(1))).log2().abs();
@@ -140,7 +140,7 @@ impl Tuning {
             .map(|(_, tune)| tune)
     }
 
-    /// Keeps a choice, in place of an older one for the same class.
+    /// Stores a choice, replacing an older one for the same class.
     pub fn set(&mut self, class: ProductClass, tune: MatVecTune) {
         match self.products.iter_mut().find(|t| t.class == class) {
             Some(t) => t.tune = tune,

@@ -1,15 +1,15 @@
-//! The values of a tensor, and the bytes of its buffer in a file and on the device.
+//! Values of a tensor, and the bytes of its buffer in GGUF and device layout.
 
 use ggml_format::GgmlType;
 
 use crate::tensor::Tensor;
 
-/// Splits blocks into planes; other bytes stay as they are.
+/// Splits blocks into planes; other bytes are unchanged.
 pub(crate) fn to_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
     t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.pack_all(f, t.n_alloc, bytes))
 }
 
-/// The way back.
+/// The inverse of [`to_device`].
 pub(crate) fn from_device(t: &Tensor, bytes: &[u8]) -> Vec<u8> {
     t.layout().map_or_else(|| bytes.to_vec(), |(f, l)| l.unpack(f, 1, t.n_alloc, bytes))
 }

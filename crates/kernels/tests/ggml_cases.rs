@@ -1,4 +1,4 @@
-//! Our grids of cases against the list that ggml's own test program prints.
+//! Compares our grids of cases with the list that ggml's test program prints.
 #![allow(clippy::print_stdout, reason = "a test says what it compares")]
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -9,7 +9,7 @@ use std::process::Command;
 use chaski_kernels::OPS;
 use chaski_kernels::grid::expand;
 
-/// Says past the test harness, which hides what macros of passing tests print, what is not compared.
+/// Prints what is not compared, past the test harness, which hides the output of passing tests.
 fn skip(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr can be written");
 }
@@ -20,7 +20,7 @@ fn skip_all(want: &str) -> Option<BTreeMap<String, Vec<String>>> {
     None
 }
 
-/// Cases that ggml lists, by operation; the file is packed, and `gzip` unpacks it.
+/// Cases that ggml lists, by operation; the file is compressed with gzip.
 fn ggml_cases() -> Option<BTreeMap<String, Vec<String>>> {
     let base = std::env::var_os("CHASKI_TEST_DATA").map(PathBuf::from);
     let base = base.unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"));
@@ -55,7 +55,7 @@ fn grids_hold_every_case_of_ggml() {
         }
     }
     for name in OPS.iter().flat_map(|op| op.ggml).copied().collect::<BTreeSet<_>>() {
-        // ggml prints some of them twice.
+        // ggml prints some cases twice.
         let ours = ours.get(name).unwrap_or(&none);
         let theirs: HashSet<&String> = theirs.get(name).into_iter().flatten().collect();
         println!("{name:20} {} cases of ggml's, {} of ours", theirs.len(), ours.len());

@@ -1,4 +1,4 @@
-//! Every kernel renders, naga takes it, and so does the grammar of WGSL where browsers can have it.
+//! Every kernel renders and passes naga, and those for browsers parse by the WGSL grammar.
 
 use std::num::NonZero;
 use std::path::Path;
@@ -28,8 +28,8 @@ fn every_kernel_is_valid_and_in_the_index() {
     assert_eq!(n_file, index.len(), "files of operations that are gone");
 }
 
-/// Parses by the grammar that the language's specification has, as browsers do. naga's parser takes more: `a / b << c`, for
-/// one, where the grammar asks for parentheses.
+/// Parses by the grammar of the language's specification, as browsers do. naga's parser accepts more: `a / b << c`, for
+/// one, where the grammar requires parentheses.
 fn parse(text: &str) -> Result<(), String> {
     wgsl_parse::parse_str(text).map(drop).map_err(|e| {
         let start = text[..e.span.start].rfind('\n').map_or(0, |i| i + 1);

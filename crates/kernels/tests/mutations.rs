@@ -1,18 +1,18 @@
-//! The gate itself: kernels with something that they do not declare are refused, by name.
+//! Tests of the checker: kernels that use undeclared features are rejected, by name.
 
 use std::collections::BTreeMap;
 
 use chaski_kernels::check::{CheckError, check_in_place_of};
 use chaski_kernels::{Features, Kernel};
 
-/// Something that a template could use by mistake.
+/// A mistake that a template could make.
 struct Mutation {
     what: &'static str,
-    /// The text with it.
+    /// Applies the mistake to a kernel's text.
     edit: fn(&Kernel) -> String,
-    /// The features with which it is allowed, if any are enough.
+    /// Features under which it is allowed, if any suffice.
     allowed: Option<Features>,
-    /// A part of the refusal.
+    /// Expected part of the error.
     says: &'static str,
 }
 
@@ -20,7 +20,7 @@ fn with(k: &Kernel, code: &str) -> String {
     format!("{}\n{code}\n", k.source)
 }
 
-/// A built-in value of subgroups that the kernel does not have yet.
+/// Uses a subgroup built-in that the kernel lacks.
 fn with_input(k: &Kernel) -> String {
     let all = ["subgroup_size", "subgroup_invocation_id", "subgroup_id", "num_subgroups"];
     let new = all.into_iter().find(|name| !k.source.contains(&format!("@builtin({name})")));
@@ -28,14 +28,14 @@ fn with_input(k: &Kernel) -> String {
     k.source.replacen("fn main(", &format!("fn main(@builtin({new}) mutant: u32, "), 1)
 }
 
-/// Storage buffers up to nine in all.
+/// Adds storage buffers up to nine.
 fn nine_buffers(k: &Kernel) -> String {
     let free = (0..100).filter(|i| k.bindings.iter().all(|b| b.index != *i)).take(9 - k.bindings.len());
     let more = free.map(|i| format!("@group(0) @binding({i}) var<storage, read> mutant{i}: array<u32>;\n"));
     with(k, &more.collect::<String>())
 }
 
-/// One thread more than the feature set has.
+/// One more thread than the feature set allows.
 fn many_threads(k: &Kernel) -> String {
     let n = if k.features.coop { 513 } else { 257 };
     let (before, rest) = k.source.split_once("@workgroup_size(").expect("an entry point");
@@ -113,7 +113,7 @@ const MUTATIONS: &[Mutation] = &[
         what: "a uniform buffer",
         edit: |k| with(k, "@group(0) @binding(100) var<uniform> mutant: vec4<u32>;"),
         allowed: None,
-        says: "no storage buffer",
+        says: "not a storage buffer",
     },
     Mutation {
         what: "64-bit numbers",

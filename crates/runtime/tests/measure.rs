@@ -40,5 +40,5 @@ fn what_a_device_lacks_is_an_error_that_says_so() {
     let e =
         pollster::block_on(run_case(&gpu, &(op.cases)()[0])).expect_err("no cooperative matrices in base");
     let cause = std::error::Error::source(&e).expect("a cause").to_string();
-    assert_eq!(cause, "measure_coop needs cooperative matrices, which the device lacks");
+    assert_eq!(cause, "measure_coop requires cooperative matrices, which the device does not support");
 }

@@ -1,12 +1,12 @@
 //! Continuous batching: which tokens of which requests run together, and in which pages of the KV cache.
 //!
-//! A [`Scheduler`] owns waiting and running requests. [`Scheduler::next`] gives a [`Work`]: changes to the page tables,
-//! then a [`Step`] of rows that a device runs together. The device's outputs go to [`Scheduler::done`], which gives the
-//! events of each request. Several steps may be under way at once: a row can take the token that the device chose for its
-//! sequence in the step before ([`Input::Chosen`]), so the device never waits for a readback.
+//! A [`Scheduler`] owns waiting and running requests. [`Scheduler::next`] returns a [`Work`]: changes to the page
+//! tables, then a [`Step`] of rows that a device runs together. The device's outputs go to [`Scheduler::done`], which
+//! returns the events of each request. Several steps can be in flight: a row can take the token that the device chose
+//! for its sequence in the previous step ([`Input::Chosen`]), so the device never waits for a readback.
 //!
-//! Everything here is pure: no device, no clock, no I/O. What a request's text becomes (stop strings, grammars, the end of
-//! the answer) is the caller's business, which ends a request with [`Scheduler::end`].
+//! Everything here is pure: no device, no clock, no I/O. Text (stop strings, grammars, the end of the answer) is the
+//! caller's concern; the caller ends a request with [`Scheduler::end`].
 
 mod pool;
 mod request;

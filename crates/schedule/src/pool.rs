@@ -1,18 +1,18 @@
-//! The pages of the KV cache: which sequences have each, and which prefixes the idle ones hold.
+//! The page pool of the KV cache: the owners of each page, and the prefixes that idle pages hold.
 //!
-//! A page that is full of known tokens is *named* by its tokens and the page before it, so all named pages form trees, one
-//! for each group of LoRA scales. A request that begins like a named chain takes these pages instead of running the tokens
-//! again. Pages that no sequence has stay named until they are needed: the least recently used leaf goes first. Names are
+//! A page full of known tokens is *named* by its tokens and its predecessor, so named pages form trees, one per group
+//! of LoRA scales. A request that begins like a named chain reuses those pages instead of running the tokens again.
+//! Pages without a sequence stay named until they are needed; the least recently used leaf is evicted first. Names are
 //! compared token by token, so two prefixes are never confused.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-/// What stands before a page.
+/// Predecessor of a page.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 enum Parent {
-    /// Nothing: the page begins a sequence of this group.
+    /// None: the page begins a sequence of this group.
     Root(u64),
     /// This page.
     Page(u32),
@@ -22,24 +22,24 @@ enum Parent {
 #[derive(Clone, Debug)]
 struct Name {
     parent: Parent,
-    /// As many as a page has; fewer only in a leaf.
+    /// A full page of tokens; fewer only in a leaf.
     tokens: Box<[u32]>,
-    /// Named pages that stand behind this one.
+    /// Number of named successors.
     n_child: u32,
-    /// A copy of what is not in pages, made right behind this page.
+    /// A snapshot of the state outside pages, taken right after this page.
     snapshot: Option<u32>,
 }
 
 /// Counts of a [`Pool`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolStats {
-    /// Pages in all.
+    /// Total pages.
     pub n_page: usize,
-    /// Pages that sequences have.
+    /// Pages in use by sequences.
     pub n_used: usize,
-    /// Pages that no sequence has and that hold a prefix.
+    /// Unused pages that hold a prefix.
     pub n_cached: usize,
-    /// Pages that hold nothing.
+    /// Empty pages.
     pub n_free: usize,
 }
 
@@ -48,33 +48,33 @@ pub struct PoolStats {
 pub struct Found {
     /// Full pages, which the sequence now shares.
     pub pages: Vec<u32>,
-    /// A page whose first tokens follow, and how many of them do: to be copied, since the sequence will write behind them.
+    /// A page whose first tokens match, and how many do. The caller must copy it, since the sequence will append to it.
     /// It is held until [`Pool::release`].
     pub tail: Option<(u32, usize)>,
-    /// The snapshot to begin with, of the tokens of `pages`.
+    /// The snapshot to start from, taken after `pages`.
     pub snapshot: Option<u32>,
 }
 
-/// Candidates of [`Pool::find`] with the same first token that are compared at most, the newest first.
+/// Maximum number of candidates with the same first token that [`Pool::find`] compares, newest first.
 const MOST_COMPARED: usize = 64;
 
 /// Pages of the KV cache.
 #[derive(Clone, Debug)]
 pub struct Pool {
     page: usize,
-    /// Sequences that have each page.
+    /// Number of sequences that use each page.
     users: Vec<u32>,
     names: Vec<Option<Name>>,
     /// Pages with neither users nor a name.
     free: Vec<u32>,
-    /// Named pages without users, by when they were last used.
+    /// Named pages without users, by last use.
     idle: BTreeMap<u64, u32>,
-    /// When each idle page was last used.
+    /// Last use of each idle page.
     stamps: Vec<u64>,
     clock: u64,
-    /// Named pages by what stands before them and their first token.
+    /// Named pages by predecessor and first token.
     children: FxHashMap<(Parent, u32), Vec<u32>>,
-    /// The page behind which each snapshot was made, and when it was last used.
+    /// The page that each snapshot follows, and its last use.
     snapshots: Vec<(Option<u32>, u64)>,
 }
 
@@ -95,12 +95,12 @@ impl Pool {
         }
     }
 
-    /// Tokens of a page.
+    /// Tokens per page.
     pub fn page(&self) -> usize {
         self.page
     }
 
-    /// Pages that [`Self::take`] can give.
+    /// Pages that [`Self::take`] can return.
     pub fn n_available(&self) -> usize {
         self.free.len() + self.idle.len()
     }
@@ -111,7 +111,7 @@ impl Pool {
         PoolStats { n_page, n_used: n_page - n_cached - n_free, n_cached, n_free }
     }
 
-    /// A page for one sequence, empty; `None` if all pages are in use.
+    /// An empty page for one sequence; `None` if all pages are in use.
     pub fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             let leaf = self.idle.values().copied().find(|p| self.name(*p).n_child == 0)?;
@@ -122,7 +122,7 @@ impl Pool {
         Some(page)
     }
 
-    /// Gives a page back. A sequence gives its last page back first, so that leaves are evicted before what they stand on.
+    /// Releases a page. A sequence releases its last page first, so that leaves are evicted before their predecessors.
     pub fn release(&mut self, page: u32) {
         let users = &mut self.users[page as usize];
         *users = users.checked_sub(1).expect("who gives a page back has it");
@@ -139,9 +139,9 @@ impl Pool {
         }
     }
 
-    /// The longest prefix of at most `most` tokens that is known in a group. Its pages are held by the caller from now on.
+    /// The longest known prefix in a group, of at most `most` tokens. The caller now holds its pages.
     ///
-    /// `with_snapshot`: the sequence has more than pages, so it can only begin where a snapshot was made.
+    /// `with_snapshot`: the sequence has state outside pages, so it can only start at a snapshot.
     pub fn find(&mut self, group: u64, tokens: &[u32], most: usize, with_snapshot: bool) -> Found {
         let tokens = &tokens[..most.min(tokens.len())];
         let mut found = Found::default();
@@ -174,7 +174,7 @@ impl Pool {
         found
     }
 
-    /// The named page behind `parent` that begins most like `tokens`, and how many of its tokens are theirs.
+    /// The named successor of `parent` with the longest match to `tokens`, and the length of the match.
     fn best(&self, parent: Parent, tokens: &[u32]) -> Option<(u32, usize)> {
         let candidates = self.children.get(&(parent, *tokens.first()?))?;
         let common = |p: u32| self.name(p).tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
@@ -190,9 +190,9 @@ impl Pool {
         }
     }
 
-    /// Names a page by its tokens, which its sequence has written behind `parent`, its page before; both are the caller's.
+    /// Names a page by its tokens, which its sequence has written after `parent`. The caller holds both pages.
     ///
-    /// Returns the page that the sequence has in its place from now on: another one if that was named so before.
+    /// Returns the page that the sequence holds from now on: another one if a page of that name exists.
     pub fn set_name(&mut self, group: u64, parent: Option<u32>, page: u32, tokens: &[u32]) -> u32 {
         debug_assert!(self.users[page as usize] == 1 && self.names[page as usize].is_none());
         debug_assert!(!tokens.is_empty() && tokens.len() <= self.page);
@@ -213,8 +213,8 @@ impl Pool {
         page
     }
 
-    /// Gives a number for a snapshot that is made right behind a named page, if there is none yet; the least recently used
-    /// snapshot gives way.
+    /// A number for a snapshot taken right after a named page, if it has none yet; replaces the least recently used
+    /// snapshot.
     pub fn add_snapshot(&mut self, page: u32) -> Option<u32> {
         if self.name(page).snapshot.is_some() {
             return None;
@@ -230,7 +230,7 @@ impl Pool {
         Some(snapshot)
     }
 
-    /// Forgets all prefixes, as after the device was lost. Pages in use stay in use.
+    /// Forgets all prefixes, for example after device loss. Pages in use stay in use.
     pub fn clear(&mut self) {
         for page in 0..self.names.len() {
             if self.names[page].take().is_some() && self.users[page] == 0 {
@@ -246,7 +246,7 @@ impl Pool {
         self.names[page as usize].as_ref().expect("the page is named")
     }
 
-    /// Takes the name of an idle leaf.
+    /// Removes the name of an idle leaf.
     fn forget(&mut self, page: u32) {
         self.idle.remove(&self.stamps[page as usize]);
         let name = self.names[page as usize].take().expect("idle pages are named");
@@ -270,7 +270,7 @@ impl Pool {
 mod tests {
     use super::*;
 
-    /// A sequence of full pages: takes what is known, and names the rest.
+    /// A sequence of full pages: reuses known ones and names the rest.
     fn run(pool: &mut Pool, tokens: &[u32]) -> (usize, Vec<u32>) {
         let found = pool.find(0, tokens, tokens.len() - 1, false);
         let n_cached = found.pages.len() * pool.page() + found.tail.map_or(0, |t| t.1);
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(n, 0);
         end(&mut pool, &a);
         assert_eq!(pool.stats(), PoolStats { n_page: 4, n_used: 0, n_cached: 3, n_free: 1 });
-        // The third page is shared in part: its token is followed by others.
+        // The third page is shared partially: different tokens follow its first.
         let (n, b) = run(&mut pool, &[1, 2, 3, 4, 5, 6]);
         assert_eq!((n, &b[..2]), (5, &a[..2]));
         end(&mut pool, &b);
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(pool.add_snapshot(a[1]), None);
         let found = pool.find(0, &[1, 2, 3, 4, 5, 6, 7], 6, true);
         assert_eq!(found, Found { pages: a[..2].to_vec(), tail: None, snapshot: Some(0) });
-        // There is room for one snapshot: the newer takes its place.
+        // Capacity for one snapshot: the newer replaces it.
         assert_eq!(pool.add_snapshot(a[0]), Some(0));
         assert_eq!(pool.find(0, &[1, 2, 3, 4, 5], 4, true).pages, a[..1]);
     }

@@ -1,57 +1,57 @@
-//! What is asked for, and why it can be refused.
+//! Requests, and reasons for rejecting them.
 
-/// Names a request; the caller chooses it, once each.
+/// Identifies a request; the caller chooses unique values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// A request's place in the order of service: the earlier, the sooner it is admitted and the later it is preempted.
+/// Position in the order of service: earlier requests are admitted sooner and preempted later.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Turn(pub(crate) u64);
 
-/// A request for tokens after a prompt.
+/// A request to continue a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Its name.
     pub id: RequestId,
     /// The prompt's tokens, at least one.
     pub prompt: Vec<u32>,
-    /// Tokens to choose at most; the context bounds them, too.
+    /// Maximum number of tokens to generate; the context limits them as well.
     pub max_tokens: usize,
-    /// The caller chooses from logits; else the device chooses, and may be tokens ahead of the caller.
+    /// The caller chooses tokens from logits; otherwise the device chooses, and may run ahead of the caller.
     pub logits: bool,
-    /// Only rows of the same group run in one step, and only its prefixes are shared: the LoRA scales, by number.
+    /// Group of LoRA scales: only rows of one group share a step, and only its prefixes are shared.
     pub group: u64,
     /// Requests of a higher priority are admitted first, and preempted last.
     pub priority: i32,
-    /// Whose request it is: the free slot goes to the client with the fewest running requests.
+    /// The client: free slots go to the client with the fewest running requests.
     pub client: u64,
 }
 
-/// Why a request cannot be served.
+/// Reasons for rejecting a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
-    /// A prompt without tokens.
+    /// An empty prompt.
     #[error("the prompt has no tokens")]
     Empty,
-    /// A prompt that leaves no room in the context.
+    /// A prompt that fills the context.
     #[error("the prompt has {found} tokens, but the context has {limit}")]
     Context {
-        /// The prompt's tokens.
+        /// Tokens of the prompt.
         found: usize,
         /// Tokens of the context.
         limit: usize,
     },
-    /// Too many requests wait.
+    /// The queue is full.
     #[error("{limit} requests are waiting already")]
     Queue {
-        /// Requests that may wait.
+        /// Capacity of the queue.
         limit: usize,
     },
-    /// A name that is in use.
+    /// A duplicate id.
     #[error("there is a request {} already", id.0)]
     Id {
-        /// The name.
+        /// The id.
         id: RequestId,
     },
 }

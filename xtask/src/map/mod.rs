@@ -1,7 +1,7 @@
-//! `map`: the map in ARCHITECTURE.md against the code.
+//! `map`: compares the map in ARCHITECTURE.md with the code.
 //!
-//! The picture has every crate of the workspace above those that it depends on, the list below it names their arrows, and
-//! within a crate modules import each other in one direction.
+//! The picture shows every crate of the workspace above its dependencies, the list below it names the arrows, and the
+//! modules of a crate import each other in one direction.
 
 mod modules;
 mod source;
@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Compares the map with the workspace's manifests and sources.
 ///
 /// # Errors
-/// That name the arrows which are missing, not there, upward, or part of a circle.
+/// Names arrows that are missing, superfluous, upward, or part of a cycle.
 pub(crate) fn check() -> anyhow::Result<()> {
     let crates = workspace()?;
     let page = crate::root().join("ARCHITECTURE.md");
@@ -25,30 +25,30 @@ pub(crate) fn check() -> anyhow::Result<()> {
     for (name, package) in &crates {
         let read = |path: &Path| Ok(std::fs::read_to_string(crate::root().join(path))?);
         let modules = source::modules(&package.root, &read)?;
-        let found = modules::circles(&modules);
+        let found = modules::cycles(&modules);
         let is_open =
             |arrow: &str| OPEN.iter().any(|(of, beginning)| of == name && arrow.starts_with(beginning));
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         for (_, beginning) in OPEN.iter().filter(|(of, _)| of == name) {
             if !found.iter().any(|arrow| arrow.starts_with(beginning)) {
-                wrong.push(format!("{name}: no circle is left in `{beginning}`, which `OPEN` excuses"));
+                wrong.push(format!("{name}: no cycle is left in `{beginning}`, which `OPEN` excuses"));
             }
         }
         let closed = found.iter().filter(|arrow| !is_open(arrow));
-        wrong.extend(closed.map(|arrow| format!("{name}: a circle has {arrow}")));
+        wrong.extend(closed.map(|arrow| format!("{name}: a cycle has {arrow}")));
     }
-    ensure!(wrong.is_empty(), "the code leaves the map:\n{}", wrong.join("\n"));
+    ensure!(wrong.is_empty(), "the code does not match the map:\n{}", wrong.join("\n"));
     Ok(())
 }
 
-/// Crates and modules whose circles are known and not undone yet: no others may join them.
+/// Crates and modules with known cycles; no others may join them.
 const OPEN: &[(&str, &str)] = &[("runtime", "gpu::"), ("runtime", "plan::")];
 
 /// A crate of the workspace.
 struct Package {
     /// Its `lib.rs` or `main.rs`.
     root: PathBuf,
-    /// Crates of the workspace that it depends on, other than for tests.
+    /// Crates of the workspace that it depends on, except for tests.
     arrows: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn on_map(package: &str) -> String {
     package.strip_prefix("chaski-").unwrap_or(package).to_owned()
 }
 
-/// What is wrong with the picture and the list of arrows.
+/// Mismatches of the picture and the list of arrows.
 fn crate_arrows(page: &str, crates: &BTreeMap<String, Package>) -> anyhow::Result<Vec<String>> {
     let map = page.split("\n## ").find(|s| s.starts_with("The map")).context("no section `The map`")?;
     let mut blocks = map.split("```").skip(1).step_by(2);
@@ -105,7 +105,7 @@ fn crate_arrows(page: &str, crates: &BTreeMap<String, Package>) -> anyhow::Resul
         .collect();
     let mut wrong = Vec::new();
     for (name, package) in crates {
-        // Nothing uses the tools, and they may use anything.
+        // Nothing may depend on the tools; they may depend on anything.
         if name == "xtask" {
             continue;
         }
@@ -141,18 +141,18 @@ mod tests {
         check().unwrap_or_else(|e| panic!("{e}"));
     }
 
-    fn circles(files: &[(&str, &str)]) -> Vec<String> {
+    fn cycles(files: &[(&str, &str)]) -> Vec<String> {
         let read = |path: &Path| {
             let text = files.iter().find(|f| Path::new(f.0) == path).context("no such file")?;
             Ok(text.1.to_owned())
         };
         let modules = source::modules(Path::new("src/lib.rs"), &read).expect("Rust");
-        modules::circles(&modules).iter().map(ToString::to_string).collect()
+        modules::cycles(&modules).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_circle_of_modules_is_found_by_the_names_of_its_arrows() {
-        let found = circles(&[
+        let found = cycles(&[
             ("src/lib.rs", "mod a; mod b; mod c; pub use b::Public;"),
             ("src/a/mod.rs", "pub mod deep; pub struct Own; use crate::b::thing;"),
             ("src/a/deep.rs", "use super::Own; fn f() -> super::Own { crate::c::g() }"),
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn names_lead_through_re_exports_aliases_and_blocks() {
-        let found = circles(&[
+        let found = cycles(&[
             ("src/lib.rs", "mod a;\nmod b;\nmod list { pub use crate::b::*; }\npub use a::Thing as Other;"),
             ("src/a.rs", "pub struct Thing;\nuse crate::list::find;"),
             ("src/b.rs", "pub fn find() {}\nuse crate::Other;"),
         ]);
         let want = ["a -> b (src/a.rs:2: crate::list::find)", "b -> a (src/b.rs:2: crate::Other)"];
         assert_eq!(found, want);
-        let found = circles(&[
+        let found = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a.rs", "use crate::b as other; fn f() { other::g() } mod test_data { fn h() {} }"),
             ("src/b.rs", "pub fn g() { use super::{a::{self}}; a::f() }"),
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn comments_strings_tests_and_other_crates_draw_no_arrows() {
-        let found = circles(&[
+        let found = cycles(&[
             ("src/lib.rs", "mod a; mod b;"),
             ("src/a.rs", "use crate::b; use std::a::x;"),
             (

@@ -1,8 +1,8 @@
-//! Imports between the modules of a crate, and circles of them.
+//! Imports between the modules of a crate, and their cycles.
 //!
-//! The tree of modules is looked at folder by folder: an import from anywhere below one child to anywhere below another is
-//! an arrow between the two, and those of a folder form no circle. For its neighbours a folder is one thing, so its files
-//! may use what the file of the folder itself defines, as the cases of an operation use the operation.
+//! The module tree is examined folder by folder: an import from below one child to below another is an arrow between
+//! the two, and the arrows of a folder must be acyclic. To its siblings a folder is a unit, so its files may use what
+//! the folder's own file defines, as the cases of an operation use the operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use super::source::{Modules, Named};
 /// The path of a module within its crate.
 type Path = Vec<String>;
 
-/// An import of a module by one beside it.
+/// An import of a sibling module.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Arrow {
     from: Path,
@@ -28,8 +28,8 @@ impl fmt::Display for Arrow {
     }
 }
 
-/// The arrows of a crate that are part of a circle.
-pub(super) fn circles(modules: &Modules) -> Vec<Arrow> {
+/// The arrows of a crate that are part of a cycle.
+pub(super) fn cycles(modules: &Modules) -> Vec<Arrow> {
     let arrows = arrows(modules);
     let mut next: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
     arrows.iter().for_each(|a| next.entry(&a.from).or_default().push(&a.to));
@@ -46,7 +46,7 @@ pub(super) fn circles(modules: &Modules) -> Vec<Arrow> {
     arrows.iter().filter(|a| leads(&a.to, &a.from)).cloned().collect()
 }
 
-/// All arrows between neighbours, the first of each.
+/// All arrows between siblings, the first import of each.
 fn arrows(modules: &Modules) -> Vec<Arrow> {
     let mut out: Vec<Arrow> = Vec::new();
     for (at, module) in modules {
@@ -66,9 +66,9 @@ fn arrows(modules: &Modules) -> Vec<Arrow> {
     out
 }
 
-/// The module that a path leads to, or the one that defines what it names, and whether it is the module itself.
+/// The module that a path leads to, or that defines the item, and whether the path is the module itself.
 fn resolve(modules: &Modules, at: &Path, path: &[String], depth: usize) -> Option<(Path, bool)> {
-    // Names that import one another lead nowhere.
+    // Names that import each other resolve to nothing.
     if depth > 20 {
         return None;
     }
@@ -108,7 +108,7 @@ fn resolve(modules: &Modules, at: &Path, path: &[String], depth: usize) -> Optio
                 let (target, _) = resolve(modules, &found, glob, depth + 1).filter(|t| t.0 != found)?;
                 resolve(modules, &target, &[&["self".to_owned()], &rest[i..]].concat(), depth + 1)
             };
-            // The path of another crate, unless it began in this one.
+            // A path of another crate, unless it started in this one.
             return globs.find_map(of).or_else(|| (is_relative || i > 0).then_some((found.clone(), false)));
         }
     }

@@ -1,6 +1,6 @@
-//! The modules of a crate as its sources have them: what each defines, imports and names.
+//! The modules of a crate as parsed from source: definitions, imports and paths.
 //!
-//! Sources are read as tokens, so comments and strings do not count. Neither do items for tests, nor attributes.
+//! Sources are read as tokens, which excludes comments and strings. Test items and attributes are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,29 +22,29 @@ pub(super) struct Named {
 pub(super) struct Module {
     /// Its file.
     pub(super) file: PathBuf,
-    /// Names that `use` brings, with their paths.
+    /// Names imported by `use`, with their paths.
     pub(super) uses: BTreeMap<String, Vec<String>>,
-    /// Modules all of whose names `use` brings.
+    /// Modules imported with `use path::*`.
     pub(super) globs: Vec<Vec<String>>,
     /// Names that the module defines.
     pub(super) items: BTreeSet<String>,
-    /// All paths that its code has, those of `use` included.
+    /// All paths in its code, including `use`.
     pub(super) named: Vec<Named>,
 }
 
 /// Modules by their path within the crate; the root's is empty.
 pub(super) type Modules = BTreeMap<Vec<String>, Module>;
 
-/// Reads the modules of a crate, whose sources `read` gives by their path.
+/// Reads the modules of a crate; `read` returns sources by path.
 ///
 /// # Errors
-/// If a file is missing or no Rust.
+/// A file is missing or not Rust.
 pub(super) fn modules(
     root: &Path,
     read: &dyn Fn(&Path) -> anyhow::Result<String>,
 ) -> anyhow::Result<Modules> {
     let mut out = Modules::new();
-    // A module, its file, and the folder in which the files of its children are.
+    // A module, its file, and the folder of its children's files.
     let folder = root.parent().expect("a file is in a folder").to_owned();
     let mut open = vec![(Vec::new(), root.to_owned(), folder)];
     while let Some((path, file, folder)) = open.pop() {
@@ -63,7 +63,7 @@ pub(super) fn modules(
                 open.push((child, file, folder));
                 continue;
             }
-            // Blocks between the file and the child are folders, too.
+            // Inline modules between the file and the child are folders, too.
             let folder = child[path.len()..child.len() - 1].iter().fold(folder.clone(), |f, s| f.join(s));
             let (alone, inside) = (folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs"));
             let file = if read(&alone).is_ok() { alone } else { inside };
@@ -85,7 +85,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Reads tokens of a module; `top` at its top level, where names that it defines or imports are the module's.
+    /// Reads tokens of a module; `top` at its top level, where definitions and imports belong to the module.
     fn block(&mut self, tokens: TokenStream, module: &[String], top: bool) {
         self.at(module);
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
@@ -141,7 +141,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads what stands between `use` and its semicolon, or a part of it.
+    /// Parses the tokens between `use` and its semicolon, or part of them.
     fn import(&mut self, tokens: &[TokenTree], module: &[String], mut path: Vec<String>) {
         let line = tokens.first().map_or(0, |t| t.span().start().line);
         let mut bound = None;
@@ -189,12 +189,12 @@ fn is_punct(token: &TokenTree, c: char) -> bool {
     matches!(token, TokenTree::Punct(p) if p.as_char() == c)
 }
 
-/// An identifier without the mark of raw ones.
+/// An identifier without the `r#` of raw ones.
 fn plain(ident: &proc_macro2::Ident) -> String {
     ident.to_string().trim_start_matches("r#").to_owned()
 }
 
-/// The identifiers at the beginning that `::` joins.
+/// Identifiers at the start, joined by `::`.
 fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     let mut path = Vec::new();
     for part in tokens.chunks(3) {
@@ -213,7 +213,7 @@ fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     path
 }
 
-/// What the attribute at the beginning holds in its brackets.
+/// Tokens in the brackets of the attribute at the start.
 fn attribute(tokens: &[TokenTree]) -> Option<TokenStream> {
     match tokens {
         [hash, TokenTree::Group(group), ..]
@@ -231,13 +231,13 @@ fn file_of(attribute: &TokenStream) -> Option<String> {
     Some(text.strip_prefix("path = \"")?.strip_suffix('"')?.to_owned())
 }
 
-/// Whether an attribute leaves its item to tests: `cfg(test)`, `cfg(all(test, ..))`.
+/// True for attributes that restrict an item to tests: `cfg(test)`, `cfg(all(test, ..))`.
 fn is_for_tests(attribute: TokenStream) -> bool {
     let text = attribute.to_string().replace(' ', "");
     text == "cfg(test)" || text.starts_with("cfg(all(test,") || text == "test"
 }
 
-/// Tokens of the item at the beginning, its attributes included.
+/// Number of tokens of the item at the start, attributes included.
 fn item_len(tokens: &[TokenTree]) -> usize {
     let is_use = |t: &TokenTree| matches!(t, TokenTree::Ident(word) if word == "use");
     let ends_in_brace = !tokens.iter().take_while(|t| !is_punct(t, ';')).any(is_use);

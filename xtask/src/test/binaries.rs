@@ -1,8 +1,8 @@
 //! Builds the test binaries and runs them, two at a time.
 //!
-//! `cargo test` runs one binary after the other, which leaves cores idle where a binary has one long test, and does not say
-//! how long a test took. The harness of the standard library does, but on stable compilers only if `RUSTC_BOOTSTRAP` is set
-//! where the test runs; nothing is compiled with it.
+//! `cargo test` runs one binary after another, which leaves cores idle while a long test runs, and does not report how
+//! long tests took. The standard harness does, but on stable compilers only with `RUSTC_BOOTSTRAP` set at run time;
+//! nothing is compiled with it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader, Read};
@@ -17,20 +17,20 @@ use serde_json::Value;
 use super::cmd::Cmd;
 use super::report::{Binary, Outcome, Skip, Test};
 
-/// Binaries that take longest, which start first: what is left at the end should be short.
+/// The longest binaries, which start first, so that only short ones remain at the end.
 const LONG: &[&str] = &["whole_model", "ops", "serve", "plans", "cli", "chaski", "chaski_runtime"];
 
-/// Binaries that run at the same time. Most have tests in several threads of their own.
+/// Number of binaries that run at the same time. Most run their tests in several threads.
 const AT_ONCE: usize = 2;
 
-/// A program with tests.
+/// A test binary.
 pub(super) struct Executable {
-    /// `whole_model`, or the crate's name for its unit tests.
+    /// `whole_model`, or the crate's name for unit tests.
     pub(super) name: String,
-    /// The main source file, from the package's folder.
+    /// The main source file, relative to the package.
     source: String,
     path: PathBuf,
-    /// The package's folder, where its tests run.
+    /// The package's folder, the working directory of its tests.
     folder: PathBuf,
 }
 
@@ -92,7 +92,7 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
     println!("running {}, {}", exe.name, exe.source);
     let start = Instant::now();
     let mut command = Command::new(&exe.path);
-    // With two threads at least, so that each test has one of its own, named as the test.
+    // At least two threads, so that each test runs in a thread named after it.
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     command.arg(format!("--test-threads={}", cores.max(2)));
     command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
@@ -100,14 +100,14 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
     if full {
         command.env("CHASKI_TEST_FULL", "1");
     }
-    // Mesa's software device starts as many threads as there are cores for each device that a test opens.
+    // Mesa's software device starts one thread per core for each device that a test opens.
     if std::env::var_os("LP_NUM_THREADS").is_none() {
         command.env("LP_NUM_THREADS", "1");
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("it does not start")?;
     let (stdout, stderr) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-    // Tests write to standard error what is to be seen at once, the harness writes results to standard output.
+    // Tests write notices to standard error; the harness writes results to standard output.
     let (output, notices) = std::thread::scope(|s| {
         let notices = s.spawn(|| notices(&exe.name, stderr));
         let mut output = Vec::new();
@@ -135,8 +135,7 @@ fn run_one(exe: &Executable, full: bool) -> anyhow::Result<Binary> {
     })
 }
 
-/// Prints the lines that tests write, and returns those that say that something was skipped: tests by their names, and what
-/// else there is.
+/// Prints the lines that tests write, and returns those about skipped tests, by name, and other notices.
 fn notices(name: &str, stderr: impl Read) -> anyhow::Result<(BTreeMap<String, Skip>, BTreeSet<String>)> {
     let (mut skips, mut notes) = (BTreeMap::new(), BTreeSet::new());
     for line in BufReader::new(stderr).split(b'\n') {

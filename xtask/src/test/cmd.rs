@@ -1,4 +1,4 @@
-//! Commands with their environment, run in the repository's root and shown as one would type them.
+//! Commands with their environment, run in the repository's root and printed as in a shell.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -51,7 +51,7 @@ impl Cmd {
     }
 }
 
-/// As one would type it.
+/// Shell syntax.
 impl std::fmt::Display for Cmd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let quote = |s: &str| if s.contains(' ') { format!("'{s}'") } else { s.to_owned() };

@@ -1,4 +1,4 @@
-//! `test`: everything that a change must pass.
+//! `test`: all checks that a change must pass.
 
 mod binaries;
 mod cmd;
@@ -15,7 +15,7 @@ use self::packages::{Packages, changed};
 use self::report::Report;
 use crate::{kernels, tools, web};
 
-/// Crates that build for the web: the frontend there, the test cases, and all below the frontends.
+/// Crates that build for the web: its frontend, the test cases, and everything below the frontends.
 const FOR_WEB: &[&str] = &[
     "chaski-web",
     "chaski-cases",
@@ -30,25 +30,25 @@ const FOR_WEB: &[&str] = &[
     "chaski",
 ];
 
-/// What clippy gets to fail on any warning.
+/// Arguments that make clippy fail on warnings.
 const DENY: &[&str] = &["--", "-D", "warnings"];
 
-/// What to test.
+/// Tests to run.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scope {
     /// Formatting, lints, features, documentation, and the tests that need neither a GPU nor weights.
     Unit,
-    /// Every operation against its reference, and the command.
+    /// Every operation against its reference, and the CLI.
     Gpu,
-    /// Whole models, and the command.
+    /// Whole models, and the CLI.
     Models,
-    /// That the crates for the web build for it.
+    /// Builds of the crates for the web.
     Wasm,
-    /// The package for browsers, in a browser; takes several minutes.
+    /// The npm package in a browser; takes several minutes.
     Web,
-    /// Lints and tests of the crates that the working tree changes against main, and of those that use them.
+    /// Lints and tests of the crates that the working tree changes against main, and of their dependents.
     Changed,
-    /// All of these; what is in a browser only if there is one, or one can be installed.
+    /// All of these; browser tests only if a browser is or can be installed.
     All,
 }
 
@@ -57,7 +57,7 @@ impl Scope {
         self == part || self == Scope::All
     }
 
-    /// The packages whose tests run, of the workspace's; `None` for all.
+    /// Packages to test; `None` for all.
     fn packages(self) -> Option<&'static [&'static str]> {
         match self {
             Scope::Unit => Some(&[
@@ -69,7 +69,7 @@ impl Scope {
                 "chaski-kernels",
                 "xtask",
             ]),
-            // The command is always among them: it tells whether there is a GPU.
+            // The CLI is always included: it reports whether there is a GPU.
             Scope::Gpu => Some(&["chaski-runtime", "chaski-cli"]),
             Scope::Models => Some(&["chaski-models", "chaski", "chaski-cli"]),
             Scope::Wasm | Scope::Web => Some(&[]),
@@ -78,14 +78,14 @@ impl Scope {
     }
 }
 
-/// Brings what the tests need and runs them.
+/// Installs the tools that the tests need and runs them.
 ///
 /// # Errors
-/// If something is missing and cannot be brought, or if any step fails.
+/// A tool is missing and cannot be installed, or a step fails.
 pub(crate) fn run(scope: Scope, full: bool, install: bool) -> anyhow::Result<()> {
     let mut run = Run { full, install, report: Report::default() };
     let ready = run.report.step("tools", "cargo xtask test", |_| bring(scope, install));
-    // Without its tools no step would say anything of use.
+    // Without its tools, no step would give useful results.
     if ready {
         run.steps(scope)?;
     }
@@ -106,8 +106,7 @@ fn bring(scope: Scope, install: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command, built with the tests. It must come from that build: on its own it would have other features, and
-/// most of its dependencies would be compiled again.
+/// The CLI, built with the tests: on its own it would have other features, which would rebuild most dependencies.
 fn chaski() -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe().context("this program's own path")?;
     let chaski = exe.with_file_name(format!("chaski{}", std::env::consts::EXE_SUFFIX));
@@ -153,7 +152,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the working tree's change concerns; all but the browser if that is everything.
+    /// Tests what the working tree's change affects; everything but the browser tests if that is all packages.
     fn changed(&mut self) -> anyhow::Result<()> {
         let all = Packages::read()?;
         let touched = changed(&all)?;
@@ -207,7 +206,7 @@ impl Run {
         self.command("documents", docs.env("RUSTDOCFLAGS", "-D warnings"));
     }
 
-    /// Each library compiles without features; with `--full` also each crate with each of them alone, without warnings.
+    /// Compiles each library without features; with `--full` also each crate with each feature alone, without warnings.
     fn features(&mut self) {
         let full = self.full;
         let again = if full { "cargo xtask test unit --full" } else { "cargo xtask test unit" };
@@ -230,7 +229,7 @@ impl Run {
         });
     }
 
-    /// Builds and runs the tests of some packages, and the examples in their documents.
+    /// Builds and runs the tests of some packages, and their doc tests.
     fn tests(&mut self, packages: &[String], needs_gpu: bool) {
         let test = Cmd::cargo(&["test", "--all-features"]).args(packages);
         let mut built = None;
@@ -266,7 +265,7 @@ impl Run {
         }
     }
 
-    /// The tests in a browser. Few machines have Node.js and a browser: unless they are asked for, tests may be skipped.
+    /// The browser tests. Few machines have Node.js and a browser: unless requested explicitly, they may be skipped.
     fn browser(&mut self, asked: bool) {
         let (install, full) = (self.install, self.full);
         let ready = tools::browser(install).and_then(|browser| web::modules().map(|()| browser));
@@ -285,7 +284,7 @@ impl Run {
         }
     }
 
-    /// What a user does first.
+    /// The first command of a new user.
     fn main_job(&mut self) {
         self.report.step("main job", "cargo run --release -- run -p 'Once upon a time'", |_| {
             let args = ["run", "-p", "Once upon a time", "--temp", "0", "-n", "32"].map(str::to_owned);
@@ -299,11 +298,11 @@ impl Run {
     }
 }
 
-/// Runs the examples in documents and notes their results.
+/// Runs doc tests and records their results.
 fn watch(report: &mut Report, cmd: &Cmd) -> anyhow::Result<()> {
     println!("$ {cmd}");
     let (reader, writer) = std::io::pipe()?;
-    // The command holds the pipe's writing end; it must be gone for the reading to end.
+    // The command holds the writing end of the pipe; drop it so that reading ends.
     let mut child = {
         let mut command = cmd.command();
         command.stdout(writer.try_clone()?).stderr(writer);

@@ -1,4 +1,4 @@
-//! The workspace's packages: their features, who depends on whom, and which of them a change touches.
+//! The workspace's packages: features, dependencies, and the packages that a change affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use super::cmd::Cmd;
 
 /// A package of the workspace.
 struct Package {
-    /// From the repository's root.
+    /// Relative to the repository's root.
     folder: PathBuf,
     features: Vec<String>,
-    /// Other packages of the workspace that it uses, in its tests or build script, too.
+    /// Packages of the workspace that it uses, including for tests and build scripts.
     uses: BTreeSet<String>,
 }
 
 /// All packages of the workspace, by name.
 pub(super) struct Packages(BTreeMap<String, Package>);
 
-/// Packages whose tests read files outside all packages, by the files' folder. Other files there belong to all.
+/// Packages whose tests read files outside all packages, by folder of the files. Other files there affect all packages.
 const READERS: &[(&str, &[&str])] = &[
     ("fixtures/archs", &["chaski", "xtask"]),
     ("fixtures/quants", &["ggml-format", "chaski-runtime"]),
@@ -32,7 +32,7 @@ const READERS: &[(&str, &[&str])] = &[
 ];
 
 impl Packages {
-    /// Asks cargo.
+    /// Queries cargo.
     pub(super) fn read() -> anyhow::Result<Packages> {
         let text = Cmd::cargo(&["metadata", "--no-deps", "--format-version", "1"]).output()?;
         let metadata: Value = serde_json::from_str(&text).context("the answer of `cargo metadata`")?;
@@ -41,7 +41,7 @@ impl Packages {
         Ok(Packages(packages))
     }
 
-    /// Every package that has features, with none of them and with each alone.
+    /// Every package with features, with none of them and with each alone.
     pub(super) fn feature_sets(&self) -> Vec<(&str, Option<&str>)> {
         let mut sets = Vec::new();
         for (name, package) in self.0.iter().filter(|(_, p)| !p.features.is_empty()) {
@@ -56,7 +56,7 @@ impl Packages {
         self.0.values().any(|p| p.uses.contains(name))
     }
 
-    /// The packages that files touch, and all that use those; `None` if a file may concern any package.
+    /// The packages that files belong to, and their dependents; `None` if a file may affect any package.
     fn touched(&self, files: &[String]) -> Option<BTreeSet<String>> {
         let mut found = BTreeSet::new();
         for file in files {
@@ -88,14 +88,14 @@ impl Packages {
     }
 }
 
-/// A package's name and the rest, of its entry in cargo's metadata.
+/// Name and contents of a package, from cargo's metadata.
 fn package(entry: &Value) -> anyhow::Result<(String, Package)> {
     let name = entry["name"].as_str().context("a package has a name")?;
     let manifest = Path::new(entry["manifest_path"].as_str().context("a package has a manifest")?);
     let folder = manifest.parent().context("a manifest lies in a folder")?;
     let features = entry["features"].as_object().context("a package has features")?;
     let uses = entry["dependencies"].as_array().context("a package has dependencies")?.iter();
-    // Those from elsewhere have a source.
+    // Dependencies from elsewhere have a source.
     let uses = uses.filter(|d| d["source"].is_null()).filter_map(|d| d["name"].as_str());
     let package = Package {
         folder: folder.strip_prefix(crate::root()).unwrap_or(folder).to_owned(),
@@ -105,14 +105,14 @@ fn package(entry: &Value) -> anyhow::Result<(String, Package)> {
     Ok((name.to_owned(), package))
 }
 
-/// The packages that the working tree changes against `main`, and all that use them; `None` for all packages.
+/// The packages that the working tree changes against `main`, and their dependents; `None` for all packages.
 pub(super) fn changed(packages: &Packages) -> anyhow::Result<Option<BTreeSet<String>>> {
     let git = |args: &[&str]| -> anyhow::Result<Vec<String>> {
         let args = args.iter().map(|a| (*a).to_owned()).collect();
         let text = Cmd { env: vec![], program: "git".into(), args }.output()?;
         Ok(text.lines().map(str::to_owned).collect())
     };
-    // On main itself this is the last commit. A branch may be of a clone that has no main of its own.
+    // On main itself this is the last commit. A clone may have no local main.
     let base = ["main", "origin/main"].iter().find_map(|main| git(&["merge-base", "HEAD", main]).ok());
     let base = base.and_then(|lines| lines.first().cloned()).unwrap_or_else(|| "HEAD".to_owned());
     let mut files = git(&["diff", "--name-only", &base])?;

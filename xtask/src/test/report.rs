@@ -1,4 +1,4 @@
-//! The steps and tests of a run, and the summary at its end.
+//! The steps and tests of a run, and the summary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitStatus;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// Tests that the summary names.
+/// Number of tests listed by time.
 const SLOWEST: usize = 10;
 
 /// A test that did not run.
@@ -14,7 +14,7 @@ const SLOWEST: usize = 10;
 pub(super) struct Skip {
     /// Its name.
     pub(super) test: String,
-    /// The files, or whatever else it needs.
+    /// The missing files, or other requirement.
     want: String,
 }
 
@@ -26,7 +26,7 @@ impl Skip {
     }
 }
 
-/// How a test ended.
+/// Outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
@@ -47,7 +47,7 @@ pub(super) struct Binary {
     /// With its main source file.
     pub(super) name: String,
     pub(super) tests: Vec<Test>,
-    /// Output of the harness.
+    /// The harness's output.
     pub(super) output: String,
     pub(super) status: ExitStatus,
     pub(super) time: Duration,
@@ -69,11 +69,11 @@ impl Binary {
         let skipped = self.count(|o| matches!(o, Outcome::Skipped(_)));
         let [passed, failed, ignored] =
             [Outcome::Passed, Outcome::Failed, Outcome::Ignored].map(|is| self.count(|o| *o == is));
-        // A program that aborts reports no failed test.
+        // A crashed program reports no failed test.
         [passed, failed.max(usize::from(!self.status.success())), ignored, skipped]
     }
 
-    /// Its line in the summary.
+    /// Line in the summary.
     fn line(&self) -> String {
         let [passed, failed, ignored, skipped] = self.counts();
         let word = if failed == 0 { "ok" } else { "FAILED" };
@@ -87,7 +87,7 @@ impl Binary {
         format!("{line}; finished in {}", seconds(self.time))
     }
 
-    /// Prints its tests, and what the harness says of those that failed.
+    /// Prints its tests, and the harness's output for failures.
     pub(super) fn print(&self) {
         let mut text = format!("\n{}\n", self.name);
         for t in &self.tests {
@@ -109,23 +109,23 @@ impl Binary {
 struct Step {
     name: &'static str,
     time: Duration,
-    /// The command that repeats the failure; none if it passed.
+    /// The command that reproduces the failure; `None` if it passed.
     failed: Option<String>,
 }
 
-/// All that a run did.
+/// Results of a run.
 #[derive(Default)]
 pub(super) struct Report {
     steps: Vec<Step>,
     pub(super) binaries: Vec<Binary>,
-    /// Results of examples in documents: the crate and the line of the harness.
+    /// Results of doc tests: the crate and the line of the harness.
     pub(super) documents: Vec<String>,
     /// Cases, devices and programs that were skipped.
     pub(super) notes: BTreeSet<String>,
 }
 
 impl Report {
-    /// Runs one step; whether it passed.
+    /// Runs one step; returns whether it passed.
     pub(super) fn step(
         &mut self,
         name: &'static str,
@@ -151,7 +151,7 @@ impl Report {
         passed
     }
 
-    /// Prints where the time went, what was skipped, and all results.
+    /// Prints times, skipped tests, and all results.
     ///
     /// # Errors
     /// If a step failed.
@@ -190,7 +190,7 @@ impl Report {
         }
     }
 
-    /// The line of each binary, the tests that were skipped, and the sums.
+    /// The line of each binary, the skipped tests, and the totals.
     fn results(&self) {
         let mut sums = [0; 4];
         let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();

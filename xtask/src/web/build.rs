@@ -1,4 +1,4 @@
-//! From the crate `chaski-web` to the folder that npm packs and pages load.
+//! Builds the crate `chaski-web` into the folder that npm packs and pages load.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ pub(crate) fn package() -> PathBuf {
     crate::root().join("crates/web/npm")
 }
 
-/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, puts the chat page together in
+/// Builds the module, its JavaScript and the optimised wasm into `crates/web/npm/wasm`, assembles the chat page in
 /// `target/web-page`, and checks the sizes.
 ///
 /// # Errors
-/// If a step fails, or the result is larger than it may be (unless it has more in it than is delivered).
+/// A step fails, or the result exceeds its size limit (unless it includes optional features).
 pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     let out = assemble("web", if constraint { "constraint" } else { "" })?;
     optimise(&out.join("chaski_web_bg.wasm"))?;
@@ -26,7 +26,7 @@ pub(crate) fn build(constraint: bool) -> anyhow::Result<()> {
     if constraint { Ok(()) } else { size::check(&package()) }
 }
 
-/// Builds the same for tests alone, in a quarter of the time: several times as large, and slower.
+/// Builds the same for tests in a quarter of the time: several times as large, and slower.
 ///
 /// # Errors
 /// If a step fails.
@@ -35,7 +35,7 @@ pub(crate) fn build_for_tests() -> anyhow::Result<()> {
     page()
 }
 
-/// Builds the module and its JavaScript into `crates/web/npm/wasm`, which is returned, and puts the licences beside it.
+/// Builds the module and its JavaScript into `crates/web/npm/wasm`, and copies the licences; returns the folder.
 fn assemble(profile: &str, features: &str) -> anyhow::Result<PathBuf> {
     compile("chaski-web", profile, features)?;
     let out = package().join("wasm");
@@ -45,15 +45,16 @@ fn assemble(profile: &str, features: &str) -> anyhow::Result<PathBuf> {
     Ok(out)
 }
 
-/// The profile of modules for tests alone.
+/// Profile of modules for tests.
 const TESTS: &str = "web-tests";
 
-/// The module of a crate in a profile.
+/// Path of a crate's module in a profile.
 fn built(profile: &str, name: &str) -> PathBuf {
     crate::root().join("target/wasm32-unknown-unknown").join(profile).join(name).with_extension("wasm")
 }
 
-/// Builds the module with the test cases of operations, and its JavaScript, into `target/web-cases`, and returns where.
+/// Builds the module with the test cases of operations, and its JavaScript, into `target/web-cases`; returns the
+/// folder.
 ///
 /// # Errors
 /// If a step fails.
@@ -78,8 +79,8 @@ fn compile(package: &str, profile: &str, features: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rust's flags by which what a panic says of others' code begins with the crate's name: the module says nothing of who
-/// built it, has the same size everywhere, and is 3,600 bytes smaller.
+/// Compiler flags that shorten the paths in panic messages of dependencies to the crate's name. The module then reveals
+/// no build paths, is reproducible in size, and 3,600 bytes smaller.
 fn short_paths() -> anyhow::Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("no folder of cargo")?;
@@ -95,7 +96,7 @@ fn short_paths() -> anyhow::Result<String> {
     Ok(format!("target.wasm32-unknown-unknown.rustflags={flags:?}"))
 }
 
-/// The JavaScript that calls the module, and the module as it expects it.
+/// The JavaScript bindings, and the module adapted to them.
 fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
     if out.is_dir() {
         fs::remove_dir_all(out).with_context(|| format!("could not empty {}", out.display()))?;
@@ -109,14 +110,13 @@ fn bind(input: &Path, out: &Path) -> anyhow::Result<()> {
     fs::write(&js, shorter(&text)).with_context(|| format!("could not write {}", js.display()))
 }
 
-/// Generated JavaScript without white space at the beginning of lines and without its comments, which repeat those of the
-/// crate.
+/// Generated JavaScript without indentation and comments, which repeat those of the crate.
 fn shorter(text: &str) -> String {
     let lines = text.lines().map(str::trim_start).filter(|l| !l.starts_with("/*") && !l.starts_with('*'));
     lines.filter(|l| !l.starts_with("//") && !l.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The tools from npm, in the versions of the lock file.
+/// npm tools, in the versions of the lock file.
 pub(crate) fn modules() -> anyhow::Result<()> {
     let (lock, stamp) =
         (package().join("package-lock.json"), package().join("node_modules/.package-lock.json"));
@@ -127,7 +127,7 @@ pub(crate) fn modules() -> anyhow::Result<()> {
     run(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(package()))
 }
 
-/// The chat page with the package and the default model beside it: a folder that any server can serve.
+/// The chat page with the package and the default model: a folder that any server can serve.
 fn page() -> anyhow::Result<()> {
     let root = crate::root();
     let site = root.join("target/web-page");
@@ -147,7 +147,7 @@ fn page() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies a file, or a folder with what is in it.
+/// Copies a file, or a folder recursively.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("could not copy {} to {}", from.display(), to.display());
     if from.is_dir() {
@@ -162,7 +162,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::copy(from, to).map(drop).with_context(failed)
 }
 
-/// Makes the module smaller with Binaryen.
+/// Shrinks the module with Binaryen.
 fn optimise(wasm: &Path) -> anyhow::Result<()> {
     let tool = package().join("node_modules/binaryen/bin/wasm-opt");
     let features = [
@@ -174,13 +174,13 @@ fn optimise(wasm: &Path) -> anyhow::Result<()> {
         "--enable-multivalue",
         "--enable-simd",
     ];
-    // The first KiB is the stack's end, where only one that overflows would come.
-    // A second round finds 2,000 bytes more, and 5,000 compressed; a third nothing.
+    // The first KiB is the end of the stack, reached only by an overflow. A second round saves 2,000 bytes more, and
+    // 5,000 compressed; a third nothing.
     let passes = ["-Oz", "-Oz", "--low-memory-unused"];
     run(Command::new("node").arg(tool).args(passes).args(features).arg(wasm).arg("-o").arg(wasm))
 }
 
-/// Runs a command, which says itself what is wrong.
+/// Runs a command, which reports its own errors.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status =

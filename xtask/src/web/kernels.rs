@@ -1,4 +1,4 @@
-//! The kernels of the browser's feature sets, as files that a page can have compiled.
+//! The kernels of the browser's feature sets, as files whose contents a page can compile.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use chaski_kernels::{Dialect, Kernel};
 use serde_json::json;
 
-/// Kernels of one file: as many as a page asks the browser's compiler about at once.
+/// Kernels per file: as many as a page compiles at once.
 const PER_FILE: usize = 500;
 
-/// Writes `kernels-0.json`, `kernels-1.json` ... with name and text of every kernel that a browser can have, and returns
-/// how many files there are.
+/// Writes `kernels-0.json`, `kernels-1.json` ... with name and text of every browser kernel, and returns the number of
+/// files.
 pub(crate) fn write(folder: &Path) -> anyhow::Result<usize> {
     fs::create_dir_all(folder).with_context(|| format!("could not make {}", folder.display()))?;
     let names = Kernel::names();

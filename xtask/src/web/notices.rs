@@ -1,4 +1,4 @@
-//! The licences in the package: ours, and those of the crates that are compiled into the module.
+//! The licences in the package: ours, and those of the crates compiled into the module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,14 +8,14 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 
-/// The file with the texts of others.
+/// The file of third-party notices.
 const NOTICES: &str = "THIRD-PARTY-NOTICES.txt";
 const TARGET: [&str; 2] = ["wasm32-unknown-unknown", "chaski-web"];
 
 /// Puts our licences and the others' into the package.
 ///
 /// # Errors
-/// If cargo does not say what is compiled in, a crate says nothing of its licence, or a file cannot be written.
+/// Cargo does not report the dependencies, a crate has no licence, or a file cannot be written.
 pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
     for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(crate::root().join(file), package.join(file))
@@ -23,8 +23,8 @@ pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
     }
     let names = compiled()?;
     let metadata = cargo(&["metadata", "--format-version", "1", "--filter-platform", TARGET[0]])?;
-    let metadata: Value = serde_json::from_str(&metadata).context("what `cargo metadata` says")?;
-    // By text: who it is of. Many differ in the year or the name alone, and these count.
+    let metadata: Value = serde_json::from_str(&metadata).context("output of `cargo metadata`")?;
+    // Crates by licence text. Many texts differ only in the year or the name, which is significant.
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut plain = Vec::new();
     let (mut n, empty) = (0, Vec::new());
@@ -35,7 +35,7 @@ pub(crate) fn write(package: &Path) -> anyhow::Result<()> {
             continue;
         }
         let licence = word("license");
-        ensure!(!licence.is_empty(), "{name} does not say its licence");
+        ensure!(!licence.is_empty(), "{name} declares no licence");
         let folder = Path::new(word("manifest_path")).parent().context("a manifest lies in a folder")?;
         let files = chosen(folder, licence)?;
         if files.is_empty() {
@@ -72,7 +72,7 @@ fn compiled() -> anyhow::Result<BTreeSet<String>> {
     for line in tree.lines() {
         let mut words = line.split(' ');
         if let (Some(name), Some(version)) = (words.next(), words.next().and_then(|v| v.strip_prefix('v'))) {
-            // Ours have a path behind.
+            // Workspace crates are followed by a path.
             if !line.contains(['/', '\\']) {
                 out.insert(format!("{name} {version}"));
             }
@@ -81,7 +81,7 @@ fn compiled() -> anyhow::Result<BTreeSet<String>> {
     Ok(out)
 }
 
-/// The texts of a crate: of several to choose from that of MIT, and those that hold whatever is chosen.
+/// Licence texts of a crate: MIT if there is a choice, and those that always apply.
 fn chosen(folder: &Path, licence: &str) -> anyhow::Result<Vec<String>> {
     let (mut all, mut mit) = (Vec::new(), Vec::new());
     let entries = fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))?;
@@ -111,5 +111,5 @@ fn cargo(args: &[&str]) -> anyhow::Result<String> {
         .output()
         .context("could not run cargo")?;
     ensure!(out.status.success(), "`cargo {}`: {}", args.join(" "), String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).context("what cargo says")
+    String::from_utf8(out.stdout).context("output of cargo")
 }

@@ -1,4 +1,4 @@
-//! How large the package may be.
+//! Size limits of the package.
 
 use std::fs;
 use std::io::Write as _;
@@ -8,13 +8,13 @@ use anyhow::{Context as _, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// Bytes of the module at most, as it is and compressed: what it has now and a little more. The aim is 1,500,000 and
-/// 600,000; these go down with an improvement, not up.
+/// Maximum bytes of the module, raw and compressed: the current sizes and a little more. The targets are 1,500,000 and
+/// 600,000; lower these with an improvement, never raise them.
 const WASM: [usize; 2] = [1_984_000, 874_000];
-/// Bytes of all JavaScript that a page loads, compressed.
+/// Maximum bytes of all JavaScript that a page loads, compressed.
 const JS: usize = 40_000;
 
-/// Prints the sizes, and fails if one is above its bound.
+/// Prints the sizes, and fails if one exceeds its limit.
 pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
     let wasm = read(&package.join("wasm/chaski_web_bg.wasm"))?;
     let mut js = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn check(package: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the package's `files` have of JavaScript.
+/// JavaScript files among the package's `files`.
 fn scripts(package: &Path) -> anyhow::Result<Vec<std::path::PathBuf>> {
     let mut found = Vec::new();
     for folder in ["", "src", "wasm"] {

@@ -9,17 +9,17 @@ use super::build::{cases, package, run};
 use super::kernels;
 use crate::mesa;
 
-/// The files that need a browser: kernels, the engine on both devices, downloads and the page.
+/// Tests that need a browser: kernels, the engine on both devices, downloads and the page.
 const IN_BROWSER: &[&str] = &["kernels", "cases", "loading", "engine", "processor", "page"];
-/// The rest: what the package becomes in bundles, other devices and browsers, large models, the whole page.
+/// Further tests: bundles, other devices and browsers, large models, the whole page.
 const MORE: &[&str] = &["bundle", "memory", "devices", "recover", "chat", "firefox"];
 
-/// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once `modules`
-/// are there, and those in Dawn for Node; with `whole` those of `MORE`, too, and with the module as it is delivered. Returns
-/// what was skipped.
+/// Builds the package, writes the kernels and their cases, and runs all tests in the browser at `chromium`, once
+/// `modules` are installed, and those for Dawn in Node; with `whole` also those of `MORE`, and with the release module.
+/// Returns the skipped tests.
 ///
 /// # Errors
-/// If anything does not build, or a test fails.
+/// A build or a test fails.
 pub(crate) fn test(
     chromium: &Path,
     install: bool,
@@ -38,7 +38,7 @@ pub(crate) fn test(
     run(Command::new("npm").args(["run", "--silent", "check"]).current_dir(&package))?;
     let node = |files: &[&str]| {
         let mut command = Command::new("node");
-        // One file after the other: a software GPU takes every processor.
+        // One file after another: a software GPU uses every core.
         command.args(["--test", "--test-concurrency=1", "--test-reporter=spec"]);
         command.args(files.iter().map(|name| format!("test/{name}.test.js")));
         command.env("CHASKI_CASES", &cases).current_dir(&package);

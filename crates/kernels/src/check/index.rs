@@ -1,11 +1,11 @@
-//! The index of all kernels: a line for each, so that a change of templates shows which kernels it changes, and how.
+//! The index of all kernels, one line each: it shows which kernels a change of templates affects.
 
 use std::collections::BTreeMap;
 
 use super::workgroup::Size;
 use crate::kernel::{Access, Kernel};
 
-/// The index: the text of each file by its name, which is that of an operation.
+/// The index: file contents by file name, which is the name of an operation.
 pub type Index = BTreeMap<&'static str, String>;
 
 /// Name, features, bindings, threads and memory of a workgroup with the default constants, and the hash of the text:
@@ -32,7 +32,7 @@ pub(super) fn files(mut lines: Vec<(&'static str, String)>) -> Index {
     files
 }
 
-/// FNV-1a, 64 bits: it need not resist anybody, only notice a change.
+/// FNV-1a, 64 bits. It detects changes; it need not resist attacks.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01B3))
 }

@@ -13,11 +13,11 @@ use crate::render::{reflect, text};
 pub use index::Index;
 pub use workgroup::{Size, Workgroup};
 
-/// Why a kernel is not good.
+/// Reasons for rejecting a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The template did not render.
-    #[error("{kernel}: the template does not render")]
+    #[error("{kernel}: template failed to render")]
     Template {
         /// The kernel.
         kernel: String,
@@ -25,10 +25,8 @@ pub enum CheckError {
         #[source]
         source: Box<wgsl_pre::Error>,
     },
-    /// naga refuses the text.
-    #[error(
-        "{kernel}: naga refuses the rendered text with the features that it declares ({features})\n{report}"
-    )]
+    /// naga rejects the text.
+    #[error("{kernel}: naga rejects the rendered text under its declared features ({features})\n{report}")]
     Wgsl {
         /// The kernel.
         kernel: String,
@@ -37,7 +35,7 @@ pub enum CheckError {
         /// naga's report with the lines in question.
         report: String,
     },
-    /// Something that our own rules ask for is missing.
+    /// A rule of ours is broken.
     #[error("{kernel}: {what}")]
     Rule {
         /// The kernel.
@@ -95,7 +93,7 @@ pub fn workgroup(kernel: &Kernel) -> Result<Workgroup, CheckError> {
     Ok(Workgroup(validated(kernel)?))
 }
 
-/// The features as naga names them, and what WGSL has without any: conversions of f16 packed in u32.
+/// The features in naga's terms, plus those that WGSL always has: conversions of f16 packed in u32.
 fn capabilities(features: Features) -> Capabilities {
     let all = [
         (features.subgroup, Capabilities::SUBGROUP),
@@ -107,7 +105,7 @@ fn capabilities(features: Features) -> Capabilities {
     Capabilities::SHADER_FLOAT16_IN_FLOAT32 | declared.collect::<Capabilities>()
 }
 
-/// Parses and validates with exactly the features that the kernel declares.
+/// Parses and validates with exactly the declared features.
 fn validated(kernel: &Kernel) -> Result<naga::Module, CheckError> {
     let capabilities = capabilities(kernel.features);
     let text = kernel.text(Dialect::Native);
@@ -126,7 +124,7 @@ fn validated(kernel: &Kernel) -> Result<naga::Module, CheckError> {
     Ok(module)
 }
 
-/// Validates, compares the interface with what the kernel's reader found, and checks the limits of its feature set.
+/// Validates, compares the interface with the one that `reflect` found, and checks the limits of the feature set.
 fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
     let module = validated(kernel)?;
     let rule = |what: String| CheckError::Rule { kernel: kernel.name.to_owned(), what };
@@ -137,7 +135,7 @@ fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
     for (_, var) in module.global_variables.iter() {
         let (Some(binding), Some(name)) = (var.binding, &var.name) else { continue };
         let naga::AddressSpace::Storage { access } = var.space else {
-            return Err(rule(format!("`{name}` is no storage buffer")));
+            return Err(rule(format!("`{name}` is not a storage buffer")));
         };
         if binding.group != 0 {
             return Err(rule(format!("`{name}` is not in group 0")));
@@ -148,7 +146,7 @@ fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
     bindings.sort_by_key(|b| b.1);
     let read: Vec<_> = kernel.bindings.iter().map(|b| (b.name, b.index, b.access)).collect();
     if read != bindings {
-        return Err(rule(format!("its bindings read as {read:?}, but naga finds {bindings:?}")));
+        return Err(rule(format!("its bindings were parsed as {read:?}, but naga finds {bindings:?}")));
     }
     if bindings.len() > MAX_BINDING {
         return Err(rule(format!("it binds {} buffers, WebGPU guarantees {MAX_BINDING}", bindings.len())));
@@ -156,12 +154,12 @@ fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
     let overrides: Vec<&str> = module.overrides.iter().filter_map(|(_, o)| o.name.as_deref()).collect();
     if kernel.overrides != overrides {
         return Err(rule(format!(
-            "its constants read as {:?}, but naga finds {overrides:?}",
+            "its constants were parsed as {:?}, but naga finds {overrides:?}",
             kernel.overrides
         )));
     }
     let size = Workgroup(module).size(&[]);
-    let size = size.ok_or_else(|| rule("the size of its workgroups is no constant expression".into()))?;
+    let size = size.ok_or_else(|| rule("the workgroup size is not a constant expression".into()))?;
     let limit = limits(set);
     if size.threads > limit.threads {
         let (found, most, set) = (size.threads, limit.threads, set.word());
@@ -176,9 +174,9 @@ fn check(kernel: &Kernel, set: FeatureSet) -> Result<Size, CheckError> {
     Ok(size)
 }
 
-/// Largest workgroups of a feature set with the default constants: where devices allow more, dispatches may ask for it.
+/// Largest workgroup of a feature set with default constants; dispatches may ask for more where a device allows it.
 ///
-/// GPUs with cooperative matrices have more than WebGPU guarantees, and dispatches of their kernels ask.
+/// GPUs with cooperative matrices exceed WebGPU's guarantees, and dispatches of their kernels rely on it.
 fn limits(set: FeatureSet) -> Size {
     let Caps { max_threads: threads, max_workgroup_bytes: n_byte, .. } = Caps::base();
     match set {

@@ -1,4 +1,4 @@
-//! Threads and memory of a workgroup, which may depend on `override` constants.
+//! Threads and memory of a workgroup, both of which may depend on `override` constants.
 
 use naga::{
     AddressSpace, ArraySize, BinaryOperator as Binary, Expression, Handle, Literal, Module, Override,
@@ -14,12 +14,12 @@ pub struct Size {
     pub n_byte: u32,
 }
 
-/// A kernel as naga reads it, to size its workgroups for any constants.
+/// A kernel as naga parsed it, for computing workgroup sizes with any constants.
 pub struct Workgroup(pub(super) Module);
 
 impl Workgroup {
-    /// The size with these constants; those that are not named have their defaults. `None` if an expression is not one of
-    /// whole numbers, or out of range.
+    /// The size with these constants; others keep their defaults. `None` if an expression is not integral or out of
+    /// range.
     pub fn size(&self, constants: &[(&str, f64)]) -> Option<Size> {
         let sizes = Sizes { module: &self.0, constants };
         let entry = &self.0.entry_points[0];
@@ -32,7 +32,7 @@ impl Workgroup {
         let mut n_byte = 0u32;
         for (_, var) in self.0.global_variables.iter() {
             if var.space == AddressSpace::WorkGroup {
-                // As WebGPU counts them.
+                // WebGPU's accounting.
                 n_byte = n_byte.checked_add(sizes.bytes(var.ty)?.checked_next_multiple_of(16)?)?;
             }
         }
@@ -68,7 +68,7 @@ impl Sizes<'_> {
         (value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value)).then_some(value as u32)
     }
 
-    /// The value of a constant expression of whole numbers.
+    /// The value of an integral constant expression.
     fn value(&self, e: Handle<Expression>) -> Option<f64> {
         match self.module.global_expressions[e] {
             Expression::Literal(Literal::U32(n)) => Some(n.into()),

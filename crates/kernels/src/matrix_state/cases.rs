@@ -7,7 +7,7 @@ use crate::rng::Rng;
 /// Makes the case of such sizes.
 type MakeCase = fn(String, [u32; 4]) -> Case;
 
-/// No heads, which no grid has.
+/// A case without heads, which the grid cannot express.
 pub(crate) fn by_hand(case: MakeCase) -> Vec<Case> {
     vec![case("no heads".into(), [8, 0, 3, 2])]
 }

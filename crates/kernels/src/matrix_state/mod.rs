@@ -1,5 +1,4 @@
-//! Recurrences whose state is a square matrix for each head: what the operations of RWKV and of gated linear attention
-//! have in common.
+//! Recurrences whose state is a square matrix per head: the code shared by RWKV and gated linear attention.
 
 pub(crate) mod cases;
 pub(crate) mod reference;
@@ -13,23 +12,23 @@ use crate::tensor::Tensor;
 
 /// The operands of a call; all tensors are f32.
 pub(crate) struct MatrixState<'a> {
-    /// Those that every token has, values among them: values of a head, heads, tokens of all sequences.
+    /// Per-token operands, values among them: values per head, heads, tokens of all sequences.
     pub(crate) tokens: &'a [(Names, &'a Tensor)],
-    /// Others, whose sizes are the operation's to check.
+    /// Other operands, whose sizes the operation checks.
     pub(crate) others: &'a [(Names, &'a Tensor)],
     /// The states: values of a head twice, heads, sequences.
     pub(crate) s: (Names, &'a Tensor),
-    /// The sizes of the values, then those of the states, in one row without gaps.
+    /// The sizes of the values, then those of the states, contiguous in one row.
     pub(crate) y: &'a Tensor,
-    /// Constants of the operation's own.
+    /// Constants specific to the operation.
     pub(crate) constants: &'a [(&'static str, f64)],
 }
 
 impl MatrixState<'_> {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if they are not f32.
     pub(crate) fn dispatch(&self, op: &'static Op, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let MatrixState { tokens, others, s: states, y, constants } = *self;
         let [s, heads, n_token, _] = tokens[0].1.ne;
@@ -58,7 +57,7 @@ impl MatrixState<'_> {
     }
 }
 
-/// Values of y for an operand that every token has, and these states.
+/// Number of values of y for a per-token operand and these states.
 pub(crate) fn n_out(of_tokens: &Tensor, states: &Tensor) -> u32 {
     of_tokens.n_elem() + states.n_elem()
 }

@@ -1,4 +1,4 @@
-//! Token by token, in f64.
+//! Token-by-token reference, in f64.
 
 use crate::data::Data;
 

@@ -1,4 +1,4 @@
-//! Which waiting request gets a slot, and what of its prompt is known already.
+//! Admission: which waiting request gets a slot, and how much of its prompt is cached.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl Scheduler {
         }
     }
 
-    /// The waiting request that is next: by priority, then those of clients with few running requests, then the oldest.
+    /// The next waiting request: by priority, then by the fewest running requests of its client, then by age.
     fn first_waiting(&self) -> Option<usize> {
         let n_running =
             |client: u64| self.slots.iter().flatten().filter(|r| r.request.client == client).count();
@@ -29,22 +29,22 @@ impl Scheduler {
         (0..self.waiting.len()).filter(can).min_by_key(|i| key(&self.waiting[*i]))
     }
 
-    /// Begins a request in a free slot, or gives it back if there are too few pages.
+    /// Starts a request in a free slot, or returns it if there are too few pages.
     fn begin(&mut self, seq: usize, waiting: Waiting, before: &mut Vec<Change>) -> Result<(), Waiting> {
         let size = self.pool.page();
         let n_token = waiting.tokens.len();
-        // At least one token runs, for what it gives.
+        // At least one token must run, for its output.
         let has_state = self.limits.n_snapshot.is_some();
         let mut found = self.pool.find(waiting.request.group, &waiting.tokens, n_token - 1, has_state);
-        // The prompt, and a token after it.
+        // Pages for the prompt and one token.
         let n_page = (n_token + 1).min(self.limits.n_ctx).div_ceil(size);
         let n_new = n_page - found.pages.len();
-        // Those that run want pages, too, before long.
+        // Running requests will need more pages soon.
         let n_reserved = self.slots.iter().flatten().count();
         if self.pool.n_available() < n_new + n_reserved
             && let Some((page, _)) = found.tail.take()
         {
-            // The page to copy from may be the one that is missing.
+            // The held source page may be the missing one.
             self.pool.release(page);
         }
         if self.pool.n_available() < n_new + n_reserved {
@@ -94,7 +94,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Preempts the running request that counts least, but for those in `kept`: it waits again, and what it had is run again
+    /// Preempts the least important running request that is not in `kept`. It waits again, and its tokens run again
     /// later. Returns its slot.
     pub(super) fn preempt(&mut self, kept: &[usize]) -> Option<usize> {
         let rank =
@@ -102,7 +102,7 @@ impl Scheduler {
         let others = (0..self.slots.len()).filter(|s| self.slots[*s].is_some() && !kept.contains(s));
         let seq = others.min_by_key(|s| rank(*s))?;
         let mut r = self.slots[seq].take()?;
-        // What is known stays so until the pages are needed, which is soon.
+        // Its known prefix stays cached until the pages are needed, which is soon.
         r.name_pages(&mut self.pool, &mut Vec::new());
         r.table.iter().rev().for_each(|p| self.pool.release(*p));
         self.waiting.push(r.into_waiting());

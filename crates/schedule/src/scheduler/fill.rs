@@ -1,4 +1,4 @@
-//! Which rows a step has: the next token of every answer, then pieces of several prompts.
+//! Filling a step: the next token of every answer, then chunks of several prompts.
 
 use super::running::Logits;
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
@@ -17,7 +17,7 @@ impl Scheduler {
         let mut n_output = self.limits.max_output;
         let answers = self.answers(group, max_row.min(n_want), work);
         for (i, seq) in answers.iter().enumerate() {
-            // The others have a row each.
+            // Each of the others takes one row.
             let room = (max_row - work.step.rows.len()).min(n_output);
             n_output -= self.send_answer(*seq, room - (answers.len() - i), work);
             n_want -= 1;
@@ -44,12 +44,12 @@ impl Scheduler {
         self.under_way.push_back(UnderWay { rows, repeat: work.step.repeat });
     }
 
-    /// Whether a row of the sequence can be sent.
+    /// True if a row of the sequence can be sent.
     fn is_ready(&self, seq: usize) -> bool {
         let Some(r) = &self.slots[seq] else { return false };
         let may_choose = r.n_chosen() + r.n_ahead < r.request.max_tokens;
         let is_ahead = r.n_left() == 1 && r.n_ahead > self.limits.max_ahead;
-        // Tokens before a snapshot must be known.
+        // The tokens before a snapshot must be known.
         let waits = self.is_due(seq, r.n_sent) && r.n_sent > r.tokens.len();
         r.n_left() > 0
             && r.n_sent < self.limits.n_ctx
@@ -65,18 +65,18 @@ impl Scheduler {
         Some(first.request.group)
     }
 
-    /// Sequences of a group whose next token can be sent, at most `most`: those that had none for longest. All have pages for it;
-    /// requests that count least are preempted for it.
+    /// Sequences of a group whose next token can be sent, at most `most`, least recently served first. All of them have
+    /// pages for it; less important requests are preempted if necessary.
     fn answers(&mut self, group: u64, most: usize, work: &mut Work) -> Vec<usize> {
         let of_group =
             |s: &usize| self.slots[*s].as_ref().is_some_and(|r| r.request.group == group && !r.is_prompt());
         let mut seqs: Vec<usize> =
             (0..self.slots.len()).filter(|s| self.is_ready(*s)).filter(of_group).collect();
         seqs.sort_by_key(|s| self.slots[*s].as_ref().map_or(0, |r| r.last_step));
-        // Prompts get a part of a step, too, where answers alone would fill it.
+        // Reserve part of the step for prompts, even if answers could fill it.
         let n_prompt = if self.prompts(group).is_empty() { 0 } else { most.div_ceil(4).min(most - 1) };
         seqs.truncate(most - n_prompt);
-        // Those that count most come first, so that they are not preempted by others.
+        // The most important come first, so that others do not preempt them.
         seqs.sort_by_key(|s| {
             self.slots[*s].as_ref().map(|r| (std::cmp::Reverse(r.request.priority), r.order))
         });
@@ -87,7 +87,7 @@ impl Scheduler {
             }
             kept.push(seq);
             while !self.has_pages(seq, 1, work) {
-                // The one that needs the page gives way itself if all others count more.
+                // The request that needs the page is preempted itself if all others are more important.
                 let others: Vec<usize> = kept.iter().copied().filter(|s| *s != seq).collect();
                 let gone = self.preempt(&others).expect("the sequence itself can be preempted");
                 if gone == seq {
@@ -111,8 +111,8 @@ impl Scheduler {
         seqs
     }
 
-    /// Rows of the chunk that a prompt is in. A new one begins where the last has ended: as many rows as a step with so much
-    /// room could have if no budget bounded it.
+    /// Rows of the prompt's current chunk. A new chunk begins where the last ended, with as many rows as an unbudgeted
+    /// step could have.
     fn chunk(&mut self, seq: usize, n_row: usize) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
         if r.chunk.contains(&r.n_sent) {
@@ -127,15 +127,15 @@ impl Scheduler {
         r.chunk.len()
     }
 
-    /// Rows of a prompt's chunk that go in a step with so much room.
+    /// Rows of a prompt's chunk that fit in a step.
     fn piece(&self, seq: usize, n_row: usize, n_want: usize) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
         let n = n_row.min(r.chunk.end.saturating_sub(r.n_sent));
-        // Its last row gives an output.
+        // Its last row produces an output.
         if n > 0 && n == r.n_left() && n_want == 0 { n - 1 } else { n }
     }
 
-    /// Whether a snapshot of a sequence is due before position `pos`: every so many tokens, and at the last page that a
+    /// True if a snapshot of a sequence is due before position `pos`: at regular intervals, and at the last page that a
     /// request with the same prompt would share.
     fn is_due(&self, seq: usize, pos: usize) -> bool {
         let Some(r) = self.slots[seq].as_ref().filter(|_| self.limits.n_snapshot.is_some()) else {
@@ -147,7 +147,7 @@ impl Scheduler {
         pos > 0 && pos % page == 0 && (pos % every == 0 || pos == last)
     }
 
-    /// Makes sure that the next `n` rows of a sequence have pages, as far as there are any.
+    /// Allocates pages for the next `n` rows of a sequence, as far as the pool allows.
     fn has_pages(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
         let Some(r) = self.slots[seq].as_mut() else { return false };
         let needed = (r.n_sent + n).div_ceil(self.limits.page);
@@ -165,8 +165,7 @@ impl Scheduler {
         r.table.len() >= needed
     }
 
-    /// Adds the next row of an answer to a step, with the guesses that follow it if there is room for them; the outputs that
-    /// these rows give.
+    /// Adds the next row of an answer to a step, with its drafted tokens if they fit; returns the number of outputs.
     fn send_answer(&mut self, seq: usize, n_more: usize, work: &mut Work) -> usize {
         let Some(r) = &self.slots[seq] else { return 0 };
         let mut n = r.guess.len().min(n_more);
@@ -181,8 +180,8 @@ impl Scheduler {
         1 + n
     }
 
-    /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; whether the last gives an
-    /// output.
+    /// Adds the next `n` rows of a sequence to a step, with a snapshot before them if one is due; returns whether the
+    /// last produces an output.
     fn send(&mut self, seq: usize, n: usize, work: &mut Work) -> bool {
         let is_due = self.slots[seq].as_ref().is_some_and(|r| self.is_due(seq, r.n_sent));
         let Some(r) = self.slots[seq].as_mut() else { return false };
@@ -216,13 +215,13 @@ impl Scheduler {
         gives
     }
 
-    /// Lets a step of chosen tokens repeat, as often as all of them can.
+    /// Repeats a step of device-chosen tokens as often as all of its requests allow.
     fn repeat(&mut self, most: u32, answers: &[usize], work: &mut Work) {
         let is_chosen = |r: &Row| r.input == Input::Chosen && r.want == Want::Choose;
         if !work.step.rows.iter().all(is_chosen) {
             return;
         }
-        // What one row left of each request is counted already.
+        // The last possible row of each request is already counted.
         let mut n = most.max(1) as usize - 1;
         for seq in answers {
             let Some(r) = &self.slots[*seq] else { return };

@@ -1,4 +1,4 @@
-//! The scheduler: owns all requests, and says what runs next.
+//! The scheduler: owns all requests and plans the steps.
 
 mod admit;
 mod fill;
@@ -11,46 +11,46 @@ use crate::request::{Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
 use running::{Logits, Running, Waiting};
 
-/// Sizes that a scheduler works within.
+/// Capacities of a scheduler.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Sequences on the device.
     pub n_seq: usize,
-    /// Tokens of a sequence at most.
+    /// Maximum number of tokens per sequence.
     pub n_ctx: usize,
-    /// Tokens of a page.
+    /// Tokens per page.
     pub page: usize,
-    /// Pages of the pool.
+    /// Pages in the pool.
     pub n_page: usize,
-    /// Rows of a step at most.
+    /// Maximum number of rows per step.
     pub max_row: usize,
-    /// Requests at most that a step gives outputs.
+    /// Maximum number of requests with outputs per step.
     pub max_want: usize,
-    /// Rows of a step that give an output at most, those of guessed tokens included.
+    /// Maximum number of rows with outputs per step, drafted tokens included.
     pub max_output: usize,
-    /// Tokens that the device may be ahead of the caller in one sequence; 0: every step is read before the next.
+    /// Tokens that the device may run ahead of the caller per sequence; 0: every step is read before the next.
     pub max_ahead: usize,
-    /// Requests that may wait.
+    /// Capacity of the queue.
     pub max_waiting: usize,
-    /// Snapshots that the device has room for; `None` for models whose sequences have nothing but pages.
+    /// Snapshots that the device can hold; `None` for models without state outside pages.
     pub n_snapshot: Option<usize>,
-    /// Tokens that can be guessed at once ([`Scheduler::guess`]); 0 for models whose sequences cannot be set back.
+    /// Maximum number of drafted tokens at once ([`Scheduler::guess`]); 0 for models whose sequences cannot be rewound.
     pub max_guess: usize,
 }
 
-/// Why a scheduler cannot work.
+/// Invalid limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitsError {
-    /// One context must fit, so that a request alone always ends.
+    /// A single request must be able to fill the context, so that it always ends.
     #[error("the KV cache has room for {found} tokens, but a context has {needed}: {} are missing", needed - found)]
     Pool {
-        /// Tokens of the pool.
+        /// Tokens in the pool.
         found: usize,
-        /// Tokens of a context.
+        /// Tokens per context.
         needed: usize,
     },
-    /// A size that is 0.
+    /// A size is 0.
     #[error("{what} is 0")]
     Zero {
         /// The size.
@@ -58,16 +58,16 @@ pub enum LimitsError {
     },
 }
 
-/// The size of the next step.
+/// Bounds of the next step.
 #[derive(Copy, Clone, Debug)]
 pub struct Budget {
-    /// Rows at most, within [`Limits::max_row`]: what the device does in the time that a step may take.
+    /// Maximum number of rows, within [`Limits::max_row`]: the work that fits in the time of a step.
     pub rows: usize,
-    /// Times that a step of chosen tokens may repeat.
+    /// Repetitions allowed for a step of device-chosen tokens.
     pub repeat: u32,
 }
 
-/// What runs next.
+/// A step and the changes that precede it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Changes on the device before the step, in order.
@@ -76,7 +76,7 @@ pub struct Work {
     pub step: Step,
 }
 
-/// The outcome of a step for a request.
+/// Outcome of a step for a request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The device chose a token.
@@ -86,52 +86,52 @@ pub enum Event {
         /// The token.
         token: u32,
     },
-    /// The logits are there: [`Scheduler::choose`] goes on.
+    /// Logits are available: call [`Scheduler::choose`].
     Logits {
         /// The request.
         id: RequestId,
-        /// The first of its rows among the step's rows of logits, from 0.
+        /// Index of its first row among the step's rows of logits, from 0.
         index: usize,
-        /// Its rows: those behind the first follow the guessed tokens ([`Scheduler::guess`]), one each.
+        /// Number of its rows: one, plus one after each drafted token ([`Scheduler::guess`]).
         n_row: usize,
     },
-    /// It has as many tokens as were asked for, and is gone.
+    /// The request reached its token limit and has ended.
     Length {
         /// The request.
         id: RequestId,
     },
-    /// The context is full, and it is gone.
+    /// The context is full; the request has ended.
     Context {
         /// The request.
         id: RequestId,
     },
 }
 
-/// The outcome of [`Scheduler::choose`].
+/// Outcome of [`Scheduler::choose`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// The end of the request, if this was its last token.
+    /// End of the request, if this was its last token.
     pub end: Option<Event>,
-    /// The token was guessed: the next row of logits follows it, and is to be chosen from as well.
+    /// The token was drafted: choose from the next row of logits as well.
     pub was_guessed: bool,
 }
 
 /// Counts of a scheduler.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests that wait.
+    /// Waiting requests.
     pub n_waiting: usize,
-    /// Requests that have a sequence.
+    /// Running requests.
     pub n_running: usize,
-    /// Steps that were given and not yet read.
+    /// Steps submitted but not read.
     pub n_under_way: usize,
-    /// Requests that gave their sequence up for others so far, and began again later.
+    /// Total number of preemptions.
     pub n_preempted: u64,
     /// Pages.
     pub pool: PoolStats,
 }
 
-/// A row of a step under way that gives an output.
+/// A row in flight that produces an output.
 #[derive(Copy, Clone, Debug)]
 struct Sent {
     seq: usize,
@@ -139,25 +139,25 @@ struct Sent {
     want: Want,
 }
 
-/// A step under way.
+/// A step in flight.
 #[derive(Debug)]
 struct UnderWay {
     rows: Vec<Sent>,
     repeat: u32,
 }
 
-/// Owns waiting and running requests, and says what runs next. Pure: no device, no clock.
+/// Owns waiting and running requests, and plans the steps. Pure: no device, no clock.
 #[derive(Debug)]
 pub struct Scheduler {
     limits: Limits,
     pool: Pool,
     waiting: Vec<Waiting>,
-    /// The sequences by slot.
+    /// Sequences by slot.
     slots: Vec<Option<Running>>,
     under_way: VecDeque<UnderWay>,
-    /// All requests that have not ended.
+    /// Ids of all active requests.
     ids: HashSet<RequestId>,
-    /// Counts submissions, stays of requests in slots, and steps.
+    /// Counters of submissions, of requests' stays in slots, and of steps.
     n_submitted: u64,
     n_stay: u64,
     n_step: u64,
@@ -168,7 +168,7 @@ impl Scheduler {
     /// A scheduler without requests.
     ///
     /// # Errors
-    /// [`LimitsError`] if a request that is alone could not go on to the end of its context.
+    /// [`LimitsError`] if a single request could not fill its context.
     pub fn new(limits: Limits) -> Result<Self, LimitsError> {
         let sizes = [
             ("the number of sequences", limits.n_seq),
@@ -198,7 +198,7 @@ impl Scheduler {
         })
     }
 
-    /// The sizes it works within.
+    /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -214,10 +214,10 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request, and gives its turn.
+    /// Queues a request and returns its turn.
     ///
     /// # Errors
-    /// [`Refused`]; the others are not affected.
+    /// [`Refused`]; other requests are not affected.
     pub fn submit(&mut self, request: Request) -> Result<Turn, Refused> {
         self.check(&request)?;
         if self.waiting.len() >= self.limits.max_waiting {
@@ -229,11 +229,11 @@ impl Scheduler {
         Ok(turn)
     }
 
-    /// Takes a request that has ended and goes on from another prompt, as after its context was shifted. It keeps its turn,
-    /// and a full queue does not refuse it.
+    /// Queues a request that has ended and continues from another prompt, for example after a context shift. It keeps
+    /// its turn, and a full queue accepts it.
     ///
     /// # Errors
-    /// [`Refused`]; the others are not affected.
+    /// [`Refused`]; other requests are not affected.
     pub fn go_on(&mut self, request: Request, turn: Turn) -> Result<(), Refused> {
         self.check(&request)?;
         if !self.ids.insert(request.id) {
@@ -244,7 +244,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Refuses a prompt that can never be served.
+    /// Rejects a prompt that can never be served.
     fn check(&self, request: &Request) -> Result<(), Refused> {
         let (found, limit) = (request.prompt.len(), self.limits.n_ctx);
         match found {
@@ -254,8 +254,8 @@ impl Scheduler {
         }
     }
 
-    /// Ends a request, whether it waits, reads its prompt or answers; `false` if it has ended already. Its pages are free
-    /// for others at once, and keep its prefix until they are needed.
+    /// Ends a request in any state; `false` if it has ended already. Its pages are free for others at once, and keep
+    /// its prefix until they are needed.
     pub fn end(&mut self, id: RequestId) -> bool {
         if !self.ids.remove(&id) {
             return false;
@@ -267,15 +267,15 @@ impl Scheduler {
         true
     }
 
-    /// What runs next; `None` if nothing can before an earlier step is read ([`Self::done`]), a token is chosen
-    /// ([`Self::choose`]) or a request comes.
+    /// The next work; `None` if everything waits for a step to be read ([`Self::done`]), a token to be chosen
+    /// ([`Self::choose`]) or a request.
     ///
-    /// The changes are to be made and the step is to run on the device in this order, after all earlier ones.
+    /// Changes and step must run on the device in this order, after all earlier ones.
     pub fn next(&mut self, budget: Budget) -> Option<Work> {
         let mut work = Work::default();
         self.name_pages(&mut work.before);
         self.admit(&mut work.before);
-        // If the one whose turn it is had to give way, others go on.
+        // If the request whose turn it is was preempted, continue with others.
         loop {
             let n_preempted = self.n_preempted;
             self.fill(budget, &mut work);
@@ -283,15 +283,15 @@ impl Scheduler {
                 break;
             }
         }
-        // Changes belong to the device even if no row can run.
+        // Changes must reach the device even if no row can run.
         (!work.step.rows.is_empty() || !work.before.is_empty()).then_some(work)
     }
 
-    /// Takes the outputs of the oldest step that was not read yet: the tokens that were chosen, of all rows in order, then
-    /// of all rows of the next repetition. Steps without rows have none and are not counted.
+    /// Takes the outputs of the oldest unread step: the tokens chosen in all rows, in order, repetition by repetition.
+    /// Steps without rows are not counted.
     ///
     /// # Panics
-    /// If there is no such step, or it has another number of tokens.
+    /// If there is no such step, or the number of tokens differs.
     pub fn done(&mut self, chosen: &[u32]) -> Vec<Event> {
         let UnderWay { rows, repeat } = self.under_way.pop_front().expect("a step is under way");
         let (mut events, mut chosen) = (Vec::new(), chosen.iter());
@@ -301,13 +301,13 @@ impl Scheduler {
                 let (sent, n_row) = (run[0], run.len());
                 let token = match sent.want {
                     Want::Nothing | Want::Hidden => continue,
-                    // One of a sequence in a step.
+                    // One token per sequence in a step.
                     Want::Choose => Some(*chosen.next().expect("a token for every row that chooses")),
                     Want::Logits => None,
                 };
                 let first = index;
                 index += if token.is_none() { n_row } else { 0 };
-                // Requests that have ended or begun again since do not want it any more.
+                // Skip requests that have ended or restarted since.
                 let Some(r) = self.slots[sent.seq].as_mut().filter(|r| r.stay == sent.stay) else { continue };
                 let id = r.request.id;
                 match token {
@@ -327,7 +327,7 @@ impl Scheduler {
         events
     }
 
-    /// Tokens that can be guessed for a request before its next row is sent; 0 if there can be none.
+    /// Maximum number of tokens to draft for a request before its next row is sent; 0 if none.
     pub fn max_guess(&self, id: RequestId) -> usize {
         let running = self.slot_of(id).and_then(|seq| self.slots[seq].as_ref());
         let Some(r) = running
@@ -335,14 +335,14 @@ impl Scheduler {
         else {
             return 0;
         };
-        // A token is chosen behind the last guess, too, and every guess that is right takes a place in the context.
+        // The row after the last draft also chooses a token, and each accepted draft occupies the context.
         let n_token = r.request.max_tokens - r.n_chosen();
         let n_place = self.limits.n_ctx - r.n_sent;
         self.limits.max_guess.min(n_token.saturating_sub(1)).min(n_place.saturating_sub(1))
     }
 
-    /// Guesses the tokens that follow a request's last one. They run beside it in its next step, as far as there is room, and
-    /// each has logits: [`Self::choose`] says which were right. Beyond [`Self::max_guess`] they are ignored.
+    /// Drafts the tokens that follow a request's last one. They run beside it in its next step as far as there is room,
+    /// each with logits: [`Self::choose`] reports which are accepted. Tokens beyond [`Self::max_guess`] are ignored.
     pub fn guess(&mut self, id: RequestId, tokens: &[u32]) {
         let n = self.max_guess(id);
         if let Some(r) = self.slot_of(id).and_then(|seq| self.slots[seq].as_mut()) {
@@ -350,12 +350,12 @@ impl Scheduler {
         }
     }
 
-    /// The caller's choice of a request's next token, from logits.
+    /// Sets the caller's choice of a request's next token.
     ///
     /// Without effect for a request that has ended.
     ///
     /// # Panics
-    /// If the request's logits were not given ([`Event::Logits`]) since the last choice, or all of them were used.
+    /// If the request has no unused logits ([`Event::Logits`]).
     pub fn choose(&mut self, id: RequestId, token: u32) -> Chosen {
         if let Some(seq) = self.slot_of(id) {
             let Some(r) = self.slots[seq].as_mut() else { return Chosen::default() };
@@ -367,7 +367,7 @@ impl Scheduler {
             }
             return Chosen { end: self.push(seq, token), was_guessed };
         }
-        // It was preempted since.
+        // It was preempted meanwhile.
         let Some(at) = self.waiting.iter().position(|w| w.request.id == id) else { return Chosen::default() };
         let w = &mut self.waiting[at];
         assert!(std::mem::take(&mut w.waits_for_choice), "a choice follows logits");
@@ -380,18 +380,18 @@ impl Scheduler {
         Chosen { end, was_guessed: false }
     }
 
-    /// Tokens of a request that were sent to the device or need not run; `None` while it waits.
+    /// Tokens of a request that were sent to the device or were cached; `None` while it waits.
     pub fn n_sent(&self, id: RequestId) -> Option<usize> {
         self.slot_of(id).and_then(|seq| self.slots[seq].as_ref()).map(|r| r.n_sent)
     }
 
-    /// The longest prefix of these tokens that is in pages, which are held until [`Self::release`].
+    /// The longest cached prefix of these tokens; its pages are held until [`Self::release`].
     pub fn hold(&mut self, group: u64, tokens: &[u32]) -> Found {
         self.pool.find(group, tokens, tokens.len(), self.limits.n_snapshot.is_some())
     }
 
-    /// Pages for a prefix that the caller writes, held until [`Self::release`], and a snapshot behind them for models that
-    /// need one; `None` if there are too few pages, or the last is not full where there are snapshots.
+    /// Pages for a prefix that the caller writes, held until [`Self::release`], with a snapshot after them if the model
+    /// needs one; `None` if there are too few pages, or if a snapshot is needed and the last page is not full.
     pub fn adopt(&mut self, group: u64, tokens: &[u32]) -> Option<Found> {
         let size = self.limits.page;
         let has_state = self.limits.n_snapshot.is_some();
@@ -413,13 +413,13 @@ impl Scheduler {
         Some(found)
     }
 
-    /// Gives back what [`Self::hold`] or [`Self::adopt`] gave; the prefix stays known.
+    /// Releases the result of [`Self::hold`] or [`Self::adopt`]; the prefix stays cached.
     pub fn release(&mut self, found: &Found) {
         let held = found.tail.map(|t| t.0).into_iter().chain(found.pages.iter().rev().copied());
         held.for_each(|p| self.pool.release(p));
     }
 
-    /// Begins again with all requests, as on a new device: nothing is under way, no page holds anything.
+    /// Restarts all requests, for a new device: nothing is in flight, no page holds anything.
     pub fn restart(&mut self) {
         self.under_way.clear();
         for seq in 0..self.slots.len() {
@@ -435,7 +435,7 @@ impl Scheduler {
         self.slots.iter().position(|r| r.as_ref().is_some_and(|r| r.request.id == id))
     }
 
-    /// Appends a chosen token; ends the request if it can have no more.
+    /// Appends a chosen token; ends the request if it was the last.
     fn push(&mut self, seq: usize, token: u32) -> Option<Event> {
         let r = self.slots[seq].as_mut()?;
         r.tokens.push(token);
@@ -445,17 +445,17 @@ impl Scheduler {
         Some(event)
     }
 
-    /// Frees a slot; what its pages hold for certain stays known.
+    /// Frees a slot; the known content of its pages stays cached.
     fn leave(&mut self, seq: usize) {
         let Some(mut r) = self.slots[seq].take() else { return };
         r.drop_guess();
-        // Nobody reads the slot's page table any more, so changes of it need not be told.
+        // No later step reads the slot's page table, so it need not be updated.
         r.name_pages(&mut self.pool, &mut Vec::new());
         r.name_tail(&mut self.pool, self.limits.n_snapshot.is_some());
         r.table.iter().rev().for_each(|p| self.pool.release(*p));
     }
 
-    /// Names pages that have become full of known tokens.
+    /// Names pages that have filled with known tokens.
     fn name_pages(&mut self, before: &mut Vec<Change>) {
         for (seq, r) in self.slots.iter_mut().enumerate() {
             let Some(r) = r else { continue };
@@ -467,8 +467,8 @@ impl Scheduler {
     }
 }
 
-/// The end of a request that has as many tokens as it can: as were asked for, or as the context has room for, of which the
-/// last is not run.
+/// The end of a request that has as many tokens as it can: the requested number, or as many as the context holds, where
+/// the last one is not run.
 fn end_of(request: &Request, n_chosen: usize, n_token: usize, n_ctx: usize) -> Option<Event> {
     let id = request.id;
     match () {

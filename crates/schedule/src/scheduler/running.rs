@@ -1,4 +1,4 @@
-//! A request that has a sequence on the device, and one that waits for it.
+//! Requests with a sequence on the device, and waiting requests.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use crate::step::Input;
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) request: Request,
-    /// The prompt, and the tokens that were chosen before the request was preempted.
+    /// The prompt, and the tokens chosen before a preemption.
     pub(super) tokens: Vec<u32>,
-    /// Requests are served in this order, preempted ones too.
+    /// Order of service, kept across preemption.
     pub(super) order: u64,
-    /// The caller has its logits, and will choose.
+    /// The caller has its logits and has not chosen yet.
     pub(super) waits_for_choice: bool,
 }
 
 impl Waiting {
-    /// Tokens of the answer that are known.
+    /// Number of known tokens of the answer.
     pub(super) fn n_chosen(&self) -> usize {
         self.tokens.len() - self.request.prompt.len()
     }
 }
 
-/// The way of a request's logits, if the caller chooses.
+/// State of a request's logits, if the caller chooses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Logits {
-    /// No row that gives them was sent since the last choice.
+    /// No row with logits was sent since the last choice.
     Unasked,
-    /// They are under way.
+    /// In flight.
     UnderWay,
     /// The caller has them.
     Delivered,
@@ -42,55 +42,55 @@ pub(super) enum Logits {
 pub(super) struct Running {
     pub(super) request: Request,
     pub(super) order: u64,
-    /// The prompt and the tokens of the answer that are known.
+    /// The prompt and the known tokens of the answer.
     pub(super) tokens: Vec<u32>,
     /// Its pages.
     pub(super) table: Vec<u32>,
-    /// Pages of these that are named.
+    /// Number of named pages.
     pub(super) n_named: usize,
-    /// Positions whose rows were sent to the device.
+    /// Positions sent to the device.
     pub(super) n_sent: usize,
-    /// Tokens that the device has chosen, or will have, and the caller does not know.
+    /// Tokens that the device has chosen or will choose, unknown to the caller.
     pub(super) n_ahead: usize,
     pub(super) logits: Logits,
-    /// Tells its rows from those of others that had the slot before.
+    /// Distinguishes its rows from those of earlier requests in the slot.
     pub(super) stay: u64,
-    /// The last step that had rows of it.
+    /// The last step with rows of it.
     pub(super) last_step: u64,
-    /// Positions of the chunk of the prompt that is being sent.
+    /// Positions of the current chunk of the prompt.
     pub(super) chunk: Range<usize>,
-    /// Guessed tokens that follow the known ones: to be sent with the next row, or sent and not confirmed.
+    /// Drafted tokens after the known ones, not yet sent or not yet confirmed.
     pub(super) guess: VecDeque<u32>,
 }
 
 impl Running {
-    /// Tokens of the answer that are known.
+    /// Number of known tokens of the answer.
     pub(super) fn n_chosen(&self) -> usize {
         self.tokens.len() - self.request.prompt.len()
     }
 
-    /// Positions that have a token, known here or on the device alone.
+    /// Positions with a token, known here or on the device only.
     pub(super) fn n_token(&self) -> usize {
         self.tokens.len() + self.n_ahead
     }
 
-    /// Rows that can be sent; none while guesses are under way.
+    /// Rows that can be sent; none while drafts are in flight.
     pub(super) fn n_left(&self) -> usize {
         self.n_token().saturating_sub(self.n_sent)
     }
 
-    /// Rows of the prompt are left to send, or of what is run again.
+    /// True while rows of the prompt, or rows to repeat, remain to be sent.
     pub(super) fn is_prompt(&self) -> bool {
         self.n_left() > 1 || (self.n_left() == 1 && self.chunk.contains(&self.n_sent))
     }
 
-    /// The token of a position: known, guessed, or known to the device alone.
+    /// The token at a position: known, drafted, or known to the device only.
     pub(super) fn input(&self, pos: usize) -> Input {
         let guess = || pos.checked_sub(self.tokens.len()).and_then(|i| self.guess.get(i));
         self.tokens.get(pos).or_else(guess).map_or(Input::Chosen, |t| Input::Token(*t))
     }
 
-    /// Forgets guesses that were not confirmed, and the rows that were sent for them.
+    /// Drops unconfirmed drafts and the rows sent for them.
     pub(super) fn drop_guess(&mut self) {
         self.n_sent = self.n_sent.min(self.tokens.len());
         self.guess.clear();
@@ -101,7 +101,7 @@ impl Running {
         Waiting { request: self.request, tokens: self.tokens, order: self.order, waits_for_choice }
     }
 
-    /// Names pages that are full of known tokens and were sent; adds (entry, page) where another page takes the place.
+    /// Names full pages of known, sent tokens; appends (entry, page) if an existing page replaces one.
     pub(super) fn name_pages(&mut self, pool: &mut Pool, swapped: &mut Vec<(u32, u32)>) {
         let (size, group) = (pool.page(), self.request.group);
         let n_full = self.n_sent.min(self.tokens.len()) / size;
@@ -116,7 +116,7 @@ impl Running {
         self.n_named = self.n_named.max(n_full);
     }
 
-    /// Names the last page, which is not full, when the request leaves. Sequences with more than pages cannot begin there.
+    /// Names the last, partial page when the request leaves. Sequences with state outside pages cannot start there.
     pub(super) fn name_tail(&mut self, pool: &mut Pool, has_state: bool) {
         let (size, n_known) = (pool.page(), self.n_sent.min(self.tokens.len()));
         let at = self.n_named;

@@ -1,4 +1,4 @@
-//! A device whose KV cache holds the tokens themselves, and whose next token is a hash of what the page table leads to.
+//! A fake device: its KV cache holds tokens, and its next token is a hash of the tokens that the page table leads to.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::random::mix;
 /// The tokens of a step.
 pub(crate) struct Outputs {
     pub(crate) chosen: Vec<u32>,
-    /// All tokens that a row of logits has seen.
+    /// All tokens visible to each row of logits.
     pub(crate) logits: Vec<Vec<u32>>,
 }
 
@@ -19,7 +19,7 @@ struct Sequence {
     request: Option<Request>,
     n_drawn: usize,
     chosen: Option<u32>,
-    /// Tokens that the recurrent state has seen.
+    /// Tokens that the recurrent state has processed.
     state: Vec<u32>,
 }
 
@@ -69,7 +69,7 @@ impl Device {
     pub(crate) fn run(&mut self, step: &Step) -> Outputs {
         let mut out = Outputs { chosen: Vec::new(), logits: Vec::new() };
         for i in 0..step.repeat as usize {
-            // As rows run together, all are written before any is read.
+            // Rows run together: all are written before any is read.
             let mut seen = Vec::new();
             for (at, row) in step.rows.iter().enumerate() {
                 let s = &self.seqs[row.seq as usize];
@@ -115,7 +115,7 @@ impl Device {
         self.pages[page][pos % self.page] = Some(token);
     }
 
-    /// The tokens up to a position, as the page table has them.
+    /// The tokens up to a position, read through the page table.
     fn read(&self, seq: usize, pos: usize) -> Vec<u32> {
         let s = &self.seqs[seq];
         let at = |p: usize| self.pages[s.table[&(p / self.page)]][p % self.page].expect("it was written");
@@ -127,14 +127,14 @@ impl Device {
     }
 }
 
-/// The token after these, the draw of that number of a request.
+/// The token after `seen`, for draw `n_drawn` of a request.
 pub(crate) fn next_token(request: &Request, seen: &[u32], n_drawn: usize) -> u32 {
     assert_eq!(seen.len(), request.prompt.len() + n_drawn, "a draw for every token");
     let seed = mix(request.id.0 ^ request.group << 32);
     (seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t))) % 12) as u32
 }
 
-/// The answer of a request that has the device for itself.
+/// The answer of a request that runs alone.
 pub(crate) fn answer_alone(request: &Request, n_ctx: usize, stop: u32) -> Vec<u32> {
     let (mut seen, mut answer) = (request.prompt.clone(), Vec::new());
     while answer.len() < request.max_tokens && seen.len() <= n_ctx && answer.last() != Some(&stop) {

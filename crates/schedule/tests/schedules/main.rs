@@ -1,5 +1,5 @@
-//! Random schedules over a fake device: every request ends once with the answer that it has alone, no page is lost, and
-//! nobody starves.
+//! Random schedules over a fake device: every request ends once, with the same answer as alone; no page leaks and no
+//! request starves.
 
 mod device;
 mod random;
@@ -10,9 +10,9 @@ use chaski_schedule::{Budget, Change, Chosen, Event, Input, Limits, Refused, Req
 use device::{Device, answer_alone, next_token};
 use random::Random;
 
-/// Schedules that are tried by default.
+/// Number of schedules by default.
 const N_SCHEDULE: u64 = 100_000;
-/// The token that ends an answer before its length.
+/// End-of-text token.
 const STOP: u32 = 0;
 
 fn limits(r: &mut Random) -> Limits {
@@ -33,7 +33,7 @@ fn limits(r: &mut Random) -> Limits {
     }
 }
 
-/// Prompts that begin alike more often than not.
+/// Prompts that often share a prefix.
 fn prompt(r: &mut Random, n_ctx: usize) -> Vec<u32> {
     let mut tokens: Vec<u32> = (0..r.within(0, n_ctx)).map(|i| (i % 3) as u32 + 1).collect();
     tokens.extend((0..r.within(1, 4)).map(|_| r.within(1, 9) as u32));
@@ -41,7 +41,7 @@ fn prompt(r: &mut Random, n_ctx: usize) -> Vec<u32> {
     tokens
 }
 
-/// A request with what is known of its answer.
+/// A request and the known part of its answer.
 struct Asked {
     request: Request,
     answer: Vec<u32>,
@@ -49,7 +49,7 @@ struct Asked {
     cancelled: bool,
 }
 
-/// How often schedules did what is hard: a test that never does proves nothing.
+/// Counts of the hard situations: a test that never reaches them proves nothing.
 #[derive(Debug, Default)]
 struct Seen {
     n_preempted: u64,
@@ -68,7 +68,7 @@ struct Trial {
     scheduler: Scheduler,
     device: Device,
     asked: HashMap<RequestId, Asked>,
-    /// Tokens and logits of steps that were not read.
+    /// Outputs of unread steps.
     outputs: std::collections::VecDeque<device::Outputs>,
 }
 
@@ -96,7 +96,7 @@ impl Trial {
         assert_eq!(self.scheduler.end(id), was_open);
     }
 
-    /// Guesses the next tokens of a request, some of them right.
+    /// Drafts the next tokens of a request, some of them right.
     fn guess(&mut self, r: &mut Random) {
         let id = RequestId(r.within(0, self.asked.len()) as u64);
         let n_ctx = self.scheduler.limits().n_ctx;
@@ -111,7 +111,7 @@ impl Trial {
         self.scheduler.guess(id, &guess);
     }
 
-    /// Whether something ran.
+    /// Runs a step; returns false if there was none.
     fn step(&mut self, r: &mut Random) -> bool {
         (0..2).for_each(|_| self.guess(r));
         let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
@@ -190,11 +190,11 @@ impl Trial {
         }
     }
 
-    /// A token of an answer, which some tokens end.
+    /// Accepts a token of an answer; some tokens end it.
     fn accept(&mut self, id: RequestId, token: u32) {
         let a = self.asked.get_mut(&id).expect("it was asked");
         assert!(!a.cancelled, "{id:?} was cancelled");
-        // Tokens behind the end of an answer come where the device is ahead.
+        // Tokens after the end arrive if the device runs ahead.
         if a.n_end > 0 {
             return;
         }
@@ -248,7 +248,7 @@ fn run(seed: u64) -> Seen {
             _ => {}
         }
     }
-    // Everything ends, in about as many steps as there are tokens: preempted requests run theirs again.
+    // Everything ends, in about as many steps as there are tokens: preempted requests repeat theirs.
     let n_token: usize = t.asked.values().map(|a| a.request.prompt.len() + a.request.max_tokens).sum();
     for _ in 0..200 + 20 * n_token {
         let ran = t.outputs.len() < 3 && t.step(r);
@@ -332,7 +332,7 @@ fn a_request_that_goes_on_keeps_its_turn() {
     s.submit(request(3, &[3])).expect("a prompt");
     let id = RequestId(1);
     assert_eq!(s.done(&[5]), [Event::Token { id, token: 5 }, Event::Length { id }]);
-    // The queue is full for new requests, but not for this one, which is before those that came later.
+    // The queue is full for new requests, but not for this one, which precedes later ones.
     assert_eq!(s.submit(request(4, &[4])), Err(Refused::Queue { limit: 2 }));
     s.go_on(request(1, &[1, 5]), first).expect("it goes on");
     assert_eq!(s.go_on(request(1, &[1, 5]), first), Err(Refused::Id { id }));
@@ -348,7 +348,7 @@ fn a_prompt_does_not_stop_answers() {
     let work = s.next(all).expect("a prompt");
     assert_eq!(work.step.rows.len(), 2);
     s.submit(request(2, &[9; 12])).expect("a prompt");
-    // The answer's token and a piece of the prompt run together.
+    // The answer's token and a chunk of the prompt run together.
     let work = s.next(all).expect("a mixed step");
     let seqs: Vec<u32> = work.step.rows.iter().map(|r| r.seq).collect();
     assert_eq!(seqs, [0, 1, 1, 1, 1, 1, 1, 1]);
@@ -361,7 +361,7 @@ fn an_answer_alone_repeats_without_being_read() {
     let budget = Budget { rows: 8, repeat: 3 };
     assert_eq!(s.next(budget).expect("the prompt").step.repeat, 1);
     assert_eq!(s.next(budget).expect("tokens ahead").step.repeat, 3);
-    // One token of the prompt and three after it are ahead; one more is allowed.
+    // One token of the prompt and three more are in flight; one more is allowed.
     assert_eq!(s.next(budget).expect("tokens ahead").step.repeat, 1);
     assert_eq!(s.next(budget), None);
     assert_eq!(s.done(&[5]), [Event::Token { id: RequestId(1), token: 5 }]);
@@ -386,7 +386,7 @@ fn right_guesses_save_steps_and_wrong_ones_change_nothing() {
     assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 4 }]);
     assert!(s.choose(id, 4).was_guessed && s.choose(id, 5).was_guessed);
     assert_eq!(s.choose(id, 6), Chosen::default());
-    // Four rows were sent, of which three are right: the last one's place is written again.
+    // Four rows were sent and three accepted: the last position is written again.
     assert_eq!(s.n_sent(id), Some(5));
     let work = s.next(all).expect("a token");
     assert_eq!((work.step.rows[0].pos, work.step.rows[0].input), (5, Input::Token(6)));

@@ -1,4 +1,4 @@
-//! Random numbers from a seed: SplitMix64.
+//! Seeded random numbers: SplitMix64.
 
 /// A generator.
 pub(crate) struct Random(u64);

@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: nothing to add.
+/// An empty b, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let y = Tensor::new(GgmlType::F32, [5, 3, 1, 1]);
     let b = Tensor::new(GgmlType::F32, [2, 0, 1, 1]);
@@ -20,7 +20,7 @@ pub(super) fn by_hand() -> Vec<Case> {
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let (ty, ne, nb): (_, [u32; 4], [u32; 4]) = (p.ty("type")?, p.list("ne_a")?, p.list("ne_b")?);
     let y = Tensor::new(ty, ne);
-    // The axis of which only every second row, matrix or so is b's own.
+    // The axis along which b covers only every second row or matrix.
     let b = match p.num::<i32>("stride_dim")? {
         -1 => Tensor::new(ty, nb),
         dim => {

@@ -1,6 +1,6 @@
 //! `acc`: a copy of a, with b added to a view of it.
 //!
-//! The form that works in place is a sum in place, over that view of y: [`BinaryNd`](super::binary::BinaryNd).
+//! In place it is a sum over that view of y: [`BinaryNd`](super::binary::BinaryNd).
 
 mod cases;
 pub mod reference;
@@ -26,9 +26,9 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Acc {
-    /// What is copied.
+    /// The input.
     pub a: Tensor,
-    /// What is added.
+    /// The addend.
     pub b: Tensor,
     /// The view: b's sizes, and strides and offset in values of y in ggml's order.
     pub view: Tensor,
@@ -37,10 +37,10 @@ pub struct Acc {
 }
 
 impl Acc {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
         Call {

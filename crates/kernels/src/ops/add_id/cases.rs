@@ -35,7 +35,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 fn case(label: String, call: AddId) -> Case {
     let (a, b) = (Data::random(call.a, 1, -1.0, 1.0), Data::random(call.b, 2, -1.0, 1.0));
     let mut rng = Rng::new(3);
-    // One in sixteen is an expert that does not exist.
+    // One in sixteen ids is out of range.
     let ids: Vec<f32> = (0..call.ids.n_alloc)
         .map(|_| if rng.below(16) == 0 { -1.0 } else { rng.below(call.b.ne[1]) as f32 })
         .collect();

@@ -35,17 +35,17 @@ pub struct AddId {
     pub a: Tensor,
     /// `[n_expert, n_embd]`.
     pub b: Tensor,
-    /// `[n_token, n_used]` i32; an id beyond the table adds nothing.
+    /// `[n_token, n_used]` i32; an out-of-range id adds nothing.
     pub ids: Tensor,
     /// The sizes and type of a.
     pub y: Tensor,
 }
 
 impl AddId {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let AddId { a, b, ids, y } = self;
         a.check_ne(OP.name, "a", [y.ne[0], y.ne[1], y.ne[2], 1])?;

@@ -1,4 +1,4 @@
-//! a and the row that each id names, in f64.
+//! a plus the row that each id names, in f64.
 
 use super::AddId;
 use crate::data::{Data, each};

@@ -6,7 +6,7 @@ use crate::compare::Expected;
 use crate::rng::random_values;
 use crate::step::cases::{N_SEQ, Picked, seq_of};
 
-/// Where the ring of the first row stands, tokens said since the start, and the window.
+/// Start of the first row's ring, tokens chosen since the start, and the window.
 struct At {
     ring: u32,
     end: u32,
@@ -18,12 +18,12 @@ pub(super) fn cases() -> Vec<Case> {
     let ats = [
         At { ring: 128, end: 1000, said: 500, last_n: 64 },
         At { ring: 128, end: 1000, said: 500, last_n: 128 },
-        // The window has not been filled; it goes over the ring's end, and over the index's own.
+        // The window is not full; it wraps around the ring, and the index wraps around u32.
         At { ring: 128, end: 130, said: 7, last_n: 64 },
         At { ring: 256, end: 3, said: 40, last_n: 128 },
         At { ring: 128, end: 77, said: 77, last_n: 0 },
         At { ring: 128, end: 5, said: 0, last_n: 64 },
-        // A ring that is smaller than the window.
+        // A ring smaller than the window.
         At { ring: 8, end: 21, said: 21, last_n: 64 },
         At { ring: 8, end: 1, said: 1, last_n: 1 },
     ];
@@ -50,7 +50,7 @@ fn case(seed: u64, k: u32, n_row: usize, at: &At, p: &AdjustParams) -> Case {
     let Picked { choice, words: step } = Picked::new(n_row, at.ring, at.end);
     let ld = k.next_multiple_of(8);
     let mut y = random_values(seed, ld as usize * n_row);
-    // Few different tokens, so that they come more than once; some are none of the vocabulary.
+    // Few different tokens, so that they repeat; some are outside the vocabulary.
     let n_slot = (at.ring * N_SEQ) as usize;
     let tokens: Vec<u32> = random_values(seed + 7, n_slot).iter().map(|v| (v.abs() * 60.0) as u32).collect();
     let mut adjust = vec![0; N_WORD * N_SEQ as usize];
@@ -65,7 +65,7 @@ fn case(seed: u64, k: u32, n_row: usize, at: &At, p: &AdjustParams) -> Case {
         let slot = |index: u32| tokens[(seq * at.ring + (index & (at.ring - 1))) as usize];
         let n = at.said.min(at.ring);
         let recent: Vec<u32> = (0..n).map(|i| slot(end.wrapping_sub(n).wrapping_add(i))).collect();
-        // Every third sequence leaves its logits as they are.
+        // Every third sequence leaves its logits unchanged.
         let off = AdjustParams { last_n: 0, repeat: 1.0, freq: 0.0, present: 0.0, bias: Vec::new() };
         let own = if row % 3 == 2 { &off } else { p };
         adjust[N_WORD * seq as usize..][..N_WORD].copy_from_slice(&own.words(end.wrapping_sub(at.said)));
@@ -94,7 +94,7 @@ fn case(seed: u64, k: u32, n_row: usize, at: &At, p: &AdjustParams) -> Case {
     )
 }
 
-/// Biases of different tokens, half of them among those that come lately; one excludes, one is no token.
+/// Biases of distinct tokens, half of them recent ones; one excludes its token, one token is out of range.
 fn biases(seed: u64, k: u32, n: usize) -> Vec<(u32, f32)> {
     let values = random_values(seed + 3, n);
     let bias = |(i, v): (usize, &f32)| {

@@ -1,4 +1,4 @@
-//! `adjust`: biases and penalties on rows of logits, in place, before tokens are chosen.
+//! `adjust`: biases and penalties on rows of logits, in place, before sampling.
 
 mod cases;
 pub mod reference;
@@ -18,43 +18,43 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Last tokens that penalties can look back on; the ring has as many slots at least.
+/// Largest window of the penalties; the ring has at least as many slots.
 pub const MAX_WINDOW: u32 = 128;
-/// Tokens that can have a bias.
+/// Maximum number of biased tokens.
 pub const MAX_BIAS: usize = 64;
-/// Words of the `adjust` buffer for a sequence.
+/// Words of the `adjust` buffer per sequence.
 pub const N_WORD: usize = 8 + 2 * MAX_BIAS;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Adjust {
-    /// Logits of a row.
+    /// Logits per row.
     pub k: u32,
-    /// Values from row to row.
+    /// Row stride, in values.
     pub ld: u32,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub n_row: u32,
-    /// Where the step has what was chosen: penalties look back on a sequence's ring.
+    /// Location of chosen tokens in the step buffer: penalties look back on a sequence's ring.
     pub choice: Choice,
 }
 
-/// What is done to the logits.
+/// Biases and penalties of a sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdjustParams {
-    /// So many last tokens are penalised, at most [`MAX_WINDOW`]; 0: none.
+    /// Window of the penalties, at most [`MAX_WINDOW`] tokens; 0: no penalties.
     pub last_n: u32,
-    /// Their logits are divided by it, or multiplied if not above zero; 1: off.
+    /// Repeat penalty: positive logits are divided by it, others multiplied; 1: off.
     pub repeat: f32,
-    /// Taken off for each time that a token came; 0: off.
+    /// Frequency penalty, subtracted once per occurrence; 0: off.
     pub freq: f32,
-    /// Taken off if a token came; 0: off.
+    /// Presence penalty, subtracted once if the token occurred; 0: off.
     pub present: f32,
-    /// Added before that, at most [`MAX_BIAS`], each token once; minus infinity excludes one.
+    /// Biases, added before the penalties: at most [`MAX_BIAS`], each token once; minus infinity excludes the token.
     pub bias: Vec<(u32, f32)>,
 }
 
 impl AdjustParams {
-    /// The words of a sequence whose first token that counts has this index in the ring.
+    /// The words of a sequence; `first` is the ring index of the first token that counts.
     ///
     /// # Panics
     /// If there are more than [`MAX_BIAS`] biases.
@@ -77,7 +77,7 @@ impl AdjustParams {
 }
 
 impl Adjust {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

@@ -1,4 +1,4 @@
-//! The same on the processor.
+//! The same on the CPU.
 
 use super::AdjustParams;
 
@@ -36,7 +36,7 @@ mod tests {
             bias: vec![(1, 3.0), (4, f32::NEG_INFINITY), (5, -1.0)],
         };
         let mut logits = [4.0, -1.0, 3.0, 3.0, 9.0, 2.0];
-        // Token 3 is out of reach; the bias of token 1 makes it positive before it is divided.
+        // Token 3 is outside the window; the bias makes the logit of token 1 positive before the division.
         adjust(&mut logits, &p, &[3, 0, 1, 0, 4]);
         assert_eq!(logits, [2.0 - 1.25, 1.0 - 0.75, 3.0, 3.0, f32::NEG_INFINITY, 1.0]);
     }

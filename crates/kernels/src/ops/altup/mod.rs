@@ -1,4 +1,4 @@
-//! `altup`: steps of a residual stream of several rows, of which layers work on the first (alternating updates).
+//! `altup`: alternating updates, steps of a residual stream of several rows of which layers process the first.
 
 mod cases;
 pub mod reference;
@@ -26,19 +26,19 @@ pub struct AltUp {
     pub kind: Kind,
     /// Rows of the stream.
     pub rows: u32,
-    /// Values a row.
+    /// Values per row.
     pub n: u32,
-    /// Values from column to column of x, b, router and y.
+    /// Column strides of x, b, router and y, in values.
     pub ld: [u32; 4],
     /// Columns.
     pub n_col: u32,
 }
 
 impl AltUp {
-    /// Rows that a kernel can mix.
+    /// Maximum number of rows.
     pub const MAX_ROWS: u32 = 8;
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] for more rows than [`Self::MAX_ROWS`].

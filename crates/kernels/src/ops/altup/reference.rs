@@ -2,7 +2,7 @@
 
 use chaski_graph::altup::Kind;
 
-/// `x`: the rows, or the only one; `b`: what comes to them; `router` and `weights`: what coefficients are made of.
+/// `x`: all rows, or the only one; `b`: the addend; `router` and `weights`: inputs of the coefficients.
 pub fn altup(kind: Kind, rows: usize, x: &[f32], b: &[f32], router: &[f32], weights: &[f32]) -> Vec<f32> {
     let n = if kind == Kind::Spread { x.len() } else { x.len() / rows };
     let wide = |v: &[f32]| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();

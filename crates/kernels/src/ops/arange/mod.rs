@@ -1,4 +1,4 @@
-//! `arange`: numbers at even distances.
+//! `arange`: evenly spaced numbers.
 
 mod cases;
 
@@ -24,14 +24,14 @@ pub const OP: Op = Op {
 pub struct Arange {
     /// The first number.
     pub start: f32,
-    /// From one to the next.
+    /// The increment.
     pub step: f32,
-    /// Where they go.
+    /// The output.
     pub y: Tensor,
 }
 
 impl Arange {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if values overlap; [`DispatchError::NoKernel`] for types that are no floats.

@@ -24,7 +24,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 }
 
 fn rows(label: String, a: Tensor, y: Tensor) -> Case {
-    // Whole numbers, so that some are equal, of both signs.
+    // Integers of both signs, so that some are equal.
     let mut values: Vec<f32> =
         random_values(5, a.n_alloc as usize).iter().map(|v| (v * 50.0).round()).collect();
     values.iter_mut().step_by(9).for_each(|v| *v = f32::NEG_INFINITY);
@@ -47,7 +47,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// The next tokens by `n_row` rows of `k` logits.
+/// The next tokens from `n_row` rows of `k` logits.
 fn choices(k: u32, n_row: usize) -> [Case; 2] {
     let Picked { choice, words: before } = Picked::new(n_row, 64, 60);
     let ld = k.next_multiple_of(8);
@@ -55,7 +55,7 @@ fn choices(k: u32, n_row: usize) -> [Case; 2] {
     let mut x = random_values(1, ld as usize * n_row);
     if k > 20 {
         for row in x.chunks_mut(ld as usize) {
-            // Equals: the first one wins. Masked values never do.
+            // The first of equal values wins. Masked values never do.
             let top = 100.0;
             row[k as usize / 2] = top;
             row[k as usize - 1] = top;

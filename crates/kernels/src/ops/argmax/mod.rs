@@ -25,17 +25,17 @@ pub const OP: Op = Op {
 /// The largest value of every row, the first of equals.
 #[derive(Clone, Copy, Debug)]
 pub struct ArgmaxRows {
-    /// What it reads, f32.
+    /// Input, f32.
     pub a: Tensor,
-    /// What it writes, i32: the sizes of a without the first.
+    /// Output, i32: the sizes of a without the first.
     pub y: Tensor,
 }
 
 impl ArgmaxRows {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] for other types.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let [_, ne1, ne2, ne3] = self.a.ne;
         self.a.check_type(OP.name, "a", GgmlType::F32)?;
@@ -49,33 +49,33 @@ impl ArgmaxRows {
             y: &self.y,
             constants: vec![("ROWS", rows.into())],
         }
-        .groups(rows, "256 threads a row".into(), caps)
+        .groups(rows, "256 threads per row".into(), caps)
     }
 }
 
 /// A call: first [`Argmax::chunk`], then [`Argmax::join`].
 #[derive(Clone, Copy, Debug)]
 pub struct Argmax {
-    /// Values a row.
+    /// Values per row.
     pub k: u32,
-    /// Values from row to row.
+    /// Row stride, in values.
     pub ld: u32,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub n_row: u32,
-    /// Where the step has what is chosen.
+    /// Location of chosen tokens in the step buffer.
     pub choice: Choice,
 }
 
-/// Values that one workgroup looks at.
+/// Values per workgroup.
 const CHUNK: u32 = 2048;
 
 impl Argmax {
-    /// Chunks of a row, each with two words of result.
+    /// Chunks per row; each produces two words.
     pub fn n_part(&self) -> u32 {
         self.k.div_ceil(CHUNK)
     }
 
-    /// Leaves the best of every chunk; rows are in grid.y.
+    /// Finds the maximum of every chunk; rows are in grid.y.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -87,11 +87,11 @@ impl Argmax {
             ("CHUNK", CHUNK.into()),
             ("N_PART", self.n_part().into()),
         ];
-        let why = format!("{CHUNK} logits a workgroup");
+        let why = format!("{CHUNK} logits per workgroup");
         dispatch(&OP, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
-    /// Joins the chunks and advances the step; rows are in grid.x.
+    /// Reduces the chunks and advances the step; rows are in grid.x.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

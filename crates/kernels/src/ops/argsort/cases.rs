@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: rows of nothing.
+/// Empty rows, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let [a, y] = [GgmlType::F32, GgmlType::I32].map(|ty| Tensor::new(ty, [0, 3, 1, 1]));
     vec![case("empty rows".into(), Argsort { descending: false, a, y })]
@@ -32,7 +32,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 }
 
 fn case(label: String, call: Argsort) -> Case {
-    // Values of which some are equal, both zeros and infinities among them.
+    // Values with duplicates, both zeros and infinities.
     let mut rng = Rng::new(1);
     let values: Vec<f32> = (0..call.a.n_alloc)
         .map(|_| match rng.below(50) {

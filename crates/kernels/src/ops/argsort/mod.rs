@@ -35,30 +35,30 @@ pub const OP: Op = Op {
 pub struct Argsort {
     /// Largest first.
     pub descending: bool,
-    /// What it reads, f32.
+    /// Input, f32.
     pub a: Tensor,
-    /// What it writes, i32.
+    /// Output, i32.
     pub y: Tensor,
 }
 
-/// Values that a workgroup sorts.
+/// Values that one workgroup sorts.
 const BLOCK: u32 = 1024;
-/// The buffers between steps; each step reads one and writes the other.
+/// Scratch buffers; each step reads one and writes the other.
 const SCRATCH: [&str; 2] = ["pairs", "runs"];
 
 impl Argsort {
-    /// Joins that follow the sorted blocks.
+    /// Merges after the blocks are sorted.
     fn n_merge(&self) -> u32 {
         self.a.ne[0].div_ceil(BLOCK).max(1).next_power_of_two().ilog2()
     }
 
-    /// Buffers between the steps: their names, and the bytes of each.
+    /// Scratch buffers: names, and bytes of each.
     pub fn scratch(&self) -> (&'static [&'static str], u64) {
         let n = (self.n_merge() as usize).min(2);
         (&SCRATCH[..n], u64::from(self.a.n_elem()) * 8)
     }
 
-    /// The kernels, in order.
+    /// Chooses the kernels, in order.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes differ or values overlap, [`DispatchError::Type`] for other types.

@@ -1,6 +1,6 @@
-//! Sorting as the standard library does it.
+//! Sorting with the standard library.
 
-/// The indices that sort a row; equal values stay in their order.
+/// The indices that sort a row, stable.
 pub fn argsort(row: &[f64], descending: bool) -> Vec<u32> {
     let mut out: Vec<u32> = (0..row.len() as u32).collect();
     out.sort_by(|a, b| {

@@ -17,17 +17,17 @@ use crate::step;
 /// A column: its sequence and its position there.
 pub(super) type Column = (u32, u32);
 
-/// Keys that `attention_keys` deals out together.
+/// Keys per group that `attention_keys` distributes over the parts.
 const DEALT: usize = 32;
 
-/// What a case is about.
+/// Shape and options of a case.
 #[derive(Clone, Debug)]
 pub(super) struct Setting {
     pub(super) n_head: u32,
     pub(super) n_kv: u32,
     pub(super) d: u32,
     pub(super) d_v: u32,
-    /// Values are the first channels of their keys, and stored there alone.
+    /// Values are the leading channels of their keys and are not stored separately.
     pub(super) in_keys: bool,
     pub(super) types: (GgmlType, GgmlType),
     pub(super) score: Score,
@@ -35,15 +35,15 @@ pub(super) struct Setting {
     pub(super) splits: u32,
     pub(super) cols: Vec<Column>,
     pub(super) f16_tiles: bool,
-    /// Queries and cache are f16 values, whatever they are stored as.
+    /// Queries and cache hold f16 values, whatever their type.
     pub(super) exact: bool,
-    /// Parts are joined ([`joined`]), else they are the result.
+    /// Parts are merged ([`joined`]); otherwise the parts are the result.
     pub(super) joined: bool,
-    /// Keys are dealt out to the parts, else each has a range of them.
+    /// Keys are interleaved over the parts; otherwise each part has a range.
     pub(super) dealt: bool,
-    /// Pages of a sequence that take turns; 0: it has a page for every part of it.
+    /// Pages per sequence that are reused in turn; 0: one page for each part of the sequence.
     pub(super) wrap: u32,
-    /// All sequences have the same pages.
+    /// All sequences share their pages.
     pub(super) shared: bool,
     /// A value is the beginning of its key.
     pub(super) v_of_k: bool,
@@ -93,7 +93,7 @@ impl Setting {
 
     fn kv(&self) -> KvLayout {
         let longest = self.cols.iter().map(|c| c.1 + 1).max().unwrap_or(1);
-        // One page that no sequence has lies before all others.
+        // An unused page precedes all others.
         let pages_per_seq = longest.div_ceil(self.page);
         KvLayout {
             n_kv: self.n_kv,
@@ -146,9 +146,9 @@ impl Setting {
         words
     }
 
-    /// The cache, and its keys and values as its types round them; what no column sees is NaN, or large in blocks.
-    ///
-    /// To round what is rounded could change it: a search for the best block need not find its own result.
+    /// The cache, and its keys and values as its types round them. Cells that no column sees are NaN, or large values
+    /// in block formats.
+    /// | Rounding twice could change a value: a search for the best block need not find its own result again.
     fn cache(&self) -> (Vec<u8>, Vec<f32>) {
         let kv = self.kv();
         let (d, d_v, n_cell) = (kv.d as usize, kv.d_v as usize, kv.n_cell() as usize);
@@ -161,7 +161,7 @@ impl Setting {
             let of_seq =
                 self.cols.iter().filter(|c| c.0 == seq).map(|c| self.query(&[], 0, c.1, None).keys());
             let Some(keys) = of_seq.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)) else { continue };
-            // Tiles read whole groups of keys, from what windows cut off too.
+            // Tiles read whole groups of keys, including those that the window excludes.
             for j in keys.start / 64 * 64..keys.end {
                 (0..self.n_kv).for_each(|h| seen[self.cell(&kv, seq, j as u32, h)] = true);
             }
@@ -199,7 +199,7 @@ impl Setting {
         }
         let (bytes, cache) = self.cache();
         let kv = self.kv();
-        // Values from row to row, and where they begin.
+        // Row stride and offset of the values.
         let (row_v, values_at) = if self.in_keys { (du, 0) } else { (dv, kv.n_cell() as usize * du) };
         let mut sinks = random_values(8, (self.n_head as usize).max(4));
         sinks.iter_mut().for_each(|s| *s *= 3.0);
@@ -273,7 +273,7 @@ impl Setting {
     }
 }
 
-/// The dispatches of a whole result, as a plan has them.
+/// The dispatches that produce the final result, as in a plan.
 pub(super) fn joined(call: &Attention, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
     let dispatch = call.dispatch(caps)?;
     if call.splits == 1 {
@@ -287,7 +287,7 @@ pub(super) fn joined(call: &Attention, caps: &Caps) -> Result<Vec<Step>, Dispatc
     Ok(vec![Step::renamed(dispatch, &[("y", "parts")]), Step::renamed(merge, &[("x", "parts")])])
 }
 
-/// What is unusual about the scores.
+/// Description of the score options.
 fn label(s: &Score) -> String {
     let mut out = String::new();
     for (name, v) in [(" softcap", s.softcap), (" alibi", s.max_bias), (" window", s.window as f32)] {
@@ -302,8 +302,8 @@ fn to_f16(values: &mut [f32]) {
     values.iter_mut().for_each(|v| *v = half::f16::from_f32(*v).to_f32());
 }
 
-/// Types of the cache, sizes of keys and values, and ways to score that every kernel must know. Heads of 32 channels and
-/// more suit blocks.
+/// Combinations of cache types, key and value sizes, and score options that every kernel must support. Heads of 32
+/// channels and more suit block formats.
 fn kinds(n: u32) -> Vec<Setting> {
     let mut out = Vec::new();
     let base = |d| Setting::new(4, 2, d, true, (0..n).map(|i| i * 29 % 150));
@@ -317,7 +317,7 @@ fn kinds(n: u32) -> Vec<Setting> {
     for (d, d_v) in [(192, 128), (64, 72), (72, 64), (96, 64)] {
         out.push(Setting { d_v, ..base(d) });
     }
-    // Latent attention: all heads share one key, of which the first channels are the value.
+    // Latent attention: all heads share one key, whose leading channels are the value.
     for (n_head, d, d_v) in [(4, 96, 64), (16, 192, 128), (3, 64, 64)] {
         for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
             out.push(Setting { n_head, n_kv: 1, d_v, in_keys: true, types: (ty, ty), ..base(d) });
@@ -344,14 +344,14 @@ fn kinds(n: u32) -> Vec<Setting> {
     };
     out.push(Setting { score: all, n_head: 12, n_kv: 4, types: (GgmlType::Q8_0, GgmlType::F32), ..base(32) });
     out.push(Setting { score: all, cols: mixed(n), ..base(64) });
-    // A window of 60 tokens, and columns behind it, touch at most four pages of 32.
+    // A window of 60 tokens and the columns after it touch at most four pages of 32.
     let near = Score { window: 60, ..plain };
     let cols = (0..n).map(|i| (i % 2, 300 + i / 2)).collect();
     out.push(Setting { score: near, wrap: 4, cols, ..base(64) });
     out
 }
 
-/// The same in parts that all have keys: the marks of those without are so large that nothing else would count.
+/// The same in parts that all have keys: the sentinel of an empty part is so large that it would hide other errors.
 fn split_kinds() -> impl Iterator<Item = Setting> {
     let long = |s: Setting| Setting { splits: 3, cols: vec![(0, 250), (0, 299)], ..s };
     let widen = |s: Setting| {
@@ -362,7 +362,7 @@ fn split_kinds() -> impl Iterator<Item = Setting> {
     kinds(1).into_iter().rev().take(10).map(long).map(widen)
 }
 
-/// Each column by itself.
+/// One column at a time.
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f16 in [true, false] {
@@ -383,14 +383,14 @@ pub(super) fn cases() -> Vec<Case> {
     out.into_iter().map(|s| s.case(Attention::by_column, 1e-7)).collect()
 }
 
-/// Keys shared out to subgroups; elsewhere one of the other kernels does these, which is as good.
+/// Keys distributed over subgroups; other devices run these cases with another kernel.
 pub(super) fn key_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f16 in [true, false] {
         for d in [8, 40, 64, 80, 128, 256] {
             out.push(Setting::new(4, 2, d, f16, [0, 1, 40, 200]));
         }
-        // So many columns that workgroups work on several heads.
+        // Enough columns that workgroups process several heads.
         for (n_head, n_kv, d) in [(2, 1, 64), (4, 1, 64), (3, 1, 32), (4, 1, 128), (16, 1, 64), (10, 2, 40)] {
             out.push(Setting::new(n_head, n_kv, d, f16, (0..66).map(|i| i * 5 % 131)));
         }
@@ -402,7 +402,7 @@ pub(super) fn key_cases() -> Vec<Case> {
     }
     out.extend(kinds(4));
     out.extend(split_kinds().map(|s| Setting { dealt: true, ..s }));
-    // Ranges of keys have a kernel of their own where subgroups cannot share keys out.
+    // Devices whose subgroups cannot share keys have a separate kernel for ranges of keys.
     let parts = |a: &Attention, caps: &Caps| match a.splits == 1 || a.fits_keys(caps) {
         true => a.one_by_one(&Caps { coherent: false, ..caps.clone() }),
         false => Err(DispatchError::Lacks { op: super::KEYS.name, what: "subgroups large enough for a key" }),
@@ -425,7 +425,7 @@ pub(super) fn key_cases() -> Vec<Case> {
     cases
 }
 
-/// A thread for each head; parts, and heads too wide for a thread, have the other kernels.
+/// One thread per head; split keys, and heads too wide for a thread, use the other kernels.
 pub(super) fn alone_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f16 in [true, false] {
@@ -443,11 +443,11 @@ pub(super) fn alone_cases() -> Vec<Case> {
     out.into_iter().map(|s| s.case(alone, 1e-7)).collect()
 }
 
-/// A token after 300 others, and a piece of a prompt, whichever kernels do them on such a device.
+/// One token after 300 others, and a prefill chunk, with the device's own kernels.
 pub(crate) fn probes() -> [Case; 2] {
     let token = Setting { splits: 4, joined: true, ..Setting::new(8, 2, 64, true, [300]) };
     let piece = Setting { f16_tiles: true, exact: true, ..Setting::new(8, 2, 64, true, 40..75) };
-    // Where threads are alone there are no parts.
+    // The alone kernel does not split keys.
     let token_of = |a: &Attention, caps: &Caps| {
         let splits = if caps.alone { 1 } else { a.splits };
         joined(&Attention { splits, ..*a }, caps)
@@ -460,7 +460,7 @@ fn mixed(n: u32) -> Vec<Column> {
     (0..n).map(|i| (i * 5 % 7 % 3, 17 * i % 97)).collect()
 }
 
-/// Many columns, whichever kernel takes them.
+/// Many columns, for any kernel.
 fn many(f16: bool) -> Vec<Setting> {
     let mut out = Vec::new();
     for d in [8, 40, 64, 80, 96, 128, 256] {
@@ -487,22 +487,22 @@ pub(super) fn tile_cases() -> Vec<Case> {
     f32_tiles.chain(rounded.map(|s| s.case(Attention::tiles, 1e-6))).collect()
 }
 
-/// Values that several workgroups share out.
+/// Values that are divided over several workgroups.
 fn large() -> Vec<Setting> {
     let wide = |d, f16| Setting::new(2, 1, d, f16, [3, 60, 61, 150]);
     let latent = Setting { n_head: 5, d_v: 512, in_keys: true, ..wide(576, true) };
     vec![wide(512, true), wide(264, false), latent]
 }
 
-/// Cooperative matrices, which do not read values out of keys; elsewhere the register tiles do these, which is as good.
+/// Cooperative matrices, which do not support values in keys; other devices use register tiles.
 pub(super) fn coop_cases() -> Vec<Case> {
     let settings = [true, false].into_iter().flat_map(rounded).filter(|s| !s.in_keys);
     settings.map(|s| s.case(Attention::dispatch, 1e-6)).collect()
 }
 
-/// Many columns where all but the exponentials are f16 values: their rounding alone is seen.
+/// Many columns where everything but the exponentials is an f16 value: only their rounding contributes.
 fn rounded(f16: bool) -> impl Iterator<Item = Setting> {
-    // Blocks make values that f16 rounds again.
+    // Blocks produce values that f16 would round again.
     let kinds = kinds(20)
         .into_iter()
         .filter(move |s| f16 && s.d == s.d_v && s.types.0.block_len() * s.types.1.block_len() == 1);

@@ -1,10 +1,10 @@
-//! Cases of attention in the words of ggml's test program, and at random.
+//! Cases of attention in the syntax of ggml's test program, and random ones.
 //!
-//! There, columns see keys through any mask; here through positions. Without a mask (`mask=0`) every column sees all keys:
-//! it is at the last one's position. With one, columns are the last of the keys, as in a prompt, and ALiBi takes off
-//! distances. Sequences over the same keys share their pages. What ggml lays out in another way (`permute`, `kv_view`) has
-//! larger pages; where it computes in what precision it likes (`prec=def`), tiles are in f16. Masks that leave each column
-//! keys of its own, and what no cache of pages can be, are cases of `attention_nd`.
+//! In ggml any mask decides which keys a column sees; here positions do. Without a mask (`mask=0`) every column sees
+//! all keys: it is at the position of the last. With one, columns are the last of the keys, as in a prompt, and ALiBi
+//! uses distances. Sequences over the same keys share their pages. Layouts of ggml's (`permute`, `kv_view`) become
+//! larger pages; where ggml may choose its precision (`prec=def`), tiles are in f16. Masks that give each column its
+//! own keys, and layouts that no paged cache has, are cases of `attention_nd`.
 
 use super::cases::{Setting, joined};
 use crate::case::Case;
@@ -14,12 +14,12 @@ use crate::rng::Rng;
 use chaski_graph::{Score, Warmth};
 use ggml_format::GgmlType;
 
-/// ggml's limit is 5e-4 for all.
+/// ggml allows 5e-4 throughout.
 const EXACT: f64 = 1e-7;
-/// Exponentials are rounded.
+/// Exponentials are rounded to f16.
 const ROUNDED: f64 = 1e-6;
 
-/// Channels of a key or value: in blocks, they are filled up.
+/// Channels of a key or value, padded to whole blocks.
 fn channels(p: &Params, d: &'static str, ty: &'static str) -> Result<u32, GridError> {
     Ok(p.num::<u32>(d)?.next_multiple_of(p.ty(ty)?.block_len() as u32))
 }
@@ -46,7 +46,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
             ..Score::scaled(1.0 / (d as f32).sqrt())
         },
         page: if plain { 32 } else { 64 },
-        // About as plans do for one column (`SPLITS` in the runtime's plan of a whole model).
+        // About as many as plans use for one column (`SPLITS` in the runtime's plan of a whole model).
         splits: match (cols.len(), n_key) {
             (2.., _) | (_, ..=128) => 1,
             (_, ..=1024) => (64 / n_kv).clamp(1, 32),
@@ -64,7 +64,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     Ok(Case { label: p.to_string(), ..case })
 }
 
-/// Any heads, types, scores, sequences and positions.
+/// Random heads, types, scores, sequences and positions.
 pub(super) fn random(rng: &mut Rng) -> Case {
     let types = (rng.pick(KV_TYPES), rng.pick(KV_TYPES));
     let mut channels = |ty: GgmlType| match ty.block_len() {

@@ -1,11 +1,11 @@
 //! `attention`: causal attention over the paged KV cache.
 //!
-//! One column has few workgroups, so each takes some keys of a KV head (`attention_keys` with subgroups, else
-//! `attention`). What they found is joined by the last of them where the device lets it see the others' memory, else by
-//! `attention_merge`. Many columns share the keys: a workgroup takes a tile of them and walks over the keys once, in
-//! register tiles (`attention_tiles`) or by cooperative matrices (`attention_coop`). On devices that are a processor a thread
-//! has a head of a column by itself (`attention_alone`). Tensors of any stride, under any mask, which no model has, are for
-//! `attention_nd`.
+//! A single column offers few workgroups, so each processes part of the keys of a KV head (`attention_keys` with
+//! subgroups, else `attention`). The last workgroup to finish merges the parts if the device makes the others' memory
+//! visible to it; otherwise `attention_merge` does. Many columns share the keys: a workgroup takes a tile of columns
+//! and walks over the keys once, in register tiles (`attention_tiles`) or with cooperative matrices (`attention_coop`).
+//! On devices that are CPUs, one thread computes one head of a column (`attention_alone`). `attention_nd` handles
+//! tensors of any stride under any mask, which no model needs.
 
 pub(crate) mod cases;
 mod grid_cases;
@@ -27,7 +27,7 @@ use crate::kv::{KV_TYPES, KvLayout, kv_format};
 use crate::op::{Op, Value, Variant};
 use crate::reduce::Teams;
 
-/// The row of this operation. The cases of its grid take whatever kernel suits them.
+/// The row of this operation. Its grid uses whichever kernel fits a case.
 pub const OP: Op = Op {
     name: "attention",
     template: template!("attention/attention.wgsl.jinja"),
@@ -55,12 +55,12 @@ pub const ND: Op = Op {
     grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
-/// The same where subgroups can share out the keys.
+/// The same with keys distributed over subgroups.
 pub const KEYS: Op = Op {
     name: "attention_keys",
     template: template!("attention/keys.wgsl.jinja"),
     variants: || {
-        // Joined by the workgroup that ends last, which reads what the others wrote.
+        // The workgroup that finishes last merges the parts, so it reads what the others wrote.
         let joined = Features { coherent: true, ..Features::SUBGROUP };
         let ends = [Value::With("parts", Features::SUBGROUP), Value::With("joined", joined)];
         let rest = HEADS.into_iter().flat_map(|heads| ends.map(|end| (heads, end)));
@@ -95,7 +95,7 @@ pub const COOP: Op = Op {
     grid: None,
 };
 
-/// The same where a thread has a whole head of a column.
+/// The same with one thread per head of a column.
 pub const ALONE: Op = Op {
     name: "attention_alone",
     template: template!("attention/alone.wgsl.jinja"),
@@ -105,7 +105,7 @@ pub const ALONE: Op = Op {
     grid: None,
 };
 
-/// Every pair of types that a cache can have, with each of the other variables.
+/// Every pair of cache types, combined with each of the other variables.
 fn caches(rest: impl Iterator<Item = Variant>) -> Vec<Variant> {
     let mut out = Vec::new();
     for rest in rest {
@@ -119,21 +119,21 @@ fn caches(rest: impl Iterator<Item = Variant>) -> Vec<Variant> {
     out
 }
 
-/// How many query heads a workgroup can take at once.
+/// Query heads per workgroup.
 const HEADS: [u32; 4] = [1, 2, 4, 8];
-/// How many runs of 64 channels a workgroup can take of a value in register tiles; more take more workgroups.
+/// Runs of 64 channels of a value per workgroup with register tiles; wider values take more workgroups.
 const RUNS: [u32; 3] = [1, 2, 4];
-/// How many tiles of 16 channels a head can have in cooperative matrices.
+/// Tiles of 16 channels per head with cooperative matrices.
 const COOP_TILES: [u32; 4] = [4, 6, 8, 16];
-/// How many quads of channels a head can have whose thread keeps all of them: the query and the sums are registers.
+/// Quads of channels per head of the alone kernel, whose query and sums are in registers.
 const ALONE_QUADS: [u32; 3] = [8, 16, 32];
-/// Threads of a workgroup of those, a head each.
+/// Threads per workgroup of the alone kernel, one head each.
 const ALONE_HEADS: u32 = 4;
-/// Keys that these take at once; a page must hold whole tiles of them.
+/// Keys per step of cooperative matrices; a page must hold whole steps.
 const COOP_KEYS: u32 = 32;
-/// Keys that a workgroup shares out at once (measured on an H200).
+/// Keys per step of a workgroup (measured on an H200).
 const KEYS_AT_ONCE: u32 = 32;
-/// Workgroups that keep a device busy (measured on an H200).
+/// Workgroups that saturate a device (measured on an H200).
 const ENOUGH_GROUPS: u32 = 128;
 /// Rows (query heads of a column) of a register tile.
 const TILE_ROWS: u32 = 32;
@@ -151,30 +151,30 @@ pub struct Attention {
     pub kv: KvLayout,
     /// The scores.
     pub score: Score,
-    /// Into how many ranges the keys are split; more than one needs `attention_merge`.
+    /// Number of ranges the keys are split into; more than one requires `attention_merge`.
     pub splits: u32,
-    /// Values from column to column of q.
+    /// Column stride of q, in values.
     pub ldq: u32,
-    /// Values from column to column of y (one split).
+    /// Column stride of y (one split), in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
-    /// Tiles of many columns may round queries, exponentials and a cache of f32 to f16.
+    /// Tiles of many columns may round queries, exponentials and an f32 cache to f16.
     pub f16_tiles: bool,
 }
 
 impl Attention {
-    /// f32 values that the parts of one column take.
+    /// f32 values of the partial results of one column.
     pub fn parts_len(&self) -> u32 {
         self.n_head * self.splits * (self.kv.d_v + 4)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if heads do not group, channels are no multiple of 8 (32 in a quantised cache) or more than
-    /// four for each thread of the device's largest workgroup, or columns begin between four values;
-    /// [`DispatchError::NoKernel`] for types that no cache has.
+    /// [`DispatchError::Shape`] if query heads are no multiple of KV heads, if channels are no multiple of 8 (32 in a
+    /// quantised cache) or exceed four per thread of the device's largest workgroup, or if columns are not aligned to
+    /// four values; [`DispatchError::NoKernel`] for types that no cache has.
     pub fn dispatch(&self, caps: &Caps) -> Chosen {
         if let Some(quads) = self.alone_quads(caps) {
             self.alone(quads)
@@ -187,14 +187,14 @@ impl Attention {
         }
     }
 
-    /// How many columns a workgroup along y of a dispatch takes; `None` if columns lie along z.
+    /// Columns per workgroup along grid.y; `None` if columns are along z.
     pub fn tile_cols(&self, dispatch: &Dispatch) -> Option<u32> {
         let rows = [(TILES.name, TILE_ROWS), (COOP.name, COOP_ROWS)];
         let (_, rows) = rows.into_iter().find(|(op, _)| dispatch.kernel.name.starts_with(op))?;
         Some(rows / self.tile_heads(rows).0)
     }
 
-    /// Heads do group, channels are whole eights.
+    /// Checks that query heads are a multiple of KV heads and channels a multiple of 8.
     fn check(&self) -> Result<(), DispatchError> {
         let shape = |what, expected: &str, found: u32| {
             Err(DispatchError::Shape { op: OP.name, what, expected: expected.into(), found: found.into() })
@@ -206,7 +206,7 @@ impl Attention {
         }
         if self.ldq % 4 != 0 || self.ldy % 4 != 0 {
             return shape(
-                "values from column to column",
+                "column stride",
                 "a multiple of 4",
                 if self.ldq % 4 != 0 { self.ldq } else { self.ldy },
             );
@@ -214,7 +214,7 @@ impl Attention {
         Ok(())
     }
 
-    /// Constants of all kernels.
+    /// Constants common to all kernels.
     fn constants(&self) -> Vec<(&'static str, f64)> {
         let (s, flag) = (&self.score, |on: bool| f64::from(u8::from(on)));
         let mut constants = self.kv.reader_constants();
@@ -233,20 +233,20 @@ impl Attention {
         constants
     }
 
-    /// The types of the cache, then other variables.
+    /// The types of the cache, followed by other variables.
     fn variant(&self, rest: &[Value]) -> Vec<Value> {
         let name = |ty| Value::Word(kv_format(ty).name);
         [name(self.kv.k), name(self.kv.v)].into_iter().chain(rest.iter().copied()).collect()
     }
 
-    /// Query heads of a KV head that lie in one tile of so many rows, and how many such groups there are.
+    /// Query heads of a KV head per tile of `rows` rows, and the number of such groups.
     fn tile_heads(&self, rows: u32) -> (u32, u32) {
         let gqa = self.n_head / self.kv.n_kv;
         let groups = gqa.div_ceil(rows);
         (gqa.div_ceil(groups), groups)
     }
 
-    /// Constants and grid of tiles of so many rows.
+    /// Constants and grid for tiles of `rows` rows.
     fn tiled(&self, rows: u32) -> (Vec<(&'static str, f64)>, [u32; 3], String) {
         let (heads, groups) = self.tile_heads(rows);
         let mut constants = self.constants();
@@ -256,8 +256,8 @@ impl Attention {
         (constants, grid, format!("{heads} query heads of {cols} columns"))
     }
 
-    /// How many tiles of 16 channels a head takes in cooperative matrices, if these can do it: for a cache that they
-    /// need not round, or may, in pages of whole tiles.
+    /// Tiles of 16 channels per head, if cooperative matrices apply: the cache is f16 or may be rounded to it, and
+    /// pages hold whole tiles.
     fn coop_tiles(&self, caps: &Caps) -> Option<u32> {
         let bytes = |tiles: u32| 2048 * tiles + 15376;
         let kv = &self.kv;
@@ -271,7 +271,7 @@ impl Attention {
         (may && bytes(tiles) <= caps.max_workgroup_bytes).then_some(tiles)
     }
 
-    /// Many columns by cooperative matrices.
+    /// Many columns with cooperative matrices.
     fn coop(&self, tiles: u32) -> Chosen {
         self.check()?;
         let (constants, grid, what) = self.tiled(COOP_ROWS);
@@ -279,23 +279,23 @@ impl Attention {
         dispatch(&COOP, &self.variant(&[Value::Int(tiles)]), constants, grid, why)
     }
 
-    /// How many quads of channels the kernel of a thread alone must have for these heads, if it can do them.
+    /// Quads of channels per head for the alone kernel, if it supports these heads.
     fn alone_quads(&self, caps: &Caps) -> Option<u32> {
         let wide = self.kv.d.max(self.kv.d_v);
         ALONE_QUADS.into_iter().find(|q| 4 * q >= wide && caps.alone && self.splits == 1)
     }
 
-    /// A head of a column by one thread.
+    /// One thread per head of a column.
     fn alone(&self, quads: u32) -> Chosen {
         self.check()?;
         let mut constants = self.constants();
         constants.push(("WG", ALONE_HEADS.into()));
         let grid = [self.n_head.div_ceil(ALONE_HEADS), 1, self.n_col];
-        let why = "a thread a head, without barriers".into();
+        let why = "one thread per head, no barriers".into();
         dispatch(&ALONE, &self.variant(&[Value::Int(quads)]), constants, grid, why)
     }
 
-    /// Many columns by register tiles.
+    /// Many columns with register tiles.
     fn tiles(&self, caps: &Caps) -> Chosen {
         self.check()?;
         let runs = RUNS.into_iter().find(|r| 64 * r >= self.kv.d_v).unwrap_or(RUNS[RUNS.len() - 1]);
@@ -306,35 +306,35 @@ impl Attention {
         dispatch(&TILES, &self.variant(&[Value::Word(tile), Value::Int(runs)]), constants, grid, why)
     }
 
-    /// Each column by itself, the best way there is.
+    /// One column at a time, with the fastest kernel available.
     fn one_by_one(&self, caps: &Caps) -> Chosen {
         if self.fits_keys(caps) { self.keys(caps) } else { self.by_column(caps) }
     }
 
-    /// Threads that share a key in `attention_keys`: eight channels each.
+    /// Threads that share a key in `attention_keys`, eight channels each.
     fn lanes(&self) -> u32 {
         (self.kv.d.max(self.kv.d_v) / 8).next_power_of_two()
     }
 
-    /// Whether every key finds its threads in one subgroup.
+    /// True if all threads of a key are in one subgroup.
     fn fits_keys(&self, caps: &Caps) -> bool {
         caps.subgroup.is_some_and(|(min, max)| self.lanes() <= min && max <= 256)
     }
 
-    /// Keys shared out to subgroups.
+    /// Keys distributed over subgroups.
     fn keys(&self, caps: &Caps) -> Chosen {
         self.check()?;
         let kv = &self.kv;
         let gqa = self.n_head / kv.n_kv;
         let mut heads = HEADS.into_iter().rev().find(|h| *h < 2 * gqa || *h == 1).unwrap_or(1);
-        // Heads of a group share what is read; but few workgroups would leave the device idle.
+        // Heads of a group share loads, but too few workgroups would leave the device idle.
         let groups = |heads: u32| kv.n_kv * gqa.div_ceil(heads) * self.splits * self.n_col;
-        // Of the lanes of a key each has one head's score, so there are no more heads than lanes.
+        // Each lane of a key holds one head's score, so there are at most as many heads as lanes.
         while heads > 1 && (2 * groups(heads) <= ENOUGH_GROUPS || heads > self.lanes()) {
             heads /= 2;
         }
         let (least, most) = caps.subgroup.unwrap_or((1, 1));
-        // Each subgroup leaves its sums in workgroup memory.
+        // Each subgroup writes its sums to workgroup memory.
         let bytes = |wg: u32| wg / least * heads * (kv.d_v + 2) * 4;
         let mut wg = (self.lanes() * KEYS_AT_ONCE).clamp(256, 512).min(caps.max_threads);
         while wg > most && bytes(wg) > caps.max_workgroup_bytes {
@@ -356,29 +356,29 @@ impl Attention {
         dispatch(&KEYS, &self.variant(&[Value::Int(heads), Value::Word(end)]), constants, grid, why)
     }
 
-    /// Whether the kernel joins its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, a
-    /// counter for each of its workgroups along x and z, which must be 0 before the first dispatch and is after each.
+    /// True if the kernel merges its parts itself: it binds `out` for the result, `y` for the parts, and `arrived`, one
+    /// counter per workgroup along x and z, which must be 0 before the first dispatch and is reset by each.
     pub fn joins(&self, caps: &Caps) -> bool {
         self.splits > 1 && caps.coherent && self.fits_keys(caps)
     }
 
-    /// Counters that `arrived` needs at most.
+    /// Maximum number of counters in `arrived`.
     pub fn n_counter(&self) -> u32 {
         self.n_head * self.n_col
     }
 
-    /// Keys shared out to threads.
+    /// Keys distributed over threads.
     fn by_column(&self, caps: &Caps) -> Chosen {
         self.check()?;
         let kv = &self.kv;
         let gqa = self.n_head / kv.n_kv;
-        // As many heads at once as there are and as fit in workgroup memory.
-        // One column has few workgroups and wants them large; many columns fill the device with small ones.
+        // As many heads at once as exist and fit in workgroup memory. One column has few workgroups, so they are large;
+        // many columns fill the device with small ones.
         let least = if self.n_col == 1 { 128 } else { 64 };
         let wide = kv.d.max(kv.d_v);
         let wg = (wide / 4).next_power_of_two().max(least).min(caps.max_threads);
         if wide / 4 > wg {
-            let (what, expected) = ("channels a head", "at most four a thread".into());
+            let (what, expected) = ("channels per head", "at most four per thread".into());
             return Err(DispatchError::Shape { op: OP.name, what, expected, found: wide.into() });
         }
         let bytes = |heads: u32| 4 * heads * (kv.d + 6 * wg);

@@ -10,7 +10,7 @@ use crate::kv::KV_TYPES;
 use crate::op::Value;
 use crate::tensor::Tensor;
 
-/// Types of keys and values: those of caches, and two more that ggml's test program has.
+/// Types of keys and values: the cache types, and two more from ggml's test program.
 pub(super) fn types() -> impl Iterator<Item = GgmlType> + Clone {
     KV_TYPES.iter().copied().chain([GgmlType::Q2_0, GgmlType::Q1_0])
 }
@@ -21,10 +21,10 @@ const V: Names = names!("v");
 const MASK: Names = names!("mask");
 const SINKS: Names = names!("sinks");
 
-/// Turns after which Mesa's software driver ends a kernel's loops, all of them together.
+/// Mesa's software driver stops the loops of a kernel after this many iterations in total.
 const SOFTWARE_TURNS: u64 = 65_535;
 
-/// A call. Heads of k and v serve as many of q as follow one another, and so do their sequences.
+/// A call. Each head of k and v serves a run of consecutive heads of q; likewise for sequences.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionNd {
     /// Queries, f32: channels, tokens, heads, sequences.
@@ -33,36 +33,36 @@ pub struct AttentionNd {
     pub k: Tensor,
     /// Values: channels, keys, heads, sequences.
     pub v: Tensor,
-    /// Added to the scores, f16: keys, at least as many rows as tokens, heads, sequences; the last two repeat. A key
-    /// with -inf is not seen.
+    /// Added to the scores, f16: keys, at least as many rows as tokens, heads, sequences; the last two broadcast. -inf
+    /// masks a key.
     pub mask: Option<Tensor>,
-    /// One score for each head, f32, that takes a share of the sum.
+    /// One score per head, f32, that contributes to the denominator.
     pub sinks: Option<Tensor>,
     /// Multiplies the products of queries and keys.
     pub scale: f32,
     /// `c * tanh(s / c)` after that; 0: none.
     pub softcap: f32,
-    /// ALiBi: the mask of each head is multiplied by a slope that follows from this; 0: none.
+    /// ALiBi: the mask of each head is multiplied by a slope derived from this; 0: none.
     pub max_bias: f32,
-    /// What it writes, f32: channels of a value, heads, tokens, sequences.
+    /// Output, f32: channels of a value, heads, tokens, sequences.
     pub y: Tensor,
 }
 
 impl AttentionNd {
-    /// Turns of a workgroup's loops, the ones that find their end among them: of 64 keys at a time the scores, two sums over
+    /// Loop iterations of a workgroup, including the final checks: for every 64 keys the scores, two reductions over
     /// threads, and the values.
     fn n_turn(&self) -> u64 {
         let [d, d_v] = [self.q.ne[0].div_ceil(4), self.v.ne[0].div_ceil(64)].map(u64::from);
         u64::from(self.k.ne[1].div_ceil(64)) * (d + 18 * d_v + 19) + 2 * (d_v + 1)
     }
 
-    /// The kernel and its grid. It binds `mask` and `sinks` in any case; where there are none, any buffer does that is only
-    /// read, such as q's.
+    /// Chooses the kernel and its grid. `mask` and `sinks` are always bound; where there are none, bind any read-only
+    /// buffer, such as q's.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] for other types than said
-    /// above, [`DispatchError::Format`] or [`DispatchError::NoKernel`] for keys and values of types that it does not know,
-    /// [`DispatchError::Lacks`] for so many keys that a device in software would not come to the last ones.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] for types other than
+    /// the above, [`DispatchError::Format`] or [`DispatchError::NoKernel`] for unsupported types of keys and values,
+    /// [`DispatchError::Lacks`] for so many keys that a software device would stop early.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = ND.name;
         let AttentionNd { q, k, v, y, .. } = self;
@@ -91,7 +91,7 @@ impl AttentionNd {
             sinks.check_ne(op, "sinks", [n_head, 1, 1, 1])?;
             sources.push((SINKS, sinks));
         }
-        // Where there is nothing to do, nothing may be divided by 0 either.
+        // An empty call must not divide by 0 either.
         let repeats = |t: &Tensor, axis: usize| f64::from((q.ne[axis] / t.ne[axis].max(1)).max(1));
         let flag = |on: bool| f64::from(u8::from(on));
         let constants = vec![
@@ -108,7 +108,7 @@ impl AttentionNd {
         ];
         let variant = [k.ty.name(), v.ty.name()].map(Value::Word);
         let rows = if y.ne[0] == 0 { 0 } else { y.n_row() };
-        let why = "64 threads a row".to_owned();
+        let why = "64 threads per row".to_owned();
         Call { op: &ND, variant: &variant, sources: &sources, y, constants }.groups(rows, why, caps)
     }
 }
@@ -141,17 +141,11 @@ mod tests {
         let none = AttentionNd { y: f32([67, 4, 0, 1]), q: f32([65, 0, 4, 1]), ..good };
         assert_eq!(none.dispatch(&caps).expect("nothing to do").grid, [0, 1, 1]);
         for (call, expected) in [
-            (AttentionNd { k: f32([64, 17, 2, 1]), ..good }, "k is 64, but must be 65 along axis 0"),
-            (
-                AttentionNd { k: f32([65, 17, 3, 1]), ..good },
-                "k is 3, but must be a divisor of 4 along axis 2",
-            ),
-            (AttentionNd { v: f32([67, 16, 1, 1]), ..good }, "v is 16, but must be 17 along axis 1"),
-            (AttentionNd { mask: mask([17, 2, 1, 1]), ..good }, "mask is 2, but must be 3 along axis 1"),
-            (
-                AttentionNd { sinks: Some(f32([3, 1, 1, 1])), ..good },
-                "sinks is 3, but must be 4 along axis 0",
-            ),
+            (AttentionNd { k: f32([64, 17, 2, 1]), ..good }, "k is 64, expected 65 along axis 0"),
+            (AttentionNd { k: f32([65, 17, 3, 1]), ..good }, "k is 3, expected a divisor of 4 along axis 2"),
+            (AttentionNd { v: f32([67, 16, 1, 1]), ..good }, "v is 16, expected 17 along axis 1"),
+            (AttentionNd { mask: mask([17, 2, 1, 1]), ..good }, "mask is 2, expected 3 along axis 1"),
+            (AttentionNd { sinks: Some(f32([3, 1, 1, 1])), ..good }, "sinks is 3, expected 4 along axis 0"),
         ] {
             let error = call.dispatch(&caps).expect_err(expected).to_string();
             assert_eq!(error, format!("attention_nd: {expected}"));

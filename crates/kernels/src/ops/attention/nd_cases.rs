@@ -15,14 +15,14 @@ use crate::tensor::Tensor;
 /// ggml allows 5e-4.
 const MAX_NMSE: f64 = 1e-10;
 
-/// Which keys the mask of a case leaves to a column.
+/// Keys that the mask leaves visible to a column.
 #[derive(Clone, Copy, Debug)]
 enum Seen {
-    /// All but some here and there, and whole runs.
+    /// All but a few single keys and whole runs.
     Most,
-    /// So many at most.
+    /// At most this many.
     AtMost(u32),
-    /// As [`Seen::Most`], but to every third column none.
+    /// As [`Seen::Most`], but every third column sees none.
     SomeNone,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let whole = |d: u32, ty: GgmlType| d.next_multiple_of(ty.block_len() as u32);
     let (d, d_v) = (whole(p.num("hsk")?, ty_k), whole(p.num("hsv")?, ty_v));
     let per = p.list::<4>("permute")?.map(|k| k as usize);
-    // Axes of the buffer are in another order, which is its own reverse; a view is the half of each.
+    // The buffer's axes are in another order, which is its own inverse; a view takes half of each axis.
     let tensor = |ty, ne: [u32; 4], is_view| {
         let inner = per.map(|k| ne[k]);
         let rows = if is_view { 2 } else { 1 };
@@ -77,7 +77,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     let [n_token, n_key, kv_heads, kv_seqs, per_head, per_seq] =
         [5, 200, 2, 2, 3, 2].map(|most| 1 + rng.below(most));
     let (n_head, n_seq) = (kv_heads * per_head, kv_seqs * per_seq);
-    // Values may have other groups than keys.
+    // Values may be grouped differently from keys.
     let v_heads = rng.pick(&[kv_heads, n_head, 1]);
     let mask_heads = rng.pick(&[1, kv_heads, per_head, n_head]);
     let mask_seqs = rng.pick(&[1, kv_seqs, per_seq, n_seq]);
@@ -121,7 +121,7 @@ fn case(label: String, call: AttentionNd, seen: Seen, v_of_k: bool) -> Case {
     value_case(label, steps, buffers, Output::New(call.y), &values, MAX_NMSE)
 }
 
-/// Values to add, and which keys are seen.
+/// Mask values, and the visible keys.
 fn mask(t: Tensor, seen: Seen) -> Data {
     let mut values: Vec<f32> = Data::random(t, 4, -1.0, 1.0).values().iter().map(|v| *v as f32).collect();
     let mut rng = Rng::new(6);
@@ -131,7 +131,7 @@ fn mask(t: Tensor, seen: Seen) -> Data {
         let mut hide = |key: u32| values[t.index([key, row[1], row[2], row[3]])] = f32::NEG_INFINITY;
         match seen {
             Seen::AtMost(n) => {
-                // Any n of them: a key is taken as often as it takes for the rest to be enough.
+                // A random subset of n keys: a key is hidden while enough others remain.
                 let mut left = n.min(n_key);
                 for key in 0..n_key {
                     match rng.below(n_key - key) < left {
@@ -144,7 +144,7 @@ fn mask(t: Tensor, seen: Seen) -> Data {
             Seen::Most | Seen::SomeNone => {
                 let run = rng.below(n_key);
                 let all = (0..n_key).step_by(7).chain(run..(run + 70).min(n_key));
-                // The last key stays, so that a column has one.
+                // The last key stays visible, so that every column has one.
                 all.filter(|key| key + 1 < n_key).for_each(hide);
             }
         }

@@ -4,7 +4,7 @@ use super::AttentionNd;
 use crate::data::Data;
 use crate::ops::soft_max::reference::{slope, soft_max};
 
-/// What a call reads.
+/// Operands of a call.
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a> {
     pub(super) q: &'a Data,
@@ -21,7 +21,7 @@ pub(super) fn attention_nd(call: &AttentionNd, of: &Operands<'_>) -> Vec<f64> {
     for s in 0..n_seq {
         for t in 0..n_token {
             for h in 0..n_head {
-                // A channel of a key or value of this head.
+                // One channel of a key or value of this head.
                 let at = |data: &Data, i: u32, key: u32| {
                     let [_, _, heads, seqs] = data.tensor.ne;
                     data.at([i, key, h / (n_head / heads), s / (n_seq / seqs)])
@@ -60,7 +60,7 @@ mod tests {
     use crate::tensor::Tensor;
     use ggml_format::GgmlType;
 
-    /// Two heads over one, scores that are limited before the mask is added, a slope a head, and sinks.
+    /// Two heads sharing one KV head, softcapped scores, a mask, slopes and sinks.
     #[test]
     fn two_tokens_by_hand() {
         let f32 = |ne| Tensor::new(GgmlType::F32, ne);
@@ -81,7 +81,7 @@ mod tests {
         let mask = call.mask.map(|t| of(t, &[0.0, 16.0, 0.0, f32::NEG_INFINITY]));
         let sinks = call.sinks.map(|t| of(t, &[0.0, 0.0]));
         let of = Operands { q: &q, k: &k, v: &v, mask: mask.as_ref(), sinks: sinks.as_ref() };
-        // tanh(ln 2) = 3/5, tanh(2 ln 2) = 15/17; slopes 1/16 and 1/256; a sink of 0 is 1 more below.
+        // tanh(ln 2) = 3/5, tanh(2 ln 2) = 15/17; slopes 1/16 and 1/256; a sink of 0 adds 1 to the denominator.
         let seen = |score: f64| (10.0 + 20.0 * score.exp()) / (1.0 + score.exp() + 1.0);
         let want = [seen(0.6 + 1.0), seen(15.0 / 17.0 + 1.0 / 16.0), 5.0, 5.0];
         for (found, want) in attention_nd(&call, &of).into_iter().zip(want) {

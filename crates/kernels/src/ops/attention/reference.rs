@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use chaski_graph::Score;
 
-/// The maximum of no scores.
+/// The maximum of an empty set of scores.
 const NO_KEY: f64 = -3.0e38;
 
 /// One query against keys and values given by functions.
@@ -12,18 +12,18 @@ const NO_KEY: f64 = -3.0e38;
 pub struct Query<'a> {
     /// `[d]`
     pub q: &'a [f32],
-    /// How products become scores.
+    /// Transformations of the scores.
     pub score: &'a Score,
-    /// Which of how many query heads it is; ALiBi's slopes depend on it.
+    /// Index of the query head and number of heads, for ALiBi's slopes.
     pub head: (u32, u32),
-    /// Its position: keys after it are not seen.
+    /// Position of the query; later keys are masked.
     pub pos: usize,
-    /// The head's score without a value, if there is one.
+    /// The head's attention sink, if any: a score without a value.
     pub sink: Option<f32>,
 }
 
-/// ALiBi's slope of head `head` of `n_head`: powers of 2^(-max_bias / n) for the first n heads, n a power of two, then every
-/// second one of what twice as many heads would have.
+/// ALiBi's slope of head `head` of `n_head`: powers of 2^(-max_bias / n) for the first n heads, n a power of two; the
+/// others take every second slope of 2 n heads.
 pub fn slope(max_bias: f32, head: u32, n_head: u32) -> f64 {
     if max_bias == 0.0 {
         return 0.0;
@@ -34,7 +34,7 @@ pub fn slope(max_bias: f32, head: u32, n_head: u32) -> f64 {
 }
 
 impl Query<'_> {
-    /// The keys that it sees.
+    /// The visible keys.
     pub fn keys(&self) -> Range<usize> {
         let n_key = self.pos + 1;
         let window = if self.score.window == 0 { n_key } else { self.score.window as usize };
@@ -52,7 +52,8 @@ impl Query<'_> {
         out.into_iter().map(|o| (o / den) as f32).collect()
     }
 
-    /// What split `split` of `splits` leaves: `[d_v]` unnormalised sums, the maximum of the scores, the denominator, two zeros.
+    /// Partial result of split `split` of `splits`: `[d_v]` unnormalised sums, the maximum of the scores, the
+    /// denominator, two zeros.
     pub fn part<'b>(
         &self,
         keys: impl Iterator<Item = usize> + Clone,

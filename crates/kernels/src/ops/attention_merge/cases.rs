@@ -14,7 +14,7 @@ pub(super) fn cases() -> Vec<Case> {
                 let d = d as usize;
                 p[d] *= 10.0;
                 p[d + 1] = p[d + 1].abs() + 0.5;
-                // A part without keys.
+                // An empty part.
                 if i % splits as usize == 1 {
                     p.fill(0.0);
                     p[d] = -3.0e38;

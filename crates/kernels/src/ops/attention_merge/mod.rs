@@ -1,4 +1,4 @@
-//! `attention_merge`: joins the parts that a split `attention` leaves.
+//! `attention_merge`: merges the partial results of a split `attention`.
 
 mod cases;
 pub mod reference;
@@ -23,18 +23,18 @@ pub const OP: Op = Op {
 pub struct AttentionMerge {
     /// Query heads.
     pub n_head: u32,
-    /// Channels a head.
+    /// Channels per head.
     pub d: u32,
-    /// Parts a head.
+    /// Parts per head.
     pub splits: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl AttentionMerge {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

@@ -1,4 +1,4 @@
-//! Joins partial softmax sums, in f64.
+//! Merges partial softmax sums, in f64.
 
 /// One head: `parts` holds for each split `d` sums, the maximum, the denominator and two values of padding.
 pub fn merge(parts: &[f32], d: usize) -> Vec<f32> {

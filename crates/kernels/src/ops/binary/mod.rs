@@ -1,4 +1,4 @@
-//! `binary`: y = y op x, value by value.
+//! `binary`: y = y op x, element-wise.
 
 mod cases;
 mod nd;
@@ -49,7 +49,7 @@ pub const ND: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
-/// Which function of two values.
+/// Functions of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// Sum.
@@ -75,18 +75,18 @@ impl Function {
 pub struct Binary {
     /// The function.
     pub f: Function,
-    /// Values a column.
+    /// Values per column.
     pub k: u32,
-    /// Values from column to column of x; 0 repeats one column.
+    /// Column stride of x, in values; 0 broadcasts one column.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl Binary {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -96,7 +96,7 @@ impl Binary {
             &[Value::Word(self.f.word())],
             vec![("K", self.k.into()), ("LDX", self.ldx.into()), ("LDY", self.ldy.into())],
             [self.k.div_ceil(64), self.n_col, 1],
-            "one thread a value".into(),
+            "one thread per value".into(),
         )
     }
 }

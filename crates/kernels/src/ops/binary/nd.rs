@@ -20,7 +20,7 @@ pub struct NdFunction {
     pub formula: fn(f64, f64) -> f64,
 }
 
-/// All of them.
+/// All functions.
 pub static FUNCTIONS: &[NdFunction] = &[
     NdFunction { name: "add", ggml: "ADD", wgsl: "va + vb", formula: |a, b| a + b },
     NdFunction { name: "sub", ggml: "SUB", wgsl: "va - vb", formula: |a, b| a - b },
@@ -37,17 +37,17 @@ pub struct BinaryNd {
     pub f: &'static NdFunction,
     /// First operand, of y's sizes; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// Second operand; it repeats where y is larger.
+    /// Second operand, broadcast to y.
     pub b: Tensor,
-    /// What it writes, of a's type.
+    /// Output, of a's type.
     pub y: Tensor,
 }
 
 impl BinaryNd {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap; [`DispatchError::NoKernel`] for other types.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap; [`DispatchError::NoKernel`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let a = self.a.as_ref();
         if let Some(a) = a {

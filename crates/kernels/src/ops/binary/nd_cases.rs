@@ -16,7 +16,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let all = std::array::from_fn(|k| ne[k] * nr[k]);
     let a = Tensor::new(ty, all);
     let (a, b) = if p.flag("src_overlap")? {
-        // Both halves of one buffer, as far as they go: two thirds each.
+        // Two overlapping views of one buffer, two thirds each.
         let part = [ne[0], ne[1], ne[2], 2 * (ne[3] / 3)];
         (a.slice([0; 4], part), a.slice([0, 0, 0, ne[3] / 3], part))
     } else if p.flag("perm1")? {
@@ -44,7 +44,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 
 /// A case; without `y` it works in place.
 fn case(label: String, f: &'static NdFunction, a: Tensor, b: Tensor, y: Option<Tensor>) -> Case {
-    // Quotients of small numbers, and differences of large products, say more of the numbers than of the kernel.
+    // Quotients of small numbers and differences of large products measure the inputs rather than the kernel.
     let (low, high) = if matches!(f.name, "mul" | "div") { (0.9, 1.1) } else { (-1.0, 1.0) };
     let (da, db) = (Data::random(a, 1, low, high), Data::random(b, 2, low, high));
     let values: Vec<f64> = each(&a).map(|c| (f.formula)(da.at(c), db.wrapped(c))).collect();

@@ -2,7 +2,7 @@
 
 use super::Function;
 
-/// Applies `f` to each pair of values.
+/// Applies `f` element-wise.
 pub fn binary(f: Function, x: &[f32], y: &mut [f32]) {
     for (y, x) in y.iter_mut().zip(x) {
         match f {

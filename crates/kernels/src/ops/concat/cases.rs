@@ -10,7 +10,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: parts without values.
+/// Empty parts, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let mut out = Vec::new();
     for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {

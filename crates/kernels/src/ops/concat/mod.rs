@@ -1,4 +1,4 @@
-//! `concat`: two tensors, one after the other along an axis.
+//! `concat`: concatenates two tensors along an axis.
 
 mod cases;
 
@@ -24,19 +24,19 @@ pub const OP: Op = Op {
 pub struct Concat {
     /// The first part.
     pub a: Tensor,
-    /// The second, of the same sizes but along `dim`.
+    /// The second part: sizes equal except along `dim`.
     pub b: Tensor,
-    /// Both, of the same type.
+    /// The result, of the same type.
     pub y: Tensor,
     /// The axis.
     pub dim: usize,
 }
 
 impl Concat {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if the parts do not make up y.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if the parts do not add up to y.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let mut ne = self.a.ne;
         for (what, t) in [("a", &self.a), ("b", &self.b)] {

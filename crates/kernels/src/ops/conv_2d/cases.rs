@@ -27,7 +27,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     };
     let (nb, na): ([u32; 4], [u32; 4]) = (p.list("ne_input")?, p.list("ne_kernel")?);
     let ta = p.ty("type_kernel")?;
-    // Channels innermost in memory.
+    // Channels innermost in memory (NHWC).
     let innermost = p.flag("cwhn")?;
     let new = |ty, ne: [u32; 4]| {
         if innermost {
@@ -37,7 +37,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         }
     };
     let b = new(GgmlType::F32, nb);
-    // The window may be a part of something larger, behind its first channel.
+    // The kernel tensor may be a view into a larger one, after its first channel.
     let a = if p.has("kernel_offset") && p.flag("kernel_offset")? {
         new(ta, [na[0], na[1], na[2], na[3] + 1]).slice([0, 0, 0, 1], na)
     } else {
@@ -70,7 +70,7 @@ fn case(label: String, a: Tensor, b: Tensor, window: Window, depthwise: bool, y:
     let call = Conv2d { a, b, y, window, depthwise };
     let (da, db) = (Data::random(a, 1, -1.0, 1.0), Data::random(b, 2, -1.0, 1.0));
     let values = reference::conv_2d(&call, &da, &db);
-    // ggml allows 5e-4; sums in f32 of values that were not rounded on the way are nearer.
+    // ggml allows 5e-4; f32 sums without intermediate rounding are more accurate.
     let nmse = if b.ty == GgmlType::F32 { 1e-7 } else { 1e-6 };
     let buffers = vec![da.input("a"), db.input("b")];
     value_case(label, move |caps| call.dispatch(caps), buffers, Output::New(y), &values, nmse)

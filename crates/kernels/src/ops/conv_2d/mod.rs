@@ -1,4 +1,4 @@
-//! `conv_2d`: convolution in two dimensions, of all channels or of each alone; channels may stand anywhere.
+//! `conv_2d`: two-dimensional convolution, full or depthwise, with channels on any axis.
 
 mod cases;
 pub mod reference;
@@ -34,19 +34,19 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
-/// How a window goes over a picture; two numbers are for axes 0 and 1.
+/// Stride, padding and dilation of a convolution window; the two numbers are for axes 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// From one place of the window to the next.
+    /// Distance between window positions.
     pub stride: [u32; 2],
-    /// Zeros around the picture.
+    /// Zero padding on each side.
     pub padding: [u32; 2],
-    /// From one value of the window to the next.
+    /// Distance between the values of a window.
     pub dilation: [u32; 2],
 }
 
 impl Window {
-    /// How many places a window of `k` values has in `n` values along an axis.
+    /// Number of positions of a window of `k` values over `n` values along an axis.
     pub const fn places(&self, axis: usize, n: u32, k: u32) -> u32 {
         let span = self.dilation[axis].saturating_mul(k.saturating_sub(1)).saturating_add(1);
         match n.saturating_add(self.padding[axis].saturating_mul(2)).checked_sub(span) {
@@ -61,7 +61,7 @@ impl Window {
         vec![("S0", s[0]), ("S1", s[1]), ("P0", p[0]), ("P1", p[1]), ("D0", d[0]), ("D1", d[1])]
     }
 
-    /// Where value `k` of a window at `place` stands in `n` values, if it does.
+    /// Index of value `k` of the window at `place` among `n` values; `None` in the padding.
     pub(crate) fn at(&self, axis: usize, place: u32, k: u32, n: u32) -> Option<u32> {
         let at = place * self.stride[axis] + k * self.dilation[axis];
         at.checked_sub(self.padding[axis]).filter(|at| *at < n)
@@ -71,23 +71,23 @@ impl Window {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
-    /// The window: `[oc][ic][ky][kx]`, or `[c][1][ky][kx]` for channels alone.
+    /// The kernel: `[oc][ic][ky][kx]`, or `[c][1][ky][kx]` if depthwise.
     pub a: Tensor,
-    /// The pictures, `[n][ic][y][x]`.
+    /// The images, `[n][ic][y][x]`.
     pub b: Tensor,
     /// `[n][oc][y][x]`, of the type of b.
     pub y: Tensor,
-    /// How it moves.
+    /// Stride, padding and dilation.
     pub window: Window,
-    /// Each channel alone.
+    /// Depthwise: one filter per channel.
     pub depthwise: bool,
 }
 
 impl Conv2d {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Conv2d { a, b, y, window, depthwise } = self;
         b.check_type(OP.name, "b", y.ty)?;

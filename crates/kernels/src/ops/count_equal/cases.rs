@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::tensor::Tensor;
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
-    // ggml's test compares the positions of the largest value of each row.
+    // ggml's test compares the argmax of each row.
     let ne: [u32; 4] = p.list("ne")?;
     let a = Tensor::new(GgmlType::I32, [ne[1], ne[2], ne[3], 1]);
     Ok(case(p.to_string(), CountEqual { a, b: a, y: Tensor::new(GgmlType::I64, [1; 4]) }, ne[0]))
@@ -23,7 +23,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {call:?}"), call, 3)
 }
 
-/// A case with `n` different values.
+/// A case with `n` distinct values.
 fn case(label: String, call: CountEqual, n: u32) -> Case {
     let data = |t: Tensor, seed| {
         let mut rng = Rng::new(seed);

@@ -1,4 +1,4 @@
-//! `count_equal`: how many integers of two tensors are the same.
+//! `count_equal`: counts equal integers of two tensors.
 
 mod cases;
 
@@ -26,17 +26,17 @@ pub const OP: Op = Op {
 pub struct CountEqual {
     /// Integers, i32.
     pub a: Tensor,
-    /// As many.
+    /// The same number of integers.
     pub b: Tensor,
     /// One i64.
     pub y: Tensor,
 }
 
 impl CountEqual {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let CountEqual { a, b, y } = self;
         for (what, t) in [("a", a), ("b", b)] {

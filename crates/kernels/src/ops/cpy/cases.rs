@@ -13,7 +13,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// From every format, and to those that are written.
+/// From every format, and to every format that can be written.
 pub(super) fn cases() -> Vec<Case> {
     let of = |from: GgmlType, to: GgmlType| {
         let ne = [2 * from.block_len().max(to.block_len()) as u32, 3, 2, 1];
@@ -104,7 +104,7 @@ fn case(label: String, a: Tensor, y: Tensor) -> Case {
     let input = vec![data.input("a")];
     if a.ty == y.ty {
         let (from, to) = (a.cells(), y.cells());
-        // Cell number i of both.
+        // Linear index in both tensors.
         let order = |c: [u32; 4]| c[0] + to.ne[0] * (c[1] + to.ne[1] * (c[2] + to.ne[2] * c[3]));
         return move_case(label, call, input, Output::New(y), |c| data.cell(from.coords(order(c))).to_vec());
     }
@@ -112,7 +112,7 @@ fn case(label: String, a: Tensor, y: Tensor) -> Case {
     let (values, nmse) = match y.ty {
         GgmlType::I32 => (values.iter().copied().map(f64::trunc).collect(), 0.0),
         ty if ty.block_len() > 1 => {
-            // Through the quantiser of ggml-format, which is the reference.
+            // Through ggml-format's quantiser, which is the reference.
             let singles: Vec<f32> = values.iter().map(|v| *v as f32).collect();
             let q = Data::of(Tensor::new(ty, y.ne), &singles, 1);
             let made: Vec<f64> = each(&q.tensor).map(|c| q.at(c)).collect();

@@ -1,8 +1,8 @@
-//! `cpy`: values from one tensor to another, of any type, stride and shape.
+//! `cpy`: copies values between tensors of any type, stride and shape.
 //!
-//! Three of ggml's operations are one here: `DUP` and `CONT` are copies to a tensor without gaps. A copy of the same
-//! type moves bits (`cpy_same`), also of blocks; others go through f32. Blocks are read in every format that weights
-//! have, and written in those of `crate::encode`, both in planes.
+//! It implements three of ggml's operations: `DUP` and `CONT` are copies to a contiguous tensor. A copy within a type
+//! moves bits (`cpy_same`), blocks included; others convert through f32. Blocks are read in every weight format and
+//! written in those of `crate::encode`, both in planes.
 
 mod cases;
 
@@ -48,17 +48,17 @@ pub const SAME: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Cpy {
-    /// What it reads.
+    /// Source.
     pub a: Tensor,
-    /// What it writes: as many values, in the same order.
+    /// Destination: as many values, in the same order.
     pub y: Tensor,
 }
 
 impl Cpy {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if there are more or fewer values in y, or values overlap; [`DispatchError::Format`]
+    /// [`DispatchError::Shape`] if y has a different number of values or its values overlap; [`DispatchError::Format`]
     /// for block formats that the device does not read or write.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Cpy { a, y } = self;

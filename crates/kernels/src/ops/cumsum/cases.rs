@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: rows of nothing.
+/// Empty rows, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let a = Tensor::new(GgmlType::F32, [0, 3, 1, 1]);
     vec![case("empty rows".into(), a, a)]

@@ -1,4 +1,4 @@
-//! `cumsum`: running sums along rows of any length.
+//! `cumsum`: prefix sums along rows of any length.
 
 mod cases;
 pub mod reference;
@@ -25,13 +25,13 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Cumsum {
-    /// What it reads, f32.
+    /// Input, f32.
     pub a: Tensor,
-    /// What it writes, f32.
+    /// Output, f32.
     pub y: Tensor,
 }
 
-/// Values of a chunk.
+/// Values per chunk.
 const CHUNK: u32 = 2048;
 
 impl Cumsum {
@@ -41,7 +41,7 @@ impl Cumsum {
         if n > 1 { n * u64::from(self.a.n_row()) * 4 } else { 0 }
     }
 
-    /// The kernels, in order.
+    /// Chooses the kernels, in order.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes differ or values overlap, [`DispatchError::Type`] if they are not f32.
@@ -64,6 +64,10 @@ impl Cumsum {
             y: &self.y,
             constants: vec![("N_CHUNK", n_chunk.into()), ("ROWS", self.a.n_row().into())],
         }
-        .groups(n_chunk.saturating_mul(self.a.n_row()), format!("{CHUNK} values a workgroup"), caps)
+        .groups(
+            n_chunk.saturating_mul(self.a.n_row()),
+            format!("{CHUNK} values per workgroup"),
+            caps,
+        )
     }
 }

@@ -1,8 +1,8 @@
-//! Running sums in f64.
+//! Prefix sums in f64.
 
 use crate::data::{Data, each};
 
-/// The sum up to every value of its row, in ggml's order.
+/// The inclusive prefix sum of every row, in ggml's order.
 pub fn cumsum(x: &Data) -> Vec<f64> {
     let mut sum = 0.0;
     each(&x.tensor)

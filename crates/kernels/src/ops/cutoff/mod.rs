@@ -1,4 +1,4 @@
-//! `cutoff`: what stands out of a row, y = max(x - (mean + by * deviation), 0): sparse activations without sorting.
+//! `cutoff`: y = max(x - (mean + by * deviation), 0) along rows, a sparse activation without sorting.
 
 mod cases;
 pub mod reference;
@@ -22,20 +22,20 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutoff {
-    /// Values a row.
+    /// Values per row.
     pub k: u32,
     /// Rows.
     pub n_row: u32,
-    /// Values from row to row of x.
+    /// Row stride of x, in values.
     pub ldx: u32,
-    /// Values from row to row of y.
+    /// Row stride of y, in values.
     pub ldy: u32,
-    /// Deviations above the mean.
+    /// Threshold in standard deviations above the mean.
     pub by: f32,
 }
 
 impl Cutoff {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if there is none.
@@ -49,7 +49,7 @@ impl Cutoff {
             ("BY", self.by.into()),
         ]);
         let [gx, gy] = fold(self.n_row, caps.max_groups);
-        let why = format!("{} threads a row", teams.team);
+        let why = format!("{} threads per row", teams.team);
         dispatch(&OP, &[Value::Word(caps.set().word())], constants, [gx, gy, 1], why)
     }
 }

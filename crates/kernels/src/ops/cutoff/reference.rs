@@ -1,6 +1,6 @@
 //! The formula, in f64.
 
-/// What stands out of a row.
+/// The part of each value above the threshold of its row.
 pub fn cutoff(row: &[f32], by: f32) -> Vec<f32> {
     let wide: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
     let n = wide.len() as f64;

@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// Room for a few values whose sum is near 0.
+/// Allows for a few values whose sum is near 0.
 const MAX_NMSE: f64 = 1e-9;
 
 fn tensor(ne: [u32; 4]) -> Tensor {
@@ -28,7 +28,7 @@ fn comb(n_tok: u32, n_iter: u32, eps: f32) -> HcComb {
     }
 }
 
-/// No tokens, and an eps that is seen.
+/// No tokens, and an eps large enough to matter.
 pub(super) fn comb_by_hand() -> Vec<Case> {
     [comb(0, 2, 1e-6), comb(65, 1, 0.25), comb(65, 3, 0.25), comb(63, 5, 0.0)]
         .map(|call| comb_case(format!("{} tokens {}x eps {}", call.y.ne[2], call.n_iter, call.eps), call))
@@ -49,7 +49,7 @@ pub(super) fn random_comb(rng: &mut Rng) -> Case {
 }
 
 fn comb_case(label: String, call: HcComb) -> Case {
-    // Wider than ggml's, so that a few iterations do not yet come to an end.
+    // A wider range than ggml's, so that a few iterations do not converge.
     let (mixes, base) = (Data::random(call.mixes, 1, -2.0, 2.0), Data::random(call.base, 3, -1.0, 1.0));
     let scale = Data::random(call.scale, 2, 0.5, 2.0);
     let values = reference::comb(&call, &mixes, &scale, &base);
@@ -60,12 +60,12 @@ fn comb_case(label: String, call: HcComb) -> Case {
 fn pre(n_embd: u32, hc: u32, n_tok: u32, gated: bool) -> HcPre {
     let x = tensor([n_embd, hc, n_tok, 1]);
     let w = if gated { x } else { tensor([hc, n_tok, 1, 1]) };
-    // The mean of what gates let through, as ggml's test has it.
+    // The mean of the gated streams, as in ggml's test.
     let scale = if gated { 1.0 / hc as f32 } else { 1.0 };
     HcPre { x, w, gated, scale, y: tensor([n_embd, n_tok, 1, 1]) }
 }
 
-/// Nothing to sum up for, in either way.
+/// Empty sums, in both modes.
 pub(super) fn pre_by_hand() -> Vec<Case> {
     [pre(0, 4, 3, false), pre(5, 4, 0, true)]
         .map(|call| pre_case(format!("{}x{} values", call.y.ne[0], call.y.ne[1]), call))
@@ -106,7 +106,7 @@ fn post(n_embd: u32, hc: u32, n_tok: u32, identity: bool) -> HcPost {
     }
 }
 
-/// Nothing to mix, and one stream or many.
+/// No streams to mix, one, and many.
 pub(super) fn post_by_hand() -> Vec<Case> {
     [post(0, 4, 3, false), post(5, 4, 0, true), post(33, 1, 5, false), post(33, 17, 5, false)]
         .map(|call| post_case(format!("{:?} values", call.y.ne), call))
@@ -114,7 +114,7 @@ pub(super) fn post_by_hand() -> Vec<Case> {
 }
 
 pub(super) fn post_of(p: &Params) -> Result<Case, GridError> {
-    // With a gate before it, 2 * logistic(post / 4), it would be a graph of several operations; ggml lists none such.
+    // With a gate, 2 * logistic(post / 4), it would be a graph of several operations; ggml lists none.
     if p.flag("gated")? {
         let (op, expected, found) = (p.op.clone(), "0", "1".to_owned());
         return Err(GridError::Value { op, key: "gated", expected, found });

@@ -1,4 +1,4 @@
-//! `dsv4_hc_comb`: the matrix by which streams mix, for every token.
+//! `dsv4_hc_comb`: the per-token matrix that mixes the streams.
 
 use super::COMB;
 use crate::call::{Call, Names, check_f32, names};
@@ -13,31 +13,31 @@ const BASE: Names = names!("base");
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct HcComb {
-    /// What the token asks for: [`Self::N_MIX`], tokens. The first 2 [`Self::STREAMS`] are for other operations.
+    /// Per-token coefficients: [`Self::N_MIX`], tokens. Other operations read the first 2 [`Self::STREAMS`].
     pub mixes: Tensor,
-    /// Factors, of which the third is that of the matrix: 3 or more.
+    /// Scale factors, at least 3; the third is the matrix's.
     pub scale: Tensor,
     /// Added to the scaled mixes: [`Self::N_MIX`].
     pub base: Tensor,
-    /// Added to each share before the first sum, and to all sums.
+    /// Added to each share before the first normalisation, and to all sums.
     pub eps: f32,
-    /// How often sums over sources become 1, at least once.
+    /// Sinkhorn iterations, at least one.
     pub n_iter: u32,
-    /// Shares: streams that they go to, streams that they come from, tokens.
+    /// Shares: destination streams, source streams, tokens.
     pub y: Tensor,
 }
 
 impl HcComb {
-    /// Streams; ggml knows no other number here.
+    /// Number of streams; ggml supports no other.
     pub const STREAMS: u32 = 4;
-    /// Mixes of a token: what goes into the layer, what comes out of it, and the matrix.
+    /// Coefficients per token: for the layer's input, its output, and the matrix.
     pub const N_MIX: u32 = (2 + Self::STREAMS) * Self::STREAMS;
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, values overlap or there is no iteration, [`DispatchError::Type`] if
-    /// they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, values overlap or `n_iter` is 0, [`DispatchError::Type`] if
+    /// tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let HcComb { mixes, scale, base, y, .. } = self;
         let (op, n_tok) = (COMB.name, y.ne[2]);

@@ -1,7 +1,7 @@
-//! `dsv4_hc`: hyper-connections, where several streams take the place of the one that layers add to.
+//! `dsv4_hc`: hyper-connections, several residual streams in place of one.
 //!
-//! A layer reads what [`HcPre`] sums up of the streams; [`HcPost`] gives each stream its share of what the layer made, and
-//! mixes the streams by a matrix, which [`HcComb`] makes for every token.
+//! A layer reads a weighted sum of the streams ([`HcPre`]). [`HcPost`] distributes the layer's output over the streams
+//! and mixes them by a matrix that [`HcComb`] computes per token.
 
 mod cases;
 mod comb;
@@ -84,36 +84,33 @@ mod tests {
         for (refused, want) in [
             (
                 HcComb { mixes: f32s([35, 5, 1, 1]), ..comb }.dispatch(&caps),
-                "dsv4_hc_comb: mixes is 35, but must be 24 along axis 0",
+                "dsv4_hc_comb: mixes is 35, expected 24 along axis 0",
             ),
             (
                 HcComb { scale: f32s([2, 1, 1, 1]), ..comb }.dispatch(&caps),
-                "dsv4_hc_comb: scale is 2, but must be 3 along axis 0",
+                "dsv4_hc_comb: scale is 2, expected 3 along axis 0",
             ),
-            (
-                HcComb { n_iter: 0, ..comb }.dispatch(&caps),
-                "dsv4_hc_comb: n_iter is 0, but must be at least 1",
-            ),
+            (HcComb { n_iter: 0, ..comb }.dispatch(&caps), "dsv4_hc_comb: n_iter is 0, expected at least 1"),
             (
                 HcComb { base: half(comb.base), ..comb }.dispatch(&caps),
-                "dsv4_hc_comb: base is f16, but must be f32",
+                "dsv4_hc_comb: base is f16, expected f32",
             ),
-            (HcPre { gated: true, ..pre }.dispatch(&caps), "dsv4_hc_pre: w is 3, but must be 7 along axis 0"),
+            (HcPre { gated: true, ..pre }.dispatch(&caps), "dsv4_hc_pre: w is 3, expected 7 along axis 0"),
             (
                 HcPre { x: f32s([n_embd, hc, n_tok, 2]), ..pre }.dispatch(&caps),
-                "dsv4_hc_pre: x is 2, but must be 1 along axis 3",
+                "dsv4_hc_pre: x is 2, expected 1 along axis 3",
             ),
             (
                 HcPre { x: f32s([n_embd, 0, n_tok, 1]), w: f32s([0, n_tok, 1, 1]), ..pre }.dispatch(&caps),
-                "dsv4_hc_pre: x is 0, but must be at least one value",
+                "dsv4_hc_pre: x is 0, expected at least one value",
             ),
             (
                 HcPost { comb: Some(f32s([hc, 4, n_tok, 1])), ..post }.dispatch(&caps),
-                "dsv4_hc_post: comb is 4, but must be 3 along axis 1",
+                "dsv4_hc_post: comb is 4, expected 3 along axis 1",
             ),
             (
                 HcPost { residual: half(post.residual), ..post }.dispatch(&caps),
-                "dsv4_hc_post: residual is f16, but must be f32",
+                "dsv4_hc_post: residual is f16, expected f32",
             ),
         ] {
             assert_eq!(refused.expect_err(want).to_string(), want);

@@ -15,24 +15,23 @@ const COMB: Names = names!("comb");
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct HcPost {
-    /// What the layer made: values of a stream, tokens.
+    /// The layer's output: values of a stream, tokens.
     pub x: Tensor,
-    /// Streams before it: values of a stream, streams, tokens.
+    /// Streams before the layer: values of a stream, streams, tokens.
     pub residual: Tensor,
-    /// How much of x each stream gets: streams, tokens.
+    /// Share of x that each stream gets: streams, tokens.
     pub post: Tensor,
-    /// How much of each stream goes to each: streams that it goes to, streams that it comes from, tokens. `None` leaves every
-    /// stream to itself.
+    /// Mixing matrix: destination streams, source streams, tokens. `None` does not mix.
     pub comb: Option<Tensor>,
     /// The sizes of `residual`.
     pub y: Tensor,
 }
 
 impl HcPost {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let HcPost { x, residual, post, comb, y } = self;
         let (op, [n_embd, hc, n_tok, _]) = (POST.name, y.ne);

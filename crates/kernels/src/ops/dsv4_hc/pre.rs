@@ -1,4 +1,4 @@
-//! `dsv4_hc_pre`: what a layer reads of the streams.
+//! `dsv4_hc_pre`: the layer's input, a weighted sum of the streams.
 
 use super::PRE;
 use crate::call::{Call, Names, check_f32, names};
@@ -15,22 +15,22 @@ const W: Names = names!("w");
 pub struct HcPre {
     /// Streams: values of a stream, streams, tokens.
     pub x: Tensor,
-    /// A weight for each stream (streams, tokens), or a gate for each value (the sizes of x).
+    /// One weight per stream (streams, tokens), or one gate per value (the sizes of x).
     pub w: Tensor,
-    /// w are gates, which go through the logistic function.
+    /// w holds gates, to which the logistic function is applied.
     pub gated: bool,
-    /// Multiplies the sum: 1, or one over the streams for a mean.
+    /// Multiplies the sum: 1, or 1 / streams for a mean.
     pub scale: f32,
     /// Values of a stream, tokens.
     pub y: Tensor,
 }
 
 impl HcPre {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, values overlap or there is no stream, [`DispatchError::Type`] if they
-    /// are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, values overlap or there is no stream, [`DispatchError::Type`] if
+    /// tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let HcPre { x, w, y, .. } = self;
         let (op, [n_embd, hc, n_tok, _]) = (PRE.name, x.ne);

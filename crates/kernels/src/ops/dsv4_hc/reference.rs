@@ -16,7 +16,7 @@ pub fn comb(call: &HcComb, mixes: &Data, scale: &Data, base: &Data) -> Vec<f64> 
         .collect()
 }
 
-/// The shares that logits come to; what a stream gives to all lies together.
+/// Sinkhorn normalisation of logits; the shares of one source stream are contiguous.
 pub fn sinkhorn(logits: &[f64], n: usize, eps: f64, n_iter: u32) -> Vec<f64> {
     let mut m: Vec<f64> = logits.chunks(n).flat_map(|given| soft_max(given, None)).map(|v| v + eps).collect();
     for k in 0..n_iter {
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn one_iteration_by_hand() {
-        // Logits of ln 3 and 0 are shares of 3/4 and 1/4; the two streams together give 5/4 and 3/4.
+        // Logits of ln 3 and 0 give shares of 3/4 and 1/4; the two streams add up to 5/4 and 3/4.
         let ln3 = 3f64.ln();
         let m = sinkhorn(&[ln3, 0.0, 0.0, 0.0], 2, 0.0, 1);
         for (m, want) in m.iter().zip([0.6, 1.0 / 3.0, 0.4, 2.0 / 3.0]) {
             assert!((m - want).abs() < 1e-15, "{m} instead of {want}");
         }
-        // Then each is divided by what its stream gives, 14/15 and 16/15, and by the sums over streams.
+        // Then each is divided by the total of its source stream, 14/15 and 16/15, and by the sums over streams.
         let m = sinkhorn(&[ln3, 0.0, 0.0, 0.0], 2, 0.0, 2);
         let (a, b, c, d) = (9.0 / 14.0, 5.0 / 14.0, 3.0 / 8.0, 5.0 / 8.0);
         for (m, want) in m.iter().zip([a / (a + c), b / (b + d), c / (a + c), d / (b + d)]) {

@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Experts of `n_col` columns; not `even`: most columns take the same few.
+/// Experts of `n_col` columns; unless `even`, most columns choose the same few.
 pub(crate) fn random_route(route: &Route, n_col: u32, even: bool) -> Vec<u32> {
     let column = |c: u32| {
         let few = !even && random_values(u64::from(c) + 900, 1)[0] < 0.5;
@@ -36,7 +36,7 @@ pub(crate) fn random_route(route: &Route, n_col: u32, even: bool) -> Vec<u32> {
     (0..n_col).flat_map(column).collect()
 }
 
-/// A buffer of routes whose lists are made: ids and weights of `n_col` columns, tiles and pairs.
+/// A route buffer with lists: ids and weights of `n_col` columns, tiles and pairs.
 pub(crate) fn sorted_route(route: &Route, ids: &[u32], weights: &[f32], n_col: u32) -> Vec<u32> {
     let mut words = vec![0xffff_ffffu32; route.n_word(true) as usize];
     words[..ids.len()].copy_from_slice(ids);

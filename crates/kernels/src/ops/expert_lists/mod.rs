@@ -1,4 +1,4 @@
-//! `expert_lists`: which pairs of a column and a slot each expert multiplies, in tiles.
+//! `expert_lists`: groups the (column, slot) pairs of each expert into tiles.
 
 pub(crate) mod cases;
 pub mod reference;
@@ -18,18 +18,18 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// A call; the step buffer says how many columns there are.
+/// A call; the number of columns comes from the step buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpertLists {
-    /// The buffer that has the experts and gets the lists.
+    /// The buffer that holds the experts and receives the lists.
     pub route: Route,
 }
 
 impl ExpertLists {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] for more experts than it can count.
+    /// [`DispatchError::Shape`] for more experts than the kernel can count.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let r = &self.route;
         if r.n_expert == 0 || r.n_expert > Route::MAX_EXPERT {
@@ -45,7 +45,7 @@ impl ExpertLists {
             ("PAIRS", r.pairs_at().into()),
             ("PLACES", r.places_at().into()),
         ];
-        let why = "a workgroup an expert".into();
+        let why = "one workgroup per expert".into();
         dispatch(&OP, &[], constants, [r.n_expert, 1, 1], why)
     }
 }

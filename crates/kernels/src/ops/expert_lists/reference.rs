@@ -2,7 +2,7 @@
 
 use crate::route::Route;
 
-/// The words of a buffer of routes after its first `2 * n_pair`: tiles, sorted pairs, places; `n_col` columns are used.
+/// Words of a route buffer after the first `2 * n_pair`: tiles, sorted pairs, places; `n_col` columns are used.
 pub fn expert_lists(route: &Route, ids: &[u32], n_col: u32, words: &mut [u32]) {
     let n = (n_col * route.n_used) as usize;
     let (tiles, pairs, places) =

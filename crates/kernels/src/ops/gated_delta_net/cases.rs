@@ -22,11 +22,11 @@ struct Sizes {
     n_snap: u32,
     /// Tokens lie within heads.
     permuted: bool,
-    /// One decay for each channel.
+    /// One decay per channel.
     fine: bool,
 }
 
-/// What no grid has: no heads.
+/// No heads, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let of = Sizes { s: 8, heads: 1, repeat: 0, n_tok: 3, n_seq: 2, n_snap: 1, permuted: false, fine: false };
     vec![case("no heads".into(), &of)]
@@ -84,7 +84,7 @@ fn case(label: String, z: &Sizes) -> Case {
         y: tensor([1; 4]),
     };
     call.y = tensor([call.n_out(), 1, 1, 1]);
-    // Models make keys and queries of length 1; the rule forgets with shorter ones and grows with longer ones.
+    // Models normalise keys and queries; the rule forgets with shorter ones and diverges with longer ones.
     let unit = 1.2 / (z.s as f32).sqrt();
     let o = Operands {
         q: Data::random(call.q, 1, -unit, unit),

@@ -1,4 +1,5 @@
-//! The gated delta rule over many columns, a chunk of them at once, with the state in place of the one sequence that has columns.
+//! The gated delta rule over many columns, a chunk at a time, with the state updated in place, for columns of one
+//! sequence.
 
 use super::CHUNKS;
 use super::columns::DeltaColumns;
@@ -7,21 +8,21 @@ use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Value;
 
-/// Columns of a chunk, and what the first kernel leaves for each of its heads.
+/// Columns per chunk.
 const CHUNK: u32 = 32;
 const PART: u32 = 2144;
 
-/// The kernels of a call: one goes over all chunks at once, the other from one to the next.
+/// The kernels of a call: one processes all chunks in parallel, the other walks over the chunks.
 #[derive(Clone, Debug)]
 pub struct DeltaChunks {
-    /// Writes `parts`; its grid grows along x, in tiles of [`DeltaChunks::CHUNK`] columns.
+    /// Writes `parts`; its grid grows along x, one tile per [`DeltaChunks::CHUNK`] columns.
     pub prepare: Dispatch,
-    /// Reads `parts`, and brings the state forward.
+    /// Reads `parts` and advances the state.
     pub advance: Dispatch,
 }
 
 impl DeltaChunks {
-    /// Columns of a chunk.
+    /// Columns per chunk.
     pub const CHUNK: u32 = CHUNK;
 
     /// Words of the buffer `parts`.
@@ -30,18 +31,18 @@ impl DeltaChunks {
         u64::from(n_col.div_ceil(CHUNK)) * u64::from(heads) * u64::from(PART)
     }
 
-    /// The kernels; none for a call that steps from column to column.
+    /// The kernels; `None` if the call is better done column by column.
     ///
-    /// q, k and v must be parts of the columns of one buffer, bound as `x`, and y a buffer of columns. All columns must be of
-    /// one sequence.
+    /// q, k and v must be parts of the columns of one buffer, bound as `x`; y is a buffer of columns. All columns must
+    /// belong to one sequence.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if tensors are not f32.
     pub fn of(call: &DeltaColumns, caps: &Caps) -> Result<Option<DeltaChunks>, DispatchError> {
         call.check()?;
         let [s, heads, n_col, _] = call.v.ne;
         let k_heads = call.q.ne[1];
-        // Rows of the state that leave room beside them.
+        // Rows of the state that still fit in workgroup memory.
         let n_byte = |rows: u32| 16 * rows * (s / 4 + 1 + 16);
         let fits = |rows: &u32| 8 * rows <= caps.max_threads && n_byte(*rows) <= caps.max_workgroup_bytes;
         let parts = [&call.q, &call.k, &call.v];
@@ -77,7 +78,7 @@ impl DeltaChunks {
                 ("B_COL", call.beta.stride[1].into()),
             ],
             [n_col.div_ceil(CHUNK), heads, 1],
-            format!("{CHUNK} columns of a head a workgroup"),
+            format!("{CHUNK} columns of a head per workgroup"),
         )?;
         let advance = of(
             "advance",
@@ -89,7 +90,7 @@ impl DeltaChunks {
                 ("WG", (8 * rows).into()),
             ],
             [s.div_ceil(rows), heads, 1],
-            format!("{rows} rows of the state a workgroup, {CHUNK} columns at once"),
+            format!("{rows} rows of the state per workgroup, {CHUNK} columns at once"),
         )?;
         Ok(Some(DeltaChunks { prepare, advance }))
     }

@@ -1,4 +1,4 @@
-//! Cases of the gated delta rule over the columns of a batch, column by column and a chunk at once.
+//! Cases of the gated delta rule over the columns of a batch, column by column and in chunks.
 
 use ggml_format::GgmlType;
 
@@ -39,13 +39,13 @@ pub(super) fn chunk_cases() -> Vec<Case> {
             }
         }
     }
-    // Of several states, that of the columns' sequence.
+    // Several states, of which the columns use one.
     let runs = Runs::of(3, &[(1, 5, 40)]);
     out.push(case(36, 2, 2, 64, &runs, false, true));
     out
 }
 
-/// A call for `cols` columns; in a call for chunks columns begin with whole fours.
+/// A call for `cols` columns; chunked calls need columns aligned to four values.
 pub(super) fn call(
     s: u32,
     heads: u32,
@@ -83,7 +83,7 @@ pub(super) fn call(
     }
 }
 
-/// `n_col`: columns that the call is planned for; `runs`: those that there are; `chunks`: it takes them a chunk at once.
+/// `n_col`: columns the call is planned for; `runs`: columns present; `chunks`: process them in chunks.
 pub(super) fn case(
     s: u32,
     heads: u32,
@@ -130,7 +130,7 @@ pub(super) fn case(
         CaseBuffer::output("s", &before, Expected::F32 { values: states, max_nmse: 1e-9 }),
         CaseBuffer::output("y", &vec![7.0f32; y.len()], Expected::F32 { values: y, max_nmse: 1e-9 }),
     ];
-    // Decay; products with key and query; the update: seven operations a value.
+    // Decay, products with key and query, update: seven operations per value.
     let n_flop = 7 * u64::from(call.n_state()) * u64::from(runs.n_col());
     let label = format!("columns {s}x{heads}/{k_heads} {n_col}: {} neighbours {neighbours}", runs.label());
     if !chunks {

@@ -1,4 +1,4 @@
-//! The gated delta rule over the columns of a batch, with the states of the sequences in place.
+//! The gated delta rule over the columns of a batch, with the states of the sequences updated in place.
 
 use super::{BETA, G, K, OP, Q, V};
 use crate::call::{Call, Y, check_f32};
@@ -8,8 +8,9 @@ use crate::op::Value;
 use crate::state::{State, here};
 use crate::tensor::Tensor;
 
-/// A call. The states are `[n_seq, heads, S, S]` f32 and stay where they are; a column at position 0 begins with zeros.
-/// How many columns there are, at most those of `q`, and of which sequences, says the step buffer. `a` has the rates of all heads, then their biases.
+/// A call. The states are `[n_seq, heads, S, S]` f32 and updated in place; a column at position 0 starts from zeros.
+/// The step buffer holds the number of columns (at most that of `q`) and their sequences. `a` has the rates of all
+/// heads, then their biases.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaColumns {
     /// Queries: S channels, heads of queries and keys, columns.
@@ -22,9 +23,9 @@ pub struct DeltaColumns {
     pub alpha: Tensor,
     /// Before the logistic function: heads, columns.
     pub beta: Tensor,
-    /// Heads that share q and k follow one another; else they are as far apart as q has heads.
+    /// Adjacent heads share q and k; otherwise heads as far apart as q has heads do.
     pub neighbours: bool,
-    /// Added to the sums of squares by which q and k are normalised.
+    /// Added to the sums of squares that normalise q and k.
     pub eps: f32,
     /// As `v`.
     pub y: Tensor,
@@ -38,10 +39,10 @@ impl DeltaColumns {
         self.v.ne[0] * self.v.ne[0] * self.v.ne[1]
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         self.check()?;
         let op = OP.name;
@@ -63,7 +64,7 @@ impl DeltaColumns {
         .groups(n_group, why, caps)
     }
 
-    /// Whether types and sizes fit.
+    /// Checks types and sizes.
     pub(super) fn check(&self) -> Result<(), DispatchError> {
         let op = OP.name;
         let [s, heads, n_tok, _] = self.v.ne;

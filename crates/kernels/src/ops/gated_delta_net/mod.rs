@@ -1,4 +1,4 @@
-//! `gated_delta_net`: linear attention by the gated delta rule, with one decay a head or one for each channel (KDA).
+//! `gated_delta_net`: linear attention with the gated delta rule, one decay per head or per channel (KDA).
 
 mod cases;
 mod chunks;
@@ -39,7 +39,7 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
-/// The same over many columns in place, a chunk of them at once.
+/// The same over many columns in place, in chunks.
 pub const CHUNKS: Op = Op {
     name: "delta_chunks",
     template: template!("gated_delta_net/chunks.wgsl.jinja"),
@@ -59,21 +59,21 @@ const S: Names = names!("s");
 /// A call; all tensors are f32. Sizes are those of a head, heads, tokens, sequences.
 #[derive(Clone, Copy, Debug)]
 pub struct GatedDeltaNet {
-    /// Queries; may have fewer heads than v, of which each serves every so many.
+    /// Queries; may have fewer heads than v, shared in turn.
     pub q: Tensor,
     /// Keys, as q.
     pub k: Tensor,
     /// Values.
     pub v: Tensor,
-    /// Logarithms of the decay, at most 0: one for each head, or for each channel of k.
+    /// Logarithm of the decay, at most 0: one per head, or per channel of k.
     pub g: Tensor,
-    /// How much of the difference is learnt: one for each head.
+    /// Learning rate of the delta rule: one per head.
     pub beta: Tensor,
     /// States: channels of k, channels of v, heads, sequences.
     pub s: Tensor,
-    /// Copies of the states that are left, after the last so many tokens.
+    /// Number of state snapshots to keep, after the last `n_snap` tokens.
     pub n_snap: u32,
-    /// The sizes of v, then `n_snap` times those of s (the newest first), in one row without gaps.
+    /// The sizes of v, then `n_snap` times those of s (newest first), contiguous in one row.
     pub y: Tensor,
 }
 
@@ -88,10 +88,10 @@ impl GatedDeltaNet {
         self.v.n_elem() + self.state().n_state()
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = OP.name;
         let State { s, heads, n_tok, n_seq, n_snap, .. } = self.state();

@@ -1,4 +1,4 @@
-//! The gated delta rule in f64: token by token, and a chunk of tokens at once.
+//! The gated delta rule in f64: token by token, and in chunks.
 
 use super::GatedDeltaNet;
 use crate::data::Data;
@@ -27,7 +27,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The output for a token; the state is advanced.
+/// Output for a token; advances the state.
 fn step(m: &mut [Vec<f64>], t: &Token) -> Vec<f64> {
     let scale = 1.0 / (t.k.len() as f64).sqrt();
     m.iter_mut()
@@ -41,23 +41,23 @@ fn step(m: &mut [Vec<f64>], t: &Token) -> Vec<f64> {
         .collect()
 }
 
-/// What a head adds to its inputs.
+/// Per-head parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     /// Negative; times softplus(alpha + bias) it is the logarithm of the decay.
     pub a: f32,
     /// Added to alpha.
     pub bias: f32,
-    /// Added to the sums of squares by which q and k are normalised.
+    /// Added to the sums of squares that normalise q and k.
     pub eps: f32,
 }
 
 /// Inputs of a head for one column.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
-    /// Query, not normalised.
+    /// Query, unnormalised.
     pub q: &'a [f32],
-    /// Key, not normalised.
+    /// Key, unnormalised.
     pub k: &'a [f32],
     /// Value.
     pub v: &'a [f32],
@@ -68,7 +68,7 @@ pub struct Inputs<'a> {
 }
 
 impl Head {
-    /// The rule over columns, with the head's state `[S, S]` in place: `[n_col, S]`.
+    /// The rule over columns, with the head's state `[S, S]` updated in place: `[n_col, S]`.
     pub fn columns<'a>(&self, state: &mut [f32], inputs: impl Iterator<Item = Inputs<'a>>) -> Vec<f32> {
         let s = state.len().isqrt();
         let mut m: Vec<Vec<f64>> =
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// The form that works on a chunk at once, with one decay a head: a triangular system instead of steps.
+    /// The chunked form with one decay per head: a triangular system replaces the steps.
     fn chunk(m: &mut [Vec<f64>], tokens: &[Token]) -> Vec<Vec<f64>> {
         let (n, s) = (tokens.len(), m.len());
         let scale = 1.0 / (s as f64).sqrt();
@@ -137,7 +137,7 @@ mod tests {
                 sum
             })
             .collect();
-        // What each token adds to the state, by forward substitution: (I + A) d = beta (v - exp(G) m k).
+        // State updates of the tokens, by forward substitution: (I + A) d = beta (v - exp(G) m k).
         let mut d: Vec<Vec<f64>> = Vec::new();
         for (t, token) in tokens.iter().enumerate() {
             let mut row: Vec<f64> =

@@ -1,4 +1,4 @@
-//! `gated_linear_attn`: linear attention with a decay for each channel.
+//! `gated_linear_attn`: linear attention with one decay per channel.
 
 mod cases;
 mod reference;
@@ -39,11 +39,11 @@ pub struct GatedLinearAttn {
     pub q: Tensor,
     /// Decay, from 0 to 1.
     pub g: Tensor,
-    /// States: columns of the matrix of keys by values, whose values lie a row apart, heads, sequences.
+    /// States: columns of the key-by-value matrix, strided by a row, heads, sequences.
     pub s: Tensor,
     /// Multiplies y.
     pub scale: f32,
-    /// The sizes of v, then those of s, in one row without gaps.
+    /// The sizes of v, then those of s, contiguous in one row.
     pub y: Tensor,
 }
 
@@ -53,10 +53,10 @@ impl GatedLinearAttn {
         n_out(&self.v, &self.s)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         MatrixState {
             tokens: &[(K, &self.k), (V, &self.v), (Q, &self.q), (G, &self.g)],

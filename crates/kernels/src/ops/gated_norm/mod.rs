@@ -1,4 +1,4 @@
-//! `gated_norm`: rows that are gated, and normalised before or after that or not at all.
+//! `gated_norm`: gates rows, with a norm before or after the gate or none.
 
 mod cases;
 pub mod reference;
@@ -27,29 +27,29 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct GatedNorm {
-    /// Values a row.
+    /// Values per row.
     pub k: u32,
-    /// Rows a column.
+    /// Rows per column.
     pub per: u32,
     /// Columns.
     pub n_col: u32,
-    /// Values from column to column of x, z, y.
+    /// Column strides of x, z, y, in values.
     pub ld: [u32; 3],
-    /// First value of z in its columns.
+    /// Offset of z in its columns.
     pub z_at: u32,
-    /// A gate for each row rather than for each value.
+    /// One gate per row rather than per value.
     pub z_row: bool,
-    /// What comes of it is added to y.
+    /// Add the result to y.
     pub add: bool,
-    /// What becomes of z.
+    /// Activation of z.
     pub act: GateAct,
-    /// Where the norm is, if there is one, whether each row of a column has weights of its own in `aux`, and what is
-    /// added to the mean square.
+    /// Position of the norm if there is one, a flag for separate weights of each row of a column in `aux`, and the
+    /// epsilon.
     pub norm: Option<(NormAt, bool, f32)>,
 }
 
 impl GatedNorm {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if there is none.
@@ -72,7 +72,7 @@ impl GatedNorm {
         if let Some((_, own, eps)) = self.norm {
             constants.extend([("W_ROW", f64::from(if own { self.k } else { 0 })), ("EPS", eps.into())]);
         } else {
-            // Without a sum, devices do not ask how large subgroups are.
+            // Without a sum the kernel does not use the subgroup size.
             constants.retain(|(name, _)| *name != "SG_MIN");
         }
         let norm = match self.norm {
@@ -80,9 +80,9 @@ impl GatedNorm {
             Some((NormAt::First, ..)) => "first",
             Some((NormAt::Last, ..)) => "last",
         };
-        // A row for each workgroup, columns along y.
+        // One workgroup per row, columns along y.
         let grid = [self.per, self.n_col, 1];
-        let why = format!("{} threads a row", teams.team);
+        let why = format!("{} threads per row", teams.team);
         dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(norm)], constants, grid, why)
     }
 }

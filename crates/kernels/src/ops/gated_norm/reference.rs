@@ -2,7 +2,7 @@
 
 use chaski_graph::recurrent::{GateAct, NormAt};
 
-/// What becomes of a gate.
+/// Activation of a gate.
 fn act(kind: GateAct, z: f64) -> f64 {
     let logistic = 1.0 / (1.0 + (-z).exp());
     match kind {
@@ -18,7 +18,7 @@ fn act(kind: GateAct, z: f64) -> f64 {
     }
 }
 
-/// One row; `norm` says where it is normalised, with which weights and epsilon.
+/// One row; `norm` gives the position of the norm, its weights and epsilon.
 pub fn gated_norm(x: &[f32], z: &[f32], kind: GateAct, norm: Option<(NormAt, &[f32], f32)>) -> Vec<f32> {
     let gates: Vec<f64> = z.iter().map(|z| act(kind, f64::from(*z))).collect();
     let gated: Vec<f64> = x.iter().zip(&gates).map(|(x, g)| f64::from(*x) * g).collect();

@@ -14,7 +14,7 @@ fn row(name: &str) -> &'static Row {
     Row::find(name).expect("a row of the table")
 }
 
-/// What no grid has: nothing, with something around it.
+/// An empty tensor padded to a non-empty one, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let [a, y] = [[0, 2, 1, 1], [5, 4, 1, 1]].map(|ne| Tensor::new(GgmlType::F32, ne));
     let call = Gather { row: row("pad"), params: [2, 1, 0, 0], fill: 0x7f7f_7f7f, a, y };
@@ -40,7 +40,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
                 )
             };
             let ne: [u32; 4] = p.list("ne_a")?;
-            // Views that are not dense: transposed, or a part of something larger.
+            // Views that are not contiguous: transposed, or parts of a larger tensor.
             let a = match if p.has("tfrm") { p.num("tfrm")? } else { 0 } {
                 0 => new(ne),
                 1 => new([ne[1], ne[0], ne[2], ne[3]]).permute([1, 0, 2, 3]),
@@ -113,7 +113,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
         ny[0] = ny[0].min(ne[0] * 2) / ne[0] * ne[0];
     }
     let (a, y) = (random_tensor(rng, ty, ne), random_tensor(rng, ty, ny));
-    // A pattern that is the same in every unit of a value.
+    // A pattern that repeats in every unit of a value.
     let fill =
         if block == 1 { 0x7f7f_7f7f & (u64::MAX >> (64 - 8 * ty.block_bytes().min(4))) as u32 } else { 0 };
     let call = Gather { row, params: small.map(|n| n as i32), fill, a, y };

@@ -1,4 +1,4 @@
-//! `gather`: y is made of values of a at other places, by the rows of [`ROWS`]; bits are moved, of any type.
+//! `gather`: operations that only move values, the rows of [`ROWS`]; bits are copied, of any type.
 
 mod cases;
 mod rows;
@@ -33,20 +33,20 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Gather {
-    /// From where values come.
+    /// Row of the table: the source of each value.
     pub row: &'static Row,
-    /// Its parameters, those that it has.
+    /// Parameters of the row.
     pub params: [i32; 4],
-    /// The bits of a value where none comes: 0, or minus infinity in the type of y.
+    /// Bits of a value without a source: 0, or minus infinity in the type of y.
     pub fill: u32,
-    /// What it reads.
+    /// Source.
     pub a: Tensor,
-    /// What it writes, of the same type.
+    /// Destination, of the same type.
     pub y: Tensor,
 }
 
 impl Gather {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Type`] if types differ; [`DispatchError::Shape`] if a value of y would come from outside a.
@@ -65,8 +65,8 @@ impl Gather {
         .moves(caps)
     }
 
-    /// Checks that y has the sizes that the row asks for, and that its corners come from within a: where any size will
-    /// do, rows are folded or periodic between them.
+    /// Checks the sizes of y and that its corners come from within a; rows that allow any size are folded or periodic
+    /// between the corners.
     fn check_sizes(&self) -> Result<(), DispatchError> {
         let (a, y) = (self.a.cells(), self.y.cells());
         if y.n_elem() == 0 {
@@ -99,20 +99,20 @@ mod tests {
     #[test]
     fn sizes_that_a_row_cannot_make_are_refused() {
         for (name, q0, a, y, want) in [
-            // The corners of these are filled or within a, what is between them is not.
-            ("diag", 0, [10, 1, 1, 1], [20, 30, 1, 1], "y is 20, but must be 10 along axis 0"),
-            ("tri", 0, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, but must be 10 along axis 0"),
-            ("diag_mask", 5, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, but must be 10 along axis 0"),
+            // The corners of these are filled or within a; values between them are not.
+            ("diag", 0, [10, 1, 1, 1], [20, 30, 1, 1], "y is 20, expected 10 along axis 0"),
+            ("tri", 0, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, expected 10 along axis 0"),
+            ("diag_mask", 5, [10, 20, 1, 1], [30, 20, 1, 1], "y is 30, expected 10 along axis 0"),
             (
                 "pad_reflect_1d",
                 3,
                 [4, 2, 1, 1],
                 [11, 2, 1, 1],
-                "y is 11, but must be within reach of 4 along axis 0",
+                "y is 11, expected within reach of 4 along axis 0",
             ),
-            ("pad_reflect_1d", 3, [4, 2, 1, 1], [9, 3, 1, 1], "y is 3, but must be 2 along axis 1"),
-            ("repeat", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, but must be at least one value"),
-            ("wrap", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, but must be at least one value"),
+            ("pad_reflect_1d", 3, [4, 2, 1, 1], [9, 3, 1, 1], "y is 3, expected 2 along axis 1"),
+            ("repeat", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, expected at least one value"),
+            ("wrap", 0, [0, 2, 1, 1], [4, 2, 1, 1], "a is 0, expected at least one value"),
         ] {
             let [a, y] = [a, y].map(|ne| Tensor::new(GgmlType::F32, ne));
             let row = Row::find(name).expect("a row of the table");

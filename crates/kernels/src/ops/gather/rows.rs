@@ -1,6 +1,6 @@
-//! The table of operations that only say from where each value comes.
+//! The table of operations that only define the source of each value.
 
-/// Coordinates, sizes or parameters, one for each axis.
+/// Coordinates, sizes or parameters, one per axis.
 pub type Four = [i64; 4];
 
 /// One row.
@@ -10,11 +10,11 @@ pub struct Row {
     pub name: &'static str,
     /// WGSL statements; see the template.
     pub wgsl: &'static str,
-    /// Coordinates in a from those in y, the sizes of a and the parameters; `None` where y is filled.
+    /// Coordinates in a, from those in y, the sizes of a and the parameters; `None` where y is filled.
     pub formula: fn(Four, Four, Four) -> Option<Four>,
-    /// The sizes that y must have, from those of a and of y itself, which stay where any will do.
+    /// Required sizes of y, from the sizes of a and of y; unconstrained sizes are returned as they are.
     pub sizes: fn(Four, Four) -> Four,
-    /// Whether a may be empty: then y is filled.
+    /// True if a may be empty: y is then filled.
     pub from_nothing: bool,
 }
 
@@ -24,7 +24,7 @@ fn wrap(p: Four, na: Four, q: Four) -> Option<Four> {
     Some(std::array::from_fn(|k| (p[k] - q[k]).rem_euclid(na[k])))
 }
 
-/// All of them.
+/// All rows.
 pub static ROWS: &[Row] = &[
     Row {
         name: "repeat",
@@ -33,7 +33,7 @@ pub static ROWS: &[Row] = &[
         sizes: |_, ny| ny,
         from_nothing: false,
     },
-    // Q0 to Q3: what is added before each axis.
+    // Q0 to Q3: padding before each axis.
     Row {
         name: "pad",
         wgsl: "s = p - vec4<i32>(Q0, Q1, Q2, Q3); keep = all(s >= vec4<i32>(0)) && all(s < na);",
@@ -44,9 +44,9 @@ pub static ROWS: &[Row] = &[
         sizes: |_, ny| ny,
         from_nothing: true,
     },
-    // The same as a circle; and a circle turned by Q0 to Q3.
+    // The same, circular; and a circular shift by Q0 to Q3.
     Row { name: "wrap", wgsl: WRAP, formula: wrap, sizes: |_, ny| ny, from_nothing: false },
-    // Q0 values before, mirrored at the first and the last value, which are not repeated.
+    // Q0 values of padding before, mirrored at the first and last value, which are not repeated.
     Row {
         name: "pad_reflect_1d",
         wgsl: "let x = abs(p.x - Q0); s.x = select(x, 2 * (na.x - 1) - x, x >= na.x);",
@@ -80,7 +80,7 @@ pub static ROWS: &[Row] = &[
         sizes: |na, _| na,
         from_nothing: false,
     },
-    // Q0: columns before the diagonal, which are the past.
+    // Q0: columns before the diagonal (past tokens).
     Row {
         name: "diag_mask",
         wgsl: "keep = p.x <= p.y + Q0;",

@@ -1,4 +1,4 @@
-//! Cases of `get_rows`: every format, exact to the last bit.
+//! Cases of `get_rows`: every format, bit-exact.
 
 use super::{GetRows, reference};
 use crate::case::{Case, CaseBuffer};
@@ -11,7 +11,7 @@ pub(super) fn cases() -> Vec<Case> {
     for f in FORMATS {
         let k = if f.is_plain() { 65 } else { 512 };
         out.push(case(f, 5, k, &[4, 0, 3, 3], 0, 5));
-        // A binding that holds rows 2 to 4 of the table.
+        // A binding with rows 2 to 4 of the table.
         out.push(case(f, 7, 256, &[1, 2, 6, 4, 3], 2, 3));
         out.push(case(f, 3, 256, &[], 0, 3));
     }
@@ -27,7 +27,7 @@ pub(crate) fn table(f: &Format, n_row: usize, k: usize, seed: u64) -> Vec<u8> {
         return out;
     };
     for r in 0..n_row {
-        // Every second row in few bits is of any bytes: no encoder writes some of TQ1_0's.
+        // Every second row in few bits has random bytes, since no encoder writes some of TQ1_0's.
         if r % 2 == 1 && 4 * f.block_bytes < f.block {
             random_blocks(f, seed + r as u64, &mut out[r * row_bytes..][..row_bytes]);
             continue;
@@ -37,7 +37,7 @@ pub(crate) fn table(f: &Format, n_row: usize, k: usize, seed: u64) -> Vec<u8> {
     out
 }
 
-/// Fills `out` with blocks of random bytes, those whose largest value is of the size of others in the cases.
+/// Fills `out` with blocks of random bytes whose largest value is like that of other cases.
 fn random_blocks(f: &Format, seed: u64, out: &mut [u8]) {
     let dequantize = f.ty.info().dequantize.expect("a weight format");
     let mut words = Rng::new(seed);
@@ -46,7 +46,7 @@ fn random_blocks(f: &Format, seed: u64, out: &mut [u8]) {
         loop {
             block.iter_mut().for_each(|b| *b = words.bits() as u8);
             dequantize(block, &mut values);
-            // A scale that is not a number gives no largest value.
+            // A NaN scale has no largest value.
             let largest = values.iter().fold(0.0f32, |m, v| m.max(v.abs()));
             if (0.5..4.0).contains(&largest) {
                 break;
@@ -70,7 +70,7 @@ fn case(f: &'static Format, n_row: u32, k: u32, ids: &[u32], row0: u32, rows: u3
             values[c * ldy as usize..][..k as usize].copy_from_slice(&r);
         }
     }
-    // Ids stand in every second word, after one that is not theirs.
+    // Ids are in every second word, after an unrelated one.
     let mut words = vec![99u32];
     for id in ids {
         words.extend([*id, 99]);

@@ -41,22 +41,22 @@ pub const ND: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct GetRows {
-    /// The rows of the table that the binding holds.
+    /// Rows of the table within the binding.
     pub table: Matrix,
-    /// Number of the first of them in the whole table; ids outside are left alone.
+    /// Index of the binding's first row in the whole table; ids outside are ignored.
     pub row0: u32,
-    /// Word of the first id.
+    /// Word offset of the first id.
     pub ids: u32,
-    /// Words from id to id.
+    /// Words between ids.
     pub id_stride: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl GetRows {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
@@ -73,6 +73,12 @@ impl GetRows {
             ("BLOCKS", layout.blocks_per_row.into()),
         ]);
         let grid = [self.table.n_col.div_ceil(256), self.n_col, 1];
-        dispatch(&OP, &[Value::Word(self.table.format.name)], constants, grid, "four values a thread".into())
+        dispatch(
+            &OP,
+            &[Value::Word(self.table.format.name)],
+            constants,
+            grid,
+            "four values per thread".into(),
+        )
     }
 }

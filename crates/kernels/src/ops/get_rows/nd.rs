@@ -12,19 +12,19 @@ use crate::tensor::Tensor;
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct GetRowsNd {
-    /// The tables: rows of values in axis 1, one table for each place in axes 2 and 3.
+    /// The tables: rows in axis 1, one table for each index of axes 2 and 3.
     pub a: Tensor,
-    /// Row numbers i32, axis 0; axes 1 and 2 go with axes 2 and 3 of a.
+    /// Row indices, i32, along axis 0; axes 1 and 2 correspond to axes 2 and 3 of a.
     pub ids: Tensor,
-    /// The rows, f32 or of the type of a. What a row that does not exist would hold is 0.
+    /// The rows, f32 or of the type of a. Rows that do not exist are 0.
     pub y: Tensor,
 }
 
 impl GetRowsNd {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let GetRowsNd { a, ids, y } = self;
         ids.check_type(ND.name, "ids", GgmlType::I32)?;

@@ -10,7 +10,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// Of every format.
+/// Cases in every format.
 pub(super) fn cases() -> Vec<Case> {
     let of = |ty: GgmlType| {
         let n = 2 * ty.block_len() as u32;
@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ty = p.ty("type")?;
     let [n, m, r, be1, be2]: [u32; 5] = [p.num("n")?, p.num("m")?, p.num("r")?, p.num("be1")?, p.num("be2")?];
-    // A part of wider rows, which may begin within them.
+    // A view into wider rows, at an offset.
     let at: u32 = p.num("offset_cols")?;
     let a = if p.flag("vs0")? {
         let more = ty.block_len().max(4) as u32;
@@ -67,7 +67,7 @@ fn case(label: String, call: GetRowsNd) -> Case {
     let GetRowsNd { a, ids, y } = call;
     let data = Data::random(a, 1, -1.0, 1.0);
     let mut rng = Rng::new(2);
-    // One in sixteen is a row that does not exist.
+    // One in sixteen ids is out of range.
     let numbers: Vec<f32> =
         (0..ids.n_alloc).map(|_| if rng.below(16) == 0 { -1.0 } else { rng.below(a.ne[1]) as f32 }).collect();
     let ids = Data::of(ids, &numbers, 2);

@@ -1,4 +1,4 @@
-//! The table of gates: which function of a gate and a value each of ggml's GLU operations is.
+//! The table of gates: the function of each of ggml's GLU operations.
 
 use chaski_graph::Act;
 
@@ -17,7 +17,7 @@ pub struct Kind {
     pub formula: fn(f64, f64, [f64; 2]) -> f64,
 }
 
-/// All of them.
+/// All kinds.
 pub static KINDS: &[Kind] = &[
     Kind { name: "reglu", ggml: "REGLU", wgsl: "max(g, 0.0) * u", formula: |g, u, _| g.max(0.0) * u },
     Kind { name: "geglu", ggml: "GEGLU", wgsl: "gelu(g) * u", formula: |g, u, _| gelu(g) * u },
@@ -34,14 +34,14 @@ pub static KINDS: &[Kind] = &[
         wgsl: "gelu_quick(g) * u",
         formula: |g, u, _| gelu_quick(g) * u,
     },
-    // gpt-oss: the gate is cut from above, the value from both sides and one is added to it.
+    // gpt-oss: the gate is clamped from above, the value on both sides and increased by one.
     Kind {
         name: "swiglu_oai",
         ggml: "SWIGLU_OAI",
         wgsl: "min(g, LIMIT) * logistic(ALPHA * min(g, LIMIT)) * (clamp(u, -LIMIT, LIMIT) + 1.0)",
         formula: |g, u, [alpha, limit]| silu(g.min(limit), alpha) * (u.clamp(-limit, limit) + 1.0),
     },
-    // DeepSeek 4: the same without alpha and the one.
+    // DeepSeek 4: the same without alpha and the added one.
     Kind {
         name: "swiglu_clamp",
         ggml: "SWIGLU_CLAMP",

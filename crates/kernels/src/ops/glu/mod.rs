@@ -64,22 +64,22 @@ pub(crate) fn constants(act: Act) -> Vec<(&'static str, f64)> {
 pub struct Glu {
     /// The activation.
     pub act: Act,
-    /// Values a half.
+    /// Values per half.
     pub f: u32,
-    /// Where the second half starts in a column of x.
+    /// Offset of the second half in a column of x.
     pub up: u32,
-    /// Values from column to column of x.
+    /// Column stride of x, in values.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
-    /// y is f16, two a word: for a product that rounds it anyway. Sizes are multiples of four then.
+    /// y is f16, two per word, for a product that rounds it anyway. Sizes must be multiples of four.
     pub y_f16: bool,
 }
 
 impl Glu {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
@@ -94,6 +94,6 @@ impl Glu {
             ("LDY", self.ldy.into()),
         ]);
         let grid = [self.f.div_ceil(64 * n), self.n_col, 1];
-        dispatch(&OP, &[Value::Word(y)], constants, grid, format!("{n} values a thread"))
+        dispatch(&OP, &[Value::Word(y)], constants, grid, format!("{n} values per thread"))
     }
 }

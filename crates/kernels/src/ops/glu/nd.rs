@@ -15,18 +15,18 @@ pub struct GluNd {
     pub kind: &'static Kind,
     /// The gate.
     pub a: Tensor,
-    /// What it gates.
+    /// The gated value.
     pub b: Tensor,
-    /// What it writes; all three have the same sizes and type.
+    /// Output; all three have the same sizes and type.
     pub y: Tensor,
-    /// Factor within the logistic function, for kinds that have one.
+    /// Factor inside the logistic function, for kinds that have one.
     pub alpha: f32,
-    /// Largest gate and value, for kinds that have one.
+    /// Upper limit of gate and value, for kinds that have one.
     pub limit: f32,
 }
 
 impl GluNd {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes differ or values overlap; [`DispatchError::NoKernel`] for other types.

@@ -10,7 +10,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: gates near 0, where activations differ. Far from it they are all alike.
+/// Gates near 0, where activations differ; far from 0 they are all alike. The grid cannot express these.
 pub(super) fn by_hand() -> Vec<Case> {
     let t = Tensor::new(GgmlType::F32, [67, 5, 1, 1]);
     let call = |kind| GluNd { kind, a: t, b: t, y: t, alpha: 1.5, limit: 3.0 };
@@ -30,7 +30,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     };
     let alpha = if p.has("alpha") { p.num("alpha")? } else { 1.0 };
     let limit = if p.has("limit") { p.num("limit")? } else { 1.0 };
-    // Gate and value side by side, the gate first unless they are swapped; or two tensors.
+    // Gate and value in one buffer, the gate first unless swapped; or two tensors.
     let halves = p.has("swapped").then(|| {
         let half = [ne[0] / 2, ne[1], ne[2], ne[3]];
         [x.slice([0; 4], half), x.slice([ne[0] / 2, 0, 0, 0], half)]
@@ -53,7 +53,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {call:?}"), call, false, NEAR)
 }
 
-/// A case of gates and values up to `most`.
+/// A case with gates and values up to `most`.
 fn case(label: String, call: GluNd, one_buffer: bool, most: f32) -> Case {
     let a = Data::random(call.a, 1, -most, most);
     let b = Data::random(call.b, if one_buffer { 1 } else { 2 }, -most, most);

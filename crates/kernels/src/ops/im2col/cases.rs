@@ -10,7 +10,7 @@ use crate::ops::conv_2d::Window;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: a window of nothing.
+/// An empty window, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let b = Tensor::new(GgmlType::F32, [9, 8, 2, 1]);
     let window = Window { stride: [1; 2], padding: [0; 2], dilation: [1; 2] };
@@ -24,7 +24,7 @@ pub(super) fn by_hand() -> Vec<Case> {
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let line = !p.flag("is_2D")?;
-    // In one dimension the second numbers are not used, and 0.
+    // In one dimension the second numbers are unused, and 0.
     let window = Window {
         stride: [p.num("s0")?, p.num::<u32>("s1")?.max(1)],
         padding: [p.num("p0")?, p.num("p1")?],
@@ -60,7 +60,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 fn case(label: String, call: Im2col) -> Case {
     let b = Data::random(call.b, 1, -1.0, 1.0);
     let values = reference::im2col(&call, &b);
-    // One value each, rounded once.
+    // Copied values, rounded once.
     let nmse = if call.y.ty == GgmlType::F32 { 0.0 } else { 1e-6 };
     value_case(label, move |caps| call.dispatch(caps), vec![b.input("b")], Output::New(call.y), &values, nmse)
 }

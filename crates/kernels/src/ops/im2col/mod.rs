@@ -1,4 +1,4 @@
-//! `im2col`: the windows of a convolution, laid out as rows of a matrix.
+//! `im2col`: the windows of a convolution as rows of a matrix.
 
 mod cases;
 pub mod reference;
@@ -29,13 +29,13 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Im2col {
-    /// The pictures `[n][ic][y][x]`, or in one dimension `[1][n][ic][x]`.
+    /// The images `[n][ic][y][x]`, or in one dimension `[1][n][ic][x]`.
     pub b: Tensor,
     /// `[n][oy][ox][ic * ky * kx]`, or in one dimension `[1][n][ox][ic * kx]`.
     pub y: Tensor,
     /// Sizes of the window.
     pub k: [u32; 2],
-    /// How it moves; in one dimension, only axis 0 counts.
+    /// Stride, padding and dilation; in one dimension, only axis 0 counts.
     pub window: Window,
     /// One dimension.
     pub line: bool,
@@ -52,10 +52,10 @@ impl Im2col {
         [b.ne[2].saturating_mul(k[0]).saturating_mul(k[1]), x, window.places(1, b.ne[1], k[1]), b.ne[3]]
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit; [`DispatchError::NoKernel`] for types that are no floats.
+    /// [`DispatchError::Shape`] if sizes do not match; [`DispatchError::NoKernel`] for types that are no floats.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Im2col { b, y, k, window, line } = self;
         if window.stride.contains(&0) {
@@ -68,7 +68,7 @@ impl Im2col {
         if *line {
             constants.retain(|(n, _)| !["S1", "P1", "D1"].contains(n));
         }
-        // A window without values leaves nothing of y, but a driver may refuse a division by 0 that it can foresee.
+        // An empty window makes y empty, but a driver may reject a division by 0 that it can foresee.
         let [kw, kh] = [k[0], kh].map(|n| n.max(1));
         constants.extend([("KW", kw.into()), ("KH", kh.into()), ("LINE", f64::from(u8::from(*line)))]);
         let variant = &[Value::Word(b.ty.name()), Value::Word(y.ty.name())];

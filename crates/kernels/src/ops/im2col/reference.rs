@@ -1,4 +1,4 @@
-//! Where each value of a window stands.
+//! Gathers the values of each window.
 
 use super::Im2col;
 use crate::data::{Data, each};

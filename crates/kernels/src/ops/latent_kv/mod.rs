@@ -1,7 +1,7 @@
-//! `latent_kv`: queries and keys of attention over latents (MLA): what is rotated of both, and the key's way to the cache.
+//! `latent_kv`: queries and keys of latent attention (MLA): RoPE of both, and the key's write to the cache.
 //!
-//! All heads share one key: a latent, which is also their value, and a few channels that know the position. A head of q is
-//! as wide once its first channels went through a matrix of its own (`mul_mat_vec` and `mul_mat`, by slot).
+//! All heads share one key: a latent, which is also their value, and a few channels with RoPE. Heads of q get the same
+//! width by multiplying their leading channels with a per-head matrix (`mul_mat_vec` and `mul_mat`, by slot).
 
 mod cases;
 
@@ -28,32 +28,32 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct LatentKv {
-    /// The cache: one head, values in the keys. Channels of a key beyond those of the value are rotated.
+    /// The cache: one head, values in the keys. Channels of a key beyond those of the value have RoPE.
     pub kv: KvLayout,
     /// Query heads.
     pub n_head: u32,
-    /// Channels of a head of q; the last are rotated.
+    /// Channels per head of q; RoPE applies to the last ones.
     pub d_q: u32,
-    /// Pairing of rotated channels.
+    /// Pairing of channels in RoPE.
     pub pairing: RopePairing,
     /// Added to the mean square of the latent.
     pub eps: f32,
-    /// Values from column to column of q.
+    /// Column stride of q, in values.
     pub ldq: u32,
-    /// Values from column to column of x: latent, end of the key.
+    /// Column stride of x: latent, end of the key, in values.
     pub ldx: u32,
-    /// Values from column to column of y: heads as wide as keys, of which the ends are written.
+    /// Column stride of y, in values: heads as wide as keys, of which the ends are written.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl LatentKv {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if there is more than one KV head, if no whole fours of channels are rotated, or if
-    /// channels are no multiple of 8, or of 32 where blocks are made of them.
+    /// [`DispatchError::Shape`] for more than one KV head, a number of RoPE channels that is no multiple of 4, or
+    /// channels that are no multiple of 8 (32 in block formats).
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let shape = |what, expected: String, found: u32| {
             Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() })
@@ -65,7 +65,7 @@ impl LatentKv {
         }
         let n_rot = kv.d - kv.d_v;
         if n_rot == 0 || n_rot > self.d_q {
-            return shape("rotated channels", format!("1 to {}", self.d_q), n_rot);
+            return shape("RoPE channels", format!("1 to {}", self.d_q), n_rot);
         }
         if kv.d > 4 * caps.max_threads {
             return shape("channels of a key", format!("at most {}", 4 * caps.max_threads), kv.d);

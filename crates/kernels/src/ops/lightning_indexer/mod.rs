@@ -1,4 +1,4 @@
-//! `lightning_indexer`: which keys sparse attention should look at.
+//! `lightning_indexer`: scores that select the keys of sparse attention.
 
 mod cases;
 pub mod reference;
@@ -37,17 +37,17 @@ pub struct LightningIndexer {
     pub k: Tensor,
     /// Weights: heads, tokens, 1, sequences.
     pub w: Tensor,
-    /// Added to the scores, f16: keys, tokens, 1, sequences or fewer, which repeat.
+    /// Added to the scores, f16: keys, tokens, 1, sequences or fewer, which broadcast.
     pub mask: Tensor,
     /// Scores: keys, tokens, 1, sequences.
     pub y: Tensor,
 }
 
 impl LightningIndexer {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] or
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] or
     /// [`DispatchError::Format`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = OP.name;

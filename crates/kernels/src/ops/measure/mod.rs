@@ -1,4 +1,4 @@
-//! `measure_*`: how fast a device reads, copies and calculates; no model runs these.
+//! `measure_*`: memory bandwidth and arithmetic throughput of a device; no model runs these.
 
 mod cases;
 pub mod reference;
@@ -22,7 +22,7 @@ pub const STREAM: Op = Op {
     grid: None,
 };
 
-/// Multiply-adds of one kind of number.
+/// Multiply-adds in one number format.
 pub const RATE: Op = Op {
     name: "measure_rate",
     template: template!("measure/rate.wgsl.jinja"),
@@ -45,10 +45,10 @@ pub const COOP: Op = Op {
     grid: None,
 };
 
-/// What [`Stream`] does with memory.
+/// Memory access of [`Stream`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// y: sums of x, one a thread.
+    /// y: sums of x, one per thread.
     Read,
     /// y: x.
     Copy,
@@ -57,7 +57,7 @@ pub enum Way {
 /// A call of [`STREAM`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// Reads only, or copies.
+    /// Read or copy.
     pub way: Way,
     /// Vectors of four words in x.
     pub n: u32,
@@ -66,14 +66,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let word = if self.way == Way::Read { "read" } else { "copy" };
         let constants = vec![("N", self.n.into()), ("STRIDE", (256 * self.n_group).into())];
-        let why = "neighbouring threads read neighbouring vectors".into();
+        let why = "adjacent threads read adjacent vectors".into();
         dispatch(&STREAM, &[Value::Word(word)], constants, [self.n_group, 1, 1], why)
     }
 }
@@ -81,16 +81,16 @@ impl Stream {
 /// A call of [`RATE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
-    /// What is multiplied; not [`Unit::Coop`].
+    /// The unit to measure; not [`Unit::Coop`].
     pub unit: Unit,
-    /// Runs of the loop, an odd number.
+    /// Loop iterations, an odd number.
     pub loops: u32,
     /// Workgroups of 128 threads.
     pub n_group: u32,
 }
 
 impl Rate {
-    /// What every step adds.
+    /// Addend of every step.
     pub const C: f32 = 3.0;
 
     /// The words of `x`.
@@ -105,7 +105,7 @@ impl Rate {
         each * 8 * 4 * 5 * u64::from(self.loops) * 128 * u64::from(self.n_group)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Lacks`] on a device without f16; [`DispatchError::NoKernel`].
@@ -115,7 +115,7 @@ impl Rate {
             return Err(DispatchError::Lacks { op: RATE.name, what: "f16" });
         }
         let constants = vec![("LOOPS", self.loops.into())];
-        let why = "eight chains a thread".into();
+        let why = "eight chains per thread".into();
         dispatch(&RATE, &[Value::Word(self.unit.word())], constants, [self.n_group, 1, 1], why)
     }
 }
@@ -123,26 +123,26 @@ impl Rate {
 /// A call of [`COOP`].
 #[derive(Clone, Copy, Debug)]
 pub struct Coop {
-    /// Runs of the loop.
+    /// Loop iterations.
     pub loops: u32,
     /// Workgroups of four subgroups.
     pub n_group: u32,
 }
 
 impl Coop {
-    /// The values of `x`: four matrices and two, of numbers from -2 to 2.
+    /// Values of `x`: four matrices and two, of numbers from -2 to 2.
     pub fn input() -> Vec<f16> {
         (0..6 * 256u32)
             .map(|i| f16::from_f32((i.wrapping_mul(0x9E37_79B9) >> 16) as f32 % 5.0 - 2.0))
             .collect()
     }
 
-    /// Operations of a call: 8 sums a subgroup, 4 products each a loop.
+    /// Operations of a call: 8 sums per subgroup, 4 products each per iteration.
     pub fn n_flop(&self) -> u64 {
         2 * 16 * 16 * 16 * 8 * 4 * u64::from(self.loops) * 4 * u64::from(self.n_group)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Lacks`] on a device without cooperative matrices; [`DispatchError::NoKernel`].

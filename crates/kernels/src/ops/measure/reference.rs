@@ -1,6 +1,6 @@
-//! What the measuring kernels must find, so that no measurement is of something else.
+//! Expected results of the measuring kernels, which prove that the measured work was done.
 
-/// The wrapping sum of the words that one of `stride` threads reads, four at a time.
+/// Wrapping sum of the words that one of `stride` threads reads, four at a time.
 pub fn thread_sum(x: &[u32], thread: usize, stride: usize) -> u32 {
     x.chunks_exact(4).skip(thread).step_by(stride).flatten().fold(0, |s, v| s.wrapping_add(*v))
 }

@@ -1,4 +1,4 @@
-//! `moe_reduce`: the results of a column's experts, weighted and summed.
+//! `moe_reduce`: weighted sum of the outputs of a column's experts.
 
 mod cases;
 pub mod reference;
@@ -23,22 +23,22 @@ pub const OP: Op = Op {
 pub struct MoeReduce {
     /// The experts and weights of every column.
     pub route: Route,
-    /// Values of a result.
+    /// Values per output.
     pub m: u32,
-    /// Values from pair to pair of x.
+    /// Pair stride of x, in values.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
-    /// Pairs of x stand sorted by expert, else column by column.
+    /// Pairs of x are sorted by expert; otherwise they are in column order.
     pub sorted: bool,
-    /// y += the sum rather than y = the sum.
+    /// y += sum rather than y = sum.
     pub add: bool,
 }
 
 impl MoeReduce {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if there is none.

@@ -1,5 +1,4 @@
-//! `mul_mat_alone`: the product where threads wait for no other, of many columns; [`alone`] has the kernels, and the product
-//! of one.
+//! `mul_mat_alone`: the barrier-free product of many columns; [`alone`] has the kernels and the product of one column.
 
 use super::{MulMat, cases};
 use crate::caps::Caps;
@@ -8,10 +7,10 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Op;
 use crate::ops::mul_mat_vec::{self, Epilogue, MulMatVec, alone};
 
-/// The row of this operation: its cases are those of the operations whose place it takes.
+/// The row of this operation, with the cases of the operations that it replaces.
 pub const ALONE: Op = Op { cases: Op::cases(cases), ..alone::KERNELS };
 
-/// The product and how many columns a step of the grid along x makes, if it is to be done this way.
+/// The product and the columns per step of grid.x, if this kernel applies.
 pub(super) fn columns(call: &MulMat, caps: &Caps) -> Option<Result<(Dispatch, u32), DispatchError>> {
     let one = MulMatVec {
         w: call.w,

@@ -16,10 +16,10 @@ use crate::ops::mul_mat_vec::{self, Act, Epilogue, MulMatVec};
 use crate::rng::{Rng, random_values};
 use crate::step;
 
-/// Formats that go through every shape; what is particular to the others is seen in a few.
+/// Formats that are tested in every shape; a few shapes cover what is specific to the others.
 const TELLING: [&str; 3] = ["f16", "q8_0", "q4_K"];
 
-/// Cases of cooperative matrices, in every size of tile; where a device lacks them, x in f16 is left out.
+/// Cases of cooperative matrices, with every tile size; devices without them skip x in f16.
 pub(super) fn coop_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
@@ -35,7 +35,7 @@ pub(super) fn coop_cases() -> Vec<Case> {
                     out.push(coop(false).case(f, m, n, k));
                 }
             }
-            // Whole tiles go another way out of the kernel, beside ragged ones.
+            // Full tiles take another store path than ragged ones.
             for x_f16 in [false, true] {
                 out.push(Shape { pad: 4, ..coop(x_f16) }.case(f, 128, 128, 512));
                 out.push(Shape { pad: 4, add: true, ..coop(x_f16) }.case(f, 260, 150, 256));
@@ -51,7 +51,7 @@ pub(super) fn coop_cases() -> Vec<Case> {
     out
 }
 
-/// Cases of products of bytes, of every format that has them.
+/// Cases of int8 products, in every format that supports them.
 pub(super) fn byte_cases() -> Vec<Case> {
     let mut out = Vec::new();
     let shape = Shape { act: Some(Act::I8), ..Shape::default() };
@@ -70,7 +70,7 @@ pub(super) fn byte_cases() -> Vec<Case> {
     out
 }
 
-/// A piece of a prompt, whichever kernel does it on a device.
+/// A prefill chunk, with the device's own kernel.
 pub(crate) fn probe(f: &'static Format) -> Case {
     Shape { f16_tiles: true, pad: 4, ..Shape::default() }.case(f, 70, 40, 512)
 }
@@ -80,7 +80,7 @@ pub(super) fn cases() -> Vec<Case> {
     for f in FORMATS {
         out.push(Shape { affine: true, f16_tiles: true, ..Shape::default() }.case(f, 33, 40, 512));
         if !TELLING.contains(&f.name) {
-            // Rows of several blocks, also where a block is 256 values; ragged ones of plain formats.
+            // Rows of several blocks, even of 256 values; ragged rows for plain formats.
             let k = if f.is_plain() { 65 } else { 512 + f.block as u32 % 256 };
             out.push(Shape { add: true, ..Shape::default() }.case(f, 65, 9, k));
             continue;
@@ -91,7 +91,7 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(Shape::default().case(f, m, n, k));
         }
         out.push(Shape { add: true, affine: true, ..Shape::default() }.case(f, 67, 65, 256));
-        // Ranges of K: some that are no whole blocks, a last one that is shorter, a few columns.
+        // Ranges of K: some that are not whole blocks, a shorter last one, a few columns.
         out.push(Shape { add: true, affine: true, splits: 3, ..Shape::default() }.case(f, 67, 33, 1024));
         out.push(Shape { splits: 2, ..Shape::default() }.case(f, 5, 3, 512));
         out.push(
@@ -107,7 +107,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Those without ranges of K and without x or tiles in f16.
+/// Cases without ranges of K and without x or tiles in f16.
 pub(crate) fn plain() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
@@ -128,7 +128,7 @@ pub(crate) fn plain() -> Vec<Case> {
     out
 }
 
-/// A case of ggml's: one column as a token takes it, more as a prompt does.
+/// A case of ggml's: one column as in decode, more as in prefill.
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ty = p.ty("type_a")?;
     let f = Format::of(ty).ok_or(GridError::Format(ty.name()))?;
@@ -148,11 +148,11 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     Case { label: format!("random {}", case.label), ..case }
 }
 
-/// Sums of 32 products in f16; ggml allows 5e-4. Most cases are at 3e-7, but where a scale of rows lets a few values decide,
-/// one of them may be rounded badly.
+/// Sums of 32 products in f16; ggml allows 5e-4. Most cases reach 3e-7, but if a row scale lets a few values dominate,
+/// one of them may round badly.
 pub(super) const F16_LIMIT: f64 = 5e-6;
 
-/// What a case asks for beside the sizes.
+/// Options of a case in addition to the sizes.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     add: bool,
@@ -160,12 +160,12 @@ struct Shape {
     f16_tiles: bool,
     x_f16: bool,
     tile: Option<(u32, u32)>,
-    /// Values between the columns of y.
+    /// Padding between the columns of y, in values.
     pad: u32,
-    /// Ranges of K at most.
+    /// Maximum number of ranges of K.
     splits: u32,
     act: Option<Act>,
-    /// One column, by the kernel for that.
+    /// One column, with the kernel for that.
     by_column: bool,
 }
 
@@ -190,7 +190,7 @@ impl Shape {
         let (mu, nu, ku) = (m as usize, n as usize, k as usize);
         let blocks = table(f, mu, ku, 3);
         let (ldx, ldy) = (k.next_multiple_of(8) + 8, m.next_multiple_of(4) + self.pad);
-        // Columns of y that begin on 16 bytes, and others.
+        // Columns of y aligned to 16 bytes, and unaligned ones.
         let y0 = if self.pad % 4 == 0 { 4 } else { 2 };
         let ldy = ldy + y0;
         let mut x = random_values(5, ldx as usize * nu.max(1));
@@ -247,7 +247,7 @@ impl Shape {
         } else {
             CaseBuffer::input("x", &x)
         };
-        // A few columns go another way, where integers come with 1024 added.
+        // A few columns use `mul_mat_vec`, where integers carry an offset of 1024.
         let max_nmse = if self.f16_tiles { F16_LIMIT } else { mul_mat_vec::cases::limit(f) };
         let one = MulMatVec {
             w,
@@ -280,7 +280,7 @@ impl Shape {
                 if by_column {
                     return Ok(one.dispatch(caps)?.into());
                 }
-                // Cooperative matrices round otherwise, and go first.
+                // Cooperative matrices round differently and take precedence.
                 let caps = Caps { coop: caps.coop && call.act != Some(Act::I8), ..caps.clone() };
                 let product = call.dispatch(&caps)?.0;
                 Ok(match call.splits {

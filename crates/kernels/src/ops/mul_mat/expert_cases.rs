@@ -19,15 +19,15 @@ use crate::ops::mul_mat_vec::{Act, Epilogue, MatVecExperts, MulMatVec, Slots};
 use crate::rng::{Rng, random_values};
 use crate::route::{Experts, Route};
 
-/// What a case asks for beside the format.
+/// Options of a case in addition to the format.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     n_expert: u32,
     n_used: u32,
-    /// First expert that w holds, and how many.
+    /// First expert of w, and number of experts.
     held: (u32, u32),
     m: u32,
-    /// Rows from expert to expert.
+    /// Row stride between experts.
     stride: u32,
     n: u32,
     k: u32,
@@ -37,13 +37,13 @@ struct Shape {
     f16_tiles: bool,
     x_f16: bool,
     tile: u32,
-    /// Columns choose evenly among the experts.
+    /// Columns choose uniformly among the experts.
     even: bool,
-    /// Every slot has the expert of its number: heads.
+    /// Slot i uses expert i (heads).
     by_slot: bool,
-    /// One column, by the kernel for that.
+    /// One column, with the kernel for that.
     by_column: bool,
-    /// Size of the values of x.
+    /// Magnitude of the values of x.
     amax: f32,
 }
 
@@ -93,14 +93,14 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Where a device lacks cooperative matrices, x in f16 is left out.
+/// Devices without cooperative matrices skip x in f16.
 pub(super) fn coop_cases() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
         for tile in [64, 32] {
             for x_f16 in [false, true] {
                 let new = |e, u, m, n, k| Shape { f16_tiles: true, tile, x_f16, ..Shape::new(e, u, m, n, k) };
-                // Whole tiles go another way out of the kernel.
+                // Full tiles take another store path.
                 let sorted = Shape { y_sorted: true, even: false, ..new(4, 2, 128, 150, 256) };
                 out.push(sorted.case(f));
                 out.push(Shape { x: Place::Sorted, affine: true, ..new(8, 2, 70, 33, 512) }.case(f));
@@ -156,13 +156,13 @@ impl Shape {
         let (first, n_held) = self.held;
         let stride = self.stride;
         let blocks = table(f, (n_held * stride) as usize, ku, 3);
-        // Rows of the experts that are used.
+        // Rows of the experts in use.
         let mut rows: HashMap<u32, Vec<Vec<f32>>> = HashMap::new();
         let expert = |id: u32| {
             let first = ((id - first) * stride) as usize;
             (0..mu).map(|r| get_rows::reference::row(f.ty, &blocks, ku, first + r)).collect()
         };
-        // A few columns are free.
+        // Capacity for a few more columns than are used.
         let route = Route { n_expert, n_used, n_col: n + 3, tile: self.tile };
         let ids = match self.by_slot {
             true => (0..n * n_used).map(|pair| pair % n_used).collect(),
@@ -172,7 +172,7 @@ impl Shape {
         let places = words[route.places_at() as usize..].to_vec();
         let place = |pair: usize| places[pair] as usize;
         if self.by_slot {
-            // The step buffer: columns, then what kernels must not read.
+            // The step buffer: columns, then words that kernels must not read.
             words = vec![n, u32::MAX, u32::MAX, u32::MAX];
         }
         let (ldx, ldy, y0) = (k.next_multiple_of(8) + 8, m.next_multiple_of(4) + 4, 4u32);
@@ -257,7 +257,7 @@ impl Shape {
                     return one.dispatch(caps);
                 }
                 let (mut dispatch, _) = call.dispatch(caps)?;
-                // As a plan does for the columns that there are.
+                // As a plan does for the actual number of columns.
                 dispatch.grid[0] = n_tile;
                 Ok(dispatch)
             },

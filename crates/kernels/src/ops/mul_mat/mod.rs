@@ -1,4 +1,4 @@
-//! `mul_mat`: a matrix times many columns, by tiles.
+//! `mul_mat`: tiled product of a matrix with many columns.
 
 mod alone;
 pub(crate) mod cases;
@@ -19,7 +19,7 @@ use crate::ops::mul_mat_join::MulMatJoin;
 use crate::ops::mul_mat_vec::{Act, Columns, Epilogue, MulMatVec};
 use crate::route::Experts;
 
-/// The same product by cooperative matrices; a row of its own, since it is a template of its own.
+/// The same product with cooperative matrices; a separate row because its template is separate.
 pub const COOP: Op = Op {
     name: "mul_mat_coop",
     template: template!("mul_mat/coop.wgsl.jinja"),
@@ -61,14 +61,14 @@ fn coop_variant(
     ]
 }
 
-/// The same where columns are grouped by expert, which makes few of each.
+/// Tiles where columns are grouped by expert, which leaves few columns per expert.
 const EXPERT_TILES: [(u32, u32); 2] = [(64, 64), (64, 32)];
 
-/// Rows and columns of a workgroup's tile of cooperative matrices, large to small.
+/// Rows and columns of a workgroup's tile with cooperative matrices, large to small.
 const COOP_TILES: [(u32, u32); 4] = [(128, 128), (64, 128), (64, 64), (32, 16)];
 
-/// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid has products of few
-/// columns too, which that makes.
+/// The row of this operation. Its reference is that of `mul_mat_vec`, column by column; its grid includes products of
+/// few columns, which `mul_mat_vec` computes.
 pub const OP: Op = Op {
     name: "mul_mat",
     template: template!("mul_mat/mul_mat.wgsl.jinja"),
@@ -99,7 +99,7 @@ pub const ND: Op = Op {
     grid: Some(Grid::new(include_str!("nd_grid.txt"), nd_cases::of).random(nd_cases::random)),
 };
 
-/// The same with x in 8 bits and products of bytes, for formats of integers with scales.
+/// The same with x in 8 bits and int8 dot products, for formats of integers with scales.
 pub const Q8: Op = Op {
     name: "mul_mat_q8",
     template: template!("mul_mat/bytes.wgsl.jinja"),
@@ -112,7 +112,7 @@ pub const Q8: Op = Op {
     grid: None,
 };
 
-/// The same by experts; its grid has products of one column too, which `mul_mat_vec` makes.
+/// The same by expert; its grid includes products of one column, which `mul_mat_vec` computes.
 pub const ID: Op = Op {
     name: "mul_mat_id",
     template: template!("mul_mat/mul_mat.wgsl.jinja"),
@@ -125,24 +125,24 @@ pub const ID: Op = Op {
     grid: Some(Grid::new(include_str!("expert_grid.txt"), expert_cases::of).random(expert_cases::random)),
 };
 
-/// Types of staged tiles.
+/// Element types of staged tiles.
 const TILE_TYPES: [Value; 2] = [Value::Word("f32"), Value::With("f16", Features::F16)];
 
 fn tile_variant(f: &Format, tile: Value, ids: &'static str) -> Variant {
     vec![("a", Value::Word(f.name)), ("tile", tile), ("ids", Value::Word(ids))]
 }
 
-/// Columns up to which teams of `mul_mat_vec` take the place of tiles, also where there are cooperative matrices: they
-/// read as many weights and stage none. On an H200 four columns of Q4_K take 0.7 of the time of narrow tiles, eight as
-/// long, and of f16 0.6 and 0.9.
+/// Up to this many columns, teams of `mul_mat_vec` replace tiles, cooperative matrices included: they read as many
+/// weights and stage none. On an H200, four columns of Q4_K take 0.7 times as long as narrow tiles, eight about the
+/// same; f16 takes 0.6 and 0.9.
 const FEW: u32 = Columns::MAX;
 
-/// Values of one of `n` ranges of K: as many stages of 64 values as are needed.
+/// Length of each of `n` ranges of K, in whole stages of 64 values.
 const fn range_len(k: u32, n: u32) -> u32 {
     k.div_ceil(n).next_multiple_of(64)
 }
 
-/// Threads of a workgroup for such a tile: a subgroup for each 32 x 32 of it, or 16 x 16 if it has 16 columns.
+/// Threads per workgroup for a tile: one subgroup per 32 x 32 of it, or per 16 x 16 if it has 16 columns.
 const fn coop_threads((bm, bn): (u32, u32)) -> u32 {
     let side = if bn >= 32 { 32 } else { 16 };
     bm / side * (bn / side) * 32
@@ -151,31 +151,30 @@ const fn coop_threads((bm, bn): (u32, u32)) -> u32 {
 /// Rows and columns of a workgroup's register tile.
 const SIDE: u32 = 64;
 
-/// Where the columns of a product by experts stand.
+/// Layout of the columns of a product by experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// x has one column for all slots of a column.
+    /// One column of x, shared by all slots of a token.
     Shared,
-    /// One for each pair of a column and a slot.
+    /// One column for each (column, slot) pair.
     Pair,
-    /// So, sorted by expert.
+    /// The same, sorted by expert.
     Sorted,
 }
 
-/// Which rows of a matrix of experts multiply which columns.
+/// The mapping of columns to rows of a matrix of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatExperts {
     /// The experts of the matrix.
     pub experts: Experts,
     /// Columns of x.
     pub x: Place,
-    /// Columns of y stand sorted by expert, else by pair.
+    /// Columns of y are sorted by expert; otherwise they are in pair order.
     pub y_sorted: bool,
 }
 
 impl MatExperts {
-    /// Pairs of one expert that are multiplied at once, where `n_col` columns choose `n_used` experts each: few if there
-    /// are few on average.
+    /// Pairs of one expert per tile, where `n_col` columns choose `n_used` experts each: small if the average is small.
     pub fn tile(n_col: u32, n_used: u32, n_expert: u32) -> u32 {
         let [(_, wide), (_, narrow)] = EXPERT_TILES;
         if n_col * n_used >= n_expert * (wide - narrow / 2) { wide } else { narrow }
@@ -207,42 +206,43 @@ pub struct MulMat {
     pub w: Matrix,
     /// The matrix holds experts, and columns are pairs of a column and a slot.
     pub experts: Option<MatExperts>,
-    /// How x is multiplied: [`Act::I8`] takes products of bytes where weights are integers with scales, where there are no
-    /// cooperative matrices and no experts. The others are for a few columns alone; `None` leaves those to the tuning.
+    /// Precision of x: [`Act::I8`] uses int8 dot products for formats of integers with scales, without cooperative
+    /// matrices and experts. The others apply to a few columns only; `None` leaves those to the tuning.
     pub act: Option<Act>,
-    /// y += r rather than y = r; not by experts.
+    /// y += r rather than y = r; not supported by experts.
     pub add: bool,
-    /// Word of `aux` where a (scale, bias) for each row begins.
+    /// Word offset in `aux` of a (scale, bias) per row.
     pub affine: Option<u32>,
-    /// Stage tiles in f16: faster, inputs rounded.
+    /// Stage tiles in f16: faster, but rounds the inputs.
     pub f16_tiles: bool,
-    /// Values from column to column of x.
+    /// Column stride of x, in values.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
-    /// Index of row 0 in a column of y.
+    /// Offset of row 0 in a column of y.
     pub y0: u32,
-    /// Columns at most; the step buffer says how many there are. By experts, [`Route`](crate::Route) says it.
+    /// Maximum number of columns; the step buffer holds the actual number. By experts, [`Route`](crate::Route) holds
+    /// it.
     pub n_col: u32,
-    /// x is f16, two a word, which [`Self::takes_f16`] allows; else f32.
+    /// x is f16, two per word, if [`Self::takes_f16`] allows it; otherwise f32.
     pub x_f16: bool,
-    /// Rows and columns of the tiles of cooperative matrices; `None` chooses by the shape.
+    /// Rows and columns of cooperative-matrix tiles; `None` chooses by shape.
     pub tile: Option<(u32, u32)>,
-    /// Ranges of K that different workgroups take: 1, or what [`Self::in_ranges`] says. With more than one, y gets the
-    /// sums of each range, [`Self::parts_len`] words in all, and [`Self::join`] makes the result of them.
+    /// Split-K: ranges of K for separate workgroups, 1 or a value from [`Self::in_ranges`]. With more than one, y
+    /// receives the partial sums of each range, [`Self::parts_len`] words in total, and [`Self::join`] reduces them.
     pub splits: u32,
 }
 
-/// Threads that keep a device busy, with cooperative matrices and with register tiles (measured on an H200).
+/// Threads that saturate a device, with cooperative matrices and with register tiles (measured on an H200).
 const ENOUGH_THREADS: [u32; 2] = [1 << 16, 1 << 17];
-/// Values of K of a range at least: fewer take longer to be joined than they save.
+/// Minimum length of a range of K: the reduction of shorter ranges costs more than they save.
 const LEAST_RUN: u32 = 256;
-/// Ranges at least and at most: two or three cost as much as they bring (512 tokens of F16: a tenth more time).
+/// Minimum and maximum number of ranges: two or three cost as much as they gain (512 tokens of F16: 10 % slower).
 const SPLITS: [u32; 2] = [4, 16];
 
 impl MulMat {
-    /// The kernel, its grid, and how many columns of y a step of the grid along x makes; `None`: the grid does not change
-    /// with the columns.
+    /// The kernel, its grid, and the columns of y per step of grid.x; `None` if the grid does not depend on the
+    /// columns.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if no kernel reads the format.
@@ -285,18 +285,18 @@ impl MulMat {
 
     fn goes_by_bytes(&self) -> bool {
         let format = self.w.format;
-        // Runs are of 16 values, two of them a stage.
+        // Runs have 16 values, two runs per stage.
         let fits = format.run == 4 && self.w.n_col % 32 == 0 && self.ldx % 4 == 0 && !self.x_f16;
         self.act == Some(Act::I8) && fits && self.experts.is_none()
     }
 
-    /// Splits K into so many ranges or fewer, so that each has whole stages.
+    /// Splits K into at most `n` ranges of whole stages.
     pub fn in_ranges(self, n: u32) -> MulMat {
         let splits = self.w.n_col.div_ceil(range_len(self.w.n_col, n));
         MulMat { splits: splits.max(1), ..self }
     }
 
-    /// Splits K into as many ranges as keep a device busy.
+    /// Splits K into enough ranges to saturate the device.
     pub fn spread(self, caps: &Caps) -> MulMat {
         if self.experts.is_some() || self.goes_by_teams() || caps.alone {
             return self;
@@ -310,7 +310,7 @@ impl MulMat {
             false => (SIDE, SIDE, 64, enough),
         };
         let busy = self.w.n_row.div_ceil(rows) * self.n_col.div_ceil(cols) * threads;
-        // The sums of all ranges are one binding.
+        // The partial sums of all ranges are one binding.
         let bound = caps.max_binding_bytes / 4 / u64::from(self.part()[0].max(1));
         let [least, most] = SPLITS;
         let most = (self.w.n_col / LEAST_RUN).min(bound.min(u64::from(most)) as u32);
@@ -318,18 +318,18 @@ impl MulMat {
         if n < least { self } else { self.in_ranges(n) }
     }
 
-    /// Words from range to range of K, and from column to column, of the sums of each.
+    /// Words between the partial sums of ranges of K, and between columns.
     fn part(&self) -> [u32; 2] {
         let ld = self.w.n_row.next_multiple_of(4);
         [ld * self.n_col, ld]
     }
 
-    /// Words of the sums of all ranges of K.
+    /// Words of all partial sums.
     pub fn parts_len(&self) -> u64 {
         u64::from(self.part()[0]) * u64::from(self.splits)
     }
 
-    /// Adds up the sums of all ranges of K, bound as `x`, to what the product would leave without ranges.
+    /// Reduces the partial sums, bound as `x`, to the result that the product would have without ranges.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -349,7 +349,7 @@ impl MulMat {
         .dispatch()
     }
 
-    /// The product of each range, without what comes after.
+    /// The product of each range, without the epilogue.
     fn of_ranges(&self) -> MulMat {
         MulMat { add: false, affine: None, y0: 0, ldy: self.part()[1], ..*self }
     }
@@ -378,12 +378,12 @@ impl MulMat {
         call.dispatch(caps)
     }
 
-    /// Rows of the product: all, or those of an expert.
+    /// Rows of the product: all, or those of one expert.
     fn n_row(&self) -> u32 {
         self.experts.map_or(self.w.n_row, |e| e.experts.n_row)
     }
 
-    /// Tiles along the columns, of `bn` each or as the route says.
+    /// Number of tiles along the columns, `bn` columns each or as routed.
     fn n_tile(&self, bn: u32) -> u32 {
         self.experts.map_or(self.n_col.div_ceil(bn), |e| match e.experts.by_slot {
             true => e.experts.route.tiles_by_slot(self.n_col),
@@ -395,19 +395,19 @@ impl MulMat {
         if self.experts.is_some() { "each" } else { "none" }
     }
 
-    /// Whether cooperative matrices can do products over `k` values, in columns that begin on 16 bytes.
+    /// True if cooperative matrices support products over `k` values, in columns aligned to 16 bytes.
     fn can_coop(caps: &Caps, k: u32) -> bool {
         caps.coop && k % 64 == 0
     }
 
-    /// Whether they do for `n_col` columns. They round x to f16, so they take it in that form too.
+    /// True if they are used for `n_col` columns. They round x to f16, so they accept it in f16.
     pub fn takes_f16(caps: &Caps, k: u32, n_col: u32) -> bool {
         n_col > FEW && Self::can_coop(caps, k)
     }
 
-    /// The tile of cooperative matrices for this shape.
+    /// Size of cooperative-matrix tiles for this shape.
     fn coop_tile(&self, caps: &Caps) -> (u32, u32) {
-        // Large tiles read less for each product; small ones keep the device busy when there are few.
+        // Large tiles read less per product; small ones keep the device busy when there are few.
         let [large, middle, small, narrow] = COOP_TILES;
         let n_large = self.w.n_row.div_ceil(large.0) * self.n_col.div_ceil(large.1);
         let has = |n_thread, n_byte| caps.max_threads >= n_thread && caps.max_workgroup_bytes >= n_byte;
@@ -422,7 +422,7 @@ impl MulMat {
         }
     }
 
-    /// The cooperative kernel.
+    /// The cooperative-matrix kernel.
     fn coop(&self, caps: &Caps) -> Result<(Dispatch, u32), DispatchError> {
         let by_expert = |e: &MatExperts| {
             EXPERT_TILES.into_iter().find(|t| t.1 == e.experts.route.tile).expect("a tile that was checked")
@@ -437,7 +437,7 @@ impl MulMat {
         self.tiled(&COOP, &values, (bm, bn), &more, why)
     }
 
-    /// Register tiles of bytes.
+    /// Register tiles of int8.
     fn bytes(&self) -> Result<(Dispatch, u32), DispatchError> {
         let more = [("UNITS", self.w.layout().units_per_row.into()), ("ADD", f64::from(u8::from(self.add)))];
         let why = format!("tiles of {SIDE} x {SIDE} in bytes");
@@ -468,8 +468,8 @@ impl MulMat {
         self.tiled(op, &values, (SIDE, SIDE), &more, why)
     }
 
-    /// A kernel whose workgroups make tiles of `bm` rows and `bn` columns, with its own constants and those of all such
-    /// kernels. Also the columns of a tile.
+    /// A kernel with workgroup tiles of `bm` rows and `bn` columns, its own constants and those common to tiled
+    /// kernels. Also returns the columns per tile.
     fn tiled(
         &self,
         op: &'static Op,

@@ -1,4 +1,4 @@
-//! `mul_mat_nd`: products of batches of matrices, of any stride and type.
+//! `mul_mat_nd`: batched matrix products of any stride and type.
 
 use ggml_format::GgmlType;
 
@@ -9,28 +9,28 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::op::Value;
 use crate::tensor::Tensor;
 
-/// Types of the second matrices.
+/// Types of b.
 pub(super) const INPUTS: [GgmlType; 3] = [GgmlType::F32, GgmlType::F16, GgmlType::BF16];
 
 /// Rows and columns of a workgroup's tile.
 const SIDE: u32 = 32;
 
-/// A call: y = a^T b for every pair of matrices, where each of a serves as many of b as follow one another.
+/// A call: y = a^T b for every pair of matrices; each matrix of a is shared by consecutive ones of b.
 #[derive(Clone, Copy, Debug)]
 pub struct MulMatNd {
-    /// The first matrices, of any type: rows of K values in axis 1.
+    /// The first matrices, of any type: rows of K values along axis 1.
     pub a: Tensor,
-    /// The second ones, f32, f16 or bf16: rows of K values in axis 1. Axes 2 and 3 are multiples of those of a.
+    /// The second matrices, f32, f16 or bf16: rows of K values along axis 1. Axes 2 and 3 are multiples of those of a.
     pub b: Tensor,
-    /// The products, f32: rows of a in axis 0, rows of b in axis 1, matrices as in b.
+    /// The products, f32: rows of a along axis 0, rows of b along axis 1, matrices as in b.
     pub y: Tensor,
 }
 
 impl MulMatNd {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let MulMatNd { a, b, y } = self;
         let [n, _, n2, n3] = b.ne;
@@ -49,7 +49,7 @@ impl MulMatNd {
         })?;
         let variant = &[Value::Word(a.ty.name()), Value::Word(b.ty.name())];
         let why = format!("tiles of {SIDE} x {SIDE}");
-        // Where there is nothing to do, nothing may be divided by 0 either.
+        // An empty call must not divide by 0 either.
         let repeats = |k: usize| f64::from((b.ne[k] / a.ne[k].max(1)).max(1));
         let constants = vec![("R2", repeats(2)), ("R3", repeats(3))];
         let call = Call { op: &ND, variant, sources: &[(A, a), (B, b)], y, constants };

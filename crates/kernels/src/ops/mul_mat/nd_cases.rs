@@ -12,10 +12,10 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// Sums in f32; ggml allows 5e-4.
+/// f32 sums; ggml allows 5e-4.
 const MAX_NMSE: f64 = 1e-9;
 
-/// Every format, in tiles that are not full, beside matrices that repeat.
+/// Every format, with partial tiles and broadcast matrices.
 pub(super) fn cases() -> Vec<Case> {
     let of = |ty: GgmlType, b| {
         let k = if ty.block_len() == 1 { 37 } else { 2 * ty.block_len() as u32 };
@@ -25,7 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
     FORMATS.iter().enumerate().map(|(i, f)| of(f.ty, INPUTS[i % 3])).collect()
 }
 
-/// Whole tensors of these types and sizes.
+/// Contiguous tensors of these types and sizes.
 fn call(ty_a: GgmlType, ty_b: GgmlType, a: [u32; 4], b: [u32; 4]) -> MulMatNd {
     MulMatNd {
         a: Tensor::new(ty_a, a),
@@ -40,7 +40,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ne_a = [k, m, bs[0], bs[1]];
     let ne_b = [k, n, bs[0] * nr[0], bs[1] * nr[1]];
     let mut call = call(p.ty("type_a")?, p.ty("type_b")?, ne_a, ne_b);
-    // Axes of the buffer; each order is its own reverse.
+    // Order of the buffer's axes; each order is its own inverse.
     let per = p.list::<4>("per")?.map(|k| k as usize);
     for t in [&mut call.a, &mut call.b] {
         *t = Tensor::new(t.ty, per.map(|k| t.ne[k])).permute(per);
@@ -52,12 +52,12 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
         }
     }
     if m_v > 0 {
-        // Rows between the matrices, and values between their rows.
+        // Padding between the matrices, and between their rows.
         call.a = Tensor::new(call.a.ty, [k + pad, m_v, bs[0], bs[1]]).slice([0; 4], ne_a);
     }
     let overlap = p.flag("src_overlap")?;
     if overlap {
-        // b begins within a.
+        // b starts inside a.
         let at = call.a.n_alloc / 2;
         let n_alloc = at + call.b.n_alloc;
         call.a.n_alloc = n_alloc;
@@ -84,7 +84,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {call:?}"), call, false)
 }
 
-/// With `overlap` a and b are parts of one buffer.
+/// With `overlap`, a and b are views of one buffer.
 fn case(label: String, call: MulMatNd, overlap: bool) -> Case {
     let MulMatNd { a, b, y } = call;
     let data = Data::random(a, 1, -1.0, 1.0);

@@ -1,4 +1,4 @@
-//! `mul_mat_join`: adds up what a product leaves for each range of K.
+//! `mul_mat_join`: reduces the partial sums of a split-K product.
 
 mod cases;
 pub mod reference;
@@ -26,22 +26,22 @@ pub struct MulMatJoin {
     pub n_col: u32,
     /// Ranges of K, at least 1.
     pub splits: u32,
-    /// Words from range to range of x.
+    /// Words between ranges of x.
     pub part: u32,
-    /// Words from column to column of x.
+    /// Words between columns of x.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
-    /// Index of row 0 in a column of y.
+    /// Offset of row 0 in a column of y.
     pub y0: u32,
     /// y += r rather than y = r.
     pub add: bool,
-    /// Word of `aux` where a (scale, bias) for each row begins.
+    /// Word offset in `aux` of a (scale, bias) per row.
     pub affine: Option<u32>,
 }
 
 impl MulMatJoin {
-    /// The kernel and its grid: columns stand along y.
+    /// Chooses the kernel and its grid: columns are along y.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

@@ -1,9 +1,9 @@
-//! `mul_mat_alone`: a matrix times one column or many, without a thread that waits for another.
+//! `mul_mat_alone`: a matrix times one or many columns, without barriers.
 //!
-//! It takes the place of `mul_mat_vec` and `mul_mat` on devices that are a processor ([`Caps::alone`]). These run four
-//! threads in the lanes of a register and a workgroup on one core: what costs is not arithmetic but barriers, each a switch
-//! of stacks for every four threads, and loads, each of hundreds of instructions. So a thread has whole rows, and the four
-//! of a quad read each value of x once for all.
+//! It replaces `mul_mat_vec` and `mul_mat` on devices that are CPUs ([`Caps::alone`]). These run four threads in the
+//! lanes of a register and a workgroup on one core. Arithmetic is cheap there; barriers (a stack switch per four
+//! threads) and loads (hundreds of instructions each) are not. So a thread computes whole rows, and the four threads of
+//! a quad read each value of x once.
 
 use super::{Act, MulMatVec, pairs};
 use crate::call::dispatch;
@@ -12,8 +12,8 @@ use crate::dispatch::{Dispatch, DispatchError};
 use crate::format::FORMATS;
 use crate::op::{Op, Value, Variant};
 
-/// The kernels of the operation; its row has them with cases of both calls ([`crate::ops::mul_mat::ALONE`]). Its reference is
-/// that of `mul_mat_vec`.
+/// The kernels of the operation; its table row is [`crate::ops::mul_mat::ALONE`], with cases of both calls. Its
+/// reference is that of `mul_mat_vec`.
 pub(crate) const KERNELS: Op = Op {
     name: "mul_mat_alone",
     template: template!("mul_mat_vec/alone.wgsl.jinja"),
@@ -33,18 +33,18 @@ pub(crate) const KERNELS: Op = Op {
     grid: None,
 };
 
-/// Columns that a thread has at once: with twice as many a kernel takes twice as long to compile and is as fast.
+/// Columns per thread: twice as many double the compile time and are no faster.
 const COLS: u32 = 8;
-/// Rows of a thread.
+/// Rows per thread.
 const ROWS: u32 = 4;
-/// Threads of a workgroup: two quads, so that small matrices keep several cores busy.
+/// Threads per workgroup: two quads, so that small matrices keep several cores busy.
 const WG: u32 = 8;
 
 fn variant(a: &'static str, b: &'static str, epi: &'static str, cols: u32) -> Variant {
     vec![("a", Value::Word(a)), ("b", Value::Word(b)), ("epi", Value::Word(epi)), ("cols", Value::Int(cols))]
 }
 
-/// What both calls have.
+/// Parameters common to both calls.
 struct Product<'a> {
     call: &'a MulMatVec,
     cols: u32,
@@ -52,15 +52,15 @@ struct Product<'a> {
     n_tile: u32,
 }
 
-/// The product of one column, if it is to be done this way: by experts it is not, nor with inputs of few bits.
+/// The product of one column, if this kernel applies: not by experts, and not with 8-bit activations.
 pub(crate) fn column(call: &MulMatVec, caps: &Caps) -> Option<Result<Dispatch, DispatchError>> {
     let plain =
         call.experts.is_none() && call.columns.is_none() && !matches!(call.act, Some(Act::I16 | Act::I8));
     (caps.alone && plain && fits(call, caps)).then(|| Product { call, cols: 1, n_tile: 1 }.dispatch(&[]))
 }
 
-/// The product of many columns by a call that says what is done to one, likewise: `more` has its constants. Also how many
-/// of them a step of the grid along x makes.
+/// The product of many columns, given as the call for one column and the constants `more`. Also returns the columns per
+/// step of grid.x.
 pub(crate) fn columns(
     call: &MulMatVec,
     caps: &Caps,
@@ -73,7 +73,7 @@ pub(crate) fn columns(
     })
 }
 
-/// Rows lie along one axis of the grid.
+/// True if the rows fit along one axis of the grid.
 fn fits(call: &MulMatVec, caps: &Caps) -> bool {
     u64::from(call.n_row()) < u64::from(caps.max_groups) * u64::from(WG)
 }
@@ -112,7 +112,7 @@ impl Product<'_> {
         let b = call.w2.map_or("none", |w| w.format.name);
         let variant = variant(call.w.format.name, b, epi, cols);
         let values: Vec<Value> = variant.iter().map(|(_, v)| *v).collect();
-        let why = format!("{ROWS} rows of {cols} columns a thread, without barriers");
+        let why = format!("{ROWS} rows of {cols} columns per thread, no barriers");
         dispatch(&KERNELS, &values, constants, [n_tile, groups, 1], why)
     }
 }

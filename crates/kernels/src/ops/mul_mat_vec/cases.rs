@@ -13,17 +13,17 @@ use crate::rng::random_values;
 use crate::tuning::MatVecTune;
 use chaski_graph::{Rope, RopePairing};
 
-/// Plain formats lose only what f32 sums lose.
+/// Plain formats lose only the rounding of f32 sums.
 const PLAIN: f64 = 1e-9;
-/// Integers come with 1024 added (`shared/bytes.wgsl.jinja`), which costs ten bits of the sums; ggml allows 5e-4.
+/// Integers carry an offset of 1024 (`shared/bytes.wgsl.jinja`), which costs ten bits of the sums; ggml allows 5e-4.
 const SCALED: f64 = 3e-7;
 
 pub(crate) fn limit(f: &Format) -> f64 {
     if f.run == 0 { PLAIN } else { SCALED }
 }
 
-/// Formats that go through every shape and epilogue, one for each way that units lie in a row; what is particular to
-/// the others is seen in one shape.
+/// Formats that are tested in every shape and epilogue, one for each layout of units in a row; one shape covers what is
+/// specific to the others.
 const TELLING: [&str; 5] = ["f32", "f16", "q8_0", "q4_K", "q6_K"];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -33,7 +33,7 @@ pub(super) fn cases() -> Vec<Case> {
             if TELLING.contains(&f.name) {
                 telling(f, act, &mut out);
             } else {
-                // Several passes, of which the last is not full.
+                // Several passes, the last of which is partial.
                 let k = 1280 + f.block as u32 % 256;
                 let tune = Some(MatVecTune { fill: 64, team: 32, act, doubled: false });
                 out.push(plain_of(f, 37, k, Epilogue::Add, None, true, act, tune));
@@ -56,7 +56,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Those that take x as it is.
+/// Cases with f32 activations.
 pub(crate) fn exact() -> Vec<Case> {
     let mut out = Vec::new();
     for f in FORMATS {
@@ -71,7 +71,7 @@ pub(crate) fn exact() -> Vec<Case> {
     out
 }
 
-/// Gate and up of a token, and q, k, v, with x as the device takes it.
+/// Gate and up of a token, and q, k, v, with the device's own precision of x.
 pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     [
@@ -82,7 +82,7 @@ pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
 
 /// All shapes and epilogues.
 fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
-    // Teams that go over many rows, rows that take several passes, more threads than there are values.
+    // Teams that process many rows, rows that take several passes, more threads than values.
     let tune = |fill, team| Some(MatVecTune { fill, team, act, doubled: false });
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
@@ -144,12 +144,12 @@ fn plain(
     plain_of(f, m, k, epilogue, norm, affine, act, None)
 }
 
-/// x as the kernel sees it, normalised (with the weights, by the root mean square) if `norm`.
+/// x as the kernel sees it, normalised (weighted, divided by the root mean square) if `norm`.
 pub(super) fn seen(format: &Format, act: Act, x: &[f32], norm: Option<(&[f32], f32)>) -> Vec<f32> {
     if act != Act::I8 || format.run == 0 {
         return norm.map_or(x.to_vec(), |(w, eps)| rms_norm::reference::rms_norm(x, Some(w), eps));
     }
-    // Rounding comes before the division by the root mean square, which is one factor for all.
+    // Rounding precedes the division by the root mean square, which is one factor for the row.
     let weighted: Vec<f32> = norm.map_or(x.to_vec(), |(w, _)| x.iter().zip(w).map(|(x, w)| x * w).collect());
     let rounded = reference::round8(&weighted, 4 * format.run);
     let Some((_, eps)) = norm else { return rounded };
@@ -172,7 +172,7 @@ fn plain_of(
     let (mu, ku) = (m as usize, k as usize);
     let blocks = table(f, mu, ku, 3);
     let mut x = random_values(5, ku.next_multiple_of(4));
-    // What lies past the end of a ragged row must not count.
+    // Values past the end of a ragged row must be ignored.
     x[ku..].fill(f32::NAN);
     let weights = random_values(6, ku.next_multiple_of(8));
     let xn = seen(f, act.unwrap_or(Act::F32), &x[..ku], norm.map(|eps| (&weights[..ku], eps)));
@@ -261,7 +261,7 @@ fn rope_kv(
     let weights = random_values(6, k);
     let eps = 1e-5;
     let formats: Vec<&Format> = [Some(f), f2].into_iter().flatten().collect();
-    // With one plain format the other is not rounded either.
+    // With one plain format, the other is not rounded either.
     let rounded = if formats.iter().all(|f| f.run > 0) { act.unwrap_or(Act::F32) } else { Act::F32 };
     let norm = Some((&weights[..], eps));
     let mut r = reference::mul_mat_vec(m1, |i| rows[i].clone(), &seen(formats[0], rounded, &x, norm));

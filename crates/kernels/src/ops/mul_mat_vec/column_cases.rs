@@ -1,4 +1,4 @@
-//! Cases of products of a few columns, of which some may be missing.
+//! Cases of products of a few columns, some of which may be absent.
 
 use super::cases::{limit, rows_of, seen};
 use super::{Act, Columns, Epilogue, MulMatVec, reference};
@@ -32,7 +32,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// `n`: columns at most, and those that there are.
+/// `n`: maximum number of columns, and actual number.
 fn case(
     f: &'static Format,
     m: u32,

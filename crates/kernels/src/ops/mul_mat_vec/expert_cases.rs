@@ -1,4 +1,4 @@
-//! Cases of products by experts: each slot by itself, gated, or all summed up; matrices that hold all experts or some.
+//! Cases of products by experts: separate slots, gated, or summed; matrices that hold all experts or some.
 
 use super::cases::{limit, rows_of, seen};
 use super::{Act, Epilogue, MatVecExperts, MulMatVec, Slots, reference};
@@ -11,21 +11,21 @@ use crate::rng::random_values;
 use crate::route::{Experts, Route};
 use crate::tuning::MatVecTune;
 
-/// What a case asks for beside the format.
+/// Options of a case in addition to the format.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// Experts, those used, and the first and number of those that w holds.
+    /// Experts, those used per column, and first and number of those that w holds.
     n_expert: u32,
     n_used: u32,
     held: (u32, u32),
-    /// Rows of an expert that make a value each (gated: two rows each), and values a row.
+    /// Rows of an expert that produce one value each (gated: two rows each), and values per row.
     m: u32,
     k: u32,
     /// All slots share one column of x.
     shared: bool,
     epilogue: Epilogue,
     sum: bool,
-    /// Every slot has the expert of its number.
+    /// Slot i uses expert i.
     by_slot: bool,
     norm: bool,
     affine: bool,
@@ -68,11 +68,11 @@ pub(super) fn cases() -> Vec<Case> {
             let down = Shape { sum: true, shared: false, ..shape(16, 10, 7, 256, Epilogue::Store) };
             out.push(down.case(f));
             out.push(Shape { affine: true, epilogue: Epilogue::Add, ..down }.case(f));
-            // Heads: as many slots as matrices, and again some of them.
+            // Heads: as many slots as matrices, and some reused.
             let heads = Shape { by_slot: true, shared: false, ..shape(5, 5, 10, 256, Epilogue::Store) };
             out.push(heads.case(f));
             out.push(Shape { held: (2, 2), affine: true, ..heads }.case(f));
-            // Some of the experts: the slots of the others are not written, or not counted.
+            // Some of the experts: slots of the others are not written, or not summed.
             let some = |s: Shape| Shape { held: (s.n_expert / 4, s.n_expert / 2), ..s };
             out.push(some(shape(8, 5, 6, 256, gated)).case(f));
             out.push(some(Shape { affine: true, epilogue: Epilogue::Add, ..down }).case(f));
@@ -106,7 +106,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Experts of the slots: different, in no order.
+/// Distinct random experts for the slots.
 pub(crate) fn choose(seed: u64, n_expert: u32, n_used: u32) -> Vec<u32> {
     let random = random_values(seed, n_expert as usize);
     let mut ids: Vec<u32> = (0..n_expert).collect();
@@ -122,7 +122,7 @@ impl Shape {
         let gated = matches!(self.epilogue, Epilogue::Glu(_));
         let n_row = if gated { 2 * m } else { m };
         let (ku, used) = (k as usize, n_used as usize);
-        // The matrix holds rows of some experts; the reference knows these alone.
+        // The matrix holds rows of some experts; the reference covers only these.
         let blocks = table(f, (n_held * n_row) as usize, ku, 3);
         let rows = rows_of(f, &blocks, ku, (n_held * n_row) as usize);
         let route = Route { n_expert: self.n_expert, n_used, n_col: 1, tile: 64 };
@@ -141,7 +141,7 @@ impl Shape {
         let eps = 1e-5;
         let mut aux = norm.clone();
         let affine_at = aux.len() as u32;
-        // One scale an expert, a bias for every row.
+        // One scale per expert, one bias per row.
         let (scales, biases) =
             (random_values(7, self.n_expert as usize), random_values(8, (self.n_expert * n_row) as usize));
         for (i, b) in biases.iter().enumerate() {
@@ -158,7 +158,7 @@ impl Shape {
                 continue;
             }
             let column = if self.shared { &x[..ku] } else { &x[slot * ldx as usize..][..ku] };
-            // A sum rounds what is weighted and scaled already, which is one factor for a whole run.
+            // A sum rounds values after weights and scales, which are one factor per run.
             let seen = seen(f, act, column, self.norm.then_some((&norm[..ku], eps)));
             let row0 = ((id - first) * n_row) as usize;
             let mut r = reference::mul_mat_vec(n_row as usize, |i| rows[row0 + i].clone(), &seen);

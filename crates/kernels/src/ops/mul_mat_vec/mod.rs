@@ -1,4 +1,4 @@
-//! `mul_mat_vec`: a matrix times one column, with what stands before and after it in a layer fused.
+//! `mul_mat_vec`: a matrix times one column, fused with neighbouring operations of a layer.
 
 pub(crate) mod alone;
 pub(crate) mod cases;
@@ -32,8 +32,8 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Formats of (q and k, v) that differ in a layer of one of llama.cpp's mixes, among them those for rows that are no
-/// whole blocks of 256; a test walks the mixes. The last three no mix makes.
+/// Pairs of formats (of q and k, v) that differ within a layer of one of llama.cpp's mixes, including fallbacks for
+/// rows that are not whole blocks of 256; a test walks the mixes. The last three occur in no mix.
 pub static QKV_PAIRS: &[(&str, &str)] = &[
     ("iq1_m", "q2_K"),
     ("iq1_m", "q4_K"),
@@ -112,8 +112,8 @@ fn variants() -> Vec<Variant> {
     out
 }
 
-/// Rows of gate and up that a team takes at once. Eight of plain values are 3 % of a token of an 8B model in F16 on an
-/// H200; of others they do not fit into registers.
+/// Rows of gate and up per team step. Eight rows of plain values gain 3 % of a token of an 8B model in F16 on an H200;
+/// other formats run out of registers.
 fn glu_rows(format: &Format) -> u32 {
     if format.run == 0 { 8 } else { 4 }
 }
@@ -140,7 +140,7 @@ fn variant(
     ]
 }
 
-/// What happens to the products.
+/// Epilogues: how the products are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Epilogue {
     /// y[y0 + row] = r
@@ -149,12 +149,12 @@ pub enum Epilogue {
     Add,
     /// Rows are gate, then up: `y[i] = act(gate_i) * up_i`.
     Glu(chaski_graph::Act),
-    /// Rows are q, k, v: q is rotated to y, k rotated and v written to the KV cache.
+    /// Rows are q, k, v: q gets RoPE and goes to y; k with RoPE, and v, go to the KV cache.
     RopeKv(RopeKv),
 }
 
 impl Epilogue {
-    /// Its word in kernel names.
+    /// The name in kernel names.
     pub const fn word(&self) -> &'static str {
         match self {
             Epilogue::Store => "store",
@@ -165,46 +165,46 @@ impl Epilogue {
     }
 }
 
-/// Several columns of a product with [`Epilogue::Store`] or [`Epilogue::Add`], and without a norm.
+/// Several columns of a product with [`Epilogue::Store`] or [`Epilogue::Add`], without a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// Columns at most, 1 to [`Columns::MAX`]; the step buffer says how many there are.
+    /// Maximum number of columns, 1 to [`Columns::MAX`]; the step buffer holds the actual number.
     pub n_col: u32,
-    /// Values from column to column of x, a multiple of 4.
+    /// Column stride of x, in values, a multiple of 4.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
 }
 
 impl Columns {
-    /// More are better done by tiles.
+    /// Tiles are faster for more columns.
     pub const MAX: u32 = 8;
 
-    /// How many columns a team takes at once: as many as its registers hold of x. With eight of them, products of Q4_K
-    /// took four times as long on an H200.
+    /// Columns per team step, limited by the registers that x takes. With eight columns, products of Q4_K took four
+    /// times as long on an H200.
     const AT_ONCE: u32 = 4;
 }
 
-/// Which rows of a matrix of experts a product takes, and what becomes of its slots.
+/// Experts of a product, and the destination of its slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatVecExperts {
     /// The experts of the matrix.
     pub experts: Experts,
-    /// Values from slot to slot of x; 0 if all slots share one column.
+    /// Slot stride of x, in values; 0 if all slots share one column.
     pub ldx: u32,
-    /// What becomes of them.
+    /// Destination of the products.
     pub slots: Slots,
 }
 
-/// What becomes of the products of a column's experts.
+/// Destination of the products of a column's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
-    /// Each goes to a column of y, so many values from the last.
+    /// Each goes to its own column of y.
     Each {
-        /// Values from slot to slot of y.
+        /// Slot stride of y, in values.
         ldy: u32,
     },
-    /// Their sum by the router's weights: [`Epilogue::Store`] or [`Epilogue::Add`].
+    /// Their sum, weighted by the router: [`Epilogue::Store`] or [`Epilogue::Add`].
     Sum,
 }
 
@@ -213,49 +213,49 @@ pub enum Slots {
 pub struct MulMatVec {
     /// The matrix; with [`Epilogue::Glu`] its rows are gate and up.
     pub w: Matrix,
-    /// More rows in another format (v under q and k).
+    /// More rows in another format (v after q and k).
     pub w2: Option<Matrix>,
-    /// The matrix holds experts, and the product takes those that the column uses.
+    /// The matrix holds experts, of which the product uses those of the column.
     pub experts: Option<MatVecExperts>,
-    /// x and y have several columns; `None`: one.
+    /// Layout of several columns of x and y; `None`: one column.
     pub columns: Option<Columns>,
     /// Normalise x with `aux[0..K]` and this epsilon first.
     pub norm: Option<f32>,
-    /// Word of `aux` where a (scale, bias) for each row begins.
+    /// Word offset in `aux` of a (scale, bias) per row.
     pub affine: Option<u32>,
-    /// What happens to the products.
+    /// Epilogue.
     pub epilogue: Epilogue,
-    /// Index of row 0 in y.
+    /// Offset of row 0 in y.
     pub y0: u32,
-    /// How x is multiplied; `None` leaves it to the tuning.
+    /// Precision of x; `None` leaves it to the tuning.
     pub act: Option<Act>,
-    /// Tuning; `None`: the shipped default of the device.
+    /// Tuning; `None` uses the device's shipped default.
     pub tune: Option<MatVecTune>,
 }
 
-/// What threads must share.
+/// Work to distribute over threads.
 struct Job {
-    /// Values a row, and how many of them a thread keeps.
+    /// Values per row, and how many of them a thread keeps.
     n_col: u32,
     hold: u32,
-    /// Batches of rows, rows that a team takes at once, and outputs that they make.
+    /// Batches of rows, rows per team step, and outputs per batch.
     n_batch: u32,
     rows: u32,
     outs: u32,
-    /// Columns at once.
+    /// Columns per step.
     cols: u32,
-    /// Bytes of codebooks, which a workgroup keeps.
+    /// Bytes of codebooks in workgroup memory.
     book: u32,
 }
 
-/// How threads share the rows of a product.
+/// Distribution of the rows of a product over threads.
 struct Split {
     wg: u32,
     team: u32,
     passes: u32,
     subs: u32,
     batch: u32,
-    /// As the job says.
+    /// From [`Job::hold`].
     hold: u32,
     staged: bool,
 }
@@ -263,11 +263,11 @@ struct Split {
 impl Split {
     fn new(caps: &Caps, tune: &MatVecTune, act: Act, job: &Job) -> Self {
         let Job { n_col, hold, n_batch, rows, outs, cols, book } = *job;
-        // A thread finishes each output of a batch.
+        // One thread per output of a batch finishes it.
         let want = n_col.div_ceil(hold).max(4).max(outs * cols);
         let cap = caps.max_threads.min(tune.team.max(MatVecTune::LEAST_TEAM));
         let (team, passes, subs) = match caps.subgroup {
-            // A part of a subgroup, if its size is certain.
+            // Part of a subgroup, if the subgroup size is certain.
             Some((min, _)) if want.next_power_of_two() <= min => (want.next_power_of_two(), 1, 1),
             Some((min, max)) => {
                 let cap = cap.max(max) / max * max;
@@ -276,7 +276,7 @@ impl Split {
                 (team, passes, team / min)
             }
             None => {
-                // Trees of sums and a codebook share the memory.
+                // Reduction trees and a codebook share the memory.
                 let cap = if book > 0 { cap.min(256) } else { cap };
                 let team = want.next_power_of_two().min(1 << cap.ilog2());
                 (team, want.div_ceil(team), 1)
@@ -287,7 +287,7 @@ impl Split {
         let wg = team * (group.min(caps.max_threads) / team).max(1);
         // Partial sums stay within 2 KiB, and each thread finishes one output.
         let most = 512 / (wg / team) / subs / (rows * cols);
-        // Large matrices want more threads at once than small ones, which want few teams that prepare x.
+        // Large matrices want more threads in flight; small ones want few teams, since each prepares x.
         let fill = match u64::from(n_batch) * u64::from(team) / u64::from(tune.fill) {
             0..=4 => tune.fill,
             5..=48 => 2 * tune.fill,
@@ -296,9 +296,9 @@ impl Split {
         let batch = n_batch.div_ceil((fill / team).max(1)).clamp(1, most.min(team / (outs * cols)).max(1));
         let mut split =
             Split { wg, team, passes, subs, batch, hold, staged: act != Act::F32 && wg > team && cols == 1 };
-        // A pass begins with a run.
+        // A pass begins at a run.
         split.staged &= passes == 1 || hold % 16 == 0;
-        // Where memory is short, every team rounds x for itself.
+        // Where memory is short, every team rounds x separately.
         split.staged &= split.n_byte(caps, act, rows, cols) + book <= caps.max_workgroup_bytes;
         split
     }
@@ -315,7 +315,7 @@ impl Split {
         self.runs() * run + 4 * (part + self.wg + 16 + tree)
     }
 
-    /// Runs of 16 values that the workgroup rounds for a pass; not staged, the arrays are not used.
+    /// Runs of 16 values that the workgroup rounds per pass; the arrays are unused if x is not staged.
     fn runs(&self) -> u32 {
         if self.staged { (self.team * self.hold).div_ceil(16) } else { 1 }
     }
@@ -325,7 +325,7 @@ impl Split {
         n_batch.div_ceil(self.batch).div_ceil(self.wg / self.team)
     }
 
-    /// `n_sum`: sums that a team makes at once.
+    /// `n_sum`: sums per team step.
     fn constants(&self, caps: &Caps, n_sum: u32) -> Vec<(&'static str, f64)> {
         let part = self.batch * n_sum * self.subs * (self.wg / self.team);
         let mut c = vec![
@@ -351,7 +351,7 @@ impl Split {
 }
 
 impl MulMatVec {
-    /// The class that it is tuned in.
+    /// The tuning class of the call.
     pub fn class(&self) -> ProductClass {
         let second = self.w2.map_or(String::new(), |w| format!("+{}", w.format.name));
         ProductClass {
@@ -365,7 +365,7 @@ impl MulMatVec {
         }
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the formats have no kernel, [`DispatchError::Shape`] if heads do not divide by 4.
@@ -382,7 +382,7 @@ impl MulMatVec {
             Some(MatVecExperts { slots: Slots::Sum, .. }) => ("sum", 1),
         };
         let doubled = tune.doubled && self.can_be_doubled(caps);
-        // Rows at once, and rows of y that they make.
+        // Rows per step, and rows of y that they produce.
         let (rows, outs) = match self.epilogue {
             Epilogue::Store if doubled => (8, 8),
             Epilogue::Add if doubled => (4, 4),
@@ -397,7 +397,7 @@ impl MulMatVec {
         let plain = self.w.format.run == 0 || self.w2.is_some_and(|w| w.format.run == 0);
         let act = if plain { Act::F32 } else { self.act.unwrap_or(tune.act) };
         let n_batch = m.div_ceil(outs) * n_slot;
-        // Columns at once, and how often.
+        // Columns per step, and number of steps.
         let (cols, n_step) = match &self.columns {
             None => (1, n_slot),
             Some(c) => {
@@ -406,7 +406,7 @@ impl MulMatVec {
             }
         };
         let book = [Some(self.w), self.w2].into_iter().flatten().map(|w| 4 * w.format.book()).sum();
-        // Values of x that a thread keeps, and units of a row.
+        // Values of x per thread, and units per row.
         let wide = self.w.format.wide_for(act).filter(|_| cols == 1 && self.w2.is_none());
         let (hold, n_unit) = match wide {
             Some(w) => {
@@ -456,7 +456,7 @@ impl MulMatVec {
         let [x, y] = fold(groups, caps.max_groups);
         let from = self.tune.map_or_else(|| MatVecTune::shipped(caps).1, |_| "tuned here");
         let why = format!(
-            "{} threads a row, {rows} rows at once, {} times; x in {}; {from}",
+            "{} threads per row, {rows} rows at once, {} times; x in {}; {from}",
             split.team,
             split.batch * split.passes,
             act.word()
@@ -467,14 +467,15 @@ impl MulMatVec {
         dispatch(&OP, &values, constants, [x, y, n_step], why)
     }
 
-    /// Whether there are kernels that take twice as many rows at once. Without subgroups their trees of sums would not
+    /// True if there are kernels with twice as many rows per step. Without subgroups their reduction trees would not
     /// fit beside a codebook.
     fn can_be_doubled(&self, caps: &Caps) -> bool {
         let plain = self.experts.is_none() && self.columns.is_none() && caps.set() == FeatureSet::Sg;
         plain && matches!(self.epilogue, Epilogue::Store | Epilogue::Add)
     }
 
-    /// What a tuner tries beside a choice: half and twice the threads, smaller teams, twice the rows, the other inputs.
+    /// Variations of a choice for the tuner: half and twice the threads, smaller teams, twice the rows, the other
+    /// precision.
     pub fn neighbours(&self, tune: MatVecTune, caps: &Caps) -> Vec<MatVecTune> {
         let mut out = Vec::new();
         for fill in [tune.fill / 4, tune.fill / 2, tune.fill * 2, tune.fill * 4] {
@@ -494,13 +495,13 @@ impl MulMatVec {
         out
     }
 
-    /// Rows of the product: all, or those of an expert.
+    /// Rows of the product: all, or those of one expert.
     pub(crate) fn n_row(&self) -> u32 {
         let all = self.w.n_row + self.w2.map_or(0, |w| w.n_row);
         self.experts.map_or(all, |e| e.experts.n_row)
     }
 
-    /// Values a row: of the matrix, or of the rows of all slots put together.
+    /// Values per row: of the matrix, or of the concatenated rows of all slots.
     pub(crate) fn n_col(&self) -> u32 {
         match self.experts {
             Some(MatVecExperts { experts, ldx, slots: Slots::Sum }) => experts.route.n_used * ldx,
@@ -518,15 +519,15 @@ impl MulMatVec {
             return wrong("columns", "at most 8, and 1 with a norm, experts or another epilogue", c.n_col);
         }
         if c.ldx % 4 != 0 {
-            return wrong("values from column to column of x", "a multiple of 4", c.ldx);
+            return wrong("column stride of x", "a multiple of 4", c.ldx);
         }
         Ok(())
     }
 
-    /// Constants of what is done before and after the product, whichever kernel makes it.
+    /// Constants of the operations fused before and after the product, common to all kernels.
     ///
     /// # Errors
-    /// [`DispatchError`] for heads that cannot be rotated four channels a thread, and for a cache of blocks.
+    /// [`DispatchError`] for heads that RoPE cannot process four channels per thread, and for a cache of blocks.
     pub(crate) fn around(&self, op: &'static str) -> Result<Vec<(&'static str, f64)>, DispatchError> {
         let mut constants = Vec::new();
         if let Epilogue::Glu(act) = self.epilogue {
@@ -550,7 +551,7 @@ impl MulMatVec {
 
     fn expert_constants(&self, e: &MatVecExperts) -> Result<Vec<(&'static str, f64)>, DispatchError> {
         let layout = self.w.layout();
-        // Rows that are put together stand as their units do.
+        // Concatenated rows are laid out in units.
         let row = layout.blocks_per_row * self.w.format.block as u32;
         let (ldy, whole) = match e.slots {
             Slots::Each { ldy } => (ldy, e.ldx % 4 == 0),
@@ -596,7 +597,7 @@ mod tests {
 
     use super::*;
 
-    /// What q, k and v are in every layer of every mix, for models of every kind that a mix distinguishes.
+    /// Formats of q, k and v in every layer of every mix, for each kind of model that a mix distinguishes.
     fn mixed() -> BTreeSet<(&'static str, &'static str)> {
         let mut pairs = BTreeSet::new();
         // Rows of whole blocks of 256, of 64 and of 32.
@@ -618,7 +619,7 @@ mod tests {
                         let name = format!("blk.{layer}.attn_{part}.weight");
                         tensor_type(file.file_type, &name, &[n_per_row, 512], &facts, &mut counters)
                     };
-                    // In the order in which a mix counts them. A file of q1_0 needs rows of 128.
+                    // In the order in which a mix counts them. A file of q1_0 requires rows of 128.
                     let (Ok(Some(k)), Ok(Some(q)), Ok(Some(v))) = (ty("k"), ty("q"), ty("v")) else {
                         continue;
                     };
@@ -631,7 +632,7 @@ mod tests {
         pairs
     }
 
-    /// Pairs that no mix makes.
+    /// Pairs that occur in no mix.
     const OTHER_PAIRS: [(&str, &str); 3] = [("q4_K", "q8_0"), ("q4_0", "q6_K"), ("f16", "f32")];
 
     #[test]
@@ -667,7 +668,7 @@ mod tests {
                         (1, 2, 2, 8),
                         (2048, 2, 2, 4),
                     ] {
-                        // Without subgroups eight rows are of plain values, which have no codebook.
+                        // Without subgroups only plain formats, which have no codebook, take eight rows.
                         let any = rows < 8 || subgroup.is_some();
                         let books = [0, 4096, 6144].into_iter().filter(|book| any || *book == 0);
                         for (book, hold) in books.flat_map(|b| [32, 85, 128].map(|hold| (b, hold))) {

@@ -22,7 +22,7 @@ const PLAIN: Norm = Norm {
     y: Tensor::new(GgmlType::F32, [1; 4]),
 };
 
-/// What follows a norm in models: a product with weights, and a sum with a bias or with other activations.
+/// Fusions that models use: a norm with the product with weights, and a sum with a bias or other activations.
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for (k, n) in [(1, 5), (511, 5), (1025, 4), (8192, 2), (16896, 2)] {
@@ -45,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
     }
-    // Groups of which the last is shorter, more groups than channels, and no channels.
+    // Groups with a shorter last one, more groups than channels, and no channels.
     for (groups, n) in [(1, 7), (3, 7), (4, 7), (9, 7), (2, 0)] {
         let y = Tensor::new(GgmlType::F32, [5, 3, n, 2]);
         out.push(case(

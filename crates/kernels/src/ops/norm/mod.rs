@@ -1,6 +1,6 @@
-//! `norm`: layer, RMS, L2 and group norms of tensors with strides, with the product and the sum that mostly follow.
+//! `norm`: layer, RMS, L2 and group norms of strided tensors, fused with a product and a sum.
 //!
-//! Rows of a model's activations that lie one after the other have a kernel of their own, `rms_norm`.
+//! Contiguous rows of a model's activations have a kernel of their own, `rms_norm`.
 
 mod cases;
 pub mod reference;
@@ -45,25 +45,25 @@ pub const OP: Op = Op {
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm {
-    /// What rows are scaled to.
+    /// Kind of norm.
     pub kind: NormKind,
-    /// Added to the mean square; the least length for [`NormKind::L2`].
+    /// Added to the mean square; the minimum length for [`NormKind::L2`].
     pub eps: f32,
-    /// Rows are groups of channels (axis 2), so many of them, rather than the first axis.
+    /// Normalise this many groups of channels (axis 2) rather than rows of the first axis.
     pub groups: Option<u32>,
-    /// Multiplies what came of it, repeated to its sizes.
+    /// Factor after the norm, broadcast.
     pub mul: Option<Tensor>,
-    /// Added to that, repeated to its sizes; only after `mul`.
+    /// Addend after `mul`, broadcast; requires `mul`.
     pub add: Option<Tensor>,
-    /// Multiplies what came of all that.
+    /// Final scale.
     pub by: f32,
-    /// What it reads; `None` to work on y in place.
+    /// Input; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// What it writes.
+    /// Output.
     pub y: Tensor,
 }
 
-/// Values of a row, values that some rows share, and how many rows those are.
+/// Values per row, values shared by several rows, and how many rows share them.
 struct Rows {
     len: u32,
     outer: u32,
@@ -76,7 +76,7 @@ impl Norm {
         match self.groups {
             None => Rows { len: ne0, outer: ne0, per: 1 },
             Some(n) => {
-                // The last group has what is left, and a group may have nothing.
+                // The last group has the remaining channels, and may have none.
                 let channels = ne2.div_ceil(n.max(1));
                 let per = ne2.div_ceil(channels.max(1)).max(1);
                 let plane = ne0.saturating_mul(ne1);
@@ -85,11 +85,11 @@ impl Norm {
         }
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, values overlap or there is only a sum, [`DispatchError::Type`] if
-    /// they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, values overlap or there is an addend without a factor,
+    /// [`DispatchError::Type`] if tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let mut sources = Vec::new();
         if let Some(a) = &self.a {
@@ -140,7 +140,7 @@ impl Norm {
             y: &self.y,
             constants,
         }
-        .groups(teams.groups(n), format!("{} threads a row", teams.team), caps)
+        .groups(teams.groups(n), format!("{} threads per row", teams.team), caps)
     }
 }
 
@@ -163,6 +163,6 @@ mod tests {
             y,
         };
         let e = call.dispatch(&Caps::base()).expect_err("no product");
-        assert_eq!(e.to_string(), "norm: products before a sum is 0, but must be 1");
+        assert_eq!(e.to_string(), "norm: products before a sum is 0, expected 1");
     }
 }

@@ -2,7 +2,7 @@
 
 use chaski_graph::NormKind;
 
-/// The values of one row, scaled.
+/// One row, normalised.
 pub fn norm(kind: NormKind, eps: f64, row: &[f64]) -> Vec<f64> {
     let n = row.len() as f64;
     let mean = if kind == NormKind::Norm { row.iter().sum::<f64>() / n } else { 0.0 };

@@ -1,4 +1,4 @@
-//! `pool`: the largest value or the mean of a window, in one or two dimensions.
+//! `pool`: max or mean pooling, in one or two dimensions.
 
 mod cases;
 pub mod reference;
@@ -32,17 +32,17 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
-    /// The mean rather than the largest.
+    /// Mean rather than maximum.
     pub mean: bool,
-    /// What it goes over.
+    /// Input.
     pub a: Tensor,
-    /// The results, of the same type.
+    /// Output, of the same type.
     pub y: Tensor,
     /// Sizes of the window; 1 along axis 1 for one dimension.
     pub k: [u32; 2],
-    /// How it moves; its dilation is 1.
+    /// Stride and padding; the dilation is 1.
     pub window: Window,
-    /// A mean is of the values that there are, as in one dimension; else zeros around a count, as in two.
+    /// The mean excludes the padding, as in one dimension; otherwise it includes the zeros, as in two.
     pub inner: bool,
 }
 
@@ -53,10 +53,10 @@ impl Pool {
         [x, y, self.a.ne[2], self.a.ne[3]]
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Pool { mean, a, y, k, window, inner } = self;
         a.check_type(OP.name, "a", y.ty)?;

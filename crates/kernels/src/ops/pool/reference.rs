@@ -1,4 +1,4 @@
-//! The largest or the mean of what a window holds, in f64.
+//! Maximum or mean of a window, in f64.
 
 use super::Pool;
 use crate::data::{Data, each};

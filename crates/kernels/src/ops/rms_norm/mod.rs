@@ -30,30 +30,30 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNorm {
-    /// Values a row.
+    /// Values per row.
     pub k: u32,
     /// Rows.
     pub n_row: u32,
-    /// Values from row to row of x.
+    /// Row stride of x, in values.
     pub ldx: u32,
-    /// Values from row to row of y.
+    /// Row stride of y, in values.
     pub ldy: u32,
     /// Added to the mean square.
     pub eps: f32,
     /// Multiply by `aux[0..k]`.
     pub weight: bool,
-    /// y is f16, two a word: for a product that rounds it anyway. Sizes are multiples of four then.
+    /// y is f16, two per word, for a product that rounds it anyway. Sizes must be multiples of four.
     pub y_f16: bool,
 }
 
 impl RmsNorm {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered; [`DispatchError::Shape`] for f16 in odd sizes.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let y = quads(OP.name, &[self.k, self.ldx, self.ldy], self.y_f16)?;
-        // The least team is a subgroup, which needs no barrier.
+        // The smallest team is one subgroup, which needs no barrier.
         let threads = if caps.alone { 1 } else { 256 };
         let teams = Teams::whole(caps, if self.k <= 512 { threads.min(64) } else { threads });
         let mut constants = teams.constants(caps);
@@ -67,7 +67,7 @@ impl RmsNorm {
         ]);
         let [gx, gy] = fold(self.n_row, caps.max_groups);
         let grid = [gx, gy, 1];
-        let why = format!("{} threads a row", teams.team);
+        let why = format!("{} threads per row", teams.team);
         dispatch(&OP, &[Value::Word(caps.set().word()), Value::Word(y)], constants, grid, why)
     }
 }

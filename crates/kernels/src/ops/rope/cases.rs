@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::tensor::Tensor;
 use chaski_graph::{Rope, RopePairing};
 
-/// Positions as long contexts have them.
+/// Positions of long contexts.
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for mode in Mode::ALL {
@@ -29,7 +29,7 @@ fn plain(n_dims: u32) -> Rope {
     Rope { beta_fast: 1.0, beta_slow: 1.0, ..Rope::plain(n_dims, RopePairing::Norm, 10_000.0) }
 }
 
-/// Sections as ggml's test has them: thirds, and halves of half for pictures.
+/// Sections as in ggml's test: thirds, and halves of half for images.
 fn call(mode: Mode, n_dims: u32, a: Option<Tensor>, y: Tensor, n_pos: u32) -> RopeNd {
     let sections = match mode {
         Mode::Vision => [n_dims / 2, n_dims / 2, 0, 0],
@@ -46,14 +46,14 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let a = match p.num("v")? {
         0 => Tensor::new(ty, ne),
         1 => Tensor::new(ty, [ne[0] * 2, ne[1] * 4, ne[2] + 1, ne[3]]).slice([0; 4], ne),
-        // Heads of a product that computes queries, keys and values at once.
+        // Heads of a fused QKV product.
         _ => Tensor::new(ty, [ne[0], ne[1] * 3, ne[2], ne[3]]).slice([0, ne[1], 0, 0], ne),
     };
     let in_place = p.flag("inplace")?;
     let y = if in_place { a } else { Tensor::new(ty, ne) };
     let mut n_dims: u32 = p.num("n_dims")?;
     if mode == Mode::Vision {
-        // ggml's test names the rotated channels.
+        // ggml's test gives the number of rotated channels.
         n_dims /= 2;
     }
     let mut call = call(mode, n_dims, (!in_place).then_some(a), y, p.num("n_ctx")?);
@@ -91,7 +91,7 @@ fn case(label: String, call: RopeNd, params: Rope, max_nmse: f64) -> Case {
     let data = Data::random(call.a.unwrap_or(call.y), 1, -1.0, 1.0);
     let mut rng = Rng::new(2);
     let mut pos: Vec<f32> = (0..call.pos.n_alloc).map(|_| rng.below(call.n_pos) as f32).collect();
-    // f32 has every whole number up to 2^24.
+    // f32 represents every integer up to 2^24.
     pos[0] = (call.n_pos - 1) as f32;
     let pos = Data::of(call.pos, &pos, 0);
     let values = reference::all(&call, &params, &data, &pos);

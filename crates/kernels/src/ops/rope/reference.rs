@@ -1,10 +1,10 @@
-//! Rotation as its formula has it, in f64: angles are products, cosines and sines are taken of them.
+//! RoPE by its formula, in f64, without tables.
 
 use super::Mode;
 use crate::data::Data;
 use chaski_graph::{Rope, turn};
 
-/// Rotates one head. `at(ch)` reads a channel, `pos` are the token's positions.
+/// Applies RoPE to one head. `at(ch)` reads a channel, `pos` are the token's positions.
 pub fn rope(mode: Mode, sections: [u32; 4], rope: &Rope, first: u32, head: &mut [f64], pos: [f64; 4]) {
     let n_pair = mode.n_pair(rope.n_rot);
     for i in 0..n_pair {

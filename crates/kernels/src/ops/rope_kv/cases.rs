@@ -1,4 +1,4 @@
-//! Cases of `rope_kv`, and the small world of cache, pages and positions that other operations' cases share.
+//! Cases of `rope_kv`, and a setup of cache, pages and positions that other operations' cases share.
 
 use chaski_graph::NormKind;
 use ggml_format::GgmlType;
@@ -12,7 +12,7 @@ use crate::rng::random_values;
 use crate::step;
 use chaski_graph::{Rope, RopePairing};
 
-/// Positions, page tables and rotation tables of a call.
+/// Positions, page tables and RoPE tables of a call.
 pub(crate) struct World {
     pub(crate) step: Vec<u32>,
     pub(crate) tables: Vec<f32>,
@@ -22,7 +22,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One sequence with the columns at `pos`; its pages lie in the cache in reverse order.
+    /// One sequence with columns at `pos`; its pages are in the cache in reverse order.
     pub(crate) fn new(rope: &Rope, kv: KvLayout, pos: &[u32]) -> Self {
         let mut words = vec![
             0u32;
@@ -50,7 +50,7 @@ impl World {
         ((page * kv.n_kv + head) * kv.page + pos % kv.page) as usize
     }
 
-    /// Values of keys and values together.
+    /// Number of values of keys and values.
     pub(crate) fn n_value(&self) -> usize {
         let stored = if self.kv.in_keys { self.kv.d } else { self.kv.d + self.kv.d_v };
         (self.kv.n_cell() * stored) as usize
@@ -61,13 +61,13 @@ impl World {
         vec![0; self.kv.n_byte() as usize / 4]
     }
 
-    /// q rotated, and the cache's values (keys, then values), from the columns' rows q, k, v.
+    /// q after RoPE, and the cache's values (keys, then values), from the rows q, k, v of the columns.
     pub(crate) fn expect(&self, rows: &[f32], m_q: u32, m_k: u32) -> (Vec<f32>, Vec<f32>) {
         self.expect_normed(rows, [m_q, m_k, m_q + m_k], None)
     }
 
-    /// The same with a norm by the weights of q, then k, and with values from row `v_at` on. Without rows of k the cache
-    /// stays as it is.
+    /// The same with a norm by the weights of q, then k, and with values from row `v_at`. Without rows of k the cache
+    /// does not change.
     fn expect_normed(
         &self,
         rows: &[f32],
@@ -83,7 +83,7 @@ impl World {
                     return;
                 };
                 let (of_q, of_k) = qk.split_at_mut(m_q as usize);
-                // Weights of q, then those of k: for every row, or for every channel of a head.
+                // Weights of q, then of k: one per row, or one per channel of a head.
                 let n_weight = if n.own { m_q as usize } else { d };
                 let kind = if n.mean { NormKind::Norm } else { NormKind::Rms };
                 for (rows, weights) in [(of_q, weights), (of_k, &weights[n_weight..])] {
@@ -110,24 +110,24 @@ impl World {
         (q, cache)
     }
 
-    /// What the cache must hold: these values, as its types round them.
+    /// Expected contents of the cache: these values, rounded to its types.
     pub(crate) fn expected_cache(&self, values: &[f32]) -> Expected {
         let rounded = self.kv.decode(&self.kv.encode(values));
-        // A sum may be rounded the other way.
+        // A sum may round differently.
         let quantised = [self.kv.k, self.kv.v].iter().any(|ty| ty.block_len() > 1);
         let max_nmse = if quantised { 1e-5 } else { 1e-6 };
         Expected::Cells { kv: self.kv, values: rounded, max_nmse }
     }
 }
 
-/// Normalises a run in place and multiplies it by the weights of its values.
+/// Normalises a run in place and multiplies it by its weights.
 fn scale(run: &mut [f32], kind: NormKind, eps: f32, weight: impl Fn(usize) -> f32) {
     let wide: Vec<f64> = run.iter().map(|v| f64::from(*v)).collect();
     let made = normalised(kind, eps.into(), &wide);
     run.iter_mut().zip(made).enumerate().for_each(|(j, (v, n))| *v = (n * f64::from(weight(j))) as f32);
 }
 
-/// What a case asks for.
+/// Options of a case.
 #[derive(Clone, Copy, Debug)]
 struct Setting<'a> {
     pairing: RopePairing,
@@ -137,9 +137,9 @@ struct Setting<'a> {
     n_rot: u32,
     pos: &'a [u32],
     norm: Option<CellNorm>,
-    /// Values are made of the rows of the keys.
+    /// Values are computed from the rows of the keys.
     from_keys: bool,
-    /// There are queries alone.
+    /// Queries only.
     bare: bool,
 }
 
@@ -177,7 +177,7 @@ pub(super) fn cases() -> Vec<Case> {
                 out.push(Setting { norm, ..new((*k, F32), (64, 128), 0, &[40, 41, 42]) });
             }
         }
-        // Heads whose fours of channels are no whole subgroup, and more of them than threads of a small one.
+        // Heads whose quads of channels do not fill a subgroup, and more quads than a small workgroup has threads.
         for (d, n_rot) in [(8, 8), (40, 20), (256, 256), (512, 64)] {
             let norm = Some(CellNorm::heads(1e-6));
             out.push(Setting { norm, ..new((F16, F16), (d, d), n_rot, &[7, 8]) });
@@ -186,7 +186,7 @@ pub(super) fn cases() -> Vec<Case> {
             let plain = new(types, (64, 64), 32, &[9, 64, 10]);
             out.push(Setting { bare: true, ..plain });
             out.push(Setting { from_keys: true, ..plain });
-            // Whole rows, weights of single rows, layer norms, and values that are normalised, too.
+            // Whole rows, per-row weights, layer norms, and normalised values.
             for (over, mean, own) in [
                 (Over::Rows, false, true),
                 (Over::Rows, true, false),
@@ -258,7 +258,7 @@ fn case(s: Setting<'_>) -> Case {
     let mut buffers = vec![
         CaseBuffer::input("x", &x),
         CaseBuffer::input("step", &world.step),
-        // A rotation of no channels has no tables.
+        // RoPE of no channels has no tables.
         CaseBuffer::input("rope", if n_rot == 0 { &[0.0; 4] } else { &world.tables[..] }),
         CaseBuffer::output("y", &vec![0.0f32; q.len()], Expected::F32 { values: q, max_nmse: 1e-7 }),
         CaseBuffer::output("kv", &world.empty_cache(), world.expected_cache(&cache)),

@@ -1,4 +1,4 @@
-//! `rope_kv`: rotates q and k of many columns and writes k and v to the KV cache.
+//! `rope_kv`: applies RoPE to q and k of many columns and writes k and v to the KV cache.
 
 pub(crate) mod cases;
 
@@ -26,34 +26,34 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// What a norm of q and k goes over, and when.
+/// Extent and position of the norm of q and k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// Every head, before the rotation.
+    /// Each head, before RoPE.
     Heads,
-    /// Every head, after the rotation.
+    /// Each head, after RoPE.
     Rotated,
-    /// All heads of q as one row, and those of k, before the rotation.
+    /// All heads of q as one row, and those of k, before RoPE.
     Rows,
 }
 
-/// A norm of q and k, and perhaps of v.
+/// A norm of q and k, and optionally of v.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellNorm {
     /// Added to the mean square.
     pub eps: f32,
-    /// What it goes over.
+    /// Extent and position.
     pub over: Over,
-    /// The mean is taken off first: a layer norm, else an RMS norm.
+    /// Subtract the mean: layer norm; otherwise RMS norm.
     pub mean: bool,
-    /// Every row has a weight of its own, else every channel of a head.
+    /// One weight per row; otherwise one per channel of a head.
     pub own: bool,
     /// RMS norm of the heads of v, without weights.
     pub values: bool,
 }
 
 impl CellNorm {
-    /// RMS norms of heads before the rotation.
+    /// RMS norms of heads before RoPE.
     pub const fn heads(eps: f32) -> Self {
         CellNorm { eps, over: Over::Heads, mean: false, own: false, values: false }
     }
@@ -66,24 +66,24 @@ pub struct RopeKvCols {
     pub rows: RopeKv,
     /// Rows of v.
     pub m_v: u32,
-    /// Row of x at which the values begin: after q and k, or where the keys do.
+    /// Row of x at which the values begin: after q and k, or the same as the keys.
     pub v_at: u32,
-    /// A norm, weights bound as `aux`: those of q, then those of k.
+    /// A norm, with weights bound as `aux`: those of q, then those of k.
     pub norm: Option<CellNorm>,
-    /// Values from column to column of x: q, k, v.
+    /// Column stride of x: q, k, v, in values.
     pub ldx: u32,
-    /// Values from column to column of y: q.
+    /// Column stride of y: q, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
 }
 
 impl RopeKvCols {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if channels are no multiple of 8, or of 32 where blocks are made of them, or if the
-    /// rotated ones are not whole fours (in the pairing of halves) or twos.
+    /// [`DispatchError::Shape`] if channels are no multiple of 8, or 32 in block formats, or if the RoPE channels are
+    /// no multiple of 4 (NeoX pairing) or 2.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.rows;
         r.kv.check(OP.name)?;
@@ -120,7 +120,7 @@ impl RopeKvCols {
         }
         let wide = r.kv.d.max(r.kv.d_v);
         if wide > 4 * caps.max_threads {
-            let (what, expected) = ("channels a head", format!("at most {}", 4 * caps.max_threads));
+            let (what, expected) = ("channels per head", format!("at most {}", 4 * caps.max_threads));
             return Err(DispatchError::Shape { op: OP.name, what, expected, found: wide.into() });
         }
         constants.push(("WG", (wide / 4).next_multiple_of(32).into()));

@@ -36,15 +36,15 @@ pub struct RwkvWkv6 {
     pub k: Tensor,
     /// Values.
     pub v: Tensor,
-    /// What is read of the state.
+    /// Receptance, the read vector of the state.
     pub r: Tensor,
-    /// How much the token itself counts (`time_faaaa`): sizes of a head, heads.
+    /// Bonus of the current token (`time_faaaa`): sizes of a head, heads.
     pub tf: Tensor,
     /// Decay, from 0 to 1.
     pub td: Tensor,
-    /// States: columns of the matrix of keys by values, whose values lie a row apart, heads, sequences.
+    /// States: columns of the key-by-value matrix, strided by a row, heads, sequences.
     pub s: Tensor,
-    /// The sizes of v, then those of s, in one row without gaps.
+    /// The sizes of v, then those of s, contiguous in one row.
     pub y: Tensor,
 }
 
@@ -54,10 +54,10 @@ impl RwkvWkv6 {
         n_out(&self.v, &self.s)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let [s, heads, ..] = self.v.ne;
         self.tf.check_ne(OP.name, "tf", [s, heads, 1, 1])?;

@@ -38,7 +38,7 @@ fn case(label: String, [s, heads, n_tok, n_seq]: [u32; 4]) -> Case {
         y: tensor([1; 4]),
     };
     call.y = tensor([call.n_out(), 1, 1, 1]);
-    // Directions that are replaced have about the length 1 in models; longer ones would make states grow.
+    // Removed directions have a length of about 1 in models; longer ones would make states diverge.
     let unit = 0.5 / (s as f32).sqrt();
     let o = Operands {
         r: Data::random(call.r, 1, -1.0, 1.0),

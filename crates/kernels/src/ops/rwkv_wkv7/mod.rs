@@ -33,7 +33,7 @@ const S: Names = names!("s");
 /// A call; all tensors are f32. Sizes are those of a head, heads, tokens of all sequences.
 #[derive(Clone, Copy, Debug)]
 pub struct RwkvWkv7 {
-    /// What is read of the state.
+    /// Receptance, the read vector of the state.
     pub r: Tensor,
     /// Decay, from 0 to 1.
     pub w: Tensor,
@@ -41,13 +41,13 @@ pub struct RwkvWkv7 {
     pub k: Tensor,
     /// Values.
     pub v: Tensor,
-    /// What of the state is replaced.
+    /// Direction of the state to remove.
     pub a: Tensor,
-    /// By what it is replaced.
+    /// Its replacement.
     pub b: Tensor,
-    /// States: rows of the matrix of values by keys, heads, sequences.
+    /// States: rows of the value-by-key matrix, heads, sequences.
     pub s: Tensor,
-    /// The sizes of v, then those of s, in one row without gaps.
+    /// The sizes of v, then those of s, contiguous in one row.
     pub y: Tensor,
 }
 
@@ -57,10 +57,10 @@ impl RwkvWkv7 {
         n_out(&self.v, &self.s)
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         MatrixState {
             tokens: &[(R, &self.r), (W, &self.w), (K, &self.k), (V, &self.v), (A, &self.a), (B, &self.b)],

@@ -20,10 +20,10 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// Slots of the rings.
+/// Slots per ring.
 const RING: u32 = 8;
 
-/// Those of workgroups that sort `chunk` values.
+/// Cases with workgroups that sort `chunk` values.
 fn cases_of(chunk: u32, seed: u64, k: u32, n_row: usize) -> Vec<Case> {
     let mut out = Vec::new();
     let Picked { choice, words: before } = Picked::new(n_row, RING, 125);
@@ -60,13 +60,13 @@ fn cases_of(chunk: u32, seed: u64, k: u32, n_row: usize) -> Vec<Case> {
             CaseBuffer::output("y", &vec![0u32; words(&joined).len()], Expected::Words(words(&joined))),
         ],
     ));
-    // As in a plan, many lists are joined first: software drivers end a loop after 65,535 turns.
+    // Plans also merge large numbers of lists first: software drivers end a loop after 65,535 iterations.
     let lists = if parts[0].len() > 4096 { joined } else { parts };
     let n_list = lists[0].len() as u32 / MAX_TOP_K;
     let params = [(40, 0.95, 0.05, 0.8), (1, 1.0, 0.0, 1.0), (64, 1.0, 0.0, 1.5), (10, 0.5, 0.0, 0.3)];
     for (top_k, top_p, min_p, temp) in params {
         let p = SampleParams { top_k, top_p, min_p, temp };
-        // The sequences of odd rows are greedy, those that have no row draw nonsense.
+        // The sequences of odd rows are greedy; those without a row have invalid parameters.
         let mut sampler = vec![0x7fc0_0000; N_WORD * N_SEQ as usize];
         let mut tokens = Vec::new();
         for (row, logits) in rows.iter().enumerate() {
@@ -99,7 +99,7 @@ fn cases_of(chunk: u32, seed: u64, k: u32, n_row: usize) -> Vec<Case> {
     out
 }
 
-/// The 64 largest of a chunk that begins at `first` as (bits, index), missing ones as the kernel marks them.
+/// The 64 largest of a chunk that begins at `first` as (bits, index), padded with the kernel's sentinel.
 fn best(first: u32, x: &[f32]) -> Vec<[u32; 2]> {
     let pairs: Vec<[u32; 2]> = x.iter().enumerate().map(|(i, v)| [v.to_bits(), first + i as u32]).collect();
     join(&pairs)

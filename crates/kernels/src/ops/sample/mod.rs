@@ -1,5 +1,5 @@
-//! `sample`: draws the next token of every row of logits by top-k, top-p, min-p and temperature, in two dispatches, or three
-//! for large vocabularies.
+//! `sample`: samples the next token of every row of logits with top-k, top-p, min-p and temperature, in two dispatches,
+//! or three for large vocabularies.
 
 mod cases;
 pub mod reference;
@@ -20,15 +20,15 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Values that one workgroup sorts; fewer where workgroup memory is code that sets it to 0, a word at a time.
+/// Values per workgroup; fewer where shader code zeroes workgroup memory word by word.
 const CHUNK: u32 = 1024;
 const CHUNK_ALONE: u32 = 256;
-/// Candidates that a chunk keeps; no more than these can be drawn from.
+/// Candidates per chunk, and the largest top-k.
 pub const MAX_TOP_K: u32 = 64;
 
-/// Uniform numbers that a sequence has at once: those of the next tokens.
+/// Uniform numbers per sequence and upload: those of the next tokens.
 pub const N_DRAW: u32 = 128;
-/// Words of the `sampler` buffer for a sequence: [`SampleParams::words`], then [`N_DRAW`] uniform numbers.
+/// Words of the `sampler` buffer per sequence: [`SampleParams::words`], then [`N_DRAW`] uniform numbers.
 pub const N_WORD: usize = DRAWS_AT + N_DRAW as usize;
 /// The first word of the uniform numbers.
 pub const DRAWS_AT: usize = 8;
@@ -39,31 +39,31 @@ pub const DRAWS_AT: usize = 8;
 pub struct Sample {
     /// Logits of a row.
     pub k: u32,
-    /// Values from row to row.
+    /// Row stride, in values.
     pub ld: u32,
-    /// Rows at most.
+    /// Maximum number of rows.
     pub n_row: u32,
-    /// Where the step has what is chosen.
+    /// Location of chosen tokens in the step buffer.
     pub choice: Choice,
-    /// Values that one workgroup sorts, a power of two above [`MAX_TOP_K`].
+    /// Values per workgroup, a power of two above [`MAX_TOP_K`].
     pub chunk: u32,
 }
 
-/// What the draw depends on, besides a uniform number.
+/// Sampling parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampleParams {
-    /// Candidates kept, 1 to [`MAX_TOP_K`].
+    /// Number of candidates, 1 to [`MAX_TOP_K`].
     pub top_k: u32,
-    /// Smallest share of probability kept.
+    /// Cumulative probability to keep.
     pub top_p: f32,
-    /// Least probability kept, as a share of the largest.
+    /// Minimum probability, relative to the largest.
     pub min_p: f32,
     /// Temperature, above 0.
     pub temp: f32,
 }
 
 impl SampleParams {
-    /// Keeps the largest logit alone.
+    /// Keeps only the largest logit.
     pub const GREEDY: SampleParams = SampleParams { top_k: 1, top_p: 1.0, min_p: 0.0, temp: 1.0 };
 
     /// The first words of a sequence in the `sampler` buffer.
@@ -74,27 +74,27 @@ impl SampleParams {
 }
 
 impl Sample {
-    /// The call that suits a device.
+    /// The call with the chunk size that suits a device.
     pub fn of(k: u32, ld: u32, n_row: u32, choice: Choice, caps: &Caps) -> Self {
         Sample { k, ld, n_row, choice, chunk: if caps.alone { CHUNK_ALONE } else { CHUNK } }
     }
 
-    /// Lists of candidates that one workgroup joins.
+    /// Lists of candidates that one workgroup merges.
     fn lists(&self) -> u32 {
         self.chunk / MAX_TOP_K
     }
 
-    /// Lists that one draw takes without a second round.
+    /// Lists that one draw can take without a merge before it.
     pub fn max_draw(&self) -> u32 {
         self.lists() - 1
     }
 
-    /// Chunks of a row, each with [`MAX_TOP_K`] pairs of words of result.
+    /// Chunks per row; each produces [`MAX_TOP_K`] pairs of words.
     pub fn n_part(&self) -> u32 {
         self.k.div_ceil(self.chunk)
     }
 
-    /// Leaves the best of every chunk; rows are in grid.y, as in [`Self::join`].
+    /// Finds the best candidates of every chunk; rows are in grid.y, as in [`Self::join`].
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -106,16 +106,16 @@ impl Sample {
             ("LD", self.ld.into()),
             ("N_PART", self.n_part().into()),
         ];
-        let why = format!("{} logits a workgroup", self.chunk);
+        let why = format!("{} logits per workgroup", self.chunk);
         dispatch(&OP, &[Value::Word("chunk")], constants, [self.n_part(), self.n_row, 1], why)
     }
 
-    /// Lists that are left of `n_list` after a [`Self::join`].
+    /// Number of lists after a [`Self::join`] of `n_list`.
     pub fn joined(&self, n_list: u32) -> u32 {
         n_list.div_ceil(self.lists())
     }
 
-    /// Leaves the best of as many lists as a workgroup sorts.
+    /// Merges lists, as many per workgroup as it can sort.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -128,11 +128,11 @@ impl Sample {
             ("LD", n_pair),
             ("N_PART", self.joined(n_list).into()),
         ];
-        let why = format!("{} lists a workgroup", self.lists());
+        let why = format!("{} lists per workgroup", self.lists());
         dispatch(&OP, &[Value::Word("join")], constants, [self.joined(n_list), self.n_row, 1], why)
     }
 
-    /// Joins `n_list` lists, draws and advances the step; rows are in grid.x.
+    /// Merges `n_list` lists, draws and advances the step; rows are in grid.x.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.

@@ -1,8 +1,8 @@
-//! The same draw on the processor.
+//! The same draw on the CPU.
 
 use super::SampleParams;
 
-/// Probability of every token that can be drawn, most probable first.
+/// Probability of every candidate, most probable first.
 pub fn candidates(logits: &[f32], p: &SampleParams) -> Vec<(u32, f64)> {
     let mut c: Vec<(u32, f64)> = logits
         .iter()

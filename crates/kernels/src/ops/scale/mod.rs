@@ -20,9 +20,9 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// Values a column.
+    /// Values per column.
     pub k: u32,
-    /// Values from column to column.
+    /// Column stride, in values.
     pub ldy: u32,
     /// Columns.
     pub n_col: u32,
@@ -33,7 +33,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
@@ -48,7 +48,7 @@ impl Scale {
                 ("BIAS", self.bias.into()),
             ],
             [self.k.div_ceil(64), self.n_col, 1],
-            "one thread a value".into(),
+            "one thread per value".into(),
         )
     }
 }

@@ -11,7 +11,7 @@ use crate::ops::cpy::Cpy;
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: nothing to set.
+/// An empty b, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let y = Tensor::new(GgmlType::F32, [5, 3, 1, 1]);
     let b = Tensor::new(GgmlType::F32, [2, 0, 1, 1]);
@@ -24,7 +24,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     let ny: [u32; 4] = std::array::from_fn(|k| ne[k] * if k < dim { 2 } else { 1 });
     let y = Tensor::new(ty, ny);
     let offset = (0..dim).map(|k| (ny[k] - ne[k]) / 2 * y.stride[k]).sum();
-    // As ggml's test has it: the strides of b, so a run of y without gaps.
+    // As in ggml's test: the strides of b, so the view is contiguous.
     let b = Tensor::new(ty, ne);
     let view = Tensor { offset, n_alloc: y.n_alloc, ..b };
     Ok(case(p.to_string(), Set { a: y, b, view, y }, p.flag("inplace")?))
@@ -42,7 +42,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     if block > 1 {
         ne[0] = 1 + ne[0] % 3;
     }
-    // In blocks.
+    // Sizes in blocks.
     let nb = ne.map(|n| 1 + rng.below(n));
     let at: [u32; 4] = std::array::from_fn(|k| rng.below(ne[k] - nb[k] + 1));
     let values = |[n, rest @ ..]: [u32; 4]| [n * block, rest[0], rest[1], rest[2]];
@@ -69,7 +69,7 @@ fn case(label: String, call: Set, in_place: bool) -> Case {
             |c| b.cell(c).to_vec(),
         );
     }
-    // Where each cell of the view stands among those of y, in ggml's order.
+    // Linear index of each cell of the view among those of y.
     let (view, y) = (call.view.cells(), call.y.cells());
     let mut from = vec![None; y.n_elem() as usize];
     each(&view).for_each(|c| from[view.index(c)] = Some(c));

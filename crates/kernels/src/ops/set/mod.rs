@@ -1,6 +1,6 @@
-//! `set`: a copy of a, but for a view of it that takes the values of b.
+//! `set`: a copy of a in which b replaces a view.
 //!
-//! The form that works in place is a copy of b into that view of y: [`Cpy`](super::cpy::Cpy).
+//! In place it is a copy of b into that view of y: [`Cpy`](super::cpy::Cpy).
 
 mod cases;
 
@@ -24,9 +24,9 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Set {
-    /// What is copied.
+    /// The input.
     pub a: Tensor,
-    /// What goes into the view.
+    /// The replacement.
     pub b: Tensor,
     /// The view: b's sizes, and strides and offset in values of y in ggml's order.
     pub view: Tensor,
@@ -34,7 +34,7 @@ pub struct Set {
     pub y: Tensor,
 }
 
-/// Checks what `set` and `acc` have in common.
+/// Checks common to `set` and `acc`.
 pub(crate) fn check(op: &'static str, [a, b, view, y]: [&Tensor; 4]) -> Result<(), DispatchError> {
     for (what, t) in [("a", a), ("b", b), ("the view", view)] {
         t.check_type(op, what, y.ty)?;
@@ -49,10 +49,10 @@ pub(crate) fn check(op: &'static str, [a, b, view, y]: [&Tensor; 4]) -> Result<(
 }
 
 impl Set {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         check(OP.name, [&self.a, &self.b, &self.view, &self.y])?;
         Call {

@@ -11,7 +11,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// To every format that is written.
+/// Every format that can be written.
 pub(super) fn cases() -> Vec<Case> {
     let of = |ty: GgmlType| {
         let n = 3 * ty.block_len() as u32;
@@ -57,7 +57,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {call:?}"), call)
 }
 
-/// A case; rows go to places that are chosen at random without repetition, one in sixteen to none.
+/// A case; rows go to distinct random places, one in sixteen to an out-of-range id.
 fn case(label: String, call: SetRows) -> Case {
     let SetRows { a, ids, y } = call;
     let data = if y.ty.block_len() > 1 { Data::runs(a, 1, -1.0, 1.0) } else { Data::random(a, 1, -1.0, 1.0) };
@@ -74,10 +74,10 @@ fn case(label: String, call: SetRows) -> Case {
         }
     }
     let numbers = Data::of(ids, &numbers, 2);
-    // What was there, and is where no row goes.
+    // Previous contents, which remain where no row goes.
     let before = Data::random(y, 3, -1.0, 1.0);
     let values: Vec<f32> = each(&a).map(|c| data.at(c) as f32).collect();
-    // The values in the type of y.
+    // The values rounded to the type of y.
     let stored = Data::of(Tensor::new(y.ty, a.ne), &values, 1);
     let mut from = vec![None; y.n_elem() as usize];
     let order = Tensor::new(y.ty, y.ne);

@@ -1,4 +1,4 @@
-//! `set_rows`: rows of a tensor into rows of another that ids name, as a cache is written.
+//! `set_rows`: scatters rows of a tensor to rows of another by id, like a write to a KV cache.
 
 mod cases;
 
@@ -37,17 +37,17 @@ pub const OP: Op = Op {
 pub struct SetRows {
     /// The rows.
     pub a: Tensor,
-    /// Their numbers in y, `[., ., row of a]`; i32 or i64. They repeat along the axes above the rows.
+    /// Row indices in y, `[., ., row of a]`; i32 or i64. They broadcast along the axes above the rows.
     pub ids: Tensor,
-    /// What it writes into; rows that no id names stay. An id that it has no row for is left out.
+    /// Destination; other rows do not change. Out-of-range ids are skipped.
     pub y: Tensor,
 }
 
 impl SetRows {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Format`] for block formats that the device does
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Format`] for block formats that the device does
     /// not write, [`DispatchError::NoKernel`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let SetRows { a, ids, y } = self;

@@ -28,7 +28,7 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// `n_col`: columns that the call is planned for; `runs`: those that there are.
+/// `n_col`: columns the call is planned for; `runs`: columns present.
 fn case(n: u32, taps: u32, n_col: u32, runs: &Runs, gated: bool, bias: bool, silu: bool) -> Case {
     let (ldx, ldy) = (3 * n + 6, n + 1);
     let gates = gated.then_some(Gates { before: 1, after: n + 1 });
@@ -42,7 +42,7 @@ fn case(n: u32, taps: u32, n_col: u32, runs: &Runs, gated: bool, bias: bool, sil
         let at = |t: u32, first: u32| x[((run.first + t) * ldx + first + c) as usize];
         let u: Vec<f32> =
             (0..run.n).map(|t| at(t, call.at) * gates.map_or(1.0, |g| at(t, g.before))).collect();
-        // Inputs before the sequence are zeros, whatever the state holds.
+        // Inputs before position 0 are zeros, whatever the state holds.
         let place = |back: u32| (((run.seq + 1) * (taps - 1) - back) * n + c) as usize;
         let mut line: Vec<f32> =
             (1..taps).rev().map(|back| if back <= run.pos { before[place(back)] } else { 0.0 }).collect();

@@ -1,4 +1,5 @@
-//! `short_conv`: the short causal convolution before a recurrence, over the columns of a batch, with its state in place.
+//! `short_conv`: the short causal convolution before a recurrence, over the columns of a batch, with its state updated
+//! in place.
 
 mod cases;
 pub mod reference;
@@ -17,15 +18,15 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Columns that a thread makes where there are many.
+/// Columns per thread if there are many.
 const TILE: u32 = 8;
 
-/// Channels of the columns of x by which inputs and outputs are multiplied.
+/// Channels of x that gate inputs and outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gates {
-    /// First channel of what multiplies the inputs.
+    /// First channel of the gate of the inputs.
     pub before: u32,
-    /// First channel of what multiplies the outputs.
+    /// First channel of the gate of the outputs.
     pub after: u32,
 }
 
@@ -34,29 +35,29 @@ pub struct Gates {
 pub struct ShortConv {
     /// Channels.
     pub n: u32,
-    /// Weights of a channel; the last is that of the column itself.
+    /// Weights per channel; the last is that of the current column.
     pub taps: u32,
     /// First channel of x in its columns.
     pub at: u32,
-    /// Values from column to column of x.
+    /// Column stride of x, in values.
     pub ldx: u32,
-    /// Values from column to column of y.
+    /// Column stride of y, in values.
     pub ldy: u32,
-    /// Columns at most; those of a sequence follow one another.
+    /// Maximum number of columns; those of a sequence are consecutive.
     pub n_col: u32,
     /// Sequences.
     pub n_seq: u32,
-    /// Gates, if there are some.
+    /// Gates, if any.
     pub gates: Option<Gates>,
-    /// `aux` has a bias for each channel behind the `[channels, taps]` weights.
+    /// `aux` has a bias per channel after the `[channels, taps]` weights.
     pub bias: bool,
-    /// SiLU at last, before the gate.
+    /// SiLU after the sum, before the gate.
     pub silu: bool,
 }
 
 impl ShortConv {
-    /// The kernels and their grids: one, or for many columns first the outputs and then the state. The flag says
-    /// whether the grid grows with the columns, in tiles of [`Self::tile`] along y.
+    /// The kernels and their grids: one, or for many columns first the outputs, then the state. The flag is true if the
+    /// grid grows with the columns, in tiles of [`Self::tile`] along y.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] for less than two taps.
@@ -77,7 +78,7 @@ impl ShortConv {
         Ok(vec![(out, true), (self.pass(0, true, "the state after many columns")?, false)])
     }
 
-    /// Columns that a thread makes where there are many.
+    /// Columns per thread if there are many.
     pub const fn tile() -> u32 {
         TILE
     }

@@ -1,6 +1,6 @@
 //! The short causal convolution of a channel, in f64.
 
-/// Outputs for the inputs `u`, and the state afterwards.
+/// Outputs for the inputs `u`; advances the state.
 ///
 /// `state` has the last `weight.len() - 1` inputs, the oldest first.
 pub fn channel(state: &mut [f32], weight: &[f32], bias: f32, silu: bool, u: &[f32]) -> Vec<f32> {

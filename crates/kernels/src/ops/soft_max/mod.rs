@@ -1,4 +1,4 @@
-//! `soft_max`: softmax of rows of any length, with a mask, slopes of heads and sinks.
+//! `soft_max`: softmax of rows of any length, with a mask, ALiBi slopes and sinks.
 
 mod cases;
 pub mod reference;
@@ -21,7 +21,7 @@ pub const OP: Op = Op {
         let mut out = Vec::new();
         for set in ["base", "sg"] {
             for mask in ["none", "f32", "f16"] {
-                // What is left for a second step: sinks and what is written.
+                // Variables of the second step: sinks and output.
                 out.push(variant(set, "stats", mask, "none", "new"));
                 for sinks in ["none", "f32"] {
                     for place in ["new", "in"] {
@@ -52,24 +52,24 @@ const SINKS: Names = names!("sinks");
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct SoftMax {
-    /// What it reads, f32; `None` to work on y in place.
+    /// Input, f32; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// Added to the scaled values, f32 or f16: rows as y has them, at least as long and as many; its axes 2 and 3
-    /// repeat.
+    /// Added to the scaled values, f32 or f16: rows like those of y, at least as long and as many; axes 2 and 3
+    /// broadcast.
     pub mask: Option<Tensor>,
-    /// One value for each head (axis 2 of y), f32, that takes a share of the sum.
+    /// One value per head (axis 2 of y), f32, that contributes to the denominator.
     pub sinks: Option<Tensor>,
     /// Multiplies a first.
     pub scale: f32,
-    /// ALiBi: the mask of each head is multiplied by a slope that follows from this; 0 for none.
+    /// ALiBi: the mask of each head is multiplied by a slope derived from this; 0: none.
     pub max_bias: f32,
-    /// What it writes, f32.
+    /// Output, f32.
     pub y: Tensor,
 }
 
-/// Rows of more values than this are cut in chunks.
+/// Longer rows are split into chunks.
 const LONG: u32 = 32768;
-/// Values of a chunk.
+/// Values per chunk.
 const CHUNK: u32 = 8192;
 
 impl SoftMax {
@@ -78,7 +78,7 @@ impl SoftMax {
     }
 
     fn rows(&self) -> u32 {
-        // Rows without values are none.
+        // Rows without values count as none.
         if self.y.ne[0] == 0 { 0 } else { self.y.n_row() }
     }
 
@@ -90,10 +90,10 @@ impl SoftMax {
         }
     }
 
-    /// The kernels, in order.
+    /// Chooses the kernels, in order.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap; [`DispatchError::Type`] if a, y or sinks are not
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap; [`DispatchError::Type`] if a, y or sinks are not
     /// f32; [`DispatchError::NoKernel`] for other types of the mask.
     pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
         let [ne0, ne1, ne2, ne3] = self.y.ne;
@@ -157,6 +157,6 @@ impl SoftMax {
             y: &self.y,
             constants,
         }
-        .groups(teams.groups(rows), format!("{} threads a row or chunk", teams.team), caps)
+        .groups(teams.groups(rows), format!("{} threads per row or chunk", teams.team), caps)
     }
 }

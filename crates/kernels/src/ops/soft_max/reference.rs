@@ -1,7 +1,7 @@
 //! y = exp(v - max) / sum, in f64.
 
-/// Slope of a head's mask: `2^(-8 (h + 1) / n)` for `max_bias` 8 and `n` heads, a power of two; the heads beyond the
-/// last power of two take the odd steps of twice as many heads.
+/// Slope of a head's mask: `2^(-8 (h + 1) / n)` for `max_bias` 8 and `n` heads, a power of two; heads beyond the last
+/// power of two take the odd steps of twice as many heads.
 pub fn slope(max_bias: f64, n_head: u32, head: u32) -> f64 {
     if max_bias <= 0.0 {
         return 1.0;
@@ -11,7 +11,7 @@ pub fn slope(max_bias: f64, n_head: u32, head: u32) -> f64 {
     (-max_bias * f64::from(h) / f64::from(n)).exp2()
 }
 
-/// Softmax of one row and a sink, which takes a share of the sum; zeros if all is masked.
+/// Softmax of one row and a sink, which contributes to the denominator; zeros if everything is masked.
 pub fn soft_max(v: &[f64], sink: Option<f64>) -> Vec<f64> {
     let max = v.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
     if max == f64::NEG_INFINITY {

@@ -24,7 +24,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 }
 
 fn case(label: String, call: SolveTri) -> Case {
-    // Rows that do not make errors grow: what is beside the diagonal is small next to it.
+    // Well-conditioned: entries off the diagonal are small.
     let n = call.a.ne[0].max(1) as f32;
     let mut values: Vec<f32> =
         Data::random(call.a, 1, -1.0 / n, 1.0 / n).values().iter().map(|v| *v as f32).collect();

@@ -1,4 +1,4 @@
-//! `solve_tri`: triangular systems of equations, for the chunked form of the delta rule.
+//! `solve_tri`: triangular solves, for the chunked form of the delta rule.
 
 mod cases;
 pub mod reference;
@@ -23,7 +23,7 @@ pub const OP: Op = Op {
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct SolveTri {
-    /// Square matrices; what lies above the diagonal is not read.
+    /// Square lower triangular matrices; entries above the diagonal are not read.
     pub a: Tensor,
     /// Right-hand sides.
     pub b: Tensor,
@@ -32,10 +32,10 @@ pub struct SolveTri {
 }
 
 impl SolveTri {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let [m, n, ne2, ne3] = self.y.ne;
         self.a.check_ne(OP.name, "a", [n, n, ne2, ne3])?;

@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// With what follows, at ggml's sizes.
+/// With bias and SiLU, at ggml's sizes.
 pub(super) fn cases() -> Vec<Case> {
     let mut out = Vec::new();
     for (taps, channels, tokens, seqs) in [(3, 1024, 3, 1), (4, 1536, 64, 4), (9, 2048, 1, 4)] {

@@ -1,4 +1,4 @@
-//! `ssm_conv`: the short causal convolution before a recurrence, with the bias and the SiLU that follow it.
+//! `ssm_conv`: the short causal convolution before a recurrence, fused with bias and SiLU.
 
 mod cases;
 pub mod reference;
@@ -31,23 +31,23 @@ pub const OP: Op = Op {
 /// A call; all tensors are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct SsmConv {
-    /// What lies before and in the batch: taps - 1 + tokens, channels, sequences.
+    /// Previous and current inputs: taps - 1 + tokens, channels, sequences.
     pub a: Tensor,
-    /// Weights: taps, channels. The last tap is that of the token itself.
+    /// Weights: taps, channels. The last tap belongs to the current token.
     pub weight: Tensor,
     /// Added to each channel.
     pub bias: Option<Tensor>,
-    /// SiLU at last.
+    /// SiLU after the sum.
     pub silu: bool,
     /// Channels, tokens, sequences.
     pub y: Tensor,
 }
 
 impl SsmConv {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] if they are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] if they are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let [channels, tokens, seqs, _] = self.y.ne;
         let taps = self.weight.ne[0];

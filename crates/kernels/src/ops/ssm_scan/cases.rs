@@ -19,17 +19,17 @@ struct Sizes {
     n_tok: u32,
     n_seq: u32,
     n_snap: u32,
-    /// Mamba-1: a decay for each value of the state.
+    /// Mamba-1: one decay per state value.
     fine: bool,
-    /// x, b and c are parts of one tensor, as a convolution leaves them.
+    /// x, b and c are parts of one tensor, like the output of a convolution.
     joined: bool,
-    /// States that hardly fade.
+    /// States with weak decay.
     weak: bool,
-    /// Some sequences continue states with numbers that none has.
+    /// Some sequences continue states with out-of-range ids.
     lost: bool,
 }
 
-/// What no grid has: no heads, and sequences that continue states that there are not.
+/// No heads, and out-of-range state ids, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let some = Sizes {
         s: 16,

@@ -1,4 +1,4 @@
-//! The recurrence over the columns of a batch, with the states of the sequences in place.
+//! The recurrence over the columns of a batch, with the states of the sequences updated in place.
 
 use ggml_format::GgmlType;
 
@@ -14,23 +14,23 @@ use crate::runs::{Runs, batches};
 use crate::state::{State, here};
 use crate::tensor::Tensor;
 
-/// A call. The states are `[n_seq, heads, channels, values]` f32 and stay where they are; a column at position 0 begins
-/// with zeros. How many columns there are, at most those of `x`, and of which sequences, says the step buffer.
+/// A call. The states are `[n_seq, heads, channels, values]` f32 and updated in place; a column at position 0 starts
+/// from zeros. The step buffer holds the number of columns (at most that of `x`) and their sequences.
 #[derive(Clone, Copy, Debug)]
 pub struct ScanColumns {
     /// Input: channels, heads, columns.
     pub x: Tensor,
     /// Steps before bias and softplus: heads, columns.
     pub dt: Tensor,
-    /// What the input adds: values of the state, groups, columns.
+    /// Input projection: values of the state, groups, columns.
     pub b: Tensor,
-    /// What is read of the state, as `b`.
+    /// Output projection, as `b`.
     pub c: Tensor,
-    /// Every value of the state has a decay of its own (Mamba-1); else a head has one (Mamba-2).
+    /// One decay per state value (Mamba-1) rather than per head (Mamba-2).
     pub fine: bool,
-    /// How much of the input is added to the result is behind the decays, one for each head.
+    /// `a` also has, after the decays, one factor per head by which x is added to the result.
     pub skip: bool,
-    /// What is added to the steps comes last, one for each head.
+    /// `a` ends with one bias per head of the steps `dt`.
     pub bias: bool,
     /// As `x`.
     pub y: Tensor,
@@ -39,12 +39,12 @@ pub struct ScanColumns {
 }
 
 impl ScanColumns {
-    /// Decays of a head.
+    /// Decays per head.
     fn n_decay(&self) -> u32 {
         if self.fine { self.b.ne[0] } else { 1 }
     }
 
-    /// Values of the small vectors `a`: decays, skips, biases.
+    /// Values of the vector `a`: decays, skips, biases.
     pub fn n_aux(&self) -> u32 {
         self.x.ne[1] * (self.n_decay() + u32::from(self.skip) + u32::from(self.bias))
     }
@@ -54,10 +54,10 @@ impl ScanColumns {
         self.b.ne[0] * self.x.ne[0] * self.x.ne[1]
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] if tensors are not f32.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] if tensors are not f32.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = OP.name;
         let [rows, heads, n_tok, _] = self.x.ne;
@@ -107,7 +107,7 @@ struct Sizes {
     dim: u32,
     heads: u32,
     groups: u32,
-    /// Columns that the call is planned for, and those that there are.
+    /// Columns the call is planned for, and columns present.
     n_col: u32,
     runs: Runs,
     fine: bool,
@@ -145,7 +145,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn case(z: &Sizes) -> Case {
-    // x, b and c are parts of the same columns, as a convolution leaves them; dt is at the end of another's.
+    // x, b and c are parts of the same columns, like the output of a convolution; dt is at the end of another buffer's.
     let (n_x, n_b, cols) = (z.dim * z.heads, z.s * z.groups, z.n_col);
     let (all, ld_dt) = (n_x + 2 * n_b + 3, z.heads + 5);
     let part = |at, inner: u32, outer: u32| Tensor {

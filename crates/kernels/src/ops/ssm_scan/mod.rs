@@ -37,7 +37,7 @@ const DT: Names = names!("dt");
 /// A call; all tensors but `ids` are f32.
 #[derive(Clone, Copy, Debug)]
 pub struct SsmScan {
-    /// States: values, channels, heads, sequences that are kept.
+    /// States: values, channels, heads, stored sequences.
     pub s: Tensor,
     /// Input: channels, heads, tokens, sequences.
     pub x: Tensor,
@@ -45,15 +45,15 @@ pub struct SsmScan {
     pub dt: Tensor,
     /// Decay, negative: values of the state or one for all, heads.
     pub a: Tensor,
-    /// What the input adds: values of the state, groups, tokens, sequences.
+    /// Input projection: values of the state, groups, tokens, sequences.
     pub b: Tensor,
-    /// What is read of the state, as `b`.
+    /// Output projection, as `b`.
     pub c: Tensor,
-    /// Which state each sequence continues, i32; a number that no state has stands for the last.
+    /// Index of the state that each sequence continues, i32; out-of-range ids select the last.
     pub ids: Tensor,
-    /// Copies of the states that are left, after the last so many tokens.
+    /// Number of state snapshots to keep, after the last `n_snap` tokens.
     pub n_snap: u32,
-    /// The sizes of x, then `n_snap` times the states of these sequences (the newest first), in one row without gaps.
+    /// The sizes of x, then `n_snap` times the states of these sequences (newest first), contiguous in one row.
     pub y: Tensor,
 }
 
@@ -68,10 +68,10 @@ impl SsmScan {
         self.x.n_elem() + self.state().n_state()
     }
 
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit, [`DispatchError::Type`] for other types.
+    /// [`DispatchError::Shape`] if sizes do not match, [`DispatchError::Type`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let op = OP.name;
         let State { s, rows, heads, n_tok, n_seq, n_snap } = self.state();

@@ -8,8 +8,8 @@ pub fn softplus(v: f64) -> f64 {
     if v > 20.0 { v } else { v.exp().ln_1p() }
 }
 
-/// Advances a row of the state by a token with step `d` and input `x`, and returns what is read of it. `decay`, `b` and
-/// `c` are asked for each value of the row.
+/// Advances a row of the state by a token with step `d` and input `x`, and returns the output. `decay`, `b` and `c` are
+/// functions of the index in the row.
 pub fn token(
     m: &mut [f64],
     (d, x): (f64, f64),
@@ -25,10 +25,10 @@ pub fn token(
     sum
 }
 
-/// The recurrence of one head's channel over columns, with its state in place.
+/// The recurrence of one channel of a head over columns, with its state updated in place.
 ///
-/// `decay` has a value for each of the state, or one for all; `dt`, `x`, `b` and `c` are asked for each column, `b` and
-/// `c` for each value of the state too. `skip` of x is added to each result, `bias` to each step before softplus.
+/// `decay` has one value per state value, or one for all; `dt`, `x`, `b` and `c` are functions of the column, `b` and
+/// `c` also of the state index. `skip` * x is added to each result, `bias` to each step before softplus.
 pub fn columns(
     state: &mut [f32],
     decay: &[f32],
@@ -69,7 +69,7 @@ pub(super) fn ssm_scan(call: &SsmScan, o: &Operands) -> Vec<f64> {
     let n_y = (dim * heads * n_tok * n_seq) as usize;
     let mut out = vec![0.0; n_y + (s * dim * heads * n_seq * call.n_snap) as usize];
     for seq in 0..n_seq {
-        // A negative number is a large one without its sign.
+        // A negative id is out of range: large as u32.
         let from = (o.ids.at([seq, 0, 0, 0]) as i32 as u32).min(call.s.ne[3] - 1);
         for head in 0..heads {
             let g = head / (heads / groups);

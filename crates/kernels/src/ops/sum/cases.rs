@@ -9,7 +9,7 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: sums of nothing.
+/// Empty rows, which the grid cannot express.
 pub(super) fn by_hand() -> Vec<Case> {
     let rows = Tensor::new(GgmlType::F32, [0, 3, 2, 1]);
     let all = Tensor::new(GgmlType::F16, [4, 0, 1, 1]);
@@ -38,7 +38,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
 }
 
 fn case(label: String, what: What, a: Tensor) -> Case {
-    // Sums of values around 0 would be small beside their own rounding.
+    // Sums of values around 0 would be small relative to their rounding errors.
     let data = Data::random(a, 1, -0.25, 1.0);
     let [ne0, ne1, ne2, ne3] = a.ne;
     let y = Tensor::new(GgmlType::F32, if what == What::All { [1; 4] } else { [1, ne1, ne2, ne3] });

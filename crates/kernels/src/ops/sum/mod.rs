@@ -1,4 +1,4 @@
-//! `sum`: sums of rows, their means, and the sum of a whole tensor.
+//! `sum`: sums and means of rows, and the sum of a whole tensor.
 
 mod cases;
 pub mod reference;
@@ -31,7 +31,7 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
-/// What is added up.
+/// Kind of sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Each row.
@@ -45,15 +45,15 @@ pub enum What {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
-    /// What is added up.
+    /// Kind of sum.
     pub what: What,
-    /// What it reads: f32, f16 or bf16.
+    /// Input: f32, f16 or bf16.
     pub a: Tensor,
-    /// What it writes: f32, one value for each row of a, or one.
+    /// Output: f32, one value per row of a, or one.
     pub y: Tensor,
 }
 
-/// Values of one sum when a whole tensor is added up.
+/// Values per partial sum of a whole tensor.
 const CHUNK: u32 = 8192;
 
 impl Sum {
@@ -62,16 +62,16 @@ impl Sum {
         self.parts().map_or(0, |p| u64::from(p.n_alloc) * 4)
     }
 
-    /// The sums of chunks, if the call takes two steps.
+    /// The partial sums, if the call takes two steps.
     fn parts(&self) -> Option<Tensor> {
         let n = self.a.n_elem().div_ceil(CHUNK);
         (self.what == What::All && n > 1).then(|| Tensor::new(GgmlType::F32, [n, 1, 1, 1]))
     }
 
-    /// The kernels, in order; the buffer `scratch` is bound where the call needs it.
+    /// Chooses the kernels, in order; the buffer `scratch` is bound if the call needs it.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit; [`DispatchError::Type`] if y is not f32;
+    /// [`DispatchError::Shape`] if sizes do not match; [`DispatchError::Type`] if y is not f32;
     /// [`DispatchError::NoKernel`] for other types of a.
     pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
         let [ne0, ne1, ne2, ne3] = self.a.ne;
@@ -79,7 +79,7 @@ impl Sum {
         let rows = if self.what == What::All { [1; 4] } else { [1, ne1, ne2, ne3] };
         self.y.check_ne(OP.name, "y", rows)?;
         if self.what == What::Means && self.y.n_elem() > 0 {
-            // No values have no mean.
+            // There is no mean of no values.
             self.a.check_filled(OP.name, "a")?;
         }
         let scale = if self.what == What::Means { 1.0 / f64::from(ne0.max(1)) } else { 1.0 };
@@ -98,7 +98,7 @@ impl Sum {
 /// One sum of `len` values for each value of y.
 fn sums(caps: &Caps, a: &Tensor, y: &Tensor, len: u32, scale: f64) -> Result<Dispatch, DispatchError> {
     let n = y.n_elem();
-    // Of no values the sum is 0: some value stands there that no sum includes.
+    // An empty sum is 0: bind a dummy value that no sum reads.
     let one = Tensor::new(a.ty, [1; 4]);
     let source = if a.n_elem() == 0 { &one } else { a };
     let teams = Teams::new(caps, (len / 4).clamp(1, 256), 256);

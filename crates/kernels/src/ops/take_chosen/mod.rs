@@ -1,4 +1,5 @@
-//! `take_chosen`: columns get the tokens that their sequences chose last, so that a batch goes on without a readback.
+//! `take_chosen`: copies the last chosen token of each sequence into its column, so a batch continues without a
+//! readback.
 
 use crate::call::dispatch;
 use crate::case::{Case, CaseBuffer};
@@ -17,26 +18,26 @@ pub const OP: Op = Op {
     grid: None,
 };
 
-/// Columns of a workgroup.
+/// Columns per workgroup.
 pub const TILE: u32 = 64;
 
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeChosen {
-    /// Columns at most.
+    /// Maximum number of columns.
     pub n_col: u32,
-    /// Where the step has what was chosen.
+    /// Location of chosen tokens in the step buffer.
     pub choice: Choice,
 }
 
 impl TakeChosen {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::NoKernel`] if the kernel was not rendered.
     pub fn dispatch(&self) -> Result<Dispatch, DispatchError> {
         let constants = vec![("SEQS", self.choice.seqs.into())];
-        dispatch(&OP, &[], constants, [self.n_col.div_ceil(TILE), 1, 1], "a thread a column".into())
+        dispatch(&OP, &[], constants, [self.n_col.div_ceil(TILE), 1, 1], "a thread per column".into())
     }
 }
 
@@ -44,7 +45,7 @@ fn cases() -> Vec<Case> {
     [1, 2, 63, 64, 65, 200].into_iter().map(case).collect()
 }
 
-/// Of every five columns three take what was chosen; those behind the step's last keep theirs.
+/// Three of every five columns take the chosen token; columns past the step's last do not change.
 fn case(n_col: u32) -> Case {
     let (max_col, n_seq) = (n_col as usize + 3, 9);
     let choice = Choice::of(max_col, n_seq, 2, 16);

@@ -1,4 +1,4 @@
-//! `timestep_embedding`: cosines and sines of a number at periods from one to a longest one.
+//! `timestep_embedding`: sinusoidal embedding of numbers, with periods from one to a maximum.
 
 mod cases;
 pub mod reference;
@@ -27,17 +27,17 @@ pub const OP: Op = Op {
 pub struct TimestepEmbedding {
     /// The numbers, f32, along axis 0.
     pub a: Tensor,
-    /// A row for each, f32.
+    /// One row per number, f32.
     pub y: Tensor,
     /// The longest period, over 2 pi.
     pub max_period: f32,
 }
 
 impl TimestepEmbedding {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not fit.
+    /// [`DispatchError::Shape`] or [`DispatchError::Type`] if sizes or types do not match.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let TimestepEmbedding { a, y, max_period } = self;
         a.check_type(OP.name, "a", GgmlType::F32)?;

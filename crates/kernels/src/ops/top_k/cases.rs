@@ -28,7 +28,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {ties} {a:?} {y:?}"), TopK { a, y }, ties)
 }
 
-/// With `ties`, most values are equal to others.
+/// With `ties`, most values have duplicates.
 fn case(label: String, call: TopK, ties: bool) -> Case {
     let mut rng = Rng::new(1);
     let values: Vec<f32> = (0..call.a.n_alloc)

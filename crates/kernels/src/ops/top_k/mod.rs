@@ -1,4 +1,4 @@
-//! `top_k`: which values of a row are its largest, without sorting them.
+//! `top_k`: indices of the largest values of a row, without sorting.
 
 mod cases;
 pub mod reference;
@@ -24,18 +24,18 @@ pub const OP: Op = Op {
     grid: Some(Grid::new(include_str!("grid.txt"), cases::of).random(cases::random)),
 };
 
-/// A call; the indices come in the order of the row, so ggml's test compares them as sets.
+/// A call; the indices are in row order, so ggml's test compares them as sets.
 #[derive(Clone, Copy, Debug)]
 pub struct TopK {
-    /// What it reads, f32.
+    /// Input, f32.
     pub a: Tensor,
-    /// What it writes, i32; its first size is how many are wanted.
+    /// Output, i32; its first size is k.
     pub y: Tensor,
 }
 
-/// Rows of more values than this are shared by workgroups.
+/// Longer rows are divided over several workgroups.
 const LONG: u32 = 16384;
-/// Values of a chunk.
+/// Values per chunk.
 const CHUNK: u32 = 8192;
 
 impl TopK {
@@ -51,10 +51,10 @@ impl TopK {
         }
     }
 
-    /// The kernels, in order.
+    /// Chooses the kernels, in order.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] if sizes do not fit or values overlap, [`DispatchError::Type`] for other types.
+    /// [`DispatchError::Shape`] if sizes do not match or values overlap, [`DispatchError::Type`] for other types.
     pub fn dispatch(&self, caps: &Caps) -> Result<Vec<Step>, DispatchError> {
         let [ne0, ne1, ne2, ne3] = self.a.ne;
         let k = self.y.ne[0];
@@ -100,6 +100,6 @@ impl TopK {
                 ("ROWS", self.a.n_row().into()),
             ],
         }
-        .groups(groups, format!("{n_chunk} workgroups a row"), caps)
+        .groups(groups, format!("{n_chunk} workgroups per row"), caps)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn cases() -> Vec<Case> {
             (true, false, 2.0),
         ];
         for (j, gate) in Gate::ALL.into_iter().enumerate() {
-            // All ways with few experts; elsewhere they take turns, since each is a kernel to compile.
+            // All variants with few experts; larger cases cycle through them, since each is a kernel to compile.
             let turn = |way: &usize| n_expert == 31 || way % 5 == (i + j) % 5;
             for (norm, bias, scale) in (0..5).filter(turn).map(|way| ways[way]) {
                 let norm = norm.then_some(Routing::CLAMP);
@@ -62,7 +62,7 @@ pub(super) fn cases() -> Vec<Case> {
         out.push(case(plain, false, 4, Kind::Ties));
         out.push(case(Routing { n_group: 10, n_group_used: 3, ..plain }, false, 4, Kind::Ties));
     }
-    // Sums below the clamp, and scores that are all next to nothing.
+    // Sums below the clamp, and scores that are all near 0.
     for gate in Gate::ALL {
         let norm = Some(Routing::CLAMP);
         let tiny = Routing { gate, n_expert: 16, n_used: 3, n_group: 1, n_group_used: 1, norm, scale: 1.0 };
@@ -71,10 +71,10 @@ pub(super) fn cases() -> Vec<Case> {
     out
 }
 
-/// What logits are like.
+/// Distribution of the logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
-    /// All different, so far apart that f32 and f64 agree on the order.
+    /// Distinct, and far enough apart that f32 and f64 agree on the order.
     Random,
     /// Few different values.
     Ties,
@@ -82,7 +82,7 @@ enum Kind {
     Low,
 }
 
-/// The least distance of two scores of which the order matters, relative to the larger.
+/// Smallest relative difference of two scores whose order matters.
 fn least_gap(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> f64 {
     let mut s = reference::scores(r, logits, bias);
     s.retain(|v| v.is_finite());
@@ -105,7 +105,7 @@ fn case(r: Routing, bias: bool, n_col: u32, kind: Kind) -> Case {
             let random = random_values(seed, n);
             for (l, v) in logits.iter_mut().zip(&random) {
                 *l = match kind {
-                    // By rank: as far apart as so many can be.
+                    // By rank: maximally spread.
                     Kind::Random => {
                         let rank = random.iter().filter(|o| *o < v).count();
                         (rank as f32 + 0.25 * v.clamp(-1.0, 1.0)) / n as f32 * 8.0 - 4.0

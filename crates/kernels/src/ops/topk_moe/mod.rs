@@ -1,4 +1,4 @@
-//! `topk_moe`: which experts a column uses and with which weights, from the router's logits.
+//! `topk_moe`: selects the experts of a column and their weights from the router's logits.
 
 mod cases;
 pub mod reference;
@@ -23,29 +23,29 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct TopkMoe {
-    /// How to choose.
+    /// Routing parameters.
     pub routing: Routing,
-    /// `aux[0..n_expert]` is added for choosing.
+    /// Add `aux[0..n_expert]` for the selection.
     pub bias: bool,
-    /// Values from column to column of x.
+    /// Column stride of x, in values.
     pub ldx: u32,
     /// Columns.
     pub n_col: u32,
-    /// Word of `route` at which weights begin ([`Route::weights_at`](crate::Route::weights_at)).
+    /// Word offset of the weights in `route` ([`Route::weights_at`](crate::Route::weights_at)).
     pub weights_at: u32,
 }
 
 impl TopkMoe {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Shape`] for counts that cannot be.
+    /// [`DispatchError::Shape`] for unsupported counts.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let r = &self.routing;
         if let Some((what, expected, found)) = r.wrong() {
             return Err(DispatchError::Shape { op: OP.name, what, expected, found: found.into() });
         }
-        // A thread finds its own expert's rank; as many as there are groups at least.
+        // Each thread ranks its own expert; there are at least as many threads as groups.
         let wg = r.n_expert.next_power_of_two().clamp(64, 256).min(caps.max_threads);
         let constants = vec![
             ("WG", wg.into()),
@@ -62,7 +62,7 @@ impl TopkMoe {
             ("W0", self.weights_at.into()),
         ];
         let [gx, gy] = fold(self.n_col, caps.max_groups);
-        let why = format!("{wg} threads a column");
+        let why = format!("{wg} threads per column");
         dispatch(&OP, &[Value::Word(r.gate.word())], constants, [gx, gy, 1], why)
     }
 }

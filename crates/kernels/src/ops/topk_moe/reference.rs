@@ -2,14 +2,14 @@
 
 use chaski_graph::{Gate, Routing};
 
-/// What the gate makes of logits.
+/// Gate probabilities of the logits.
 fn probabilities(gate: Gate, logits: &[f32]) -> Vec<f64> {
     let l = logits.iter().map(|v| f64::from(*v));
     match gate {
         Gate::Softmax => soft_max(&l.collect::<Vec<_>>()),
         Gate::Sigmoid => l.map(|v| 1.0 / (1.0 + (-v).exp())).collect(),
         Gate::SoftmaxWeight => l.collect(),
-        // Not by exp where it would overflow.
+        // Avoids exp where it would overflow.
         Gate::SqrtSoftplus => l.map(|v| (v.max(0.0) + (-v.abs()).exp().ln_1p()).sqrt()).collect(),
     }
 }
@@ -20,14 +20,14 @@ fn soft_max(v: &[f64]) -> Vec<f64> {
     v.iter().map(|v| (v - top).exp() / sum).collect()
 }
 
-/// Indices by falling score, equal ones in their order.
+/// Indices in descending order of score, stable.
 fn best(scores: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_unstable_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
     order
 }
 
-/// Scores by which experts are chosen: minus infinity where their group is out.
+/// Scores that decide the selection: minus infinity if the group is not selected.
 pub fn scores(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<f64> {
     let mut scores = probabilities(r.gate, logits);
     if let Some(bias) = bias {
@@ -44,7 +44,7 @@ pub fn scores(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<f64> {
     scores
 }
 
-/// The experts of one column by falling score, and their weights.
+/// The experts of one column in descending order of score, with their weights.
 pub fn topk_moe(r: &Routing, logits: &[f32], bias: Option<&[f32]>) -> Vec<(u32, f32)> {
     let mut ids = best(&scores(r, logits, bias));
     ids.truncate(r.n_used as usize);

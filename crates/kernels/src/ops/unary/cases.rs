@@ -9,8 +9,8 @@ use crate::grid::{GridError, Params};
 use crate::rng::Rng;
 use crate::tensor::Tensor;
 
-/// What no grid has: inputs near 0, where GELU is rounded, and NaN, parameters without bounds, more workgroups than one axis of a device's grid,
-/// and nothing at all.
+/// Cases that the grid cannot express: inputs near 0, where GELU is rounded; NaN; infinite parameters; more workgroups
+/// than one axis of a device's grid; an empty tensor.
 pub(super) fn by_hand() -> Vec<Case> {
     let row = |name| Function::find(name).expect("a row of the table");
     let many = Tensor::new(GgmlType::F32, [4_300_001, 1, 1, 1]);
@@ -34,7 +34,7 @@ pub(super) fn by_hand() -> Vec<Case> {
         }
         out.push(case(format!("fill {} -inf", ty.name()), fill, [-infinite; 4], fill.range, x, None));
     }
-    // Values of f16 whose halves it has not, others between them, and both ends of what is rounded.
+    // f16 values whose halves are not f16 values, values between them, and both ends of the rounded range.
     let (gelu, x) = (row("gelu"), some(GgmlType::F32));
     let n = x.n_alloc as i32;
     let tiny: Vec<_> = (0..n).map(|i| (i - n / 2) as f32 * 0.5f32.powi(25)).collect();
@@ -44,7 +44,7 @@ pub(super) fn by_hand() -> Vec<Case> {
     }
     for name in ["tanh", "sigmoid", "gelu", "gelu_quick", "gelu_erf", "silu", "softplus", "softcap"] {
         let (f, x) = (row(name), some(GgmlType::F32));
-        // As most processors make it, and as NVIDIA's GPUs do.
+        // NaNs as most CPUs produce them, and as NVIDIA's GPUs do.
         let nan = [f32::NAN, f32::from_bits(0x7fff_ffff)];
         let values = (0..x.n_alloc).map(|i| match i % 7 {
             k @ (3 | 5) => nan[k as usize / 4],
@@ -77,7 +77,7 @@ pub(super) fn of(p: &Params) -> Result<Case, GridError> {
     Ok(case(p.to_string(), f, params, f.range, x, (!in_place).then(|| Tensor::new(ty, ne))))
 }
 
-/// What the parameters of xielu come to with a network's raw 1, 2.
+/// Parameters of xielu for raw values 1, 2 in the file.
 const XIELU: [f32; 4] = [1.813_261_7, 2.126_928, 0.5, 1e-6];
 
 pub(super) fn random(rng: &mut Rng) -> Case {
@@ -89,7 +89,7 @@ pub(super) fn random(rng: &mut Rng) -> Case {
     case(format!("random {} {x:?} {y:?}", f.name), f, params(f), f.near(), x, y)
 }
 
-/// Parameters with which a function is not trivial.
+/// Parameters for which the function is not trivial.
 fn params(f: &Function) -> [f32; 4] {
     match f.name {
         "clamp" => [-0.5, 0.5, 0.0, 0.0],
@@ -97,7 +97,7 @@ fn params(f: &Function) -> [f32; 4] {
     }
 }
 
-/// A case of random inputs in a range; without `y` it works in place.
+/// A case of random inputs in a range; without `y` in place.
 fn case(
     label: String,
     f: &'static Function,

@@ -1,4 +1,4 @@
-//! The table of functions of one value: a row is all there is to one, with the names that it has in ggml.
+//! The table of unary functions: one row defines a function completely, with its ggml names.
 
 /// One function.
 pub struct Function {
@@ -10,7 +10,7 @@ pub struct Function {
     pub wgsl: &'static str,
     /// The formula.
     pub formula: fn(f64, [f64; 4]) -> f64,
-    /// Inputs that are worth testing.
+    /// Range of inputs worth testing.
     pub range: (f32, f32),
 }
 
@@ -30,15 +30,15 @@ const fn row(
     Function { name, ggml, wgsl, formula, range }
 }
 
-/// As ggml's test program has it: wide enough for overflow.
+/// ggml's test range: wide enough for overflow.
 const WIDE: (f32, f32) = (-150.0, 150.0);
-/// Where functions that are alike far from 0 differ.
+/// Range where functions that agree far from 0 differ.
 const NEAR: (f32, f32) = (-4.0, 4.0);
 
-/// All of them.
+/// All functions.
 pub static FUNCTIONS: &[Function] = ROWS;
 
-/// ggml's names of all of them.
+/// ggml's names of all functions.
 pub(super) const GGML: [&str; ROWS.len()] = {
     let (mut names, mut i) = ([""; ROWS.len()], 0);
     while i < ROWS.len() {
@@ -74,7 +74,7 @@ const ROWS: &[Function] = &[
     row("softplus", "SOFTPLUS", "softplus(x)", |x, _| if x > 20.0 { x } else { x.exp().ln_1p() }, WIDE),
     row("floor", "FLOOR", "floor(x)", |x, _| x.floor(), WIDE),
     row("ceil", "CEIL", "ceil(x)", |x, _| x.ceil(), WIDE),
-    // Halves away from zero, unlike WGSL's own.
+    // Rounds half away from zero, unlike WGSL's `round`.
     row(
         "round",
         "ROUND",
@@ -98,7 +98,7 @@ const ROWS: &[Function] = &[
     row("log", "LOG", "log(x)", |x, _| x.ln(), (0.1, 10.0)),
     row("sin", "SIN", "sin(turn(x))", |x, _| x.sin(), (-6.5, 6.5)),
     row("cos", "COS", "cos(turn(x))", |x, _| x.cos(), (-6.5, 6.5)),
-    // From P0 to P1.
+    // P0 to P1.
     row("clamp", "CLAMP", "clamp(x, P0, P1)", |x, [low, high, ..]| x.clamp(low, high), (-1.0, 1.0)),
     // P0 is the slope below 0.
     row(
@@ -109,14 +109,14 @@ const ROWS: &[Function] = &[
         WIDE,
     ),
     row("scale", "SCALE", "x * P0 + P1", |x, [by, bias, ..]| x * by + bias, (-1.0, 1.0)),
-    // A constant, whatever was there: for work in place.
+    // A constant, independent of x; for in-place use.
     row("fill", "FILL", "P0", |_, p| p[0], (-1.0, 1.0)),
-    // What ggml writes as scale, tanh and scale: P0 is the cap, and P1 one by it.
+    // ggml's scale, tanh and scale: P0 is the cap, P1 its reciprocal.
     row("softcap", "SOFTCAP", "P0 * tanh_safe(x * P1)", |x, [cap, by, ..]| cap * (x * by).tanh(), WIDE),
 ];
 
 impl Function {
-    /// Inputs of [`Self::range`] that are near 0: among the others, errors that matter there would not be seen.
+    /// Inputs of [`Self::range`] near 0: mixed with larger ones, their errors would not be visible.
     pub(super) fn near(&self) -> (f32, f32) {
         if self.range == WIDE { NEAR } else { self.range }
     }
@@ -140,8 +140,8 @@ fn hard(x: f64) -> f64 {
     ((x + 3.0) / 6.0).clamp(0.0, 1.0)
 }
 
-/// The tanh form, as ggml's processor looks it up between -10 and 10: by f16, in f16, and computed in f32, which decides
-/// what becomes of the smallest values, whose halves f16 lacks.
+/// The tanh form, as ggml's CPU backend tabulates it between -10 and 10: input and output in f16, computed in f32. The
+/// f32 steps decide the results for the smallest inputs, whose halves are below f16.
 pub(crate) fn gelu(x: f64) -> f64 {
     if x <= -10.0 {
         return 0.0;
@@ -154,13 +154,13 @@ pub(crate) fn gelu(x: f64) -> f64 {
 
 const SQRT_2_BY_PI: f32 = 0.797_884_6;
 
-/// x logistic(1.702 x), looked up in the same way everywhere.
+/// x logistic(1.702 x), tabulated likewise over the whole range.
 pub(crate) fn gelu_quick(x: f64) -> f64 {
     let x = rounded(x as f32);
     rounded(x * (1.0 / (1.0 + (-1.702 * x).exp()))).into()
 }
 
-/// The nearest value of f16; what is beyond its range stays.
+/// The nearest f16 value; values out of range are kept.
 fn rounded(x: f32) -> f32 {
     if x.abs() > half::f16::MAX.into() { x } else { half::f16::from_f32(x).into() }
 }
@@ -169,7 +169,7 @@ pub(crate) fn gelu_erf(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
 }
 
-/// The error function by a series of positive terms; 1 to the last bit beyond 6.
+/// The error function as a series of positive terms; 1 to the last bit beyond 6.
 fn erf(x: f64) -> f64 {
     if x.abs() > 6.0 {
         return x.signum();
@@ -198,16 +198,16 @@ mod tests {
         }
         let at =
             |name: &str, x: f64| (Function::find(name).expect("a row").formula)(x, [2.0, 3.0, 0.5, 1e-7]);
-        // Values from tables of the functions, to ten digits.
+        // Tabulated values of the functions, to ten digits.
         for (name, x, want) in [
             ("gelu_erf", 1.0, 0.841_344_746_1),
             ("gelu_erf", -2.0, -0.045_500_263_9),
-            // 0.841_191_990_6, by multiples of 2^-11
+            // 0.841_191_990_6, rounded to multiples of 2^-11
             ("gelu", 1.0, 1723.0 / 2048.0),
             ("gelu", 1.000_4, 1723.0 / 2048.0),
             ("gelu", 9.999, 10.0),
             ("gelu", 10.001, 10.001),
-            // -1178.53 multiples of 2^-24, of which the sum in f32 leaves 1178
+            // -1178.53 multiples of 2^-24, of which the f32 sum keeps 1178
             ("gelu", -4.0, -1178.0 / 16_777_216.0),
             ("gelu", -10.0, 0.0),
             // 0.845_795_8

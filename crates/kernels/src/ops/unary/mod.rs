@@ -1,4 +1,4 @@
-//! `unary`: y = f(x), value by value, for the functions of [`FUNCTIONS`].
+//! `unary`: y = f(x), element-wise, for the functions of [`FUNCTIONS`].
 
 mod cases;
 mod functions;
@@ -43,16 +43,16 @@ pub const OP: Op = Op {
 pub struct Unary {
     /// The function.
     pub f: &'static Function,
-    /// Its parameters, those that it has; they may be infinite.
+    /// Parameters of the function; they may be infinite.
     pub params: [f32; 4],
-    /// What it reads; `None` to work on y in place.
+    /// Input; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// What it writes, of the same type.
+    /// Output, of the same type.
     pub y: Tensor,
 }
 
 impl Unary {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
     /// [`DispatchError::Shape`] if sizes differ or values overlap; [`DispatchError::NoKernel`] for other types.

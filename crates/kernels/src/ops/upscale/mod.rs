@@ -1,4 +1,4 @@
-//! `upscale`: pictures at another size, larger or smaller.
+//! `upscale`: resizes images, up or down.
 
 mod cases;
 pub mod reference;
@@ -10,16 +10,16 @@ use crate::grid::Grid;
 use crate::op::{Op, Value};
 use crate::tensor::Tensor;
 
-/// How values between those of a are found.
+/// Interpolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The value whose cell it is.
+    /// Nearest value.
     Nearest,
-    /// Lines between four values.
+    /// Bilinear interpolation of four values.
     Bilinear,
-    /// Lines over all values that one of y covers.
+    /// Bilinear, averaged over all values that one of y covers.
     Antialias,
-    /// Cubic curves through sixteen values.
+    /// Bicubic interpolation of sixteen values.
     Bicubic,
 }
 
@@ -58,21 +58,21 @@ pub const OP: Op = Op {
 /// A call.
 #[derive(Clone, Copy, Debug)]
 pub struct Upscale {
-    /// Between values.
+    /// Interpolation.
     pub mode: Mode,
-    /// The first and last values of a and y stand at the same places.
+    /// Align corners: the first and last values of a and y coincide.
     pub align: bool,
-    /// The pictures.
+    /// The images.
     pub a: Tensor,
-    /// Where they go, of the same type.
+    /// The output, of the same type.
     pub y: Tensor,
 }
 
 impl Upscale {
-    /// The kernel and its grid.
+    /// Chooses the kernel and its grid.
     ///
     /// # Errors
-    /// [`DispatchError::Type`] if types differ; [`DispatchError::Shape`] if there is nothing to take values from.
+    /// [`DispatchError::Type`] if types differ; [`DispatchError::Shape`] if a is empty and y is not.
     pub fn dispatch(&self, caps: &Caps) -> Result<Dispatch, DispatchError> {
         let Upscale { mode, align, a, y } = self;
         a.check_type(OP.name, "a", y.ty)?;

@@ -1,4 +1,4 @@
-//! Resampling, in f64: every mode is a kernel that weights values by their distance.
+//! Resampling, in f64: every mode is a filter that weights values by distance.
 
 use super::Mode;
 use crate::data::{Data, each};
@@ -23,7 +23,7 @@ pub fn upscale(mode: Mode, align: bool, a: &Data, y: &Tensor) -> Vec<f64> {
         .collect()
 }
 
-/// Which of `n_a` values make up value `i` of `n`, with their weights, whose sum is 1.
+/// Indices of the `n_a` values that contribute to value `i` of `n`, with their weights, whose sum is 1.
 fn weights(mode: Mode, align: bool, i: u32, n: u32, n_a: u32) -> Vec<(u32, f64)> {
     let (fi, fn_, fa) = (f64::from(i), f64::from(n), f64::from(n_a));
     let at = if align && n > 1 && n_a > 1 {
