@@ -1,6 +1,6 @@
-//! A conversation on the terminal, by the model's chat template.
+//! A chat on the terminal, with the model's chat template.
 //!
-//! `cargo run --release --example chat -p chaski -- [MODEL]`, then a message a line.
+//! `cargo run --release --example chat -p chaski -- [MODEL]`, then one message per line.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::io::{BufRead as _, Write as _};

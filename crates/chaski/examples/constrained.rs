@@ -1,4 +1,4 @@
-//! An answer that must be what a program can read: a JSON object by a schema.
+//! Output that a program can parse: a JSON object that follows a schema.
 //!
 //! `cargo run --release --example constrained -p chaski -- [MODEL] [PROMPT]`
 #![allow(clippy::print_stdout, reason = "an example prints")]

@@ -1,4 +1,4 @@
-//! Tokens chosen by the program itself, from the model's logits: here the most probable one that has not been there yet.
+//! A custom sampler over the model's logits: the most probable token that has not occurred yet.
 //!
 //! `cargo run --release --example custom_sampler -p chaski -- [MODEL] [PROMPT]`
 #![allow(clippy::print_stdout, reason = "an example prints")]

@@ -1,4 +1,4 @@
-//! How alike texts are: the cosines of the angles between their embeddings.
+//! Similarity of texts: cosine similarity of their embeddings.
 //!
 //! `cargo run --release --example embed -p chaski -- [MODEL]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -16,12 +16,12 @@ fn main() -> Result<(), chaski::Error> {
     let source = std::env::args().nth(1).map_or(Source::Default, Source::path);
     pollster::block_on(async {
         let mut engine = Engine::builder(source).build().await?;
-        // Models made for embeddings say how they want to be pooled; any other takes the mean here.
+        // Embedding models specify their pooling; for others, use the mean.
         let pooling = Pooling::of(engine.model().metadata()).unwrap_or(Pooling::Mean);
         let options = EmbedOptions { pooling: Some(pooling), ..EmbedOptions::default() };
         let all = engine.embed(&TEXTS, &options).await?;
         for (text, a) in TEXTS.iter().zip(&all) {
-            // Their lengths are 1, so their products are the cosines.
+            // Embeddings have length 1, so the dot product is the cosine.
             let cosine = |b: &chaski::Embedding| -> f32 {
                 a.vectors[0].iter().zip(&b.vectors[0]).map(|(a, b)| a * b).sum()
             };

@@ -1,4 +1,4 @@
-//! A model on the program's own wgpu device, beside the program's own work.
+//! A model on the program's own wgpu device, alongside the program's own work.
 //!
 //! `cargo run --release --example own_device -p chaski -- [MODEL]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -14,11 +14,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let instance = wgpu::Instance::default();
         let adapter = instance.request_adapter(&wgpu::RequestAdapterOptions::default()).await?;
         let options = GpuOptions::default();
-        // What is good for Chaski; a program adds the features and limits that it needs itself.
+        // Features and limits that Chaski can use; a program adds its own requirements.
         let descriptor = device_descriptor(&adapter, &options);
         let (device, queue) = adapter.request_device(&descriptor).await?;
 
-        // Devices and queues are handles: both sides have one.
+        // Devices and queues are handles: both sides hold one.
         #[allow(clippy::arc_with_non_send_sync, reason = "on the web there are no threads")]
         let gpu = Arc::new(Gpu::with_device(&adapter, device.clone(), queue.clone(), &options));
         let mut engine = Engine::builder(source).gpu(gpu).build().await?;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut text = String::new();
         while let Some(piece) = answer.next().await? {
             text.push_str(&piece.text);
-            // Between two pieces of text the queue takes other work: here a frame that is cleared.
+            // Between two pieces of text the queue takes other work: here, clearing a frame.
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
             encoder.clear_buffer(&frames, 0, None);
             queue.submit([encoder.finish()]);

@@ -1,4 +1,4 @@
-//! Several answers at once: requests come in whenever they like, from any thread, and share the device.
+//! Several answers at once: requests arrive at any time, from any thread, and share the device.
 //!
 //! `cargo run --release --example serve -p chaski -- [MODEL]`
 #![allow(clippy::print_stdout, reason = "an example prints")]
@@ -12,7 +12,7 @@ const PROMPTS: [&str; 4] = ["Once upon a time", "Once upon a hill", "The little 
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = std::env::args().nth(1).map_or(Source::Default, Source::path);
-    // Two answers at a time; the others wait.
+    // Two answers at a time; other requests wait.
     let engine = pollster::block_on(Engine::builder(source).sequences(2).build())?;
     let handle = engine.spawn()?;
     let options =

@@ -1,4 +1,4 @@
-//! The smallest program: continues a text with the default model, or with the file given.
+//! The smallest program: continues a text with the default model, or with a given file.
 //!
 //! `cargo run --release --example simple -p chaski -- [MODEL] [PROMPT]`
 #![allow(clippy::print_stdout, reason = "an example prints")]

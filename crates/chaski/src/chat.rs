@@ -1,4 +1,4 @@
-//! Conversations: their prompts, and the parts of their answers as they come.
+//! Chats: prompts, and answers as streams of events.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use futures_core::Stream;
 use crate::error::Error;
 use crate::executor::Driver;
 
-/// The prompt of a conversation, by the template for tools if there are any.
+/// The prompt of a conversation; uses the tool template if there are tools.
 pub(crate) fn prompt(
     tokenizer: &Tokenizer,
     templates: &ChatTemplates,
@@ -33,52 +33,52 @@ pub(crate) fn prompt(
     Ok(strip_added_special(&rendered, tokenizer).to_owned())
 }
 
-/// A part of an answer in a conversation.
+/// An event of an answer in a chat.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ChatEvent {
-    /// The prompt begins to run.
+    /// The prompt starts to run.
     Started {
-        /// Tokens of the prompt that have to be run.
+        /// Tokens of the prompt to run.
         n_prompt: usize,
-        /// Tokens of the prompt that are in the KV cache already.
+        /// Tokens of the prompt in the KV cache already.
         n_cached: usize,
-        /// The reason why the CPU samples, with a readback for each token; `None` if the device does.
+        /// Reason for sampling on the CPU, with a readback per token; `None` if the device samples.
         on_cpu: Option<&'static str>,
     },
-    /// The prompt goes on: some of it is left to be sent to the device.
+    /// Progress of the prompt: part of it is not submitted yet.
     Prompt {
-        /// Tokens that were sent, of `n_prompt`.
+        /// Submitted tokens, of `n_prompt`.
         n_sent: usize,
     },
-    /// The answer goes on: the text of a token as it stands, with the marks of its parts. Those that it completes follow.
+    /// The raw text of a token, markup included. The parts that it completes follow.
     Piece(Piece),
-    /// Reasoning, content, or a part of a tool call.
+    /// Reasoning, content, or part of a tool call.
     Part(AnswerEvent),
-    /// The answer has ended. Nothing follows.
+    /// The answer has ended. This is the last event.
     Finished {
         /// The whole answer.
         answer: Answer,
-        /// The reason.
+        /// Reason for the end.
         finish: Finish,
-        /// Counts and times.
+        /// Statistics.
         stats: Stats,
     },
-    /// The answer could not go on. Nothing follows.
+    /// The answer failed. This is the last event.
     Failed {
-        /// The reason.
+        /// The error.
         error: ServeError,
     },
 }
 
-/// An answer in a conversation: a stream of events, of which the last is [`ChatEvent::Finished`] or [`ChatEvent::Failed`].
-/// Dropping it ends the request within a step.
+/// An answer in a chat: a stream of events that ends with [`ChatEvent::Finished`] or [`ChatEvent::Failed`]. Dropping it
+/// ends the request within a step.
 #[derive(Debug)]
 pub struct Chat {
     events: serve::Answer,
     parser: AnswerParser,
     answer: Answer,
-    /// Events that are certain and were not given.
+    /// Events not yet delivered.
     ready: VecDeque<ChatEvent>,
 }
 
@@ -92,10 +92,10 @@ impl Chat {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The rest of the answer, all of it: what was said, the reason of its end, counts and times.
+    /// The complete answer, the reason for its end, and statistics.
     ///
     /// # Errors
-    /// [`ServeError`] if the answer could not go on.
+    /// [`ServeError`] if the answer failed.
     pub async fn whole(mut self) -> Result<(Answer, Finish, Stats), ServeError> {
         loop {
             match self.next().await {
@@ -125,7 +125,7 @@ impl Chat {
                 self.ready.push_back(ChatEvent::Finished { answer, finish, stats });
             }
             Event::Failed { error } => self.ready.push_back(ChatEvent::Failed { error }),
-            // Nothing else is known here.
+            // No other events exist here.
             _ => {}
         }
     }
@@ -153,8 +153,8 @@ impl Stream for Chat {
     }
 }
 
-/// An answer in a conversation with an [`Engine`](crate::Engine), which works while it is asked: natively [`Self::next`]
-/// blocks while the device works. Dropping it ends it.
+/// An answer in a chat with an [`Engine`](crate::Engine), computed while it is polled: natively [`Self::next`] blocks
+/// while the device works. Dropping it ends it.
 #[derive(Debug)]
 pub struct Conversation<'a> {
     driver: &'a mut Driver,
@@ -166,12 +166,12 @@ impl<'a> Conversation<'a> {
         Conversation { driver, chat }
     }
 
-    /// Counts and times so far.
+    /// Statistics so far.
     pub fn stats(&self) -> &Stats {
         self.chat.events.stats()
     }
 
-    /// The tokenizer that spells its text.
+    /// The tokenizer of the answer's tokens.
     pub fn tokenizer(&self) -> &Tokenizer {
         self.chat.events.tokenizer()
     }
@@ -179,7 +179,7 @@ impl<'a> Conversation<'a> {
     /// The next event; `None` after the last.
     ///
     /// # Errors
-    /// [`ServeError`] if the answer could not go on.
+    /// [`ServeError`] if the answer failed.
     pub async fn next(&mut self) -> Result<Option<ChatEvent>, ServeError> {
         loop {
             match Pin::new(&mut self.chat).poll_next(&mut Context::from_waker(Waker::noop())) {
@@ -191,10 +191,10 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The rest of the answer, all of it: its parts, the reason of its end, counts and times.
+    /// The complete answer, the reason for its end, and statistics.
     ///
     /// # Errors
-    /// [`ServeError`] if the answer could not go on.
+    /// [`ServeError`] if the answer failed.
     pub async fn whole(mut self) -> Result<(Answer, Finish, Stats), ServeError> {
         loop {
             match self.next().await? {

@@ -18,10 +18,10 @@ use crate::source::{AnySource, ModelInfo, Source};
 /// An answer of an [`Engine`].
 pub type Generation<'a> = serve::Generation<'a, ModelExecutor>;
 
-/// A model on a device, for one caller at a time; or a service of many requests ([`Self::spawn`]).
+/// A model on a device, for one caller at a time; or a service for many requests ([`Self::spawn`]).
 ///
-/// Futures of an engine do their work where they are polled: natively they block that thread while the device works.
-/// Dropping one leaves the engine as it was, but for the prefix of the prompt that has run by then.
+/// Futures of an engine work while they are polled: natively they block the thread while the device works. Dropping one
+/// leaves the engine unchanged, except that the prefix of the prompt that has run stays in the KV cache.
 pub struct Engine {
     handle: Handle,
     driver: Driver,
@@ -42,8 +42,9 @@ impl Engine {
         Ok(Engine { handle, driver, text })
     }
 
-    /// Opens the device anew and loads the model again, after the device was lost while nothing ran; answers do this by
-    /// themselves. A lost device of [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) is an error, since only its owner can open another.
+    /// Opens the device and loads the model again, after device loss while nothing ran; answers recover by themselves.
+    /// A lost device of [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) is an error, since only its owner can open
+    /// another.
     ///
     /// # Errors
     /// As [`EngineBuilder::build`](crate::EngineBuilder::build).
@@ -56,7 +57,7 @@ impl Engine {
         self.driver.executor().model()
     }
 
-    /// What the model file says of itself.
+    /// Summary of the model file.
     pub fn info(&self) -> ModelInfo {
         let executor = self.driver.executor();
         info(executor.model(), &executor.loader().source)
@@ -77,20 +78,21 @@ impl Engine {
         &self.text.tokenizer
     }
 
-    /// The chat template for a conversation with or without tools, if the model has one.
+    /// The chat template for conversations with or without tools, if the model has one.
     ///
     /// # Errors
-    /// [`Error::Model`] if it cannot be read.
+    /// [`Error::Model`] if it cannot be parsed.
     pub fn template(&self, has_tools: bool) -> Result<Option<&ChatTemplate>, Error> {
         Ok(self.text.templates.get(has_tools).map_err(chaski_models::ModelError::from)?)
     }
 
-    /// Memory, by what it holds.
+    /// Memory by purpose.
     pub fn memory(&self) -> Memory {
         self.loaded().memory()
     }
 
-    /// What CPU-offloaded experts have cost so far; `None` if there are none ([`EngineBuilder::experts_on_cpu`](crate::EngineBuilder::experts_on_cpu)).
+    /// Cost of CPU-offloaded experts so far; `None` if there are none
+    /// ([`EngineBuilder::experts_on_cpu`](crate::EngineBuilder::experts_on_cpu)).
     pub fn expert_reads(&self) -> Option<ExpertReads> {
         self.loaded().gpu().and_then(|g| g.expert_reads())
     }
@@ -100,29 +102,29 @@ impl Engine {
         self.driver.executor().runner()
     }
 
-    /// The loaded model, to run tokens without the service. Prefixes in the KV cache are forgotten.
+    /// The loaded model, for running tokens directly. Clears prefixes in the KV cache.
     pub fn runner(&mut self) -> &mut Runner {
         self.driver.take_over().runner_mut()
     }
 
-    /// Tokenizer and [`Self::runner`] at once.
+    /// Tokenizer and [`Self::runner`].
     pub fn parts(&mut self) -> (&Tokenizer, &mut Runner) {
         (&self.text.tokenizer, self.driver.take_over().runner_mut())
     }
 
-    /// Prefixes in the KV cache are forgotten: the next prompt runs as a whole.
+    /// Clears prefixes in the KV cache: the next prompt runs completely.
     pub fn clear(&mut self) {
         self.driver.take_over();
     }
 
-    /// Requests, the use of the KV cache, and how often the device was lost and opened again.
+    /// Requests, KV cache usage, and the number of device losses.
     pub fn load(&self) -> Load {
         self.handle.load()
     }
 
-    /// The last conversation as bytes, as much of it as a later prompt could begin with: tokens, keys, values and recurrent
-    /// state, for [`Self::restore`] by an engine with the same model, LoRAs, kind of device and types of cache; in models with
-    /// windows, with the same chunk and context, too.
+    /// The last conversation as bytes, as far as a later prompt could reuse it: tokens, keys, values and recurrent
+    /// state. [`Self::restore`] needs an engine with the same model, LoRAs, kind of device and cache types; for models
+    /// with sliding windows, also the same chunk and context.
     ///
     /// # Errors
     /// [`Error::Serve`] if the device fails.
@@ -130,17 +132,16 @@ impl Engine {
         Ok(self.driver.save().await?)
     }
 
-    /// Puts a conversation of [`Self::save`] back into the KV cache: a prompt that begins with it does not run it again.
+    /// Restores a conversation of [`Self::save`] to the KV cache: a prompt that begins with it does not run it again.
     ///
     /// # Errors
-    /// [`Error::Serve`] with [`SessionError`](chaski_models::SessionError) for bytes that do not fit, which change nothing; device
-    /// errors.
+    /// [`Error::Serve`] with [`SessionError`](chaski_models::SessionError) for bytes that do not match, which change
+    /// nothing; device errors.
     pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.driver.restore(bytes).await?)
     }
 
-    /// Drafts the tokens of answers that speculate ([`GenerateOptions::speculate`]) with a smaller model from now on, or with
-    /// none.
+    /// Sets or removes the draft model for speculative answers ([`GenerateOptions::speculate`]).
     ///
     /// # Errors
     /// [`Error::Model`] if the vocabularies differ in size.
@@ -152,25 +153,26 @@ impl Engine {
         Ok(self.driver.set_draft(draft)?)
     }
 
-    /// The driver's compiled pipelines, for a later [`EngineBuilder::pipeline_cache`](crate::EngineBuilder::pipeline_cache); `None` where there is no such
+    /// The driver's compiled pipelines, for a later
+    /// [`EngineBuilder::pipeline_cache`](crate::EngineBuilder::pipeline_cache); `None` where the backend has no such
     /// cache.
     pub fn pipeline_cache(&self) -> Option<Vec<u8>> {
         self.gpu().and_then(|g| g.pipeline_cache())
     }
 
-    /// Continues a text as it stands; special tokens in it count as such.
+    /// Continues a text verbatim; special tokens in it are parsed.
     ///
     /// # Errors
-    /// [`Error::Model`] for a model without text; [`Error::Serve`] for a text longer than the context.
+    /// [`Error::Model`] for a model without a tokenizer; [`Error::Serve`] for a text longer than the context.
     pub fn generate(&mut self, prompt: &str, options: GenerateOptions) -> Result<Generation<'_>, Error> {
         let tokens = self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes);
         self.generate_tokens(&tokens.map_err(chaski_models::ModelError::from)?, options)
     }
 
-    /// Continues a sequence of tokens; the prefix that is in the KV cache already is not run again.
+    /// Continues a sequence of tokens; a prefix in the KV cache is not run again.
     ///
     /// # Errors
-    /// [`Error::Serve`] for unknown tokens, a prompt longer than the context, or a grammar that cannot be used.
+    /// [`Error::Serve`] for unknown tokens, a prompt longer than the context, or an unusable grammar.
     pub fn generate_tokens(
         &mut self,
         prompt: &[u32],
@@ -180,10 +182,10 @@ impl Engine {
         Ok(Generation::new(&mut self.driver, answer))
     }
 
-    /// The prompt of a conversation, by the model's template; by the one for tools if there are any.
+    /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
     ///
     /// # Errors
-    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages.
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
         self.handle.chat_prompt(messages, options)
     }
@@ -202,7 +204,7 @@ impl Engine {
         self.answer(&prompt, &template.tools, options)
     }
 
-    /// Answers the prompt of a conversation ([`Self::chat_prompt`]) that has these tools.
+    /// Answers the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
     ///
     /// # Errors
     /// As [`Self::generate`].
@@ -216,11 +218,11 @@ impl Engine {
         Ok(Conversation::new(&mut self.driver, chat))
     }
 
-    /// Becomes a service of many requests at once, as many as there are [`EngineBuilder::sequences`](crate::EngineBuilder::sequences), and others after them, on
-    /// a thread of its own.
+    /// Turns the engine into a service on its own thread that runs up to
+    /// [`EngineBuilder::sequences`](crate::EngineBuilder::sequences) requests at once and queues others.
     ///
     /// # Errors
-    /// [`Error::Thread`] if the system has no thread to give.
+    /// [`Error::Thread`] if no thread can be created.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn spawn(self) -> Result<Handle, Error> {
         let (handle, driver) = self.serve();
@@ -228,14 +230,14 @@ impl Engine {
         Ok(handle)
     }
 
-    /// As [`Self::spawn`], for callers who run the future themselves: [`Driver::run`] serves while it is polled. Natively it
-    /// blocks its thread while the device works; in a browser it gives way to other tasks.
+    /// Like [`Self::spawn`], for callers who run the future themselves: [`Driver::run`] serves while it is polled.
+    /// Natively it blocks its thread while the device works; in a browser it yields to other tasks.
     pub fn serve(self) -> (Handle, Driver) {
         (self.handle, self.driver)
     }
 }
 
-/// What a model file says of itself.
+/// Summary of a model file.
 pub(crate) fn info(model: &Model<AnySource>, source: &Source) -> ModelInfo {
     let file = source.name();
     ModelInfo {

@@ -36,7 +36,7 @@ pub enum Error {
         "this build has no default model; specify a GGUF file (the cargo feature `default-model` embeds one)"
     )]
     NoDefaultModel,
-    /// A request that is refused, or that could not go on.
+    /// A request that was refused or failed.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// No thread for a service.
@@ -58,9 +58,9 @@ impl Error {
         matches!(self.runtime(), Some(RuntimeError::DeviceLost { .. }))
     }
 
-    /// A word for programs, which stays the same when messages change: `bad_file`, `bad_request`, `busy`,
-    /// `context_overflow`, `device_lost`, `driver`, `internal`, `no_device`, `no_template`, `out_of_memory`, `read_failed`,
-    /// `stopped`, `template`, `unsupported`, `unsupported_arch`, `unsupported_format`.
+    /// A stable identifier for programs, independent of the message: `bad_file`, `bad_request`, `busy`,
+    /// `context_overflow`, `device_lost`, `driver`, `internal`, `no_device`, `no_template`, `out_of_memory`,
+    /// `read_failed`, `stopped`, `template`, `unsupported`, `unsupported_arch`, `unsupported_format`.
     pub fn code(&self) -> &'static str {
         if let Some(code) = self.runtime().and_then(code_of_runtime) {
             return code;
@@ -81,7 +81,7 @@ impl Error {
         }
     }
 
-    /// The error of the model in it.
+    /// The contained model error.
     pub fn model(&self) -> Option<&ModelError> {
         match self {
             Error::Model(e) => Some(e),
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// The error of the device in it.
+    /// The contained device error.
     pub fn runtime(&self) -> Option<&RuntimeError> {
         match (self, self.model()) {
             (Error::Runtime(e), _) | (_, Some(ModelError::Runtime(e))) => Some(e),

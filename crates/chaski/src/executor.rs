@@ -1,4 +1,4 @@
-//! The executor of an engine: a loaded model with what it takes to load it again.
+//! The executor of an engine: a loaded model that can be loaded again.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::loader::Loader;
 use crate::source::AnySource;
 
-/// Drives a [`Handle`](crate::Handle): a future that must run while answers are wanted.
+/// Drives a [`Handle`](crate::Handle): a future to poll while answers are needed.
 pub type Driver = serve::Driver<ModelExecutor>;
 
-/// A model on a device. When the device is lost, it opens another one and loads the model again; a device of
+/// A model on a device. After device loss it opens another device and loads the model again; a device of
 /// [`EngineBuilder::gpu`](crate::EngineBuilder::gpu) can only be opened by its owner.
 pub struct ModelExecutor {
     loader: Loader,
@@ -76,9 +76,9 @@ impl ModelExecutor {
         &self.device
     }
 
-    /// Opens the device anew and loads the model again.
+    /// Opens the device and loads the model again.
     pub(crate) async fn reload(&mut self) -> Result<(), Error> {
-        // Whoever set them.
+        // Keep the current scales.
         self.model.set_adapter_scales(self.runner.adapter_scales())?;
         (self.runner, self.target, self.device) = self.loader.load(&self.model).await?;
         Ok(())

@@ -12,11 +12,11 @@ use crate::chat::{self, Chat, ModelText};
 use crate::error::Error;
 use crate::executor::{Driver, ModelExecutor};
 
-/// A model that answers many requests at once ([`crate::Engine::spawn`]). All clones are of the same model; the thread that
-/// runs it ends when the last of them, and of their answers, is dropped.
+/// A model that serves many requests at once ([`crate::Engine::spawn`]). Clones share the model; its thread ends when
+/// the last clone and the last answer are dropped.
 ///
-/// No call blocks: requests are queued, and answers are streams that any executor can poll. Dropping an answer cancels its
-/// request within a step, in the middle of its prompt, too.
+/// No call blocks: requests are queued, and answers are streams that any executor can poll. Dropping an answer cancels
+/// its request within a step, even in the middle of its prompt.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), chaski::Error> {
@@ -54,7 +54,7 @@ impl Handle {
         Ok((Handle { handle, text }, driver))
     }
 
-    /// Asks for an answer to tokens.
+    /// Queues a request for tokens.
     ///
     /// # Errors
     /// As [`serve::Handle::generate`].
@@ -62,21 +62,21 @@ impl Handle {
         self.handle.generate(request)
     }
 
-    /// Asks for the continuation of a text as it stands; special tokens in it count as such.
+    /// Queues the continuation of a text, verbatim; special tokens in it are parsed.
     ///
     /// # Errors
-    /// [`Error::Serve`] as [`Self::generate_tokens`]; [`Error::Model`] for a model without text.
+    /// [`Error::Serve`] as [`Self::generate_tokens`]; [`Error::Model`] for a model without a tokenizer.
     pub fn generate(&self, prompt: &str, options: GenerateOptions) -> Result<Answer, Error> {
         let tokens = self.text.tokenizer.encode(prompt, AddSpecial::Yes, ParseSpecial::Yes);
         let tokens = tokens.map_err(ModelError::from)?;
         Ok(self.generate_tokens(Request::new(tokens, options))?)
     }
 
-    /// Asks for the answer to a conversation.
+    /// Queues a conversation.
     ///
     /// # Errors
-    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages; [`Error::Serve`] as
-    /// [`Self::generate_tokens`].
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages;
+    /// [`Error::Serve`] as [`Self::generate_tokens`].
     pub fn chat(
         &self,
         messages: &[Message],
@@ -87,10 +87,10 @@ impl Handle {
         self.answer(&prompt, &template.tools, options)
     }
 
-    /// Asks for the answer to the prompt of a conversation ([`Self::chat_prompt`]) that has these tools.
+    /// Queues the prompt of a conversation ([`Self::chat_prompt`]) with these tools.
     ///
     /// # Errors
-    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be read.
+    /// As [`Self::generate`]; [`Error::Model`] if the template cannot be parsed.
     pub fn answer(&self, prompt: &str, tools: &[Value], mut options: GenerateOptions) -> Result<Chat, Error> {
         let template = self.text.templates.get(!tools.is_empty()).map_err(ModelError::from)?;
         let syntax = AnswerSyntax::of_template(template.map_or("", |t| t.source()));
@@ -99,10 +99,10 @@ impl Handle {
         Ok(Chat::new(self.generate(prompt, options)?, parser))
     }
 
-    /// The prompt of a conversation, by the model's template; by the one for tools if there are any.
+    /// The prompt of a conversation, from the model's template; from the tool template if there are tools.
     ///
     /// # Errors
-    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be read, or refuses the messages.
+    /// [`Error::NoTemplate`]; [`Error::Model`] if the template cannot be parsed, or rejects the messages.
     pub fn chat_prompt(&self, messages: &[Message], options: &TemplateOptions) -> Result<String, Error> {
         chat::prompt(&self.text.tokenizer, &self.text.templates, messages, options)
     }
@@ -112,7 +112,7 @@ impl Handle {
         &self.text.tokenizer
     }
 
-    /// Requests that wait and run, and the use of the KV cache.
+    /// Waiting and running requests, and KV cache usage.
     pub fn load(&self) -> Load {
         self.handle.load()
     }

@@ -1,4 +1,4 @@
-//! Functions of the caller that an engine keeps. Natively they go to the thread of a service with it.
+//! Callbacks that an engine stores. Natively they move to the thread of a service with it.
 
 use chaski_runtime::gpu::{AdapterSummary, Progress};
 use chaski_runtime::kernels::Tuning;

@@ -1,4 +1,4 @@
-//! What it takes to load a model, and to load it again when the device was lost.
+//! Loading a model, initially and after device loss.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::hooks::{IsTrusted, OnProgress, TuningFor};
 use crate::source::{AnySource, Source};
 
-/// The source of a model, and how it is loaded onto which device.
+/// The source of a model, and the options of device and model.
 pub(crate) struct Loader {
     pub(crate) source: Source,
     pub(crate) device: DeviceChoice,
@@ -25,7 +25,7 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// The usual way.
+    /// Default options.
     pub(crate) fn new(source: Source) -> Self {
         Loader {
             source,

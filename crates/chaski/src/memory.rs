@@ -1,4 +1,4 @@
-//! The memory that a model will need, before anything is loaded.
+//! Memory requirements of a model, before loading.
 
 use chaski_models::RunnerConfig;
 use chaski_runtime::gpu::Memory;

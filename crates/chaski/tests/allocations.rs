@@ -1,6 +1,6 @@
-//! What a token costs the processor in requests for memory, once everything is in place.
+//! CPU allocations per token in steady state.
 //!
-//! A binary of its own: its allocator counts.
+//! A separate binary, because of its counting allocator.
 #![allow(unsafe_code, reason = "a global allocator that counts is unsafe to write")]
 #![allow(clippy::print_stderr, reason = "a test reports what it found")]
 #![cfg(feature = "default-model")]
@@ -22,7 +22,7 @@ thread_local! {
 }
 
 fn count() {
-    // A thread that is being torn down has no counter any more; nobody reads it then.
+    // The thread-local counter is gone while a thread is torn down.
     let _ = REQUESTS.try_with(|n| n.set(n.get() + 1));
 }
 
@@ -31,18 +31,18 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise is the one that `System` asks for.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is the one that `System` asks for.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.dealloc(p, layout) }
     }
 
     unsafe fn realloc(&self, p: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller's promise is the one that `System` asks for.
+        // SAFETY: the caller upholds the contract that `System` requires.
         unsafe { System.realloc(p, layout, new_size) }
     }
 }
@@ -50,10 +50,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Requests for each dispatch of a token at most. All are wgpu's, for commands and their resources; it may only go down.
+/// Maximum allocations per dispatch of a token. All are wgpu's, for commands and their resources; lower it with an
+/// improvement, never raise it.
 const PER_DISPATCH: f64 = 1.25;
 
-/// Requests for each step at most, beside those of its dispatches: encoder, pass, submission, readback.
+/// Maximum allocations per step in addition to its dispatches: encoder, pass, submission, readback.
 const PER_STEP: f64 = 110.0;
 
 /// A step of `repeat` tokens that the device chooses in each of `n_seq` sequences, at position `pos`.
@@ -62,7 +63,7 @@ fn step(n_seq: u32, repeat: u32, pos: u32) -> Step {
     Step { rows: (0..n_seq).map(row).collect(), repeat, n_planned: n_seq }
 }
 
-/// An engine whose sequences have chosen a token after their first.
+/// An engine whose sequences have one chosen token.
 fn begun(n_seq: u32) -> Engine {
     let builder = Engine::builder(Source::Default).device(DeviceChoice::Gpu(None)).context(512);
     let mut engine = block_on(builder.sequences(n_seq).build()).expect("an engine");
@@ -74,7 +75,7 @@ fn begun(n_seq: u32) -> Engine {
     engine
 }
 
-/// Requests of so many steps of so many tokens, each, and dispatches of a step.
+/// Allocations of `n` steps, and dispatches per step.
 fn requests(engine: &mut Engine, n: u32, pos: &mut u32) -> (f64, f64) {
     const STEPS: u32 = 4;
     let gpu = engine.gpu().expect("a GPU").clone();
@@ -94,7 +95,7 @@ fn requests(engine: &mut Engine, n: u32, pos: &mut u32) -> (f64, f64) {
 fn requests_for_memory_do_not_grow() {
     let mut engine = begun(1);
     let mut pos = 1;
-    // Pools of the driver's objects fill.
+    // Warm up the driver's object pools.
     requests(&mut engine, 16, &mut pos);
     let objects = engine.gpu().expect("a GPU").counters().objects();
     let (one, one_sent) = requests(&mut engine, 1, &mut pos);
@@ -108,12 +109,12 @@ fn requests_for_memory_do_not_grow() {
     assert_eq!(engine.gpu().expect("a GPU").counters().objects(), objects, "buffers, groups, pipelines");
 }
 
-/// 64 sequences at once: only the chosen tokens are read back, nothing is created, and a step takes little of the CPU: no
-/// more requests for memory than one of one row, and a millisecond.
+/// 64 concurrent sequences: only the chosen tokens are read back, no resource is created, and a step needs no more
+/// allocations than a step of one row, and a millisecond of CPU time.
 #[test]
 fn a_step_of_many_sequences_is_cheap() {
     const N: u32 = 64;
-    /// Measured on an H200 with an 8B model, four times as deep: 0.7 ms.
+    /// 0.7 ms on an H200 with an 8B model, which has four times as many layers.
     const MOST: Duration = Duration::from_millis(5);
     let mut engine = begun(N);
     let gpu = engine.gpu().expect("a GPU").clone();
@@ -142,9 +143,9 @@ fn a_step_of_many_sequences_is_cheap() {
     assert!(n_byte <= u64::from(N) * 128 * 4, "{n_byte} bytes of a step");
     assert!(n_byte < u64::from(N) * n_vocab, "{n_byte} bytes of a step: a row of logits has {}", 4 * n_vocab);
     assert_eq!(counters.objects(), objects, "buffers, groups, pipelines");
-    // Slow devices get a step in several submissions.
+    // Slow devices split a step into several submissions.
     let most = PER_DISPATCH * n_dispatch as f64 + PER_STEP * n_submit.max(1) as f64;
     assert!(n_request as f64 <= most, "{n_request} requests of a step, {most} are allowed");
-    // A software device does the work when it is given it.
+    // A software device executes the work during submission.
     assert!(gpu.caps().software || least <= MOST, "{least:?} to submit a step");
 }

@@ -1,5 +1,5 @@
-//! The examples run, and print what they promise. `cargo test` builds them beside the tests, but not with `--test examples`:
-//! then `cargo build --workspace --all-features --examples` comes first.
+//! Runs the examples and checks their output. `cargo test` builds them with the tests, but `--test examples` does not:
+//! run `cargo build --workspace --all-features --examples` first.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn run(name: &str, stdin: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}; see the top of this file", path.display()));
-    // Who does not read it may have ended.
+    // A program that does not read its input may have ended.
     let _ = child.stdin.take().expect("it is piped").write_all(stdin.as_bytes());
     let out = child.wait_with_output().expect("it ends");
     let stderr = String::from_utf8_lossy(&out.stderr);
@@ -38,7 +38,7 @@ fn examples_do_what_they_say() {
     let custom = run("custom_sampler", "");
     assert!(custom.trim().len() > "Once upon a time".len() + 20, "{custom}");
     let embed = run("embed", "");
-    // Each text is most like itself.
+    // Each text is most similar to itself.
     assert_eq!((embed.lines().count(), embed.matches(" 1.000").count()), (3, 3), "{embed}");
     let chat = run("chat", "Tell me a story.\nAnd then?\n");
     let cached: Vec<&str> = chat.lines().filter(|l| l.starts_with('(')).collect();

@@ -1,4 +1,4 @@
-//! Every public future is `Send`, and so is all that a server passes between threads; that this compiles is the test.
+//! Compile-time test: every public future, and everything that a server passes between threads, is `Send`.
 
 use chaski::errors::ModelError;
 use chaski::serve::{Answer, Event, Request};

@@ -112,7 +112,7 @@ fn ends_cleanly(signal: &str) {
     }
 }
 
-/// What a script with the `gguf` Python package prints; `None` where there is no such package.
+/// Output of a script with the `gguf` Python package; `None` if the package is not installed.
 fn python(script: &str, args: &[&str]) -> Option<Vec<String>> {
     let found = Command::new("python3").args(["-c", "import gguf"]).output().ok()?;
     if !found.status.success() {
@@ -128,7 +128,7 @@ fn python_knows() -> Option<Vec<String>> {
     python("import gguf\nfor t in gguf.GGMLQuantizationType: print(int(t))", &[])
 }
 
-/// What the package finds in a file: a line for each tensor.
+/// Contents of a file according to the package: one line per tensor.
 fn python_reads(path: &str) -> Option<Vec<String>> {
     const SCRIPT: &str = "
 import sys

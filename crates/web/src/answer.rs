@@ -1,4 +1,4 @@
-//! Answers, and the events that a page gets of them.
+//! Answers, as streams of events for a page.
 
 use chaski::text::{AnswerEvent, RenderSpecial, Tokenizer};
 use chaski::{ChatEvent, Conversation, Error, Finish, Generation, Piece, Stats};
@@ -9,16 +9,16 @@ use wasm_bindgen_futures::JsFuture;
 
 use crate::error::to_js;
 
-/// How an answer ended.
+/// End of an answer.
 pub(crate) struct End {
-    /// `None` if the page had enough.
+    /// `None` if the page stopped it.
     finish: Option<Finish>,
     stats: Stats,
     on_cpu: Option<&'static str>,
 }
 
 impl End {
-    /// As JSON, of an answer to so many tokens whose device was lost so many times.
+    /// The end as JSON, with the number of prompt tokens and of device losses.
     pub(crate) fn to_json(&self, n_prompt: usize, losses: u64) -> String {
         let finish = match self.finish {
             None => "aborted",
@@ -44,10 +44,10 @@ impl End {
     }
 }
 
-/// Passes the events of a text on, until the page has enough.
+/// Forwards the events of a text until it ends or the page stops it.
 ///
 /// # Errors
-/// Errors of the engine, and those that the page throws.
+/// Errors of the engine, and exceptions of the page.
 pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink) -> Result<End, JsValue> {
     let failed = |e| to_js(Error::Serve(e));
     loop {
@@ -66,10 +66,10 @@ pub(crate) async fn continue_text(mut generation: Generation<'_>, mut sink: Sink
     Ok(End { finish, stats, on_cpu })
 }
 
-/// Passes the events of an answer in a conversation on, until the page has enough.
+/// Forwards the events of an answer in a chat until it ends or the page stops it.
 ///
 /// # Errors
-/// Errors of the engine, and those that the page throws.
+/// Errors of the engine, and exceptions of the page.
 pub(crate) async fn answer_chat(mut chat: Conversation<'_>, mut sink: Sink) -> Result<End, JsValue> {
     let mut end = End { finish: None, stats: Stats::default(), on_cpu: None };
     let mut total = 0;
@@ -98,7 +98,7 @@ pub(crate) async fn answer_chat(mut chat: Conversation<'_>, mut sink: Sink) -> R
     Ok(end)
 }
 
-/// Where the events of an answer go.
+/// Receiver of an answer's events.
 pub(crate) struct Sink {
     event: Function,
     stopped: bool,
@@ -109,7 +109,7 @@ impl Sink {
         Sink { event, stopped: false }
     }
 
-    /// The page's function may return a promise, where others must get a turn while this goes on.
+    /// The page's function may return a promise, which lets other tasks run in between.
     async fn send(&mut self, event: &Value) -> Result<(), JsValue> {
         let stop = self.event.call1(&JsValue::NULL, &event.to_string().into())?;
         let stop = match stop.dyn_into::<Promise>() {
@@ -129,11 +129,11 @@ impl Sink {
         self.send(&json!({ "type": "text", "text": piece.text, "logprobs": logprobs })).await
     }
 
-    /// A piece of an answer in a conversation, before its parts.
+    /// A piece of an answer in a chat, before its parts.
     async fn piece(&mut self, tokenizer: &Tokenizer, piece: &Piece) -> Result<(), JsValue> {
         match logprobs_of(tokenizer, piece) {
             Some(logprobs) => self.send(&json!({ "type": "logprobs", "logprobs": logprobs })).await,
-            // So that it can be stopped while marks are incomplete.
+            // Lets the page stop the answer while markup is incomplete.
             None => self.send(&json!({ "type": "content", "text": "" })).await,
         }
     }
@@ -152,7 +152,7 @@ impl Sink {
     }
 }
 
-/// The logarithms of probabilities that came with a piece.
+/// Log probabilities of a piece.
 fn logprobs_of(tokenizer: &Tokenizer, piece: &Piece) -> Option<Value> {
     let (token, logprobs) = (piece.token?, piece.logprobs.as_ref()?);
     let entry = |token: u32, logprob: f32| {

@@ -27,11 +27,11 @@ pub struct WebEngine {
 
 #[wasm_bindgen]
 impl WebEngine {
-    /// Loads a model. `options` are [`CreateOptions`] as JSON; `progress(stage, done, total)` is called meanwhile, with
-    /// `compile` and kernels or `upload` and bytes.
+    /// Loads a model. `options` are [`CreateOptions`] as JSON; `progress(stage, done, total)` is called with `compile`
+    /// and kernels, or `upload` and bytes.
     ///
     /// # Errors
-    /// Throws `{ code, message, hint, detail }`, as everything here does.
+    /// Throws `{ code, message, hint, detail }`, like every function here.
     pub async fn create(
         files: Vec<JsFile>,
         options: String,
@@ -51,7 +51,7 @@ impl WebEngine {
                     Stage::Compile => "compile",
                     Stage::Upload => "upload",
                 };
-                // What a progress handler throws does not stop loading.
+                // Exceptions of a progress handler do not stop loading.
                 let (done, total) = (p.done as f64, p.total as f64);
                 let _ = progress.call3(&JsValue::NULL, &stage.into(), &done.into(), &total.into());
             });
@@ -65,15 +65,15 @@ impl WebEngine {
         Ok(WebEngine { engine })
     }
 
-    /// Checks `options` of [`Self::create`], before anything is loaded for them.
+    /// Validates `options` of [`Self::create`] before anything is loaded.
     ///
     /// # Errors
-    /// Names and values that it does not know.
+    /// Unknown names and values.
     pub fn check(options: &str) -> Result<(), JsValue> {
         parse::<CreateOptions>(options).map(drop)
     }
 
-    /// What the file says of itself, the device and its memory, as JSON.
+    /// Summary of the file, the device and its memory, as JSON.
     pub fn describe(&mut self) -> String {
         let (info, device) = (self.engine.info(), self.engine.device().clone());
         let model = self.engine.model();
@@ -117,10 +117,10 @@ impl WebEngine {
         .to_string()
     }
 
-    /// The tokens of a text; `special` reads the names of special tokens as such.
+    /// Tokenizes a text; with `special`, names of special tokens are parsed.
     ///
     /// # Errors
-    /// A model whose tokenizer cannot spell the text.
+    /// A model whose tokenizer cannot encode the text.
     pub fn tokenize(&self, text: &str, add_special: bool, special: bool) -> Result<Vec<u32>, JsValue> {
         let add = if add_special { AddSpecial::Yes } else { AddSpecial::No };
         let parse = if special { ParseSpecial::Yes } else { ParseSpecial::No };
@@ -136,13 +136,13 @@ impl WebEngine {
     /// The prompt of a conversation ([`Chat`] as JSON).
     ///
     /// # Errors
-    /// No template, or one that refuses the messages.
+    /// No template, or one that rejects the messages.
     pub fn apply_template(&self, chat: &str) -> Result<String, JsValue> {
         let chat: Chat = parse(chat)?;
         self.engine.chat_prompt(&chat.messages()?, &chat.template()).map_err(to_js)
     }
 
-    /// Opens the device anew and loads the model again, after the device was lost; the conversation is kept.
+    /// Opens the device and loads the model again after device loss; the conversation is kept.
     ///
     /// # Errors
     /// As [`Self::create`].
@@ -150,19 +150,19 @@ impl WebEngine {
         self.engine.rebuild().await.map_err(to_js)
     }
 
-    /// What gives the device up while an answer is in the making; for tests.
+    /// A handle that can destroy the device during an answer, for tests.
     pub fn device(&self) -> WebDevice {
         WebDevice { gpu: self.engine.gpu().cloned() }
     }
 
-    /// Answers a [`Request`] (JSON). `event(text)` gets each event as JSON and returns true to stop; the result says how
-    /// the answer ended, as JSON.
+    /// Answers a [`Request`] (JSON). `event(text)` receives each event as JSON and returns true to stop; the result
+    /// describes the end of the answer, as JSON.
     ///
-    /// Events: `prompt` (`done` of `total` tokens are under way), `text`, `reasoning`, `content`, `call`, `arguments`,
-    /// `call_end`. A device that is lost is opened again, and the answer goes on; `losses` counts that.
+    /// Events: `prompt` (`done` of `total` tokens are submitted), `text`, `reasoning`, `content`, `call`, `arguments`,
+    /// `call_end`. After device loss the device is opened again and the answer continues; `losses` counts this.
     ///
     /// # Errors
-    /// Bad requests; a device that fails.
+    /// Invalid requests; device errors.
     pub async fn generate(&mut self, request: String, event: Function) -> Result<String, JsValue> {
         let request: Request = parse(&request)?;
         let losses = self.engine.load().n_recovered;
@@ -191,25 +191,25 @@ impl WebEngine {
     /// The conversation as bytes, for [`Self::restore`].
     ///
     /// # Errors
-    /// A device that fails.
+    /// Device errors.
     pub async fn save(&mut self) -> Result<Vec<u8>, JsValue> {
         self.engine.save().await.map_err(to_js)
     }
 
-    /// Goes on with a conversation of [`Self::save`].
+    /// Restores a conversation of [`Self::save`].
     ///
     /// # Errors
-    /// Bytes that are no session of this model; a device that fails.
+    /// Bytes that are no session of this model; device errors.
     pub async fn restore(&mut self, bytes: Vec<u8>) -> Result<(), JsValue> {
         self.engine.restore(&bytes).await.map_err(to_js)
     }
 
-    /// The vectors of a text, one behind the other, of `describe().embedding` values each: one, or with pooling `none` one for
-    /// each token. The first value is the number of the text's tokens.
+    /// The embeddings of a text, concatenated, of `describe().embedding` values each: one, or with pooling `none` one
+    /// per token. The first value is the number of the text's tokens.
     ///
     /// # Errors
-    /// A model that does not say how it pools, if `pooling` does not; a text without tokens or longer than the context; a
-    /// device that fails.
+    /// Neither the model nor `pooling` specifies the pooling; a text without tokens or longer than the context; device
+    /// errors.
     pub async fn embed(&mut self, text: String, pooling: Option<String>) -> Result<Vec<f32>, JsValue> {
         let pooling = pooling.map(|p| p.parse::<Pooling>()).transpose();
         let pooling = pooling.map_err(|e| to_js(Error::Model(ModelError::Pooling(e))))?;
@@ -220,7 +220,7 @@ impl WebEngine {
     }
 }
 
-/// A device that can be given up.
+/// A device that can be destroyed.
 #[wasm_bindgen]
 pub struct WebDevice {
     gpu: Option<Arc<Gpu>>,
@@ -228,7 +228,7 @@ pub struct WebDevice {
 
 #[wasm_bindgen]
 impl WebDevice {
-    /// Gives it up, as a driver reset would.
+    /// Destroys the device, with the effect of a driver reset.
     pub fn lose(&self) {
         if let Some(gpu) = &self.gpu {
             gpu.destroy();
@@ -236,7 +236,7 @@ impl WebDevice {
     }
 }
 
-/// Refuses a model that would take more memory than it may.
+/// Rejects a model that would exceed the memory budget.
 async fn check_budget(source: &Source, options: &CreateOptions, budget: f64) -> Result<(), JsValue> {
     let model = source.open().await.map_err(to_js)?;
     let caps = match options.device {

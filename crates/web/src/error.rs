@@ -8,7 +8,7 @@ use chaski::serve::{Refused, ServeError};
 use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 
-/// What a page's own code threw while it read a file for us; it goes back to the page as it came.
+/// An exception of the page's code while it read a file; it is rethrown unchanged.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct JsFailure {
@@ -46,7 +46,7 @@ fn chain(e: &dyn StdError) -> String {
     let mut next = e.source();
     while let Some(cause) = next {
         let line = cause.to_string();
-        // Transparent errors say the same twice.
+        // Transparent errors repeat their cause's text.
         if !text.ends_with(&line) {
             text.push_str(": ");
             text.push_str(&line);
@@ -67,25 +67,25 @@ fn find<'a, T: StdError + 'static>(e: &'a (dyn StdError + 'static)) -> Option<&'
     None
 }
 
-/// What to do about errors with a code.
+/// Hints for error codes.
 const HINTS: &[(&str, &str)] = &[
     ("webgpu_unavailable", "use a browser with WebGPU: Chrome or Edge 113, Safari 26, Firefox 141, or later"),
     ("out_of_memory", "use a smaller contextLength, kvType \"q8_0\", or a smaller model"),
     (
         "device_lost",
-        "the driver resets the GPU again and again; close other programs that use it, or take a smaller model",
+        "the driver keeps resetting the GPU; close other programs that use it, or use a smaller model",
     ),
     ("context_overflow", "shorten the conversation, or create the engine with a larger contextLength"),
     ("driver", "update the browser and the graphics driver"),
     ("unsupported_quant", "use another quantisation of this model"),
-    ("unsupported_arch", "a newer version of chaski may know this model"),
-    ("unsupported", "a newer version of chaski may know this"),
-    ("template", "the model's chat template refuses these messages"),
-    ("bad_file", "the file is damaged, or no GGUF model; load it again"),
+    ("unsupported_arch", "a newer version of chaski may support this model"),
+    ("unsupported", "a newer version of chaski may support this"),
+    ("template", "the model's chat template rejects these messages"),
+    ("bad_file", "the file is damaged or not a GGUF model; download it again"),
     ("no_template", "use completions.create with a plain prompt"),
 ];
 
-/// The engine's code as pages know it.
+/// The engine's code in the page's terms.
 fn code(e: &Error) -> &'static str {
     match e.code() {
         "no_device" => "webgpu_unavailable",
@@ -94,7 +94,7 @@ fn code(e: &Error) -> &'static str {
     }
 }
 
-/// Better hints for single errors.
+/// More specific hints for single errors.
 fn hint(e: &Error) -> Option<&'static str> {
     Some(match e.model()? {
         ModelError::Constraint(ConstraintError::FeatureDisabled) => {
@@ -103,8 +103,8 @@ fn hint(e: &Error) -> Option<&'static str> {
         ModelError::Session(_) => {
             "restore it in an engine with the model, device, kvType and inputs that it was saved with"
         }
-        ModelError::Pooling(_) => "say how tokens are pooled with `pooling`",
-        ModelError::Sample(_) => "no token is left to choose",
+        ModelError::Pooling(_) => "specify the pooling with `pooling`",
+        ModelError::Sample(_) => "no candidate token is left",
         _ => return None,
     })
 }
@@ -159,7 +159,7 @@ pub(crate) fn to_js(e: impl Into<Error>) -> JsValue {
     thrown(&json!({ "code": code, "message": message, "hint": hint, "detail": detail(&e) }))
 }
 
-/// A request that makes no sense.
+/// An invalid request.
 pub(crate) fn bad_request(message: impl std::fmt::Display) -> JsValue {
     thrown(&json!({ "code": "bad_request", "message": message.to_string(), "hint": "", "detail": null }))
 }
@@ -168,7 +168,7 @@ fn thrown(value: &Value) -> JsValue {
     js_sys::JSON::parse(&value.to_string()).unwrap_or_else(|e| e)
 }
 
-/// A model that would take more memory than it may.
+/// A model that would exceed the memory budget.
 pub(crate) fn over_budget(need: u64, budget: f64) -> JsValue {
     thrown(&json!({
         "code": "out_of_memory",

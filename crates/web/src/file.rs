@@ -1,4 +1,4 @@
-//! Files that JavaScript reads: OPFS, a `File`, ranges of an address.
+//! Files read by JavaScript: OPFS, a `File`, ranges of a URL.
 
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ extern "C" {
     fn read(this: &JsFile, offset: f64, length: f64) -> Result<JsValue, JsValue>;
 }
 
-/// A file of JavaScript as the engine reads it.
+/// Adapts a JavaScript file to the engine.
 pub(crate) struct JsReader {
     name: String,
     len: u64,
-    // The engine asks for what can go to other threads; here there are none.
+    // The engine requires `Send`; there are no threads here.
     file: SendWrapper<JsFile>,
 }
 
@@ -76,7 +76,7 @@ impl Reader for JsReader {
     }
 }
 
-/// Files of JavaScript as a source.
+/// JavaScript files as a source.
 pub(crate) fn source(files: Vec<JsFile>) -> Source {
     Source::Readers(files.into_iter().map(|f| Arc::new(JsReader::new(f)) as Arc<dyn Reader>).collect())
 }

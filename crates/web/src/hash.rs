@@ -1,22 +1,22 @@
-//! SHA-256 while bytes come: browsers only hash what is in memory as a whole.
+//! Incremental SHA-256: browsers only hash data that is completely in memory.
 
 use sha2::{Digest as _, Sha256};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// A hash in the making.
+/// An incremental hash.
 #[wasm_bindgen(js_name = Sha256)]
 pub struct WebSha256(Sha256);
 
 #[wasm_bindgen(js_class = Sha256)]
 impl WebSha256 {
-    /// Of no bytes.
+    /// The initial state.
     #[wasm_bindgen(constructor)]
     #[allow(clippy::new_without_default, reason = "JavaScript has constructors")]
     pub fn new() -> WebSha256 {
         WebSha256(Sha256::new())
     }
 
-    /// Takes the next bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

@@ -1,4 +1,4 @@
-//! What can be known before anything is loaded: of the device, and of a model by the head of its file.
+//! Queries before loading: of the device, and of a model from the header of its file.
 
 use chaski::KvType;
 use chaski::gpu::{AdapterSummary, GpuOptions, Memory, adapters_with};
@@ -15,11 +15,11 @@ use crate::error::to_js;
 use crate::file::{JsFile, source};
 use crate::request::{parse, word};
 
-/// Prompt tokens that run at once if nothing is said.
+/// Default chunk size of prompts.
 pub(crate) const CHUNK: u32 = 512;
 
-/// The adapter that an engine would take, as JSON; `null` if there is none. `subgroups` says that the page will have
-/// `requestDevice` ask for them.
+/// The adapter that an engine would use, as JSON; `null` if there is none. `subgroups`: the page will make
+/// `requestDevice` request them.
 #[wasm_bindgen]
 pub async fn adapter(subgroups: bool) -> String {
     let Some(a) = best(subgroups).await else { return "null".into() };
@@ -41,14 +41,14 @@ struct InspectOptions {
     #[serde(deserialize_with = "word")]
     kv_type: KvType,
     subgroups: bool,
-    /// The processor, not a GPU.
+    /// The CPU, not a GPU.
     cpu: bool,
 }
 
-/// What the head of a file tells: the model, and the device memory that it will take, as JSON.
+/// The model described by a file's header, and the device memory it needs, as JSON.
 ///
 /// # Errors
-/// Files that are wrong, models that are not supported.
+/// Invalid files, unsupported models.
 #[wasm_bindgen]
 pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsValue> {
     let options: InspectOptions = parse(&options)?;
@@ -72,7 +72,7 @@ pub async fn inspect(files: Vec<JsFile>, options: String) -> Result<String, JsVa
     .to_string())
 }
 
-/// Memory that a model will take on a device of these capabilities, or on the processor.
+/// Memory needs of a model on a device with these capabilities, or on the CPU.
 pub(crate) async fn need(
     model: &OpenModel,
     config: &RunnerConfig,
@@ -86,7 +86,7 @@ async fn best(subgroups: bool) -> Option<AdapterSummary> {
     adapters_with(&options).await.into_iter().next()
 }
 
-/// What the best adapter can do; without one, what every one can.
+/// Capabilities of the best adapter; without one, WebGPU's guarantees.
 pub(crate) async fn caps(subgroups: bool) -> Caps {
     best(subgroups).await.map_or_else(Caps::base, |a| a.caps)
 }

@@ -1,8 +1,7 @@
-//! Chaski in browsers: what the npm package `chaski` calls through wasm-bindgen.
+//! Chaski in browsers: the functions that the npm package `chaski` calls through wasm-bindgen.
 //!
-//! Values go to and fro as JSON text, the bytes of files through `JsFile`. Everything that a page sees (names as
-//! in OpenAI's interface, streams, workers, storage) is the package's JavaScript; this crate has no state but
-//! `WebEngine`.
+//! Values are exchanged as JSON text, bytes of files through `JsFile`. The package's JavaScript implements everything a
+//! page sees (OpenAI-style names, streams, workers, storage); the only state in this crate is `WebEngine`.
 #![cfg(target_arch = "wasm32")]
 
 mod answer;
@@ -24,7 +23,7 @@ extern "C" {
     fn console_error(text: &str);
 }
 
-/// Called once when the module is loaded: panics say on the console where they happened.
+/// Called once when the module is loaded: logs panics with their location to the console.
 #[wasm_bindgen(start)]
 pub fn start() {
     std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));

@@ -1,4 +1,4 @@
-//! What the package's JavaScript asks for: options of an engine, and of an answer.
+//! Requests of the package's JavaScript: options of an engine, and of an answer.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -12,16 +12,16 @@ use wasm_bindgen::JsValue;
 
 use crate::error::bad_request;
 
-/// Reads JSON text that JavaScript made.
+/// Parses JSON text from JavaScript.
 pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, JsValue> {
     serde_json::from_str(text).map_err(bad_request)
 }
 
-/// Which device to use; that software adapters are none, the package has seen to.
+/// The device; the package has excluded software adapters.
 #[derive(Clone, Copy, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Device {
-    /// WebGPU, or the processor if there is none or it computes wrong values.
+    /// WebGPU; the CPU if there is none or it computes wrong values.
     Auto,
     #[default]
     Gpu,
@@ -38,35 +38,35 @@ impl From<Device> for DeviceChoice {
     }
 }
 
-/// A word that the engine knows how to read.
+/// A value that the engine parses from a word.
 pub(crate) fn word<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<T, D::Error> {
     String::deserialize(from)?.parse().map_err(D::Error::custom)
 }
 
-/// How to make an engine.
+/// Options of an engine.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct CreateOptions {
-    /// Tokens; 0 takes the model's own, at most 4096.
+    /// Context size in tokens; 0: the model's own, at most 4096.
     pub(crate) context_length: u32,
     #[serde(deserialize_with = "word")]
     pub(crate) kv_type: KvType,
-    /// How products with quantised weights take their inputs.
+    /// Precision of activations in products with quantised weights.
     #[serde(deserialize_with = "word")]
     pub(crate) inputs: Inputs,
-    /// Tokens of a prompt that run at once; 0 takes the engine's default.
+    /// Prompt tokens per run; 0: the engine's default.
     pub(crate) chunk: u32,
-    /// Bytes of memory at most, of the device or on the processor.
+    /// Memory budget in bytes, of the device or the CPU.
     pub(crate) memory_budget: Option<f64>,
     /// The device.
     pub(crate) device: Device,
-    /// The device passed its test before.
+    /// The device passed its self-test before.
     pub(crate) trusted: bool,
-    /// The page has `requestDevice` ask for subgroups.
+    /// The page makes `requestDevice` request subgroups.
     pub(crate) subgroups: bool,
 }
 
-/// A conversation and what belongs to it.
+/// A conversation with its options.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Chat {
@@ -113,7 +113,7 @@ impl Chat {
     }
 }
 
-/// What the answer must be.
+/// Constraint on the answer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Rule {
@@ -122,11 +122,11 @@ pub(crate) enum Rule {
     Grammar(String),
 }
 
-/// What to answer, and how.
+/// A request for an answer.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Request {
-    /// Either a conversation, or a text, or its tokens.
+    /// A conversation, a text, or tokens.
     pub(crate) chat: Option<Chat>,
     pub(crate) prompt: Option<String>,
     pub(crate) tokens: Option<Vec<u32>>,
@@ -148,7 +148,7 @@ pub(crate) struct Request {
     presence_penalty: Option<f32>,
     logit_bias: Vec<(u32, f32)>,
     ignore_eos: bool,
-    /// Tokens of the beginning that are kept when the context is full and the answer goes on.
+    /// Tokens at the start to keep in a context shift.
     context_shift: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Adapters: a model with them gives the logits of the same model with merged weights, whatever their scales.
+//! LoRA: a model with LoRAs gives the logits of the same model with merged weights, at any scale.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,9 @@ use crate::archs::{Fixture, GELU, open, wanted, weights};
 use crate::common::{Failures, Timed, block_on, chain, full, in_turns, nmse, say, shared_gpu};
 use crate::serve::outcome;
 
-/// Fixtures with what adapters meet: plain products and those of experts, parts of one tensor one after the other and in
-/// turns, biases and scales, products that are one value, recurrent layers, norms of many kinds, an output matrix.
+/// Fixtures with the tensors that LoRAs can target: plain products and those of experts, consecutive and interleaved
+/// parts of one tensor, biases and scales, products of one row, recurrent layers, several kinds of norms, an output
+/// matrix.
 const FIXTURES: &[(&str, f64)] = &[
     ("llama-plain", LIMIT),
     ("llama-scales", LIMIT),
@@ -29,13 +30,13 @@ const FIXTURES: &[(&str, f64)] = &[
     ("lfm2-window", LIMIT),
 ];
 
-/// Tokens that are run.
+/// Tokens to run.
 const N: usize = 12;
 
-/// Sums in another order; merged weights are rounded once more.
+/// Sums are reordered; merged weights are rounded once more.
 const LIMIT: f64 = 1e-10;
 
-/// Tensors that are adapted: every matrix that multiplies, and embeddings that are no output matrix.
+/// Target tensors: every matrix that multiplies, and embeddings that are not the output matrix.
 fn adapted(name: &str, ne: &[u64], tied: bool) -> bool {
     let no_matrix = ["norm.weight", "conv.weight", "conv1d.weight", "position_embd.weight", ".ssm_a"];
     ne.len() > 1
@@ -44,7 +45,7 @@ fn adapted(name: &str, ne: &[u64], tied: bool) -> bool {
         && !(tied && name == "token_embd.weight")
 }
 
-/// The shapes of the tensors of a fixture that are adapted.
+/// Shapes of the target tensors of a fixture.
 fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
     let tied = model.tensors().iter().all(|t| t.name != "output.weight");
     let shape = |t: &chaski::gguf::TensorInfo| {
@@ -56,12 +57,12 @@ fn targets(model: &Model<MemorySource>) -> BTreeMap<String, Vec<u64>> {
     all.filter(|(name, ne)| adapted(name, ne, tied)).collect()
 }
 
-/// Metadata of an adapter's file.
+/// Metadata of a LoRA file.
 type Keys = Vec<(&'static str, OwnedValue)>;
 /// Names and shapes of its tensors.
 type Shapes = Vec<(String, Vec<u64>)>;
 
-/// A synthetic adapter: matrices that follow from their names and a seed.
+/// A synthetic LoRA: matrices derived from their names and a seed.
 #[derive(Copy, Clone)]
 struct Synthetic {
     rank: u64,
@@ -71,7 +72,7 @@ struct Synthetic {
 }
 
 impl Synthetic {
-    /// What a scale is multiplied by.
+    /// Factor of the scale.
     fn factor(&self) -> f32 {
         if self.alpha == 0.0 { 1.0 } else { self.alpha / self.rank as f32 }
     }
@@ -89,7 +90,7 @@ impl Synthetic {
     }
 
     fn values(&self, name: &str, half: &str, ne: &[u64]) -> Vec<f32> {
-        // Such names follow the last rule of fixtures: multiples of 2^-13, which f16 holds.
+        // Fixtures give such names multiples of 2^-13, which f16 represents.
         weights(&format!("{name}.{half}").replace("norm", "n"), ne.iter().product(), self.seed)
     }
 
@@ -159,7 +160,7 @@ impl Synthetic {
 const FIRST: Synthetic = Synthetic { rank: 8, alpha: 16.0, seed: 11, ty: GgmlType::F32 };
 const SECOND: Synthetic = Synthetic { rank: 5, alpha: 0.0, seed: 12, ty: GgmlType::F16 };
 
-/// The fixture with adapters merged into its weights.
+/// The fixture with LoRAs merged into its weights.
 fn merged(f: &Fixture, tensors: &BTreeMap<String, Vec<u64>>, all: &[(Synthetic, f32)]) -> Vec<u8> {
     f.gguf_of(false, &|_, _| {}, &|name| {
         let ne = tensors.get(name)?;
@@ -181,7 +182,7 @@ fn load(model: &Model<MemorySource>, set: Option<FeatureSet>) -> Runner {
     block_on(Runner::load(model, &target, &config, |_| {})).unwrap_or_else(|e| panic!("{}", chain(&e)))
 }
 
-/// Logits of all tokens, in pieces of so many.
+/// Logits of all tokens, `chunk` at a time.
 fn logits(runner: &mut Runner, tokens: &[u32], chunk: usize) -> Vec<f32> {
     runner.truncate(0);
     block_on(runner.eval_all(tokens, chunk)).expect("tokens run")
@@ -211,11 +212,11 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
         let arch = base.arch().name;
         attach(&mut model, FIRST.gguf(arch, &tensors), 0.75).expect("an adapter that fits");
         attach(&mut model, SECOND.gguf(arch, &tensors), 0.0).expect("an adapter that fits");
-        // By default experts and recurrent layers on the GPU, each in one set.
+        // By default, MoE and recurrent layers run on the GPU, each with one feature set.
         let is_on_gpu = full() || ["llama-moe", "qwen35-heads"].contains(&name);
         let on_gpu = in_turns(nth / 5, &SETS[1..]).into_iter().filter(|_| is_on_gpu);
         for set in [None].into_iter().chain(on_gpu) {
-            let word = set.map_or("processor", FeatureSet::word);
+            let word = set.map_or("CPU", FeatureSet::word);
             let mut runner = load(&model, set);
             let mut errors = Vec::new();
             let mut compare = |what: &str, found: &[f32], expected: &[f32]| {
@@ -231,15 +232,15 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
             runner.set_adapter_scales(&[0.0, 0.0]).expect("two scales");
             let none = logits(&mut runner, tokens, N);
             compare("none", &none, &expected[2]);
-            // The way of a generation: only the last token's logits.
+            // As in decode: only the last token's logits.
             runner.set_adapter_scales(&[0.75, 0.0]).expect("two scales");
             block_on(runner.prefill(tokens)).expect("tokens run");
             let last = block_on(runner.logits()).expect("logits of the last token");
             compare("the last", &last, &expected[0][expected[0].len() - last.len()..]);
-            // The references sum in the same order with and without adapters.
+            // The references sum in the same order with and without LoRAs.
             let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
             failures.check(set.is_some() || bits(&none) == bits(&expected[2]), || {
-                format!("{name}: adapters with a scale of 0 change bits on the processor")
+                format!("{name}: adapters with a scale of 0 change bits on the CPU")
             });
             say(format!("{name:16} {word:10} adapters: NMSE {}", errors.join(" ")));
         }
@@ -247,10 +248,10 @@ fn a_model_with_adapters_is_the_model_with_merged_weights() {
     failures.conclude();
 }
 
-/// Matrices of adapters beside experts stay with the processor as these do.
+/// LoRA matrices of offloaded experts are offloaded, too.
 #[test]
 fn adapters_of_experts_stream_with_them() {
-    let _t = Timed::new("adapters, experts on the processor");
+    let _t = Timed::new("adapters, experts on the CPU");
     for name in ["llama-moe", "gemma4-moe"].into_iter().take(if full() { 2 } else { 1 }) {
         let f = Fixture::load(name);
         let bytes = crate::streaming::with_experts(&f, 6, 2, None);
@@ -275,7 +276,7 @@ fn adapters_of_experts_stream_with_them() {
     }
 }
 
-/// Each sequence has scales of its own, in one batch and by itself; none shares what others made.
+/// Each sequence has its own scales, batched and alone; sequences with different scales share no prefix.
 #[test]
 fn sequences_are_adapted_by_themselves() {
     let _t = Timed::new("adapters, sequences");
@@ -321,7 +322,7 @@ fn sequences_are_adapted_by_themselves() {
         assert_eq!(r.history().len(), 0);
         assert!(r.adapt(&[]).is_err() && r.adapt(&[f32::INFINITY]).is_err());
     }
-    // Requests of a service, and of one sequence after the other.
+    // Concurrent requests, and one after another.
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
     let run_all = |n_seq, scales: &[Option<f32>]| {
         let config = RunnerConfig { n_ctx: 64, n_seq, chunk: 16, kv: KvType::F32, ..RunnerConfig::default() };

@@ -1,4 +1,5 @@
-//! Tiny models whose weights follow from their tensors' names, against logits that another engine computed in f32.
+//! Tiny models whose weights derive from their tensors' names, compared with logits that another engine computed in
+//! f32.
 
 use chaski::gguf::{GgmlType, GgufWriter, MemorySource, OwnedValue, SourceError};
 use chaski::kernels::{FeatureSet, KV_TYPES};
@@ -16,18 +17,18 @@ use crate::sequences::interleaved;
 pub(crate) const FIXTURES: &[&str] =
     &["llama-plain", "llama-gqa-rope_freqs", "llama-yarn", "llama-linear", "llama-scales", "llama-moe"];
 
-/// GELU rounds its inputs to f16, so that the last bit of a sum decides now and then between neighbours there: 4e-9 over a
-/// text, and 2e-8 where the logits of a single token are compared. Without the rounding it is 1.6e-7.
+/// GELU rounds its inputs to f16, so the last bit of a sum occasionally selects a neighbour: 4e-9 over a text, and 2e-8
+/// for the logits of a single token. Without the rounding it is 1.6e-7.
 pub(crate) const GELU: f64 = 3e-8;
 
-/// The same where factors of layers leave so little of its inputs that f16 has few bits for it: sums in f64 are as far from the
-/// golden logits (2.7e-5) as any others. Without the rounding it is 1.4e-3.
+/// The same where layer factors make GELU's inputs so small that f16 has few bits for them: f64 sums differ from the
+/// golden logits by as much (2.7e-5). Without the rounding it is 1.4e-3.
 pub(crate) const GELU_OF_LITTLE: f64 = 1e-4;
 
-/// The same of a single token, which is 6e-4 in f64.
+/// The same for a single token, which is 6e-4 in f64.
 const GELU_OF_LITTLE_ALONE: f64 = 2e-3;
 
-/// Fixtures of all other families, with the largest normalised error: sums in another order cost 5e-12.
+/// Fixtures of all other families, with the tolerance: reordered sums cost 5e-12.
 pub(crate) const FAMILIES: &[(&str, f64)] = &[
     ("cohere2-dense", 1e-11),
     ("command-r-dense", 1e-11),
@@ -38,8 +39,8 @@ pub(crate) const FAMILIES: &[(&str, f64)] = &[
     ("gemma2-dense", GELU),
     ("gemma3-dense", GELU),
     ("gemma3-scaled", GELU),
-    // Its logits are our own, computed in f64 (fixtures/archs/gemma3n.py). Where few activations are left, the smallest
-    // change lets one in or out.
+    // The golden logits are our own, computed in f64 (fixtures/archs/gemma3n.py). The activation is so sparse that tiny
+    // changes flip values.
     ("gemma3n-dense", 3e-6),
     ("gemma4-dense", GELU_OF_LITTLE),
     ("gemma4-moe", GELU_OF_LITTLE),
@@ -138,7 +139,7 @@ pub(crate) const FAMILIES: &[(&str, f64)] = &[
     ("muse-glimmer-dense", 1e-11),
 ];
 
-/// A fixture: how to make its model, what to run, what must come out.
+/// A fixture: recipe of the model, tokens, and expected logits.
 pub(crate) struct Fixture {
     name: &'static str,
     spec: Value,
@@ -146,7 +147,7 @@ pub(crate) struct Fixture {
     pub(crate) tokens: Vec<u32>,
     /// `[n_token, n_vocab]`
     logits: Vec<f32>,
-    /// Logits of a token.
+    /// Logits per token.
     pub(crate) n_vocab: usize,
 }
 
@@ -168,17 +169,17 @@ impl Fixture {
         &self.logits[from * self.n_vocab..to * self.n_vocab]
     }
 
-    /// The values of a tensor that follow from its name.
+    /// Values of a tensor, derived from its name.
     pub(crate) fn weights_of(&self, name: &str, n: u64) -> Vec<f32> {
         weights(name, n, number(&self.spec["seed"]))
     }
 
-    /// The GGUF file, with matrices in f16 (which loses nothing: all values are exact in it) if `half`.
+    /// The GGUF file, with matrices in f16 if `half`, which represents all values exactly.
     pub(crate) fn gguf(&self, half: bool, edit: Edit<'_>) -> Vec<u8> {
         self.gguf_of(half, edit, &|_| None)
     }
 
-    /// The same with tensors whose values do not follow from their names.
+    /// The same with tensors whose values are given.
     pub(crate) fn gguf_of(
         &self,
         half: bool,
@@ -197,7 +198,7 @@ impl Fixture {
         for (key, value) in metadata {
             writer.set(&key, value).expect("metadata of a fixture");
         }
-        // Weights of norms stay as they are, as in files of real models.
+        // Norm weights stay in f32, as in real files.
         let is_half = |name: &str, ne: &[u64]| half && ne.len() > 1 && !is_norm(name);
         let ty = |name: &str, ne: &[u64]| if is_half(name, ne) { GgmlType::F16 } else { GgmlType::F32 };
         for (name, ne) in &tensors {
@@ -275,7 +276,7 @@ fn is_norm(name: &str) -> bool {
         })
 }
 
-/// The values of a tensor, by the rules that its name chooses.
+/// Values of a tensor, by rules that depend on its name.
 pub(crate) fn weights(name: &str, n: u64, seed: u64) -> Vec<f32> {
     let rule: fn(f32) -> f32 = if is_norm(name) {
         |u| 1.0 + 0.25 * u
@@ -302,42 +303,42 @@ fn weights_of_fixtures_begin_as_their_description_says() {
     assert_eq!(weights("blk.0.attn_q.weight", 2, 1), [-795.0 / 8192.0, 611.0 / 8192.0]);
 }
 
-/// A way to run the fixtures.
+/// A configuration for running the fixtures.
 #[derive(Copy, Clone)]
 struct Mode {
-    /// Feature set and bounds checks; `None` is the processor.
+    /// Feature set and bounds checks; `None` is the CPU.
     gpu: Option<(FeatureSet, bool)>,
     /// Type of the KV cache.
     kv: KvType,
-    /// Products over many tokens may round their inputs to f16.
+    /// Prefill may round activations to f16.
     f16_tiles: bool,
     /// Matrices are stored in f16.
     half: bool,
-    /// Tokens at once.
+    /// Tokens per call.
     chunks: &'static [usize],
-    /// Tokens that the plan takes at once.
+    /// Chunk size of the plan.
     chunk: u32,
-    /// Sequences; of two, columns come together, too, and one is set back.
+    /// Number of sequences; with two, they are also batched, and one is rewound.
     n_seq: u32,
-    /// How products take their inputs.
+    /// Precision of activations.
     inputs: Inputs,
-    /// Largest normalised error.
+    /// Tolerance.
     limit: f64,
-    /// The same of mixtures of experts; `None` leaves them out.
-    mixture: Option<f64>,
+    /// Tolerance for MoE; `None` skips MoE.
+    moe: Option<f64>,
 }
 
 impl Mode {
     fn limit(&self, name: &str) -> Option<f64> {
-        if name.ends_with("-moe") { self.mixture } else { Some(self.limit) }
+        if name.ends_with("-moe") { self.moe } else { Some(self.limit) }
     }
 }
 
-/// In one piece, in pieces of 7, and token by token.
+/// All at once, in pieces of 7, and token by token.
 const PIECES: &[usize] = &[48, 7, 1];
 
-/// Sums in another order cost 1e-13. Attention has little weight in models of random numbers: leaving the scaling of the
-/// rotation out costs no more than 6e-9, so the limit is far narrower than engines usually agree.
+/// Reordered sums cost 1e-13. Attention has little weight in random models: omitting the scaling of RoPE costs only
+/// 6e-9, so the tolerance is far tighter than engines usually agree.
 const F32: Mode = Mode {
     gpu: None,
     kv: KvType::F32,
@@ -348,14 +349,14 @@ const F32: Mode = Mode {
     chunk: 64,
     inputs: Inputs::Auto,
     limit: 1e-11,
-    mixture: Some(1e-11),
+    moe: Some(1e-11),
 };
-/// The processor by nothing but the references.
+/// The CPU with the plain references.
 const REFERENCES: Mode = Mode { inputs: Inputs::F32, ..F32 };
-/// Rounding keys and values to f16 costs up to 2^-11 of each. In the mixture that grows 2,500 times, on the processor and
-/// on GPUs alike, as do the other engine's own roundings in f32.
-const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, mixture: Some(1e-6), ..F32 };
-/// What other types of the cache cost, for keys and values alike. Each is about three times what came.
+/// Rounding keys and values to f16 costs up to 2^-11 of each. MoE amplifies that 2,500 times, on the CPU and on GPUs
+/// alike, as it does the other engine's own roundings in f32.
+const F16_KV: Mode = Mode { kv: KvType::F16, limit: 1e-9, moe: Some(1e-6), ..F32 };
+/// Error with other cache types for keys and values: about three times the measured one.
 const OTHER_KV: &[(GgmlType, f64)] = &[
     (GgmlType::BF16, 2e-8),
     (GgmlType::Q8_0, 2e-7),
@@ -365,11 +366,11 @@ const OTHER_KV: &[(GgmlType, f64)] = &[
     (GgmlType::Q4_0, 7e-5),
     (GgmlType::IQ4_NL, 7e-5),
 ];
-/// So does rounding the inputs of products, which all have their full weight.
-const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, mixture: Some(1e-4), ..F32 };
+/// MoE likewise amplifies the rounding of activations, which have their full weight in products.
+const F16_TILES: Mode = Mode { f16_tiles: true, chunks: &[48, 7], limit: 1e-5, moe: Some(1e-4), ..F32 };
 /// f16 holds these weights exactly.
 const F16_WEIGHTS: Mode = Mode { half: true, chunks: &[48, 1], ..F32 };
-/// A few columns at once take the kernels of one column.
+/// A few columns at once use the kernels of one column.
 const FEW: Mode = Mode { chunk: 7, chunks: &[7], ..F32 };
 const SG: Option<(FeatureSet, bool)> = Some((FeatureSet::Sg, false));
 const SG_CHECKED: Option<(FeatureSet, bool)> = Some((FeatureSet::Sg, true));
@@ -378,7 +379,7 @@ const BASE_CHECKED: Option<(FeatureSet, bool)> = Some((FeatureSet::Base, true));
 
 fn describe(m: &Mode) -> String {
     let device = match m.gpu {
-        None => "processor".to_owned(),
+        None => "CPU".to_owned(),
         Some((set, checked)) => format!("GPU {}{}", set.word(), if checked { " checked" } else { "" }),
     };
     let kv = m.kv;
@@ -394,8 +395,8 @@ fn check(modes: &[Mode]) {
     check_some(modes, of);
 }
 
-/// Runs the fixtures of the first family in the modes in turns, and all of them in each mode if tests run in full. Drivers
-/// that compile for the CPU take longer for the kernels of a mode than for all else.
+/// Runs the fixtures of the first family, one mode each in turn, or each in every mode if tests run in full. Drivers
+/// that compile for the CPU spend most of the time on the kernels of a mode.
 fn check_in_turns(modes: &[Mode]) {
     for (nth, mode) in modes.iter().enumerate() {
         let is_turn = |i: usize| full() || i % modes.len() == nth;
@@ -403,14 +404,14 @@ fn check_in_turns(modes: &[Mode]) {
             let turn = FIXTURES.iter().enumerate().filter(|(i, _)| is_turn(*i));
             turn.filter_map(|(_, name)| Some((*name, m.limit(name)?))).collect()
         };
-        // Pieces take turns, too: 48 tokens at once and few in one mode, single tokens in the next.
+        // Pieces alternate, too: large and small pieces in one mode, single tokens in the next.
         let pieces =
             if full() || mode.chunks.len() < 3 { mode.chunks } else { [&[48, 7][..], &[1]][nth % 2] };
         check_some(&[Mode { chunks: pieces, ..*mode }], of);
     }
 }
 
-/// Whether to run a fixture: `CHASKI_FIXTURE=qwen3,glm4` leaves out those whose names do not begin so.
+/// True if a fixture should run: `CHASKI_FIXTURE=qwen3,glm4` selects fixtures by prefix.
 pub(crate) fn wanted(name: &str) -> bool {
     let only = std::env::var("CHASKI_FIXTURE").ok();
     let left_out = only.is_some_and(|o| !o.split(',').any(|o| name.starts_with(o)));
@@ -420,7 +421,7 @@ pub(crate) fn wanted(name: &str) -> bool {
     !left_out
 }
 
-/// Runs the fixtures that `of` names, each up to its limit, in the modes.
+/// Runs the fixtures that `of` returns, each with its tolerance, in the modes.
 fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
     let mut failures = Failures::default();
     for mode in modes {
@@ -452,7 +453,7 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
                 runner.truncate(0);
                 let all = block_on(runner.eval_all(&f.tokens, chunk)).expect("48 tokens run");
                 let all = nmse(&all, &f.logits);
-                // The way of a generation: only the last token's logits.
+                // As in decode: only the last token's logits.
                 runner.truncate(0);
                 for part in f.tokens.chunks(chunk) {
                     block_on(runner.prefill(part)).expect("48 tokens run");
@@ -481,14 +482,14 @@ fn check_some(modes: &[Mode], of: impl Fn(&Mode) -> Vec<(&'static str, f64)>) {
 }
 
 #[test]
-fn logits_of_all_families_on_the_processor_match_the_golden_ones() {
-    let _t = Timed::new("archs, all families, processor");
+fn logits_of_all_families_on_the_cpu_match_the_golden_ones() {
+    let _t = Timed::new("archs, all families, CPU");
     let modes = [REFERENCES, F32].map(|m| Mode { chunks: &[48], ..m });
     check_some(&modes, |_| FAMILIES.to_vec());
 }
 
-/// Few ways each: prompts in pieces with subgroups, token by token without, and in two sequences. By default only as many
-/// families as together use every kernel that any family uses.
+/// A few modes each: chunked prompts with subgroups, token by token without, and two sequences. By default a set of
+/// families that covers every kernel.
 #[test]
 fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     let _t = Timed::new("archs, all families, GPU");
@@ -502,8 +503,8 @@ fn logits_of_all_families_on_the_gpu_match_the_golden_ones() {
     }
 }
 
-/// Norms of heads with a cache of blocks, and keys and values that are written apart. Behind norms attention has
-/// its full weight, so that q8_0 costs 1.3e-4, on every device.
+/// Norms of heads with a quantised cache, and keys and values that are written separately. After norms, attention has
+/// its full weight, so q8_0 costs 1.3e-4 on every device.
 #[test]
 fn logits_of_families_with_norms_of_heads_match_in_a_cache_of_blocks() {
     let _t = Timed::new("archs, norms of heads and blocks");
@@ -513,8 +514,8 @@ fn logits_of_families_with_norms_of_heads_match_in_a_cache_of_blocks() {
 }
 
 #[test]
-fn logits_on_the_processor_match_the_golden_ones() {
-    let _t = Timed::new("archs, processor");
+fn logits_on_the_cpu_match_the_golden_ones() {
+    let _t = Timed::new("archs, CPU");
     check(&[REFERENCES, F32, F16_KV, F16_WEIGHTS]);
 }
 
@@ -539,10 +540,10 @@ fn logits_on_the_gpu_without_features_match_the_golden_ones() {
     check_in_turns(&[on(F32), on(FEW), on(F16_KV), on(F16_WEIGHTS), Mode { gpu: BASE_CHECKED, ..F32 }]);
 }
 
-/// The fixture has two experts that every token uses; here are more, of which it uses some. The
-/// processor, which agrees with the golden logits of two, says what must come out.
+/// The fixture has two experts, both used by every token; here are more, of which a token uses some. The reference is
+/// the CPU, which matches the golden logits of two.
 #[test]
-fn mixtures_of_more_experts_agree_with_the_processor() {
+fn moe_with_more_experts_matches_the_cpu() {
     let _t = Timed::new("archs, more experts");
     let mut failures = Failures::default();
     let f = Fixture::load("llama-moe");
@@ -588,15 +589,15 @@ fn mixtures_of_more_experts_agree_with_the_processor() {
     failures.conclude();
 }
 
-/// Every type of the cache, and two that differ, in prompts and token by token. Mixtures of random numbers make 2,500 times
-/// as much of each error, which says nothing of the cache.
+/// Every cache type, and two different ones, in prefill and decode. Random MoE models amplify each error 2,500 times,
+/// so they are skipped.
 #[test]
 fn logits_with_any_type_of_cache_match_the_golden_ones() {
     let _t = Timed::new("archs, types of the cache");
     assert_eq!(OTHER_KV.len() + 2, KV_TYPES.len(), "a type without a limit");
     let mut modes = Vec::new();
     for (nth, (ty, limit)) in OTHER_KV.iter().enumerate() {
-        let mode = Mode { kv: KvType::both(*ty), limit: *limit, mixture: None, chunks: &[48, 1], ..F32 };
+        let mode = Mode { kv: KvType::both(*ty), limit: *limit, moe: None, chunks: &[48, 1], ..F32 };
         modes.push(mode);
         // By default on one device with one model.
         for gpu in in_turns(nth, &[SG, BASE]) {
@@ -605,13 +606,13 @@ fn logits_with_any_type_of_cache_match_the_golden_ones() {
         }
     }
     let kv = KvType::Of { k: GgmlType::Q8_0, v: GgmlType::Q4_0 };
-    let mode = Mode { kv, limit: 7e-5, mixture: None, chunks: &[48, 7], ..F32 };
+    let mode = Mode { kv, limit: 7e-5, moe: None, chunks: &[48, 7], ..F32 };
     modes.push(mode);
     check_some(&[Mode { gpu: SG_CHECKED, ..mode }], |_| vec![(FIXTURES[0], mode.limit)]);
     check(&modes);
 }
 
-/// Tokens one by one take other kernels than tokens at once, and long sequences others than short ones.
+/// Single tokens use other kernels than batches, and long sequences others than short ones.
 #[test]
 fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
     let _t = Timed::new("archs, a long sequence");
@@ -628,13 +629,13 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
     let all = |runner: &mut Runner, chunk| block_on(runner.eval_all(&tokens, chunk)).expect("300 tokens run");
     let expected = all(&mut load_with(Target::Cpu, Inputs::F32), 300);
     let e = nmse(&all(&mut load(Target::Cpu), 32), &expected);
-    say(format!("300 tokens of the embedded model, processor, pieces of 32: NMSE {e:.1e}"));
-    failures.check(e <= 1e-7, || format!("processor: {e:.2e} > 1e-7"));
+    say(format!("300 tokens of the embedded model, CPU, pieces of 32: NMSE {e:.1e}"));
+    failures.check(e <= 1e-7, || format!("CPU: {e:.2e} > 1e-7"));
     for set in [FeatureSet::Sg, FeatureSet::Base] {
         let mut runner = load(Target::Gpu(shared_gpu(set, false)));
         let found = all(&mut runner, 64);
-        // The processor sums in f64, which parts from f32 by 1e-11 here. Products with one column add 1024 to every
-        // quant to save conversions and take it off again, which costs ten bits of the sums in a block.
+        // The CPU sums in f64, which differs from f32 by 1e-11 here. Products with one column add 1024 to every quant
+        // to avoid conversions and subtract it again, which costs ten bits of a block's sums.
         const MANY: f64 = 1e-10;
         const ONE: f64 = 1e-7;
         let mut compare = |what: &str, found: &[f32], expected: &[f32], limit: f64| {
@@ -643,14 +644,14 @@ fn logits_of_a_long_sequence_do_not_depend_on_the_pieces() {
             failures.check(e <= limit, || format!("{}, {what}: {e:.2e} > {limit:.0e}", set.word()));
         };
         compare("pieces of 64", &found, &expected, MANY);
-        // Around 128 and 256 tokens too; from the end, because only the end can be forgotten.
+        // Around 128 and 256 tokens too; from the end, because only the end can be truncated.
         for (from, to) in [(290, 300), (252, 262), (124, 134), (1, 8)] {
             runner.truncate(from);
             let one = block_on(runner.eval_all(&tokens[from..to], 1)).expect("tokens run");
             let case = format!("{from} to {to} one by one");
             compare(&case, &one, &expected[from * n_vocab..to * n_vocab], ONE);
         }
-        // All at once, to the last token's logits alone.
+        // All at once, with the last token's logits only.
         runner.truncate(0);
         block_on(runner.prefill(&tokens)).expect("300 tokens run");
         let last = block_on(runner.logits()).expect("logits");

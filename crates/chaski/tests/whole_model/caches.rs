@@ -1,4 +1,5 @@
-//! Families whose cache is more than keys and values of each layer: latents, and layers that take what earlier ones keep.
+//! Families whose cache is more than keys and values per layer: latents, and layers that share the cache of earlier
+//! ones.
 
 use chaski::KvType;
 use chaski::gguf::OwnedValue;
@@ -10,8 +11,8 @@ use chaski_runtime::graph::Op;
 use crate::archs::{Fixture, GELU_OF_LITTLE, open, weights};
 use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
-/// The families, with the largest error in a cache of f32 and in one of f16. Norms of keys and values give attention its
-/// full weight, so that their rounding shows.
+/// The families, with the tolerance for a cache of f32 and of f16. Norms of keys and values give attention its full
+/// weight, so their rounding is visible.
 const FAMILIES: &[(&str, f64, f64)] = &[
     ("deepseek2-moe", 1e-11, 1e-5),
     ("gemma3n-dense", 3e-6, 1e-3),
@@ -21,7 +22,7 @@ const FAMILIES: &[(&str, f64, f64)] = &[
 
 fn targets() -> [(&'static str, Target); 3] {
     let gpu = |set| Target::Gpu(shared_gpu(set, false));
-    [("processor", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
+    [("CPU", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
 }
 
 fn runner(file: Vec<u8>, target: &Target, kv: KvType) -> Runner {
@@ -30,7 +31,7 @@ fn runner(file: Vec<u8>, target: &Target, kv: KvType) -> Runner {
     block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
 }
 
-/// In pieces of a whole chunk, less than one and single tokens, and from the middle after a sequence was set back.
+/// In pieces of a whole chunk, less than one, and single tokens; and from the middle after a rewind.
 #[test]
 fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
     let _t = Timed::new("caches, cut anywhere");
@@ -53,7 +54,7 @@ fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
                     let all = block_on(r.eval_all(&f.tokens, piece)).expect("48 tokens run");
                     compare(format!("pieces of {piece}"), &all, 0, 48);
                 }
-                // Other tokens in place of the last ones, which are taken back.
+                // Other tokens in place of the last ones, which are rewound.
                 r.truncate(20);
                 block_on(r.prefill(&f.tokens[..11])).expect("other tokens");
                 r.truncate(20);
@@ -68,13 +69,13 @@ fn sequences_of_families_with_other_caches_can_be_cut_anywhere() {
 type Metadata = Vec<(String, OwnedValue)>;
 type Shapes = Vec<(String, Vec<u64>)>;
 
-/// Sizes of the heads of the latent fixture: what is not rotated of a query, rotated, of a value, and of the latent.
+/// Head sizes of the latent fixture: query channels without RoPE, with RoPE, value channels, and the latent.
 const PLAIN: u64 = 128;
 const ROT: u64 = 64;
 const VALUE: u64 = 128;
 const RANK: u64 = 512;
 
-/// The latent fixture with more heads, in files as they are now and as they were when keys and values were one matrix.
+/// The latent fixture with more heads, in current files and in older ones where keys and values are one matrix.
 fn heads(n_head: u64, joined: bool) -> impl Fn(&mut Metadata, &mut Shapes) + Sync {
     move |metadata, shapes| {
         let size = |n: u64| OwnedValue::from(u32::try_from(n).expect("32 bits"));
@@ -106,7 +107,7 @@ fn heads(n_head: u64, joined: bool) -> impl Fn(&mut Metadata, &mut Shapes) + Syn
     }
 }
 
-/// Keys and values of all heads as one matrix, from the values that the two have by their names.
+/// Keys and values of all heads as one matrix, with the values that the two have by their names.
 fn joined(name: &str, n_head: u64) -> Option<Vec<f32>> {
     let block = name.strip_suffix(".attn_kv_b.weight")?;
     let of = |part: &str, n: u64| weights(&format!("{block}.attn_{part}_b.weight"), n_head * n * RANK, 1);
@@ -122,8 +123,8 @@ fn joined(name: &str, n_head: u64) -> Option<Vec<f32>> {
     Some(out)
 }
 
-/// The fixture has one head. With more, the processor says what must come out of the file as it is; both kinds of files
-/// hold the same numbers.
+/// The fixture has one head. With more heads the reference is the CPU with the current file layout; both layouts hold
+/// the same numbers.
 #[test]
 fn latents_of_several_heads_agree_in_both_kinds_of_files() {
     let _t = Timed::new("caches, heads of latents");
@@ -157,7 +158,7 @@ fn latents_of_several_heads_agree_in_both_kinds_of_files() {
     failures.conclude();
 }
 
-/// A token of a layer takes a latent and what is rotated, however many heads there are.
+/// A layer caches a latent and the RoPE channels per token, for any number of heads.
 #[test]
 fn a_cache_of_latents_is_small() {
     let f = Fixture::load("deepseek2-moe");
@@ -167,13 +168,13 @@ fn a_cache_of_latents_is_small() {
         assert_eq!(graph.kv.len(), 2);
         let r = runner(f.gguf(true, &heads(n_head, false)), &targets()[2].1, KvType::F16);
         let found = r.memory().items.iter().find(|i| i.what == "kv cache").map(|i| i.n_byte);
-        // Two layers of 64 tokens, and a page through which pages are copied.
+        // Two layers of 64 tokens, and a scratch page for copies.
         assert_eq!(found, Some(3 * 64 * (RANK + ROT) * 2), "{n_head} heads");
     }
 }
 
-/// DeepSeek V3 as its authors run it: scores times 192^(-1/2) (0.1 ln 40 + 1)^2, and a rotation that keeps lengths. Without
-/// the multiplier the rotation has the magnitude 0.1 ln 40 + 1 itself, and scores its square.
+/// DeepSeek V3 as its authors run it: scores times 192^(-1/2) (0.1 ln 40 + 1)^2, and RoPE that preserves lengths.
+/// Without the multiplier RoPE itself has the magnitude 0.1 ln 40 + 1, and scores its square.
 #[test]
 fn scaling_of_latent_attention_is_in_its_scores() {
     let f = Fixture::load("deepseek2-moe");

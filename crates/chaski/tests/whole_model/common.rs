@@ -1,4 +1,4 @@
-//! What the tests share: golden data, devices, small measures.
+//! Test helpers: golden data, devices, error measures.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A file of the tree's own golden data.
+/// A file of golden data in the tree.
 pub(crate) fn fixture(name: &str) -> PathBuf {
     root().join("fixtures").join(name)
 }
@@ -34,8 +34,8 @@ fn outside(name: &str) -> Option<PathBuf> {
     Some(base.unwrap_or_else(|| root().join("../shared/data")).join(name)).filter(|folder| folder.is_dir())
 }
 
-/// A folder of golden data that a test cannot do without. `None` if it is missing, with the line by which `cargo xtask test`
-/// counts this test as skipped.
+/// A folder of golden data that a test requires. If it is missing, prints the line by which `cargo xtask test` counts
+/// this test as skipped, and returns `None`.
 pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
     let found = outside(name);
     if found.is_none() {
@@ -46,7 +46,7 @@ pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A folder of golden data for a part of a test; a line says which part is skipped if it is missing.
+/// A folder of golden data for part of a test; prints which part is skipped if it is missing.
 pub(crate) fn more_data(name: &str, part: &str) -> Option<PathBuf> {
     let found = outside(name);
     if found.is_none() {
@@ -55,7 +55,7 @@ pub(crate) fn more_data(name: &str, part: &str) -> Option<PathBuf> {
     found
 }
 
-/// Whether long tests run in full: `CHASKI_TEST_FULL` is set.
+/// True if long tests run in full: `CHASKI_TEST_FULL` is set.
 pub(crate) fn full() -> bool {
     std::env::var_os("CHASKI_TEST_FULL").is_some_and(|v| v != "0")
 }
@@ -65,34 +65,34 @@ pub(crate) fn one_in<T>(n: usize, cases: impl IntoIterator<Item = T>) -> impl It
     cases.into_iter().step_by(if full() { 1 } else { n })
 }
 
-/// One of several ways to run the `nth` case, in turns; all of them if tests run in full.
+/// One of several ways to run the `nth` case, in rotation; all of them if tests run in full.
 pub(crate) fn in_turns<T: Clone>(nth: usize, ways: &[T]) -> Vec<T> {
     if full() { ways.to_vec() } else { vec![ways[nth % ways.len()].clone()] }
 }
 
-/// The bytes of a file that must be there.
+/// Bytes of a file that must exist.
 pub(crate) fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The text of a file that must be there.
+/// Text of a file that must exist.
 pub(crate) fn read_text(path: &Path) -> String {
     String::from_utf8(read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// The JSON of a file that must be there.
+/// JSON of a file that must exist.
 pub(crate) fn read_json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&read(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Prints a line past the test harness, which hides what passing tests print.
+/// Prints a line past the test harness, which hides the output of passing tests.
 pub(crate) fn say(line: impl Display) {
     use std::io::Write;
     // Only macros are captured.
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).expect("stderr can be written");
 }
 
-/// Says at the end of a test how long it took.
+/// Prints at the end of a test how long it took.
 pub(crate) struct Timed(&'static str, Instant);
 
 impl Timed {
@@ -108,24 +108,24 @@ impl Drop for Timed {
     }
 }
 
-/// Collects what is wrong, so that one failure does not hide the next.
+/// Collects failures, so that one does not hide the next.
 #[derive(Default)]
 pub(crate) struct Failures(Vec<String>);
 
 impl Failures {
-    /// Notes a failure unless `ok`.
+    /// Records a failure unless `ok`.
     pub(crate) fn check(&mut self, ok: bool, what: impl FnOnce() -> String) {
         if !ok {
             self.0.push(what());
         }
     }
 
-    /// Notes a failure unless the two texts are equal.
+    /// Records a failure unless the two texts are equal.
     pub(crate) fn same_text(&mut self, case: impl Display, found: &str, expected: &str) {
         self.check(found == expected, || format!("{case}:\n   found {found:?}\nexpected {expected:?}"));
     }
 
-    /// Fails the test if anything was noted.
+    /// Fails the test if any failure was recorded.
     pub(crate) fn conclude(self) {
         assert!(self.0.is_empty(), "{} failures:\n{}", self.0.len(), self.0.join("\n"));
     }
@@ -141,7 +141,7 @@ pub(crate) fn nmse(found: &[f32], expected: &[f32]) -> f64 {
     error / power
 }
 
-/// A device that several tests share, and with it the kernels compiled for it.
+/// A device shared by several tests, with its compiled kernels.
 pub(crate) fn shared_gpu(set: FeatureSet, checked: bool) -> Arc<Gpu> {
     static OPEN: Mutex<Vec<(FeatureSet, bool, Arc<Gpu>)>> = Mutex::new(Vec::new());
     let mut open = OPEN.lock().unwrap_or_else(|e| e.into_inner());
@@ -162,17 +162,17 @@ pub(crate) fn default_engine() -> EngineBuilder {
     Engine::builder(Source::Default).device(DeviceChoice::Gpu(None))
 }
 
-/// Builds an engine that must come to be.
+/// Builds an engine; panics on errors.
 pub(crate) fn build(builder: EngineBuilder) -> Engine {
     block_on(builder.build()).unwrap_or_else(|e| panic!("the engine: {}", chain(&e)))
 }
 
-/// Always the most probable token, `n` times.
+/// Greedy sampling of `n` tokens.
 pub(crate) fn greedy(n: usize) -> GenerateOptions {
     GenerateOptions { sampler: SamplerParams::greedy(), max_tokens: Some(n), ..GenerateOptions::default() }
 }
 
-/// The whole answer to a prompt.
+/// The complete answer to a prompt.
 pub(crate) fn text(
     engine: &mut Engine,
     prompt: &str,

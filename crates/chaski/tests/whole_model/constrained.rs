@@ -1,4 +1,4 @@
-//! Answers that must fit a grammar, and how probable their tokens were.
+//! Answers constrained by a grammar, and log probabilities of their tokens.
 
 use chaski::{Finish, GenerateOptions, Grammar, SamplerParams};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Devices that engines do not open themselves: shared ones, and those of the program.
+//! Devices that engines do not open themselves: shared ones, and the program's own.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use chaski::{Engine, Error};
 use crate::common::{Timed, block_on, build, chain, default_engine, greedy, text};
 use crate::golden_text::{ANSWER, PROMPT};
 
-/// A device of the program's own, with what `adjust` leaves of what is good for kernels.
+/// A device of the program's own: the recommended descriptor, changed by `adjust`.
 fn own(adjust: impl Fn(&mut wgpu::DeviceDescriptor<'_>)) -> Gpu {
     own_with_handle(adjust).0
 }
 
-/// Likewise with the handle that the program keeps.
+/// The same, with the program's handle.
 fn own_with_handle(adjust: impl Fn(&mut wgpu::DeviceDescriptor<'_>)) -> (Gpu, wgpu::Device) {
     block_on(async {
         let instance = wgpu::Instance::default();
@@ -42,7 +42,7 @@ fn a_device_of_the_program_tells_the_golden_text() {
         let mut engine = build(default_engine().gpu(Arc::new(gpu)));
         let found = text(&mut engine, PROMPT, greedy(40)).expect("a text");
         assert!(found.len() > 80 && ANSWER.starts_with(&found), "{found}");
-        // A second engine on the same device, in turns with the first.
+        // A second engine on the same device, interleaved with the first.
         let gpu = engine.gpu().expect("a device").clone();
         let mut other = build(default_engine().gpu(gpu));
         let first = text(&mut other, "Once upon a time", greedy(8)).expect("a text");
@@ -65,7 +65,7 @@ fn lost<T>(result: Result<T, impl Into<Error>>, case: &str) -> String {
     chain(&e)
 }
 
-/// All that can be asked of an engine whose device is gone. Those who own the device come back by another.
+/// Every call on an engine whose device is lost. Owners of the device can rebuild with another.
 fn stays_lost(engine: &mut Engine, is_shared: bool, case: &str) {
     for again in ["", ", again"] {
         let logits = block_on(async {
@@ -94,7 +94,7 @@ fn stays_lost(engine: &mut Engine, is_shared: bool, case: &str) {
 /// A way to lose the device of an engine.
 type Lose = Box<dyn Fn() + Send>;
 
-/// An engine on a device of its own or of the program, and how its device is lost.
+/// An engine on its own device or the program's, and a way to lose it.
 fn either(is_shared: bool) -> (Engine, Lose) {
     if is_shared {
         let (engine, device) = engine_on_own();
@@ -130,7 +130,7 @@ fn a_device_of_the_program_that_is_lost_in_mid_answer_is_an_error_of_the_next_to
         block_on(g.next()).expect("a piece").expect("64 tokens");
     }
     device.destroy();
-    // Tokens that came before the loss may still be delivered.
+    // Tokens from before the loss may still be delivered.
     let e = loop {
         match block_on(g.next()) {
             Ok(Some(_)) => {}
@@ -171,7 +171,7 @@ fn a_device_that_is_lost_at_any_time_in_a_prompt_is_an_error_and_no_panic() {
 #[test]
 fn a_device_that_is_lost_at_any_time_while_loading_is_an_error_and_no_panic() {
     let _t = Timed::new("devices, lost while loading");
-    // Reports of progress at which it is lost; the last is after the end.
+    // Progress reports at which the device is lost; the last is after loading.
     let mut n_lost = 0;
     for at in [0, 1, 3, 7, 1 << 20] {
         let (gpu, device) = own_with_handle(|_| {});
@@ -195,7 +195,7 @@ fn a_device_that_is_lost_at_any_time_while_loading_is_an_error_and_no_panic() {
         }
     }
     assert!(n_lost >= 3, "the device was lost in {n_lost} of the loads");
-    // And before it begins.
+    // And before loading begins.
     let (gpu, device) = own_with_handle(|_| {});
     device.destroy();
     lost(block_on(default_engine().gpu(Arc::new(gpu)).build()), "before loading");
@@ -208,7 +208,7 @@ fn owners_hear_of_a_loss_and_of_their_own_errors() {
     let (of_loss, of_error) = (heard.clone(), heard.clone());
     gpu.on_lost(move |_| of_loss.lock().expect("a list").push("lost"));
     gpu.on_uncaptured_error(move |_| of_error.lock().expect("a list").push("error"));
-    // A buffer for nothing is no error of the engine, but somebody's.
+    // An empty buffer is somebody's error, but not the engine's.
     let _ = device.create_buffer(&wgpu::BufferDescriptor {
         label: None,
         size: 4,

@@ -1,4 +1,4 @@
-//! Embeddings: what logits are made of, which gives the golden logits when multiplied by the output matrix; pooling.
+//! Embeddings: hidden states, which times the output matrix give the golden logits; and pooling.
 
 use chaski::embedding::{Pooling, VectorNorm};
 use chaski::gguf::GgmlType;
@@ -10,8 +10,8 @@ use chaski_models::{RunnerConfig, Target};
 use crate::archs::{Fixture, GELU, open, wanted};
 use crate::common::{Failures, Timed, block_on, build, chain, nmse, say, shared_gpu};
 
-/// Fixtures whose logits are products of the output matrix alone: norms within the head's product and before it, layer
-/// norms, recurrent state, tied embeddings.
+/// Fixtures whose logits are products of the output matrix only: norms fused with the head or before it, layer norms,
+/// recurrent state, tied embeddings.
 const FIXTURES: &[&str] =
     &["llama-plain", "qwen3-dense", "gpt2-dense", "olmo2-dense", "mamba-dense", "lfm2-window"];
 
@@ -32,7 +32,7 @@ fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
             let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 16, ..RunnerConfig::default() };
             let mut runner = block_on(Runner::load(&model, &target, &config, |_| {})).expect("a runner");
-            // All at once as far as the plan takes it, in parts, and a token alone.
+            // All at once as far as the plan allows, in parts, and a token alone.
             for pieces in [&[48][..], &[40, 7, 1]] {
                 runner.truncate(0);
                 let (mut rows, mut at) = (Vec::new(), 0);
@@ -48,7 +48,7 @@ fn hidden_states_times_the_output_matrix_are_the_golden_logits() {
                 let logits: Vec<f32> =
                     rows.flat_map(|x| head.chunks_exact(n_embd).map(move |w| dot(x, w))).collect();
                 let e = nmse(&logits, f.logits_of(0, 48));
-                let set = set.map_or("processor", FeatureSet::word);
+                let set = set.map_or("CPU", FeatureSet::word);
                 say(format!("{name:24} {set:10} hidden states in pieces of {pieces:?}: NMSE {e:.1e}"));
                 failures.check(e <= limit, || format!("{name}, {set}, {pieces:?}: {e:.2e} > {limit:.0e}"));
             }
@@ -80,7 +80,7 @@ fn texts_are_pooled_from_the_hidden_states_of_their_tokens() {
             let rows = &none[i].vectors;
             assert_eq!(rows.len(), none[i].n_token, "{text}");
             assert_eq!(cls[i].vectors, [rows[0].clone()], "{text}");
-            // The last token runs alone, by other kernels than together with those before it.
+            // The last token runs alone, with other kernels than those before it.
             let e = nmse(&last[i].vectors[0], rows.last().expect("a token"));
             assert!(e <= 1e-7, "{text}: {e:.1e}");
             let n = rows.len() as f32;
@@ -98,7 +98,7 @@ fn texts_are_pooled_from_the_hidden_states_of_their_tokens() {
     for (cpu, gpu) in all[0].iter().zip(&all[1]) {
         for (cpu, gpu) in cpu.iter().zip(gpu) {
             let flat = |e: &chaski::Embedding| e.vectors.concat();
-            // Products with one column take their inputs in 16 bits or add to quants (see `archs.rs`).
+            // Products with one column use 16-bit activations or add to quants (see `archs.rs`).
             let e = nmse(&flat(gpu), &flat(cpu));
             assert!(e <= 1e-6, "{e:.1e}");
         }

@@ -1,4 +1,4 @@
-//! What goes wrong, says what it is, and leaves an engine that works.
+//! Failures report their cause and leave a working engine.
 
 use chaski::errors::{FormatError, ModelError, PlanError, RuntimeError};
 use chaski::gguf::{GgmlType, MemorySource, OwnedValue};
@@ -11,7 +11,7 @@ use crate::archs::{Edit, Fixture, open};
 use crate::common::{Failures, Timed, block_on, build, chain, default_engine, greedy, shared_gpu, text};
 use crate::golden_text::{ANSWER, PROMPT};
 
-/// The error of a result that must be one.
+/// The error of a result that must fail.
 fn error<T, E: Into<Error>>(result: Result<T, E>, case: &str) -> Error {
     match result {
         Ok(_) => panic!("{case}: an error was expected"),
@@ -51,7 +51,7 @@ fn an_answer_whose_device_is_lost_goes_on_with_another() {
     failures.conclude();
 }
 
-/// The limit that a request went beyond: what, how much, how much there is.
+/// The limit that a request exceeded: name, requested, available.
 fn limit(e: &Error) -> Option<(&'static str, u64, u64)> {
     match e {
         Error::Model(ModelError::Runtime(RuntimeError::Limit { what, found, limit })) => {
@@ -81,7 +81,7 @@ fn requests_beyond_the_engine_are_errors_and_harm_nothing() {
         failures
             .check(limit(&e) == Some(("tokens of the sequence", 65, 64)), || format!("{device:?}: {e:?}"));
         healthy(&mut engine, &mut failures, "a prompt of 65 tokens");
-        // A prompt that fills the context leaves room for the token after it.
+        // A prompt that fills the context leaves room for one token.
         let mut g = engine.generate_tokens(&[1; 64], greedy(5)).expect("64 tokens fit");
         while block_on(g.next()).expect("a piece").is_some() {}
         failures.check(g.tokens().len() == 1, || format!("{device:?}: {} tokens after 64", g.tokens().len()));
@@ -116,7 +116,7 @@ fn devices_that_are_not_there_and_contexts_that_do_not_fit_are_errors() {
     let found = block_on(found);
     assert!(chain(&e).contains("no such device") && chain(&e).contains(&found[0].name), "{}", chain(&e));
 
-    // More than a binding holds, and as many cells as 32 bits cannot count.
+    // More than a binding holds, and more cells than 32 bits can count.
     for n_ctx in [1 << 24, 1 << 29, u32::MAX - 3, u32::MAX] {
         let e = error(block_on(default_engine().context(n_ctx).build()), "a context of many millions");
         let chain = chain(&e);
@@ -131,13 +131,13 @@ fn devices_that_are_not_there_and_contexts_that_do_not_fit_are_errors() {
     assert!(chain(&e).contains("no/such/file.gguf"), "{}", chain(&e));
 }
 
-/// Loads a file in memory on the processor.
+/// Loads a file in memory on the CPU.
 fn load(model: &Model<MemorySource>) -> Result<Runner, ModelError> {
     let config = RunnerConfig { n_ctx: 64, ..RunnerConfig::default() };
     block_on(Runner::load(model, &Target::Cpu, &config, |_| {}))
 }
 
-/// Renames or drops what is wrong, and says which words the error must have.
+/// Damage to a file, and words that the error must contain.
 type Damage = (&'static str, Edit<'static>, &'static [&'static str]);
 
 fn set(metadata: &mut [(String, OwnedValue)], key: &str, value: impl Into<OwnedValue>) {
@@ -229,7 +229,7 @@ fn errors_of_a_file_name_what_is_wrong() {
     failures.conclude();
 }
 
-/// Says that a tensor's values of four bytes are whole numbers.
+/// Changes a tensor's type from f32 to i32.
 fn call_integer(file: &mut [u8], tensor: &str) {
     let name = file.windows(tensor.len()).position(|w| w == tensor.as_bytes()).expect("the tensor");
     let at = name + tensor.len();

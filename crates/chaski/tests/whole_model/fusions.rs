@@ -1,4 +1,4 @@
-//! Whichever operations run together, a model computes the same.
+//! A model computes the same, whichever operations are fused.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,13 +16,13 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use crate::archs::{Fixture, open};
 use crate::common::{Failures, Timed, block_on, in_turns, nmse, say, shared_gpu};
 
-/// Models that together have use for every rule: experts; experts with biases, sinks and windows; norms after products;
-/// factors everywhere; norms of heads; state beside attention.
+/// Models that together use every rule: MoE; MoE with biases, sinks and windows; norms after products; factors
+/// everywhere; norms of heads; state beside attention.
 const MODELS: &[&str] =
     &["llama-moe", "gpt-oss-moe", "olmo2-dense", "granite-multipliers", "qwen3-dense", "falcon-h1-dense"];
-/// Choices that are tried where `PROPTEST_CASES` does not say how many.
+/// Number of random selections unless `PROPTEST_CASES` is set.
 const CHOICES: u32 = 12;
-/// What sums in another order cost.
+/// Tolerance for reordered sums.
 const LIMIT: f64 = 4e-11;
 
 /// The rules whose bits are set.
@@ -31,7 +31,7 @@ fn rules(bits: u16) -> Fusions {
     chosen.fold(Fusions::NONE, |all, (_, rule)| all.with(rule))
 }
 
-/// The logits of all tokens, in pieces of `chunk`.
+/// The logits of all tokens, `chunk` at a time.
 fn logits(f: &Fixture, fusions: Fusions, set: FeatureSet, chunk: usize) -> Vec<f32> {
     let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
     let config = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 64, fusions, ..RunnerConfig::default() };
@@ -49,7 +49,7 @@ fn any_choice_of_fusions_gives_the_same_logits() {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let sets = select(&[FeatureSet::Sg, FeatureSet::Base]);
     let choice = (select(MODELS), any::<u16>(), sets, select(&[48usize, 7, 1]));
-    // What comes of a model whose nodes all run by themselves.
+    // Logits of a model without fusion.
     let single: RefCell<HashMap<_, Vec<f32>>> = RefCell::default();
     let result = TestRunner::new_with_rng(config, rng).run(&choice, |(name, bits, set, chunk)| {
         let f = Fixture::load(name);
@@ -72,7 +72,7 @@ fn graphs() -> Vec<(&'static str, Graph)> {
     MODELS.iter().map(graph).collect()
 }
 
-/// Whether steps of a graph come of a rule that is one of these.
+/// True if one of these rules forms a step of the graph.
 fn uses(graph: &Graph, rules: Fusions, rule: &Rule) -> bool {
     fuse(graph, rules).list.iter().any(|s| s.rules().contains(&rule.name))
 }
@@ -83,7 +83,7 @@ fn every_rule_gives_the_logits_of_single_nodes() {
     let graphs = graphs();
     let mut failures = Failures::default();
     for (nth, rule) in RULES.iter().enumerate() {
-        // By itself, and as the only one that is missing.
+        // Alone, and as the only one that is disabled.
         let alone = Fusions::NONE.with(rule);
         let with: Vec<&str> = graphs.iter().filter(|(_, g)| uses(g, alone, rule)).map(|g| g.0).collect();
         if with.is_empty() {

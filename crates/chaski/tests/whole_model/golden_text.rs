@@ -1,7 +1,7 @@
-//! Greedy texts: every format, every way to run, against texts that another engine made in f32 from the same weights.
+//! Greedy texts of every format and configuration, compared with texts that another engine generated in f32 from the
+//! same weights.
 //!
-//! The golden files end with two line feeds that their maker's program printed after the last token; no token made
-//! them, so they are taken off.
+//! The golden files end with two line feeds that the generating program printed after the last token; they are removed.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ use crate::common::{
 /// Formats of the storyteller, as golden.json names them.
 const FORMATS: &[&str] = &["f16", "Q8_0", "Q6_K", "Q4_K_M", "Q4_0"];
 
-/// What the golden texts' maker printed after the last token.
+/// Printed by the generating program after the last token.
 const PRINTED_AFTER: &str = "\n\n";
 
-/// Tokens of every golden answer of the storyteller.
+/// Tokens per golden answer of the storyteller.
 const N_TOKEN: usize = 96;
 
-/// The storyteller's file in a format. That of the default model is in the repository, others are not.
+/// The storyteller's file in a format. Only that of the default model is in the repository.
 pub(crate) fn storyteller(format: &str, test: &str) -> Option<PathBuf> {
     if format == "Q4_K_M" {
         return Some(default_model());
@@ -60,14 +60,14 @@ fn storyteller_tells_the_golden_texts_in_every_format() {
     failures.conclude();
 }
 
-/// A prompt and the golden answer of the embedded model, so that something is always told.
+/// A prompt and the golden answer of the embedded model, so that some case always runs.
 pub(crate) const PROMPT: &str =
     "<|user|>\nTell me a story about a fox who lost a kite.<|end|>\n<|assistant|>\n";
 pub(crate) const ANSWER: &str = "Once upon a time, there lived a sleepy fox called Starling. Starling had one paper kite and flew it \
     on every windy day. One day after lunch, Starling went to the lake. When she came home, the paper kite was \
     missing.\n\nShe searched under the bridge and behind the haystack, but the kite was not there.\n\nJust then, a \
     little otter named Mossy came by. \"Why are you so sad?\" asked the otter";
-/// What the first 32 tokens of the answer say.
+/// Bytes of the first 32 tokens of the answer.
 const BEGINNING: usize = 133;
 
 #[test]
@@ -82,7 +82,7 @@ fn embedded_model_tells_the_whole_golden_text() {
     failures.conclude();
 }
 
-/// What a tuner might find on a large GPU.
+/// A tuning as it might result on a large GPU.
 fn spread(act: Act) -> Tuning {
     let mut tuning = Tuning::default();
     for (format, epilogue, n_row, n_col) in [
@@ -128,7 +128,7 @@ const CHANGES: &[Change] = &[
     ("inputs in 16 bits, no features", |b| b.inputs(Inputs::I16).feature_set(FeatureSet::Base), same),
     ("inputs in 16 bits, as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::I16)), same),
     ("as many threads as a large GPU has", |b| b.tuning(|_| spread(Act::F32)), same),
-    ("processor", |b| b.device(DeviceChoice::Cpu), same),
+    ("CPU", |b| b.device(DeviceChoice::Cpu), same),
 ];
 
 #[test]
@@ -143,7 +143,7 @@ fn embedded_model_tells_the_same_text_however_it_is_run() {
     failures.conclude();
 }
 
-/// A model, and how much of its answer must be the golden text of f32.
+/// A model, and the number of bytes that must match the golden text of f32.
 type Story = (&'static str, &'static str, usize);
 
 const ALL: usize = usize::MAX;
@@ -164,7 +164,7 @@ fn small_llamas_tell_the_golden_texts() {
         let golden = golden.strip_suffix(PRINTED_AFTER).expect("two line feeds after the last token");
         let expected = golden.strip_prefix(" Once upon a time").expect("the text begins with its prompt");
         let mut engine = build(gpu(Source::path(folder.join(dir).join(format!("{file}.gguf")))));
-        // More than the golden text has.
+        // Longer than the golden text.
         let found = text(&mut engine, "Once upon a time", greedy(220)).expect("a text");
         let n = expected.len().min(*n);
         failures.same_text(file, found.get(..n).unwrap_or(&found), &expected[..n]);

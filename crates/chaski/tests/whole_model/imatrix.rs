@@ -1,4 +1,4 @@
-//! Importance of columns, against sums that the formulas give, and what it is good for.
+//! Importance matrices, compared with sums from the formulas, and their effect on quantisation.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -34,8 +34,7 @@ fn measure(device: DeviceChoice, process_output: bool) -> (Vec<u32>, Result<Imat
     (tokens, block_on(imatrix(runner, tokenizer, TEXT, &options, &|_| 1, |_| Ok(()))))
 }
 
-/// The default model's tensors as values, and the model itself as one would write it down: one token after the other,
-/// in f64, without a graph.
+/// The default model's tensors as values, and the model in textbook form: token by token, in f64, without a graph.
 struct ByHand {
     tensors: BTreeMap<String, (usize, Vec<f32>)>,
     sums: BTreeMap<String, Vec<f64>>,
@@ -71,7 +70,7 @@ impl ByHand {
         x.iter().zip(&self.tensors[name].1).map(|(x, w)| x / rms * f64::from(*w)).collect()
     }
 
-    /// Neighbouring channels turn together, the first pair by a radian a token.
+    /// RoPE of adjacent channels, the first pair by one radian per token.
     fn rotate(x: &mut [f64], pos: usize) {
         for head in x.chunks_mut(D_HEAD) {
             for (i, pair) in head.chunks_mut(2).enumerate() {
@@ -130,7 +129,7 @@ impl ByHand {
 fn importance_is_what_the_formulas_give() {
     let _timed = Timed::new("importance_is_what_the_formulas_give");
     let (tokens, found) = measure(DeviceChoice::Cpu, true);
-    let found = found.expect("the processor measures");
+    let found = found.expect("the CPU measures");
     let mut by_hand = ByHand::new();
     for chunk in tokens.chunks_exact(N_CTX).skip(1).take(2) {
         let mut chunk = chunk.to_vec();
@@ -147,14 +146,14 @@ fn importance_is_what_the_formulas_give() {
         let error: f64 =
             entry.sums().iter().zip(expected).map(|(s, e)| (f64::from(*s) - e).powi(2)).sum::<f64>();
         let norm: f64 = expected.iter().map(|e| e * e).sum();
-        // The model is run in f32.
+        // The model runs in f32.
         assert!(error < 1e-8 * norm, "{name}: {}", error / norm);
     }
 }
 
 #[test]
 fn importance_lowers_the_error_of_outputs() {
-    let found = measure(DeviceChoice::Cpu, false).1.expect("the processor measures");
+    let found = measure(DeviceChoice::Cpu, false).1.expect("the CPU measures");
     let by_hand = ByHand::new();
     assert_eq!(found.entries.len(), 7 * N_LAYER);
     for ty in [GgmlType::IQ1_S, GgmlType::IQ2_XXS, GgmlType::IQ3_S, GgmlType::Q2_K, GgmlType::Q4_K] {
@@ -163,7 +162,7 @@ fn importance_lowers_the_error_of_outputs() {
         for name in found.entries.keys().filter(|name| name.contains(".0.") || name.contains(".7.")) {
             let (n_col, x) = &by_hand.tensors[name];
             let importance = found.importance(name, *n_col, 1).expect("of this model").expect("an entry");
-            // The mean square error of the outputs, if inputs are independent of each other.
+            // The mean square error of the outputs, assuming independent inputs.
             let error = |weights: Option<&[f32]>| {
                 let mut bytes = vec![0; x.len() / ty.block_len() * ty.block_bytes()];
                 let mut y = vec![0.0; x.len()];

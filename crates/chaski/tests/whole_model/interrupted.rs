@@ -1,4 +1,4 @@
-//! Answers that lose their device and go on with another: nobody can tell from the text.
+//! Answers that lose their device and continue on another produce the same text.
 
 use chaski::{Engine, GenerateOptions, Generation, Grammar, SamplerParams, Speculation};
 
@@ -7,7 +7,7 @@ use crate::common::{Failures, Timed, block_on, build, default_engine, greedy};
 const PROMPT: &str = "Once upon a time";
 const N: usize = 24;
 
-/// Text and tokens of an answer whose device is lost after so many pieces each time.
+/// Text and tokens of an answer that loses its device after these numbers of pieces.
 fn interrupted(engine: &mut Engine, options: GenerateOptions, losses: &[usize]) -> (String, Vec<u32>) {
     let mut text = String::new();
     engine.clear();
@@ -40,13 +40,13 @@ fn answers_go_on_as_if_nothing_had_happened() {
     let drawn = SamplerParams { seed: Some(5), ..SamplerParams::default() };
     let penalised = SamplerParams { penalty_repeat: 1.3, penalty_last_n: 32, ..drawn.clone() };
     let with = |sampler: SamplerParams| GenerateOptions { sampler, ..greedy(N) };
-    // Two at a readback, so that some are known and not looked at.
+    // Two per readback, so that some are known but not yet delivered.
     let by_two = |options: GenerateOptions| GenerateOptions { interval: 2, ..options };
     let ways = [
         ("greedy", by_two(greedy(N))),
         ("drawn by the device", by_two(with(drawn.clone()))),
         ("with penalties", by_two(with(penalised))),
-        ("drawn by the processor", GenerateOptions { logprobs: Some(0), ..with(drawn.clone()) }),
+        ("sampled by the CPU", GenerateOptions { logprobs: Some(0), ..with(drawn.clone()) }),
         ("guessed", GenerateOptions { speculate: Some(Speculation::default()), ..with(drawn) }),
         ("stopped", GenerateOptions { stop: vec![" with".into()], ..greedy(N) }),
         ("constrained", GenerateOptions { grammar: Some(Grammar::Regex("[a-z ,]{30}".into())), ..greedy(N) }),

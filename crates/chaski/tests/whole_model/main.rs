@@ -1,6 +1,6 @@
-//! Whole models: from the bytes of a file to logits and text, against golden data of a second source.
+//! Whole models: from a file's bytes to logits and text, compared with golden data from other sources.
 //!
-//! Everything runs on whatever adapter there is; software Vulkan counts. One binary, so that it is linked once.
+//! Tests run on any adapter, software Vulkan included. One binary, so that it is linked once.
 
 mod adapters;
 mod archs;

@@ -1,4 +1,4 @@
-//! What a device holds, and that nothing comes to it while tokens are made.
+//! Device memory, and that it does not grow during generation.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use crate::archs::{Fixture, open};
 use crate::common::{Failures, Timed, block_on, build, default_engine, greedy, in_turns, say, text};
 
 /// Models with every kind of buffer: weights in several formats, experts, windows, latents, recurrent state with and
-/// without a KV cache beside it, several rotations and none.
+/// without a KV cache, several RoPE tables and none.
 const SHAPES: &[&str] = &[
     "llama-plain",
     "gpt-oss-moe",
@@ -31,7 +31,7 @@ const SHAPES: &[&str] = &[
 #[test]
 fn memory_told_before_loading_is_allocated_to_the_byte() {
     let _t = Timed::new("memory, told before loading");
-    // A device of its own, whose counters no other test moves.
+    // A separate device, whose counters no other test changes.
     let gpu = Arc::new(block_on(Gpu::open(&GpuOptions::default())).expect("a GPU"));
     let few = RunnerConfig { n_ctx: 64, kv: KvType::F32, chunk: 64, ..RunnerConfig::default() };
     let blocks = KvType::Of { k: GgmlType::Q8_0, v: GgmlType::Q4_0 };
@@ -56,7 +56,7 @@ fn memory_told_before_loading_is_allocated_to_the_byte() {
             let after = made();
             let (told, runner) = match (told, loaded) {
                 (Ok(told), Ok(runner)) => (told, runner),
-                // What cannot be planned cannot be loaded either: experts of a model without any.
+                // Models that cannot be planned cannot be loaded either: expert offload without experts.
                 (Err(told), Err(e)) => {
                     failures.check(told.to_string() == e.to_string(), || format!("{case}: {told}, {e}"));
                     continue;
@@ -138,12 +138,12 @@ fn memory_lists_every_buffer() {
     assert_eq!(memory.n_byte(), memory.items.iter().map(|i| i.n_byte).sum::<u64>());
     let weights = memory.items.iter().find(|i| i.what == "weights").expect("weights").n_byte;
     let file = engine.model().n_byte();
-    // The layout on the device pads rows and planes, but no block grows; scales and norms travel as f32.
+    // The device layout pads rows and planes, but no block grows; scales and norms are stored as f32.
     assert!(
         weights >= file && weights < file + file / 20,
         "{weights} bytes of weights for {file} in the file"
     );
-    // Keys and values in f32: 8 layers, 4 heads of 32 channels, 512 tokens; and a page of 64 on its way.
+    // Keys and values in f32: 8 layers, 4 heads of 32 channels, 512 tokens; and a scratch page of 64.
     let kv = memory.items.iter().find(|i| i.what == "kv cache").expect("a cache");
     let token = 2 * 4 * 32 * 4;
     assert_eq!((kv.n_buffer, kv.n_byte), (9, 8 * 512 * token + 64 * token));
@@ -157,10 +157,10 @@ fn a_dense_layer_takes_at_most_six_dispatches_a_token() {
     let model = engine.loaded().gpu().expect("a model on a GPU");
     let (per_layer, all) = model.dispatches_per_token();
     assert!(per_layer <= 6.0, "{per_layer} dispatches a layer");
-    // Beside the 8 layers: embeddings, head with its norm, two for the largest logit.
+    // Besides the 8 layers: embeddings, head with its norm, two for the argmax.
     assert!(all <= 8 * 6 + 4, "{all} dispatches a token");
     assert_eq!(all, model.explain().len(), "every dispatch is explained");
-    // The counters count what is recorded, not what is planned; short sequences may do with less.
+    // The counters count recorded dispatches, not planned ones; short sequences may need fewer.
     let count = || gpu.counters().dispatches.load(std::sync::atomic::Ordering::Relaxed);
     let mut at = Vec::new();
     for n in [10, 20] {

@@ -1,4 +1,4 @@
-//! Perplexities of every format, against those of another engine that computed in f32 from the same weights.
+//! Perplexities of every format, compared with those of another engine in f32 from the same weights.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn measure_with(
     p.value
 }
 
-/// Notes a failure unless two perplexities agree to a share of the golden one.
+/// Records a failure unless two perplexities agree within `share` of the golden one.
 fn close(failures: &mut Failures, name: &str, found: f64, golden: f64, share: f64) {
     failures.check((found - golden).abs() <= share * golden, || {
         format!("{name}: perplexity {found:.6}, golden {golden:.6}, allowed {:.3} %", share * 100.0)
@@ -51,8 +51,8 @@ fn validation() -> String {
 
 /// A model, and its perplexity over the first window of 256 tokens.
 ///
-/// The values are those of the formulas in f64 over the dequantised weights, by a program in NumPy that shares nothing
-/// with this one; the golden perplexities of whole texts have four digits and take long.
+/// The values were computed from the formulas in f64 over the dequantised weights, with an independent program in
+/// NumPy; the golden perplexities of whole texts have four digits and take long.
 type Case = (&'static str, f64);
 
 const STORYTELLER: &[Case] =
@@ -67,7 +67,7 @@ const SMALL: &[Case] = &[
     ("babyllama/babyllama-Q4_0.gguf", 1.828988),
 ];
 
-/// Narrower than the distance between any two formats of a model.
+/// Smaller than the distance between any two formats of a model.
 const FIRST_WINDOW: f64 = 1e-5;
 
 const GPU: DeviceChoice = DeviceChoice::Gpu(None);
@@ -107,7 +107,7 @@ fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
     for (file, first) in SMALL {
         let path = folder.join(file);
         close(&mut failures, file, measure(&path, GPU, &text, 256, Some(1)), *first, FIRST_WINDOW);
-        // The smallest model is quick enough for all of the text.
+        // The smallest model is fast enough for the whole text.
         if full() || file.starts_with("stories260K") {
             close(&mut failures, file, measure(&path, GPU, &text, 256, None), listed(&list, file), 0.005);
         }
@@ -115,13 +115,13 @@ fn perplexity_of_small_llamas_is_the_golden_one_in_every_format() {
     failures.conclude();
 }
 
-/// Inputs in 8 bits, which many columns at once multiply as bytes: another value, and a close one.
+/// 8-bit activations, which prefill multiplies as bytes: a different value, but a close one.
 #[test]
 fn perplexity_with_inputs_in_8_bits_is_close() {
     let _t = Timed::new("perplexity, inputs in 8 bits");
     let text = validation();
     let mut failures = Failures::default();
-    // Blocks with minima and without them, whatever runs.
+    // Blocks with and without minima, with any selection of tests.
     for (format, exact) in
         STORYTELLER.iter().filter(|(f, _)| full() && *f != "f16" || ["Q8_0", "Q4_K_M"].contains(f))
     {
@@ -136,18 +136,12 @@ fn perplexity_with_inputs_in_8_bits_is_close() {
 }
 
 #[test]
-fn perplexity_on_the_processor_is_that_of_the_gpu() {
-    let _t = Timed::new("perplexity, processor");
+fn perplexity_on_the_cpu_is_that_of_the_gpu() {
+    let _t = Timed::new("perplexity, CPU");
     let text = validation();
     let mut failures = Failures::default();
     let (_, first) = STORYTELLER[3];
     let file = crate::common::default_model();
-    close(
-        &mut failures,
-        "processor",
-        measure(&file, DeviceChoice::Cpu, &text, 256, Some(1)),
-        first,
-        FIRST_WINDOW,
-    );
+    close(&mut failures, "CPU", measure(&file, DeviceChoice::Cpu, &text, 256, Some(1)), first, FIRST_WINDOW);
     failures.conclude();
 }

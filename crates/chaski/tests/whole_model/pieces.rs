@@ -1,4 +1,4 @@
-//! Prompts in pieces that are bounded in time: the same results, and an end between two of them.
+//! Prompts in time-bounded pieces: the same results, and cancellation between two of them.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn submits(engine: &Engine) -> u64 {
     engine.gpu().expect("a GPU").counters().submits.load(Ordering::Relaxed)
 }
 
-/// A prompt of `n` tokens, each of the vocabulary.
+/// A prompt of `n` tokens.
 fn tokens(n: u32) -> Vec<u32> {
     (0..n).map(|i| 1 + (i * 37 + i * i) % 1000).collect()
 }
@@ -31,7 +31,7 @@ fn pieces_of_any_size_give_the_same_bits() {
     let sets = [FeatureSet::Sg, FeatureSet::Base];
     for (nth, set) in sets.into_iter().enumerate() {
         let mut engine = build(default_engine().feature_set(set));
-        // Chunks of one token at the end, of two, and others, pieces of few tokens; a prompt of several chunks.
+        // Last chunks of one token, of two, and others; pieces of few tokens; a prompt of several chunks.
         let sizes = [(300, 512), (257, 256), (65, 512), (258, 256), (200, 48), (70, 512)];
         for (n, chunk) in one_in(2, sizes.into_iter().skip(if full() { 0 } else { nth })) {
             if chunk != 512 {
@@ -39,7 +39,7 @@ fn pieces_of_any_size_give_the_same_bits() {
             }
             let prompt = tokens(n);
             let mut expected: Option<Vec<f32>> = None;
-            // The first time nothing is known; then one piece a chunk; then the smallest there are.
+            // First without measurements, then one piece per chunk, then the smallest pieces.
             for (way, limit) in
                 [("first", Duration::from_millis(100)), ("whole", HOUR), ("tiny", Duration::ZERO)]
             {
@@ -83,7 +83,7 @@ fn pieces_follow_the_time_they_take() {
     };
     run(HOUR);
     let (one, whole) = run(HOUR);
-    // A sixteenth of the time asks for about sixteen submissions, less if the measured run was a slow one.
+    // A sixteenth of the time needs about sixteen submissions, fewer if the measured run was slow.
     let (many, _) = run(whole / 16);
     let (again, _) = run(HOUR);
     crate::common::say(format!("{whole:?} in one submission, or {many} of a sixteenth"));
@@ -124,7 +124,7 @@ fn a_prompt_can_be_left_between_pieces() {
             );
         }
         drop(g);
-        // Going on where it was left is as good as not having stopped, in one way or the other.
+        // Continuing after an interruption gives the result of an uninterrupted run, either way.
         let mut answers = Vec::new();
         for by_pieces in [true, false] {
             if !by_pieces {

@@ -1,4 +1,4 @@
-//! Models with recurrent state: logits against golden ones, and sequences that are set back, which such a state cannot.
+//! Models with recurrent state: golden logits, and rewinding, which the state itself does not support.
 
 use chaski::KvType;
 use chaski::gguf::GgmlType;
@@ -11,58 +11,59 @@ use chaski_runtime::RuntimeError;
 use crate::archs::{Fixture, open, wanted};
 use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, say, shared_gpu};
 
-/// All families, with the layers that each proves.
+/// All families, with the layers that each covers.
 pub(crate) const FIXTURES: &[&str] = &[
     // Mamba-2, Mamba-1.
     "mamba2-dense",
     "mamba-dense",
-    // Mamba-2 beside attention: in other layers, in the same ones, in other layers without positions.
+    // Mamba-2 and attention: in separate layers, in the same layers, in separate layers without positions.
     "granitehybrid-dense",
     "falcon-h1-dense",
     "nemotron_h-dense",
-    // Convolutions between gates, and attention; with experts.
+    // Gated convolutions, and attention; with experts.
     "lfm2-full-attention",
     "lfm2moe-moe",
-    // Gated delta nets, and attention behind a gate; with experts.
+    // Gated delta nets, and gated attention; with experts.
     "qwen35-dense",
     "qwen35moe-moe",
     "qwen3next-moe",
-    // What those leave open. Their logits come of the families' equations in f64, written down in another language, which
-    // give the logits of the fixtures above up to 3e-12.
-    // Keys for several heads of values, tiled; a part of each head rotated, some of it not in a text; tied embeddings.
+    // Options that those do not cover. Their logits come from the families' equations in f64, implemented in another
+    // language, which reproduces the logits of the fixtures above to 3e-12.
+    // Keys shared by several heads of values, tiled; RoPE on part of each head, some of it unused in a text; tied
+    // embeddings.
     "qwen35-heads",
-    // The same by neighbours, in the layout of older files, too; more experts than a token uses.
+    // The same with adjacent heads, in the layout of older files, too; more experts than a token uses.
     "qwen3next-heads",
-    // Attention to the last 9 tokens; more experts than a token uses, chosen with a bias.
+    // Attention to the last 9 tokens; more experts than a token uses, selected with a bias.
     "lfm2-window",
     "lfm2moe-choice",
-    // Experts without gates, as wide as the model or narrower, and one for all tokens.
+    // Experts without gates, as wide as the model or narrower, and a shared one.
     "nemotron_h_moe-plain",
     "nemotron_h_moe-latent",
-    // Mamba-1 with norms of steps and of what they read: with weights, beside attention and experts; without.
+    // Mamba-1 with norms of dt, B and C: weighted, with attention and experts; unweighted.
     "jamba-moe",
     "mamba-norms",
-    // Mamba-2 whose steps, b and c are made of what was convolved.
+    // Mamba-2 whose dt, B and C are computed from the convolution's output.
     "plamo2-dense",
 ];
-/// State alone, and beside a cache of keys and values.
+/// State only, and with a KV cache.
 const SET_BACK: &[&str] =
     &["mamba2-dense", "mamba-dense", "falcon-h1-dense", "lfm2-full-attention", "qwen35-heads"];
-/// What rounding keys and values costs, three times what came.
+/// Cost of rounding keys and values: three times the measured error.
 const F16_KV: &[(&str, f64)] =
     &[("lfm2-window", 2e-11), ("lfm2moe-choice", 2e-11), ("qwen35-heads", 1.5e-7), ("qwen3next-heads", 3e-8)];
-/// What sums in another order cost, which is up to 2e-11 where what layers add is scaled up (granitehybrid).
+/// Cost of reordered sums, up to 2e-11 where layer outputs are scaled up (granitehybrid).
 const LIMIT: f64 = 4e-11;
 
-/// A way to run a fixture.
+/// A configuration for running a fixture.
 #[derive(Clone, Copy)]
 struct Way {
-    /// Matrices are stored in f16, which holds these weights exactly.
+    /// Matrices are stored in f16, which represents these weights exactly.
     half: bool,
     /// Type of the KV cache.
     kv: KvType,
     n_ctx: u32,
-    /// Tokens that the plan takes at once.
+    /// Chunk size of the plan.
     chunk: u32,
 }
 
@@ -85,7 +86,7 @@ fn gpu(set: FeatureSet, checked: bool) -> Target {
 
 fn targets() -> Vec<(&'static str, Target)> {
     let [sg, base] = [FeatureSet::Sg, FeatureSet::Base].map(|set| gpu(set, false));
-    vec![("processor", Target::Cpu), ("sg", sg), ("base", base)]
+    vec![("CPU", Target::Cpu), ("sg", sg), ("base", base)]
 }
 
 /// The CPU and one of the devices in turns, or all.
@@ -98,7 +99,7 @@ fn cpu_and_gpus_in_turns(nth: usize) -> Vec<(&'static str, Target)> {
 fn logits_match_the_golden_ones() {
     let _t = Timed::new("recurrent, logits");
     let mut failures = Failures::default();
-    /// A chunk that takes all tokens at once, and one that has to be filled again.
+    /// A chunk for all tokens at once, and one that has to be filled again.
     const CHUNKS: [(u32, &[usize]); 2] = [(64, &[48, 1]), (16, &[16, 7])];
     let mut ways: Vec<_> = targets().into_iter().map(|(name, t)| (name, t, WAY, &CHUNKS[..])).collect();
     ways[0].3 = &CHUNKS[..1];
@@ -106,7 +107,7 @@ fn logits_match_the_golden_ones() {
     ways.push(("sg checked, f16", gpu(FeatureSet::Sg, true), f16, &CHUNKS[1..]));
     for (nth, name) in FIXTURES.iter().enumerate().filter(|(_, f)| wanted(f)) {
         let f = Fixture::load(name);
-        // On the CPU, and in turns on the GPU: by default half of them, the other half in batches (`sequences`).
+        // On the CPU, and in turns on the GPU: by default half of them, the other half batched (`sequences`).
         let on_gpu = in_turns(nth / 2, &ways[1..]).into_iter().filter(|_| full() || nth % 2 == 0);
         let ways = [&ways[0]].into_iter().cloned().chain(on_gpu);
         for (device, target, way, chunks) in ways {
@@ -132,7 +133,7 @@ fn logits_match_the_golden_ones() {
     failures.conclude();
 }
 
-/// Beside state there may be a cache of keys and values in f16, which costs what it costs elsewhere.
+/// A KV cache in f16 beside the state costs as much as elsewhere.
 #[test]
 fn logits_with_a_cache_in_f16_match_the_golden_ones() {
     let _t = Timed::new("recurrent, f16 cache");
@@ -164,7 +165,7 @@ fn layers_take_few_dispatches() {
     }
 }
 
-/// The copy on the way through an answer is from its 64th token.
+/// The snapshot during an answer is taken at its 64th token.
 #[test]
 fn a_long_answer_is_set_back_to_its_last_copy() {
     let _t = Timed::new("recurrent, a long answer");
@@ -180,7 +181,8 @@ fn a_long_answer_is_set_back_to_its_last_copy() {
         for t in tokens[20..90].iter().chain(&[1, 2, 3]) {
             block_on(r.prefill(&[*t])).expect("a token");
         }
-        // From the copy at 84; then from the start, since the copy at the prompt's end has made way for a later one.
+        // From the snapshot at 84; then from the start, since a later one has replaced the snapshot at the prompt's
+        // end.
         for to in [90, 80] {
             r.truncate(to);
             let found = block_on(r.eval_all(&tokens[to..], 10)).expect("tokens run");
@@ -206,7 +208,7 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
                 say(format!("{name:20} {device:10} {what}: NMSE {e:.1e}"));
                 failures.check(e <= LIMIT, || format!("{name}, {device}, {what}: {e:.2e} > {LIMIT:.0e}"));
             };
-            // Five tokens of an answer, of which three are taken back: a copy is from the end of the prompt.
+            // Five tokens of an answer, three of which are rewound: there is a snapshot at the end of the prompt.
             block_on(r.prefill(&t[..20])).expect("a prompt");
             block_on(r.feed(&t[20..21])).expect("a token");
             for wrong in [t[21], 1, 2, 3] {
@@ -215,11 +217,11 @@ fn sequences_that_are_set_back_go_on_as_if_nothing_had_followed() {
             r.truncate(22);
             let found = block_on(r.eval_all(&t[22..30], 3)).expect("tokens run");
             compare("from the end of the prompt", found, 22, 30);
-            // Before every copy: all is run again.
+            // Before every snapshot: everything runs again.
             r.truncate(5);
             let found = block_on(r.eval_all(&t[5..40], 35)).expect("tokens run");
             compare("from the start", found, 5, 40);
-            // To the start: nothing is.
+            // To the start: nothing runs again.
             r.truncate(0);
             let found = block_on(r.eval_all(t, 48)).expect("tokens run");
             compare("all anew", found, 0, 48);
@@ -250,13 +252,13 @@ fn tokens_that_the_device_sent_ahead_are_taken_back() {
             block_on(r.prefill(&f.tokens[..20])).expect("a prompt");
             let found = block_on(r.greedy(9)).expect("tokens");
             failures.check(found == expected, || format!("{name}, {device}: {found:?}, not {expected:?}"));
-            // The history ends with the prompt, the state has seen eight tokens more.
+            // The history ends with the prompt; the state has processed eight more tokens.
             r.truncate(20);
             assert_eq!(r.gpu().expect("a GPU").state_at(0), Some(28), "{name}, {device}");
             let all = block_on(r.eval_all(&f.tokens[20..48], 7)).expect("tokens run");
             let e = nmse(&all, f.logits_of(20, 48));
             failures.check(e <= LIMIT, || format!("{name}, {device}, after the answer: {e:.2e}"));
-            // A step cannot begin anywhere else than where the state is.
+            // A step can only start where the state is.
             let row = Row { seq: 0, pos: 20, input: Input::Token(f.tokens[20]), want: Want::Nothing };
             let e = r.submit(&Step { rows: vec![row], repeat: 1, n_planned: 1 });
             let as_expected =

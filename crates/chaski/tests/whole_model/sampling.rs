@@ -1,4 +1,4 @@
-//! How tokens are chosen and when a generation ends.
+//! Sampling, and the ends of generations.
 
 use chaski::serve::Request;
 use chaski::steps::RunnerConfig;
@@ -23,12 +23,12 @@ fn sampler(sampler: SamplerParams, n: usize) -> GenerateOptions {
     GenerateOptions { sampler, ..greedy(n) }
 }
 
-/// The same chain, chosen by the processor: a penalty on sequences that is too small to change a logit.
-fn on_processor(params: SamplerParams) -> SamplerParams {
+/// The same chain on the CPU: with a penalty on sequences too small to change a logit.
+fn on_cpu(params: SamplerParams) -> SamplerParams {
     SamplerParams { dry_multiplier: 1e-20, ..params }
 }
 
-/// Text, tokens and reason of the end of an answer.
+/// Text, tokens and finish reason of an answer.
 fn answer(engine: &mut Engine, prompt: &str, options: GenerateOptions) -> (String, Vec<u32>, Finish) {
     let mut g = engine.generate(prompt, options).expect("a generation");
     let mut out = String::new();
@@ -46,7 +46,7 @@ fn seeds_choose_the_text() {
     let (a, b, again) = (tell(1), tell(2), tell(1));
     assert_eq!(a, again, "the same seed");
     assert_ne!(a, b, "another seed");
-    // A fresh engine, another rhythm of readbacks.
+    // A fresh engine, another readback interval.
     let mut engine = build(default_engine());
     let options = GenerateOptions { interval: 4, ..seeded(1, 30) };
     assert_eq!(
@@ -65,9 +65,9 @@ fn choices_that_leave_one_token_are_greedy() {
         ("top-k of 1", SamplerParams { top_k: 1, ..d.clone() }),
         ("a tiny top-p", SamplerParams { top_p: 1e-6, ..d.clone() }),
         ("min-p of 1", SamplerParams { min_p: 1.0, ..d.clone() }),
-        // The end is excluded on the device, too.
+        // The device, too, excludes the end token.
         ("no end", SamplerParams { ignore_eos: true, ..SamplerParams::greedy() }),
-        ("top-k of 1 on the processor", on_processor(SamplerParams { top_k: 1, ..d })),
+        ("top-k of 1 on the CPU", on_cpu(SamplerParams { top_k: 1, ..d })),
     ];
     let mut engine = build(default_engine());
     let mut failures = Failures::default();
@@ -92,7 +92,7 @@ fn penalties_act_and_give_the_same_text_on_both_devices() {
     assert!(!ANSWER.starts_with(&gpu), "a penalty of 1.5 changes 32 tokens: {gpu:?}");
 }
 
-/// Tokens of an answer, and whether the device chose them.
+/// Tokens of an answer, and whether the device sampled them.
 fn chosen(engine: &mut Engine, prompt: &[u32], options: GenerateOptions) -> (Vec<u32>, bool) {
     let mut g = engine.generate_tokens(prompt, options).expect("a generation");
     while block_on(g.next()).expect("a piece").is_some() {}
@@ -129,7 +129,7 @@ fn adjusted(plain: &[u32]) -> Vec<(&'static str, SamplerParams)> {
 }
 
 #[test]
-fn adjusted_logits_give_the_processors_tokens_at_any_rhythm() {
+fn adjusted_logits_give_the_tokens_of_the_cpu_at_any_interval() {
     let _t = Timed::new("sampling, adjusted");
     const N: usize = 32;
     let mut engine = build(default_engine());
@@ -139,18 +139,18 @@ fn adjusted_logits_give_the_processors_tokens_at_any_rhythm() {
     let mut failures = Failures::default();
     let mut n_changed = 0;
     for (name, params) in adjusted(&plain) {
-        let (expected, on_device) = chosen(&mut engine, &prompt, sampler(on_processor(params.clone()), N));
-        failures.check(!on_device, || format!("{name}: the processor should choose"));
+        let (expected, on_device) = chosen(&mut engine, &prompt, sampler(on_cpu(params.clone()), N));
+        failures.check(!on_device, || format!("{name}: the CPU should choose"));
         n_changed += u32::from(expected != plain);
         for interval in [1, 4, 16] {
-            // Another text before, given up while its tokens are under way: the window must not keep any of it.
+            // Another text before, cancelled while its tokens are in flight: the window must not keep any of it.
             let options = GenerateOptions { interval, ..sampler(params.clone(), 60) };
             let mut g = engine.generate_tokens(&other, options).expect("a generation");
             for _ in 0..6 {
                 block_on(g.next()).expect("a piece");
             }
             drop(g);
-            // The second time, all but the last token of the prompt is in the cache.
+            // The second time, all but the last token of the prompt is cached.
             for time in 1..=if interval == 4 { 2 } else { 1 } {
                 let case = format!("{name}, {interval} a readback, time {time}");
                 let options = GenerateOptions { interval, ..sampler(params.clone(), N) };
@@ -163,7 +163,7 @@ fn adjusted_logits_give_the_processors_tokens_at_any_rhythm() {
         }
     }
     failures.check(n_changed >= 7, || format!("only {n_changed} of the chains change the answer"));
-    // Plain choices are plain again.
+    // Plain sampling is plain again.
     let found = chosen(&mut engine, &prompt, greedy(N)).0;
     failures.check(found == plain, || format!("after all of these: {found:?}"));
     failures.conclude();
@@ -241,8 +241,8 @@ fn adjusted_draws_are_those_of_the_references() {
     failures.conclude();
 }
 
-/// Probabilities of what may be drawn, straight from the definition: the best `top_k`, of these the fewest that reach
-/// `top_p`, of these all with `min_p` of the best one's probability; then the temperature.
+/// Probabilities of the candidates, from the definition: the best `top_k`, of these the fewest that reach `top_p`, of
+/// these all with at least `min_p` of the best one's probability; then the temperature.
 fn distribution(logits: &[f32], p: &SampleParams) -> Vec<(usize, f64)> {
     let shares = |of: &[(usize, f64)]| {
         let max = of.iter().map(|x| x.1).fold(f64::NEG_INFINITY, f64::max);
@@ -266,8 +266,8 @@ fn draws_of(seed: u32, tokenizer: &chaski::text::Tokenizer) -> impl Iterator<Ite
 }
 
 #[test]
-fn a_seed_gives_the_same_text_on_the_device_and_on_the_processor() {
-    let _t = Timed::new("sampling, device and processor");
+fn a_seed_gives_the_same_text_on_the_device_and_on_the_cpu() {
+    let _t = Timed::new("sampling, device and CPU");
     const N: usize = 60;
     let mut gpu = build(default_engine());
     let mut cpu = build(default_engine().device(chaski::DeviceChoice::Cpu));
@@ -290,10 +290,10 @@ fn a_seed_gives_the_same_text_on_the_device_and_on_the_processor() {
     failures.conclude();
 }
 
-/// Sequences that draw at once.
+/// Number of sequences that draw at once.
 const AT_ONCE: u32 = 64;
 
-/// A model whose sequences all have the same pages, and so the same prompt.
+/// A model whose sequences share all pages, and so the prompt.
 fn loaded_for_draws(engine: &Engine, tokens: &[u32]) -> GpuModel {
     let gpu = engine.gpu().expect("a GPU").clone();
     let config = RunnerConfig { n_ctx: 64, n_seq: AT_ONCE, chunk: AT_ONCE, ..RunnerConfig::default() };
@@ -311,7 +311,7 @@ fn loaded_for_draws(engine: &Engine, tokens: &[u32]) -> GpuModel {
     model
 }
 
-/// Draws a token after the last one of the prompt for each of some numbers.
+/// Draws a token after the last one of the prompt for each uniform number.
 fn draw(model: &mut GpuModel, params: &SampleParams, (last, pos): (u32, u32), uniforms: &[f32]) -> Vec<u32> {
     let mut columns = Vec::new();
     for (seq, uniform) in (0..).zip(uniforms) {
@@ -368,7 +368,7 @@ fn draws_follow_the_probabilities() {
             for (token, share) in &expected {
                 let (e, n) = (share * f64::from(N), counts[*token]);
                 inside += n;
-                // Cells of few draws are counted together.
+                // Cells with few draws are pooled.
                 if e >= 5.0 { add(e, n) } else { rest = (rest.0 + e, rest.1 + n) }
             }
             if rest.0 >= 5.0 {
@@ -391,7 +391,7 @@ fn a_stop_text_ends_the_answer_before_it() {
     let _t = Timed::new("sampling, stop texts");
     let mut engine = build(default_engine());
     let mut failures = Failures::default();
-    // Inside a token, over several tokens, the earlier of two, over a line end.
+    // Inside a token, across tokens, the earlier of two, across a line end.
     for stop in [&["leepy f"][..], &["one paper kite"], &["Starling", "young"], &["missing.\n\nShe"]] {
         let options = GenerateOptions { stop: stop.iter().map(|s| (*s).to_owned()).collect(), ..greedy(96) };
         let (found, _, finish) = answer(&mut engine, PROMPT, options);
@@ -412,11 +412,9 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     let mut failures = Failures::default();
     let mut engine = build(default_engine().context(64));
     let n_prompt = encode(&engine, PROMPT).len();
-    // The last token chosen is not run, so it needs no cell of the context.
+    // The last chosen token is not run, so it needs no cell of the context.
     let room = 64 - n_prompt + 1;
-    for (name, params) in
-        [("device", SamplerParams::greedy()), ("processor", on_processor(SamplerParams::greedy()))]
-    {
+    for (name, params) in [("device", SamplerParams::greedy()), ("CPU", on_cpu(SamplerParams::greedy()))] {
         for interval in [1, 16] {
             for (max_tokens, n, finish) in [
                 (Some(0), 0, Finish::Length),
@@ -436,7 +434,7 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
             }
         }
     }
-    // A story that the model ends itself; chat and template on the way.
+    // A story that the model ends itself, through chat and template.
     let mut engine = build(default_engine());
     let messages = [Message::new("user", "Tell me a story about a fox who lost a kite.")];
     let template = TemplateOptions::default();
@@ -451,7 +449,7 @@ fn an_answer_ends_at_its_length_at_the_full_context_or_when_it_is_told() {
     failures.conclude();
 }
 
-/// What a full context is to become: the answers of one context after the other, by separate requests.
+/// The expected result of context shifts: separate requests, one per context.
 fn shifted_by_hand(engine: &mut Engine, prompt: &[u32], keep: usize, n: usize) -> Vec<u32> {
     let mut answer: Vec<u32> = Vec::new();
     let mut all = prompt.to_vec();
@@ -470,7 +468,7 @@ fn shifted_by_hand(engine: &mut Engine, prompt: &[u32], keep: usize, n: usize) -
 
 #[test]
 fn a_full_context_is_shifted_if_that_is_asked_for() {
-    /// The context is shifted twice at least.
+    /// The context is shifted at least twice.
     const N: usize = 90;
     let _t = Timed::new("sampling, shifted contexts");
     let mut failures = Failures::default();
@@ -480,7 +478,7 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
         let expected = shifted_by_hand(&mut engine, &prompt, keep, N);
         for (way, params, speculate) in [
             ("by the device", SamplerParams::greedy(), None),
-            ("by the processor", on_processor(SamplerParams::greedy()), None),
+            ("by the CPU", on_cpu(SamplerParams::greedy()), None),
             ("with guesses", SamplerParams::greedy(), Some(Speculation::default())),
         ] {
             let mut options = GenerateOptions { shift: Some(keep), speculate, ..sampler(params, N) };
@@ -502,7 +500,7 @@ fn a_full_context_is_shifted_if_that_is_asked_for() {
         let tokens = outcome(answer).tokens;
         failures.check(tokens == expected, || format!("keep {keep}, in a service: {tokens:?}"));
     }
-    // All that there is shall be kept: there is no room to make.
+    // Everything is to be kept: no room can be made.
     let (_, tokens, why) = answer(&mut engine, PROMPT, GenerateOptions { shift: Some(64), ..greedy(N) });
     failures.check(why == Finish::Context, || format!("nothing to forget: {why:?} after {}", tokens.len()));
     failures.conclude();
@@ -540,7 +538,7 @@ fn what_the_cache_has_is_not_run_again_and_changes_nothing() {
     let _t = Timed::new("sampling, prefix");
     let mut failures = Failures::default();
     let mut engine = build(default_engine());
-    // Three turns: each prompt holds the last answer and goes on.
+    // Three turns: each prompt extends the last answer.
     let mut prompt = PROMPT.to_owned();
     let mut n_before = 0;
     for (turn, add) in ["\nThe next day,", "\nIn the end,", ""].into_iter().enumerate() {
@@ -559,7 +557,7 @@ fn what_the_cache_has_is_not_run_again_and_changes_nothing() {
         n_before = n_cached + n_prompt;
         prompt = format!("{prompt}{found}{add}");
     }
-    // A prompt that departs early from what the cache has.
+    // A prompt that diverges early from the cache.
     let found = text(&mut engine, "One day, a little robot", greedy(24)).expect("a text");
     let fresh = text(&mut build(default_engine()), "One day, a little robot", greedy(24)).expect("a text");
     failures.same_text("another story", &found, &fresh);

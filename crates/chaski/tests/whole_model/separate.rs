@@ -1,4 +1,4 @@
-//! Files that have a tensor for each expert, as early ones of Mixtral: the same model as with one for all.
+//! Files with one tensor per expert, like early ones of Mixtral: the same model as with fused tensors.
 
 use chaski::errors::ModelError;
 use chaski::gguf::MemorySource;
@@ -14,7 +14,7 @@ const N_EXPERT: u32 = 6;
 /// The tensors of the file: name and shape.
 type Shapes = Vec<(String, Vec<u64>)>;
 
-/// The fixture with its experts one by one, and what else is to be changed.
+/// The fixture with separate experts, and further changes.
 fn separate(f: &Fixture, change: impl Fn(&mut Shapes) + Sync) -> Vec<u8> {
     let edit = |tensors: &mut Shapes| {
         let mut out = Vec::new();
@@ -32,7 +32,7 @@ fn separate(f: &Fixture, change: impl Fn(&mut Shapes) + Sync) -> Vec<u8> {
     with_experts_edited(f, &edit)
 }
 
-/// As `with_experts`, with other tensors; those of one expert have its values in the tensor of all.
+/// As `with_experts`, with further changes; tensors of one expert have its values in the fused tensor.
 fn with_experts_edited(f: &Fixture, edit: &(dyn Fn(&mut Shapes) + Sync)) -> Vec<u8> {
     let whole = open(with_experts(f, N_EXPERT, 2, None)).expect("a model");
     let n_byte = |name: &str| whole.tensors().iter().find(|t| t.name == name).map(|t| t.n_elem());
@@ -97,14 +97,14 @@ fn experts_that_are_missing_or_there_twice_are_errors_that_name_them() {
         let e = error(without(missing));
         assert!(matches!(&e, ModelError::NoTensor { tensor } if tensor == missing), "{}", chain(&e));
     }
-    // One for all beside one of them.
+    // A fused tensor beside that of one expert.
     let e = error(with_experts_edited(&f, &|tensors| {
         let (_, ne) = tensors.iter().find(|t| t.0 == "blk.1.ffn_up_exps.weight").expect("experts").clone();
         tensors.push(("blk.1.ffn_up.2.weight".into(), ne[..2].to_vec()));
     }));
     let text = chain(&e);
     assert!(text.contains("`blk.1.ffn_up.2.weight` beside `blk.1.ffn_up_exps.weight`"), "{text}");
-    // Of another shape.
+    // A different shape.
     let e = error(separate(&f, |tensors| {
         let t = tensors.iter_mut().find(|t| t.0 == "blk.0.ffn_down.4.weight").expect("an expert");
         t.1.swap(0, 1);
@@ -114,7 +114,7 @@ fn experts_that_are_missing_or_there_twice_are_errors_that_name_them() {
         "{}",
         chain(&e)
     );
-    // None at all.
+    // Missing completely.
     let e = error(separate(&f, |t| t.retain(|(n, _)| !n.starts_with("blk.0.ffn_gate."))));
     let named = matches!(&e, ModelError::NoTensor { tensor } if tensor == "blk.0.ffn_gate_exps.weight");
     assert!(named, "{}", chain(&e));

@@ -1,4 +1,4 @@
-//! Several sequences at once: in one batch, with pages that they share, and in windows whose pages take turns.
+//! Several sequences: in one batch, with shared pages, and in windows whose pages are reused.
 
 use chaski::gguf::OwnedValue;
 use chaski::kernels::FeatureSet;
@@ -10,7 +10,7 @@ use chaski_models::{RunnerConfig, Target};
 use crate::archs::{Fixture, GELU, open, wanted};
 use crate::common::{Failures, Timed, block_on, full, in_turns, nmse, one_in, say, shared_gpu};
 
-/// Every kind of cache and state, with the largest error, which is that of one sequence by itself.
+/// Every kind of cache and state, with the tolerance, which is that of a single sequence.
 const FAMILIES: &[(&str, f64)] = &[
     ("llama-gqa-rope_freqs", 2e-11),
     ("qwen3moe-moe", 2e-11),
@@ -18,9 +18,9 @@ const FAMILIES: &[(&str, f64)] = &[
     ("gpt-oss-moe", 2e-11),
     ("gpt2-dense", GELU),
     ("deepseek2-moe", 1e-11),
-    // Of single tokens, in some of which a cutoff lets an activation in or out.
+    // For single tokens, where the sparse activation may flip a value.
     ("gemma3n-dense", 3e-6),
-    // Of single tokens, too: 1.6e-4 where a text has 3e-5.
+    // For single tokens, too: 1.6e-4 where a text has 3e-5.
     ("gemma4-moe", 5e-4),
     ("mamba2-dense", 4e-11),
     ("mamba-dense", 4e-11),
@@ -32,7 +32,7 @@ const FAMILIES: &[(&str, f64)] = &[
 
 fn targets() -> [(&'static str, Target); 3] {
     let gpu = |set| Target::Gpu(shared_gpu(set, false));
-    [("processor", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
+    [("CPU", Target::Cpu), ("sg", gpu(FeatureSet::Sg)), ("base", gpu(FeatureSet::Base))]
 }
 
 /// The CPU and one of the devices in turns, or all.
@@ -46,8 +46,8 @@ fn runner(file: Vec<u8>, target: &Target, config: RunnerConfig) -> Runner {
     block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
 }
 
-/// The same text in three sequences at different places: each token's logits are those of the text, whoever else is in the
-/// batch. One begins with what another has, and both go on from there.
+/// The same text in three sequences at different positions: each token's logits are those of the text, whatever else is
+/// in the batch. One shares the prefix of another, and both continue.
 #[test]
 fn sequences_of_a_batch_do_not_see_each_other() {
     let _t = Timed::new("sequences, batches");
@@ -77,7 +77,8 @@ fn sequences_of_a_batch_do_not_see_each_other() {
                 compare("of two", of(2), 2 * i + 1);
             }
             assert_eq!((r.history_of(0), r.history_of(1)), (&f.tokens[..32], &f.tokens[..29]));
-            // The third begins with 27 tokens of the first, which goes on; then it does, and last the first is set back.
+            // The third shares 27 tokens of the first, which continues; then it continues, and last the first is
+            // rewound.
             let shared = r.share(0, 2, 27);
             assert_eq!(shared, if r.has_state() { 0 } else { 27 }, "{name}");
             for i in 0..12 {
@@ -98,7 +99,8 @@ fn sequences_of_a_batch_do_not_see_each_other() {
     failures.conclude();
 }
 
-/// Two sequences of a model in the same batches, of which one is set back by three tokens; returns the error of all logits.
+/// Two sequences of a model in the same batches, one of which is rewound by three tokens; returns the error of all
+/// logits.
 pub(crate) fn interleaved(r: &mut Runner, f: &Fixture) -> f64 {
     for seq in [0, 1] {
         r.select(seq);
@@ -124,7 +126,7 @@ fn states_of_a_batch_are_those_of_its_sequences() {
     let _t = Timed::new("sequences, recurrent state");
     let mut failures = Failures::default();
     let target = Target::Gpu(shared_gpu(FeatureSet::Sg, false));
-    // By default those that run alone on the CPU only (`recurrent`).
+    // By default, those that run alone on the CPU only (`recurrent`).
     let skipped = usize::from(!full());
     for name in one_in(2, crate::recurrent::FIXTURES.iter().skip(skipped)).filter(|f| wanted(f)) {
         let f = Fixture::load(name);
@@ -137,7 +139,7 @@ fn states_of_a_batch_are_those_of_its_sequences() {
     failures.conclude();
 }
 
-/// A long sequence in a model with windows of 40 tokens: its layers keep few pages, and what was set back can go on.
+/// A long sequence in a model with windows of 40 tokens: its layers keep few pages, and rewound sequences can continue.
 #[test]
 fn windows_give_their_pages_back() {
     let _t = Timed::new("sequences, windows");
@@ -154,7 +156,7 @@ fn windows_give_their_pages_back() {
     let mut cpu = runner(f.gguf(false, &edit), &Target::Cpu, config.clone());
     let expected = block_on(cpu.eval_all(&tokens, 100)).expect("400 tokens run");
     let model = open(f.gguf(false, &edit)).expect("a fixture is a model");
-    // Keys of all heads, which are as wide as values.
+    // Keys of all heads, as wide as values.
     let cell = u64::from(model.config().n_head_kv[0] * model.config().d_head);
     for (device, target) in &in_turns(1, &targets()[1..]) {
         let mut r = runner(f.gguf(false, &edit), target, config.clone());
@@ -180,7 +182,7 @@ fn windows_give_their_pages_back() {
         r.select(0);
         let rest = block_on(r.eval_all(&tokens[350..], 16)).expect("50 tokens run");
         compare("after the share", &rest, 350);
-        // 10 pages of 64 tokens for each of two sequences, and two where there are windows; and one on its way.
+        // 10 pages of 64 tokens for each of two sequences, and two for windows; and a scratch page.
         let found = r.memory().items.iter().find(|i| i.what == "kv cache").map(|i| i.n_byte);
         let page = 64 * 4 * 2 * cell;
         assert_eq!(found, Some((2 * 10 + 2 * 2 + 1) * page), "{device}");
@@ -188,7 +190,7 @@ fn windows_give_their_pages_back() {
     failures.conclude();
 }
 
-/// Sequences of all kinds go on to the bit in a runner that has just been loaded; what is damaged changes nothing.
+/// Sequences of all kinds restored in a freshly loaded runner continue bit for bit; damaged data changes nothing.
 #[test]
 fn sequences_are_saved_and_restored() {
     let _t = Timed::new("sequences, sessions");
@@ -211,7 +213,7 @@ fn sequences_are_saved_and_restored() {
             let expected = go_on(&mut r);
             let mut other = load(1, kv);
             block_on(other.feed(&f.tokens[..5])).expect("5 tokens run");
-            // Nothing that is damaged is taken.
+            // Damaged data is rejected.
             let mut wrong = |what: &str, bytes: &[u8]| {
                 let e = block_on(other.restore(bytes)).expect_err(what).to_string();
                 assert!(e.contains("session"), "{what}: {e}");
@@ -239,7 +241,7 @@ fn sequences_are_saved_and_restored() {
     failures.conclude();
 }
 
-/// A session fits a smaller context if its tokens do, however long the sequence was once.
+/// A session fits a smaller context if its tokens do, however long the sequence once was.
 #[test]
 fn sessions_are_as_long_as_their_tokens() {
     let f = Fixture::load("llama-plain");
@@ -263,13 +265,13 @@ fn sessions_are_as_long_as_their_tokens() {
     }
 }
 
-/// What of a prompt is said to be in the cache is not run again: neither for a state that cannot be set back, nor for a window
-/// that has passed.
+/// The part of a prompt reported as cached is not run again: neither for state that cannot be rewound, nor for a window
+/// that has moved on.
 #[test]
 fn what_has_to_run_again_does_not_count_as_cached() {
     let cases = [
         ("llama-plain", 40, 30, [30, 30, 30]),
-        // The state at the end of the prompt's last whole page is kept, and none before.
+        // The state is stored at the end of the prompt's last full page, and not before.
         ("mamba2-dense", 150, 100, [0, 0, 0]),
         ("mamba2-dense", 150, 140, [128, 128, 128]),
         // So are windows; the CPU keeps all tokens.

@@ -1,4 +1,4 @@
-//! A service: answers are those that each prompt has by itself, whoever comes and goes beside it.
+//! A service: each answer equals that of its prompt alone, whatever runs beside it.
 
 use chaski::serve::{Event, Request, ServeError};
 use chaski::text::{AddSpecial, ParseSpecial, TemplateOptions};
@@ -16,7 +16,7 @@ use crate::common::{Timed, block_on, build, default_engine, full, greedy, shared
 const PROMPTS: [&str; 5] =
     ["Once upon a time", "The little dog saw a", "One day, Lily", "Tom was sad because", "In the morning"];
 
-/// What came of a request.
+/// Outcome of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) text: String,
@@ -77,15 +77,15 @@ fn ask(handle: &Handle, prompt: &[u32], options: &GenerateOptions) -> Answer {
     handle.generate_tokens(Request::new(prompt.to_vec(), options.clone())).expect("a request that fits")
 }
 
-/// Waits until a service has let go of requests that were dropped.
+/// Waits until a service has released dropped requests.
 fn settle(handle: &Handle) {
     while handle.load().n_running + handle.load().n_waiting > 0 {
         std::thread::yield_now();
     }
 }
 
-/// Greedy, drawn and penalised answers of several lengths, 1, 2, 7 and 32 at once, in two orders of arrival, some of them
-/// given up on the way: each is the one that its prompt has by itself, chosen on the device.
+/// Greedy, sampled and penalised answers of several lengths, 1, 2, 7 and 32 at once, in two orders of arrival, some of
+/// them cancelled: each equals the answer of its prompt alone, sampled on the device.
 #[test]
 fn answers_are_those_of_each_prompt_by_itself() {
     let _t = Timed::new("serve, texts");
@@ -112,7 +112,7 @@ fn answers_are_those_of_each_prompt_by_itself() {
             }
             let mut answers: Vec<(usize, Answer)> =
                 order.into_iter().map(|i| (i, ask(&handle, &requests[i].0, &requests[i].1))).collect();
-            // Every fourth is given up, some before anything came of it.
+            // Every fourth is cancelled, some before any output.
             if backwards && n > 4 {
                 for at in (0..n).step_by(4).rev() {
                     let (_, mut answer) = answers.remove(at);
@@ -133,7 +133,7 @@ fn answers_are_those_of_each_prompt_by_itself() {
     assert_eq!(handle.load().n_used(), 0);
 }
 
-/// Prompts that begin alike share what they begin with, while the first is still answered, and after it has ended.
+/// Prompts share a common prefix, both while the first is being answered and after it has ended.
 #[test]
 fn what_prompts_begin_with_is_run_once() {
     let _t = Timed::new("serve, shared beginnings");
@@ -150,11 +150,11 @@ fn what_prompts_begin_with_is_run_once() {
     let n_cached = |found: &Outcome| found.finish.as_ref().map_or(0, |f| f.1.n_cached);
     let first = outcome(ask(&handle, &a, &options));
     assert_eq!((&first.text, n_cached(&first)), (&expected[0], 0));
-    // Whole pages of 64 tokens at least, from a request that has ended.
+    // At least whole pages of 64 tokens, from a request that has ended.
     let second = outcome(ask(&handle, &b, &options));
     assert_eq!(second.text, expected[1]);
     assert!((alike / 64 * 64..=alike).contains(&n_cached(&second)), "{} of {alike}", n_cached(&second));
-    // Word for word the first again.
+    // Identical to the first.
     let third = outcome(ask(&handle, &a, &options));
     assert_eq!(third.text, expected[0]);
     assert!(n_cached(&third) >= (a.len() - 1) / 64 * 64, "{} of {}", n_cached(&third), a.len());
@@ -162,7 +162,7 @@ fn what_prompts_begin_with_is_run_once() {
     assert_eq!(both.map(|o| o.text), expected);
 }
 
-/// A pool with room for few contexts: requests wait or begin again, and none fails.
+/// A pool with room for few contexts: requests wait or are preempted, and none fails.
 #[test]
 fn many_sequences_share_a_small_pool() {
     let _t = Timed::new("serve, a small pool");
@@ -173,7 +173,7 @@ fn many_sequences_share_a_small_pool() {
     let mut options = greedy(150);
     options.sampler.ignore_eos = true;
     let expected: Vec<String> = prompts.iter().map(|p| alone(&mut single, p, &options)).collect();
-    // One context, of which each request wants most.
+    // One context, most of which each request needs.
     let handle = spawn(default_engine().context(256).sequences(3).kv_tokens(256));
     let answers: Vec<Answer> = prompts.iter().map(|p| ask(&handle, p, &options)).collect();
     for (answer, expected) in answers.into_iter().zip(&expected) {
@@ -203,7 +203,7 @@ fn many_sequences_share_a_small_pool() {
     );
 }
 
-/// Requests that end early, in every way there is.
+/// Requests that end early, in every possible way.
 #[test]
 fn requests_come_and_go() {
     let _t = Timed::new("serve, requests");
@@ -237,7 +237,7 @@ fn requests_come_and_go() {
     assert_eq!(outcome(ask(&handle, &prompt, &greedy(1000))).text, long);
 }
 
-/// Nothing can be chosen for one of three: it fails, and the others go on.
+/// No token is allowed for one of three requests: it fails, and the others continue.
 #[test]
 fn one_that_fails_leaves_the_others_alone() {
     let _t = Timed::new("serve, failures");
@@ -271,7 +271,7 @@ fn the_cpu_serves_too() {
     assert_eq!(found, expected);
 }
 
-/// A conversation's parts come as events, and the whole answer is what they add up to.
+/// A conversation's parts arrive as events, and add up to the whole answer.
 #[test]
 fn a_chat_gives_parts_and_the_whole() {
     let _t = Timed::new("serve, chat");
@@ -302,7 +302,7 @@ fn a_chat_gives_parts_and_the_whole() {
     }
 }
 
-/// The driver ends with the last handle, and a dropped driver ends all answers.
+/// The driver ends with the last handle, and dropping the driver ends all answers.
 #[test]
 fn services_end() {
     let _t = Timed::new("serve, ends");
@@ -319,8 +319,8 @@ fn services_end() {
     thread.join().expect("no panic").expect("no error");
 }
 
-/// Recurrent models and models with windows: the same answers together as alone, with prefixes from snapshots where there are
-/// any.
+/// Recurrent models and models with windows: the same answers together as alone, with prefixes from snapshots where
+/// possible.
 #[test]
 fn recurrent_models_and_windows_are_served() {
     let _t = Timed::new("serve, recurrent models");

@@ -1,4 +1,4 @@
-//! Speculative decoding: the same texts in fewer runs.
+//! Speculative decoding: the same texts in fewer steps.
 
 use chaski::text::{AddSpecial, ParseSpecial};
 use chaski::{
@@ -11,7 +11,7 @@ const LIST: &str = "Lily has a red ball. Tom has a red ball. Lily has";
 const FREE: &str = "Once upon a time";
 
 fn options(sampler: SamplerParams, speculate: Option<Speculation>) -> GenerateOptions {
-    // The processor draws in either case.
+    // The CPU samples in either case.
     GenerateOptions {
         sampler,
         speculate,
@@ -21,7 +21,7 @@ fn options(sampler: SamplerParams, speculate: Option<Speculation>) -> GenerateOp
     }
 }
 
-/// Text, log probabilities of its tokens, and counts.
+/// Text, log probabilities of its tokens, and statistics.
 fn answer(engine: &mut Engine, prompt: &str, o: GenerateOptions) -> (String, Vec<f32>, Stats) {
     let tokens =
         engine.tokenizer().encode(prompt, AddSpecial::Yes, ParseSpecial::No).expect("the text is spelled");
@@ -38,7 +38,7 @@ fn build(builder: EngineBuilder) -> Engine {
     block_on(builder.build()).expect("the default model loads")
 }
 
-/// Greedy and drawn, looked up and drafted: text and probabilities are those without guesses.
+/// Greedy and sampled, with prompt lookup and a draft model: text and probabilities are those without drafts.
 #[test]
 fn guesses_change_no_text() {
     let _t = Timed::new("speculation, texts");
@@ -62,11 +62,11 @@ fn guesses_change_no_text() {
                 stats
             };
             let looked_up = check(None, "looked up");
-            // The same model is as good as a draft can be.
+            // The same model is the best possible draft.
             let drafted = check(Some(build(default_engine())), "drafted");
-            // Stories seldom repeat themselves; what a grammar makes repeat is below.
+            // Stories seldom repeat themselves; a grammar below makes text repeat.
             assert!(looked_up.n_drafted > 0, "{looked_up:?}");
-            // The same model drafts what it would say, up to rounding: all of it where it is greedy.
+            // The same model drafts its own choices, up to rounding: all of them if greedy.
             if greedy {
                 assert_eq!(drafted.n_accepted, drafted.n_drafted, "{drafted:?}");
                 assert!(
@@ -78,7 +78,7 @@ fn guesses_change_no_text() {
     }
 }
 
-/// A grammar is kept to, and ends where it ends without guesses; on the processor, too.
+/// Grammars are obeyed, and end at the same place as without drafts; on the CPU, too.
 #[test]
 fn guesses_keep_to_a_grammar() {
     let _t = Timed::new("speculation, grammar");

@@ -12,10 +12,10 @@ use chaski_models::{RunnerConfig, Target};
 use crate::archs::{Fixture, open};
 use crate::common::{Failures, Timed, block_on, nmse, shared_gpu};
 
-/// A cache alone, recurrent state, windows, experts.
+/// KV cache only, recurrent state, windows, experts.
 const FIXTURES: [&str; 4] = ["llama-plain", "qwen35-heads", "gemma3-dense", "gpt-oss-moe"];
 
-/// Tokens of a sequence: where they begin in the fixture's text, and the output of each.
+/// Tokens of a sequence: start in the fixture's text, and the output of each.
 const SEQUENCES: [(usize, &[Want]); 3] = [
     (
         0,
@@ -50,7 +50,7 @@ fn run(r: &mut Runner, step: &Step) -> Outputs {
     block_on(r.read()).expect("its outputs")
 }
 
-/// What each row would give if its sequence were run alone, token by token.
+/// Expected output of each row: its sequence run alone, token by token.
 fn alone(f: &Fixture, r: &mut Runner) -> Outputs {
     let mut out = Outputs::default();
     for (first, wants) in SEQUENCES {
@@ -99,7 +99,7 @@ fn rows_of_several_sequences_give_what_each_gives_alone() {
                     let e = nmse(a, b);
                     failures.check(e <= 2e-5, || format!("{name}, {device}: {what} differ by {e:.1e}"));
                 }
-                // Pieces change no bit.
+                // Splitting into pieces changes no bit.
                 let bits = |o: &Outputs| {
                     [&o.logits, &o.hidden].map(|v| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
                 };
@@ -107,7 +107,7 @@ fn rows_of_several_sequences_give_what_each_gives_alone() {
                 failures.check(same, || format!("{name}, {device}: pieces give other bits"));
                 whole = Some(found);
             }
-            // The next tokens follow those that were chosen, on the device alone.
+            // The next tokens follow device-chosen ones, on the device alone.
             let next = |seq: u32, pos| Row { seq, pos, input: Input::Chosen, want: Want::Choose };
             let rows = vec![next(0, 7), next(2, 4)];
             let ahead = run(&mut r, &Step { rows, repeat: 3, n_planned: 2 });
@@ -135,7 +135,7 @@ fn steps_that_do_not_fit_are_refused_with_both_numbers() {
         {
             let rows = vec![Row { seq, pos, input: Input::Token(1), want: Want::Logits }];
             let step = Step { rows, repeat: 1, n_planned: 1 };
-            // The CPU may find it when it runs the step.
+            // The CPU may report it when it runs the step.
             match r.submit(&step).and_then(|()| block_on(r.read()).map(drop)) {
                 Err(ModelError::Runtime(RuntimeError::Limit { what: w, found: n, limit: l })) => {
                     assert_eq!((w, n, l), (what, found, limit));

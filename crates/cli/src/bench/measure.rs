@@ -197,7 +197,7 @@ impl<'a> Bench<'a> {
                 self.steps.runner.change(&Change::Keep { seq, snapshot, n_token })?;
             }
         } else if has_snapshots && n > 0 {
-            // What recurrent state and windows hold was overwritten.
+            // The run overwrote recurrent state and windows.
             self.steps.runner.change(&Change::Restore { seq, snapshot, n_token })?;
         }
         Ok(())

@@ -16,7 +16,7 @@ pub(super) enum Target {
     Mix(FileType),
     /// All matrices in the base type of a mix.
     Pure(FileType),
-    /// What they are.
+    /// Keep the types.
     Copy,
 }
 

@@ -1,4 +1,4 @@
-//! What needs a GPU, or a driver that does without one.
+//! Tests that need a GPU or a software driver.
 
 use std::io::Write as _;
 
@@ -14,7 +14,7 @@ fn devices_are_listed() {
     }
 }
 
-/// Whether there is a GPU, a software one included; `cargo xtask test` brings one.
+/// True if there is a GPU, a software one included; `cargo xtask test` installs one.
 fn has_gpu() -> bool {
     let found = !json(&run(&["devices", "-o", "json"])).as_array().unwrap().is_empty();
     if !found {
@@ -75,9 +75,9 @@ fn bench_and_profile_run_on_a_gpu() {
     }
 }
 
-/// The same text from a mixture whose experts stay with the processor, in the memory that `show` names; what `bench` says of it.
+/// CPU offload of experts gives the same text, in the memory that `show` reports; and the fields of `bench`.
 #[test]
-fn experts_stay_with_the_processor() {
+fn experts_are_offloaded_to_the_cpu() {
     if !has_gpu() {
         return;
     }

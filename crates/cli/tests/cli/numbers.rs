@@ -1,4 +1,4 @@
-//! Commands that print numbers: logits, perplexity, embeddings, benchmarks, on the processor.
+//! Commands that print numbers: logits, perplexity, embeddings, benchmarks, on the CPU.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn perplexity_prints_one_line() {
 }
 
 #[test]
-fn bench_measures_on_the_processor() {
+fn bench_measures_the_cpu() {
     let args =
         ["bench", "--device", "cpu", "-p", "4", "-n", "2", "-pg", "3,1", "-r", "2", "-q", "-o", "jsonl"];
     let text = out(&run(&args));

@@ -1,4 +1,4 @@
-//! What is refused, and exit codes.
+//! Rejected arguments and exit codes.
 
 use std::process::Stdio;
 
