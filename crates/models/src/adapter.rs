@@ -1,8 +1,9 @@
-//! Adapters: small matrices beside those of a model, from a file of their own.
+//! LoRA: low-rank matrices next to those of a model, from a separate file.
 //!
-//! An adapter of kind LoRA holds for some matrices W of a model two of few rows, respectively columns, A and B; with a scale
-//! s the model then multiplies by W + s B A. Base and adapter stay apart: the graph gets y = W x + B (s (A x)), and the scales
-//! lie where they can be changed at any time. Sequences with other scales run one after the other; A x is a handful of values
+//! For some matrices W of a model, a LoRA has two matrices A and B of low rank; with a scale s the model then
+//! multiplies by W + s B A. Base and LoRA stay separate: the graph computes y = W x + B (s (A x)), and the scales can
+//! be changed at any time. Sequences with different scales run one after another; A x has only a few values per column,
+//! so per-column scales would only need a factor there.
 //! for each column, so a scale for each column would be a factor of that alone.
 
 use std::collections::BTreeMap;
@@ -12,34 +13,35 @@ use ggml_format::{ByteSource, ModelFile, SourceError, TensorInfo};
 use crate::error::{AdapterError, ModelError};
 use crate::fingerprint::fingerprint;
 
-/// An opened adapter; its matrices stay in the file until a model is loaded with it.
+/// An opened LoRA; its matrices stay in the file until a model is loaded with it.
 pub struct Adapter<S> {
     file: ModelFile<S>,
     alpha: f32,
-    /// `lora_a` and `lora_b` by the name of the tensor that they adapt.
+    /// `lora_a` and `lora_b` by name of the target tensor.
     pairs: BTreeMap<String, Pair>,
 }
 
-/// The matrices of an adapter by the name of the tensor that they adapt, and what its scale is multiplied by.
+/// The matrices of a LoRA by name of the target tensor, and the factor of its scale.
 pub(crate) type Beside<'a> = Box<dyn Fn(&str) -> Option<(&'a Pair, f32)> + 'a>;
 
-/// The two matrices beside one of the model.
+/// The two matrices of a target.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) a: TensorInfo,
     pub(crate) b: TensorInfo,
-    /// Rows of A: values between the two.
+    /// Rank: rows of A.
     pub(crate) rank: u32,
 }
 
-/// The tensor that is only looked up, whose halves lie the other way around.
+/// The only tensor that is looked up; its A and B are transposed.
 pub(crate) const EMBEDDINGS: &str = "token_embd.weight";
 
 impl<S: ByteSource> Adapter<S> {
     /// Opens a file with `general.type` = `adapter` and `adapter.type` = `lora`.
     ///
     /// # Errors
-    /// [`AdapterError`] for another file, for a tensor without its other half, and for halves that do not fit each other.
+    /// [`AdapterError`] for another kind of file, for a tensor without its counterpart, and for matrices that do not
+    /// match.
     pub async fn open(source: S) -> Result<Self, AdapterError> {
         let none = |name: &str| {
             Err(SourceError::Other { name: name.to_owned(), source: "an adapter has one file".into() })
@@ -52,7 +54,7 @@ impl<S: ByteSource> Adapter<S> {
                 return Err(AdapterError::Kind { key, found: format!("`{found}`"), expected });
             }
         }
-        // Adapters that begin in the middle of a text.
+        // LoRAs that activate in the middle of a text.
         let key = "adapter.alora.invocation_tokens";
         if m.contains(key) {
             return Err(AdapterError::Kind { key, found: "there".into(), expected: "none of it here" });
@@ -66,20 +68,20 @@ impl<S: ByteSource> Adapter<S> {
         Ok(Adapter { file, alpha, pairs })
     }
 
-    /// Matrices of a model that it adapts.
+    /// Number of target matrices.
     pub fn n_pair(&self) -> usize {
         self.pairs.len()
     }
 
-    /// What tells it from other adapters.
+    /// Distinguishes it from other LoRAs.
     ///
     /// # Errors
-    /// What the file meets.
+    /// Errors of the source.
     pub(crate) async fn fingerprint(&self) -> Result<u64, SourceError> {
         fingerprint(&self.file).await
     }
 
-    /// Checks that the adapter is one of a model: of its architecture, with matrices that fit its tensors.
+    /// Checks that the LoRA belongs to a model: same architecture, and matrices that match its tensors.
     pub(crate) fn check<'a>(
         &self,
         arch: &str,
@@ -93,7 +95,7 @@ impl<S: ByteSource> Adapter<S> {
             let base = tensor(name).ok_or_else(|| AdapterError::NoBase { tensor: name.clone() })?;
             let [n_in, n_out, n_matrix, n_more] = base.ne;
             let rank = u64::from(*rank);
-            // A row for each entry of the vocabulary is looked up and then multiplied; ggml's order, fastest first.
+            // One row per vocabulary entry is looked up and then multiplied; ggml's order, fastest first.
             let (of_a, of_b) = match name.as_str() {
                 EMBEDDINGS => ([rank, n_out, 1, 1], [rank, n_in, 1, 1]),
                 _ => ([n_in, rank, n_matrix, n_more], [rank, n_out, n_matrix, n_more]),
@@ -108,22 +110,22 @@ impl<S: ByteSource> Adapter<S> {
         Ok(())
     }
 
-    /// The matrices beside each tensor.
+    /// The matrices of each target.
     pub(crate) fn beside(&self) -> Beside<'_> {
         Box::new(|name| self.pairs.get(name).map(|pair| (pair, self.factor(pair.rank))))
     }
 
-    /// Names of the tensors that are adapted.
+    /// Names of the target tensors.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.pairs.keys().map(String::as_str)
     }
 
-    /// What the scale that a caller gives is multiplied by for matrices of this rank.
+    /// Factor of the caller's scale for matrices of this rank.
     fn factor(&self, rank: u32) -> f32 {
         if self.alpha == 0.0 { 1.0 } else { self.alpha / rank as f32 }
     }
 
-    /// Fills `buf` with data of one of the adapter's tensors.
+    /// Fills `buf` with data of one of the LoRA's tensors.
     pub(crate) async fn read(&self, name: &str, offset: u64, buf: &mut [u8]) -> Result<(), ModelError> {
         let tensor =
             self.file.tensor(name).ok_or_else(|| ModelError::NoTensor { tensor: name.to_owned() })?;
@@ -131,13 +133,13 @@ impl<S: ByteSource> Adapter<S> {
     }
 }
 
-/// Outermost first, two sizes at least.
+/// Outermost first, at least two sizes.
 fn shape(ne: &[u64; 4]) -> Vec<u64> {
     let n = ne.iter().rposition(|n| *n != 1).map_or(2, |last| (last + 1).max(2));
     ne[..n].iter().rev().copied().collect()
 }
 
-/// The tensors of a file by what they adapt.
+/// The tensors of a file by target.
 fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, AdapterError> {
     let mut halves: BTreeMap<&str, [Option<&TensorInfo>; 2]> = BTreeMap::new();
     for t in tensors {
@@ -162,7 +164,7 @@ fn pairs(tensors: &[TensorInfo]) -> Result<BTreeMap<String, Pair>, AdapterError>
     Ok(out)
 }
 
-/// Whether these can be the scales of `expected` adapters.
+/// Checks scales for `expected` LoRAs.
 ///
 /// # Errors
 /// [`AdapterError::Count`], [`AdapterError::Scale`].
@@ -176,18 +178,18 @@ pub(crate) fn check_scales(expected: usize, scales: &[f32]) -> Result<(), Adapte
     }
 }
 
-/// What names of tensors that come from adapters begin with: the adapter's number follows.
+/// Prefix of the names of LoRA tensors in a graph, followed by the LoRA's index.
 const PREFIX: &str = "adapter.";
 
-/// A tensor of zeros, of any size: places of scales, which are written once the model is loaded.
+/// A tensor of zeros of any size: a buffer for scales, which are written after loading.
 pub(crate) const ZEROS: &str = "adapter.zeros";
 
-/// The name by which the graph knows a tensor of adapter number `i`.
+/// The name of a tensor of LoRA `i` in the graph.
 pub(crate) fn graph_name(i: usize, tensor: &str) -> String {
     format!("{PREFIX}{i}.{tensor}")
 }
 
-/// The adapter's number and the tensor's name in its file.
+/// The LoRA's index and the tensor's name in its file.
 pub(crate) fn file_name(name: &str) -> Option<(usize, &str)> {
     let (i, tensor) = name.strip_prefix(PREFIX)?.split_once('.')?;
     Some((i.parse().ok()?, tensor))

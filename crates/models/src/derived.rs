@@ -1,35 +1,36 @@
-//! Tensors that a file lacks and that follow from those it has.
+//! Tensors computed from others at load.
 //!
-//! Older files of models with attention over latents hold one matrix for the keys and values of all heads, `attn_kv_b`. The
-//! graph wants the part of the keys turned around, as newer files have it (`attn_k_b`).
+//! Older files of models with latent attention have one matrix for the keys and values of all heads, `attn_kv_b`. The
+//! graph needs the keys' part transposed, as newer files have it (`attn_k_b`).
 
 use ggml_format::{ByteSource, GgmlType, ModelFile, TensorInfo};
 
 use crate::error::ModelError;
 
-/// Parts of a matrix, each turned around: the first `n_row` of every `stride` rows of `n_col` values.
+/// Transposed parts of a matrix: the first `n_row` of every `stride` rows of `n_col` values.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Transposed {
-    /// Parts.
+    /// Number of parts.
     pub n_matrix: u32,
-    /// Rows of a part, as the file has them.
+    /// Rows per part, in the file.
     pub n_row: u32,
-    /// Values a row.
+    /// Values per row.
     pub n_col: u32,
-    /// Rows from part to part.
+    /// Row stride between parts.
     pub stride: u32,
 }
 
 impl Transposed {
-    /// The type of what is made of a type: blocks do not survive being turned around.
+    /// Type of the result: blocks cannot be transposed.
     pub fn ty(from: GgmlType) -> GgmlType {
         if from.block_len() == 1 { from } else { GgmlType::F16 }
     }
 
-    /// Bytes of the result, `[n_matrix, n_col, n_row]`, from `offset` on.
+    /// Bytes of the result, `[n_matrix, n_col, n_row]`, from `offset`.
     ///
     /// # Errors
-    /// [`ModelError::Source`] if the file cannot be read, [`ModelError::Unsupported`] for a type that cannot be computed with.
+    /// [`ModelError::Source`] if the file cannot be read, [`ModelError::Unsupported`] for a type that cannot be
+    /// dequantised.
     pub async fn read<S: ByteSource>(
         &self,
         file: &ModelFile<S>,

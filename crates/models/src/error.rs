@@ -1,4 +1,4 @@
-//! Why a model cannot be used.
+//! Errors of models.
 
 use chaski_runtime::RuntimeError;
 use ggml_format::{GgufError, OpenError, SourceError};
@@ -12,150 +12,150 @@ use chaski_text::TokenizerError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A KV cache that is too small for one context.
+    /// A KV cache too small for one context.
     #[error("the KV cache has room for {found} tokens, but a context has {needed}: {} are missing", needed - found)]
     SmallPool {
         /// Tokens of the cache.
         found: u32,
-        /// Tokens of a context.
+        /// Tokens per context.
         needed: u32,
     },
-    /// The file is not what it should be.
+    /// An invalid file.
     #[error("the model file cannot be read")]
     Open(#[from] OpenError),
-    /// A type that no KV cache has.
+    /// A type that KV caches do not support.
     #[error(transparent)]
     KvType(#[from] KvTypeError),
-    /// An adapter, or its scale.
+    /// An invalid LoRA or scale.
     #[error(transparent)]
     Adapter(#[from] AdapterError),
-    /// A way to pool embeddings that there is not.
+    /// An unsupported pooling of embeddings.
     #[error(transparent)]
     Pooling(#[from] PoolingError),
-    /// A value of the metadata.
+    /// An invalid metadata value.
     #[error("the model's metadata are wrong")]
     Metadata(#[from] GgufError),
-    /// Bytes could not be read.
+    /// A read error.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// An architecture that we do not know.
+    /// An unsupported architecture.
     #[error("the architecture `{name}` is not supported (supported: {known})")]
     Architecture {
         /// The name in the file.
         name: String,
-        /// The names that we know.
+        /// The supported names.
         known: String,
     },
-    /// A tensor that is not there.
+    /// A missing tensor.
     #[error("tensor `{tensor}` is missing")]
     NoTensor {
         /// Its name.
         tensor: String,
     },
-    /// A tensor of another shape.
+    /// A tensor of the wrong shape.
     #[error("tensor `{tensor}`: expected shape {expected:?}, found {found:?} (outermost first)")]
     Shape {
         /// Its name.
         tensor: String,
-        /// What the metadata ask for.
+        /// Shape according to the metadata.
         expected: Vec<u64>,
-        /// What the file has.
+        /// Shape in the file.
         found: Vec<u64>,
     },
-    /// A tensor that holds numbers of the graph, with others than such.
+    /// A tensor of graph parameters with invalid values.
     #[error("tensor `{tensor}` has {found}, but must have {expected}")]
     Values {
         /// Its name.
         tensor: String,
-        /// What it must have.
+        /// The required values.
         expected: &'static str,
-        /// What it has.
+        /// The actual values.
         found: String,
     },
-    /// A number in the metadata that makes no sense.
+    /// An invalid number in the metadata.
     #[error("`{key}` is {found}, but {expected}")]
     Config {
         /// The key.
         key: String,
         /// The value.
         found: String,
-        /// What it must be.
+        /// The expected value.
         expected: String,
     },
-    /// The model has something that the engine does not compute yet.
+    /// An unsupported feature.
     #[error("{what} is not supported yet")]
     Unsupported {
-        /// What.
+        /// The feature.
         what: String,
     },
     /// A session that cannot be restored.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// A draft model that has other tokens.
+    /// A draft model with another vocabulary.
     #[error("the draft model has {found} tokens, but the model has {expected}")]
     Draft {
-        /// Tokens of its vocabulary.
+        /// Size of its vocabulary.
         found: u32,
-        /// Tokens of the model's.
+        /// Size of the model's vocabulary.
         expected: u32,
     },
-    /// The tokenizer.
+    /// An error of the tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The chat template.
+    /// An error of the chat template.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The choice of a token.
+    /// An error of the sampler.
     #[error(transparent)]
     Sample(#[from] SampleError),
-    /// The constraint of the output.
+    /// An error of the constraint.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),
-    /// The device.
+    /// An error of the device.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// A token id that the vocabulary lacks.
+    /// A token id outside the vocabulary.
     #[error("token {token} is not in the vocabulary of {n_vocab}")]
     Token {
         /// The id.
         token: u32,
-        /// Ids there are.
+        /// Size of the vocabulary.
         n_vocab: u32,
     },
-    /// What only the processor does, asked of a GPU.
+    /// A CPU-only operation on a GPU.
     #[error("{what} needs a model that is loaded on the processor, found one on a gpu")]
     NeedsProcessor {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// A measurement of a GPU, asked of the CPU.
+    /// A GPU-only operation on the CPU.
     #[error("{what} needs a model on a GPU, found one on the CPU")]
     NeedsGpu {
-        /// What was asked.
+        /// The operation.
         what: &'static str,
     },
-    /// Inputs that were not finite, or so large that their squares were not.
+    /// Activations that are not finite, or whose squares overflow.
     #[error("importance of tensor `{tensor}` is no sum of squares")]
     Importance {
         /// The tensor.
         tensor: String,
-        /// What is wrong with it.
+        /// The cause.
         #[source]
         source: ggml_format::ImatrixError,
     },
-    /// Too little text for what was asked.
+    /// A text that is too short.
     #[error("the text has {found} tokens, but {what} needs at least {needed}")]
     ShortText {
         /// Tokens.
         found: usize,
-        /// Who asks.
+        /// The operation.
         what: &'static str,
-        /// How many it needs.
+        /// Number of tokens it needs.
         needed: usize,
     },
 }
 
-/// What is wrong with an adapter.
+/// An invalid LoRA.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say what the fields are")]
@@ -188,11 +188,11 @@ pub enum AdapterError {
     Count { expected: usize, found: usize },
 }
 
-/// A word that names no type of cache.
+/// An unknown name of a cache type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a type of KV cache, K/V or auto, found `{found}` (types: {})", kv_names())]
 pub struct KvTypeError {
-    /// The word.
+    /// The name.
     pub found: String,
 }
 
@@ -200,59 +200,59 @@ fn kv_names() -> String {
     chaski_runtime::kernels::KV_TYPES.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// A way to pool that there is not, or that nobody named.
+/// A pooling that is unknown or unspecified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolingError {
-    /// A word that names none.
+    /// An unknown name.
     #[error("expected a way of pooling (none, mean, cls, last), found `{found}`")]
     Word {
-        /// The word.
+        /// The name.
         found: String,
     },
-    /// A number of a file that names none, such as 4 of models that score pairs of texts.
+    /// An unsupported number in a file, for example 4 for rerankers.
     #[error("`{key}` is {found}, which is not supported (0: none, 1: mean, 2: cls, 3: last)")]
     Number {
         /// The key.
         key: String,
-        /// Its value.
+        /// The value.
         found: u32,
     },
-    /// Neither the file nor the caller says.
+    /// Neither the file nor the caller specifies it.
     #[error("the model does not say how embeddings are pooled (no `{key}`): choose none, mean, cls or last")]
     Unsaid {
-        /// The key that the file lacks.
+        /// The key missing from the file.
         key: String,
     },
 }
 
-/// Why a session cannot be restored.
+/// Reasons for rejecting a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Bytes that are something else.
+    /// Bytes that are not a session.
     #[error("this is no session, or one of another version of this program")]
     Mark,
-    /// Bytes that end too soon, or go on.
+    /// Truncated bytes, or trailing ones.
     #[error("the session is damaged: {what}")]
     Damaged {
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
     /// A session of another model, or with another cache.
     #[error("the session is of `{found}`, but this is `{expected}`")]
     Other {
-        /// What it is of.
+        /// Identity of the session.
         found: String,
-        /// What it would have to be of.
+        /// Identity of this model.
         expected: String,
     },
-    /// More tokens than fit.
+    /// A session longer than the context.
     #[error("the session has {found} tokens, but the context has {limit}")]
     Long {
-        /// Its tokens.
+        /// Tokens of the session.
         found: usize,
-        /// The context.
+        /// Size of the context.
         limit: usize,
     },
 }

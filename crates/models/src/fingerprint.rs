@@ -1,18 +1,18 @@
-//! What tells a file from others like it: two fine-tunes of a model have the same sizes.
+//! Fingerprints that distinguish files of equal sizes, such as fine-tunes of one model.
 
 use std::hash::{Hash as _, Hasher as _};
 
 use ggml_format::{ByteSource, ModelFile, SourceError, Value};
 use rustc_hash::FxHasher;
 
-/// Tensors that are looked into, and bytes of each.
+/// Number of sampled tensors, and bytes of each.
 const N_TENSOR: usize = 8;
 const N_BYTE: u64 = 4096;
 
-/// A number by the file's single values, its directory of tensors, and the first bytes of some tensors.
+/// A hash of the file's scalar metadata, its tensor directory, and the first bytes of some tensors.
 ///
 /// # Errors
-/// What the source meets.
+/// Errors of the source.
 pub(crate) async fn fingerprint<S: ByteSource>(file: &ModelFile<S>) -> Result<u64, SourceError> {
     let mut hasher = FxHasher::default();
     for (key, value) in file.metadata().iter() {

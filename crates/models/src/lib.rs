@@ -1,9 +1,8 @@
 //! Models: from a GGUF file to text.
 //!
 //! A family (one file under `arch/`, one row of [`ARCHS`]) turns metadata into a graph of the runtime; attention,
-//! feed-forward parts and rotation are shared layers. [`Model`] opens a file from any byte source. [`Runner`] is a
-//! loaded model; [`serve`] makes text of it for many requests, with the tokenizers, samplers and grammars of
-//! `chaski-text`.
+//! feed-forward parts and RoPE are shared layers. [`Model`] opens a file from any byte source. [`Runner`] is a loaded
+//! model; [`serve`] generates text for many requests, with the tokenizers, samplers and grammars of `chaski-text`.
 
 mod adapter;
 pub mod arch;

@@ -1,4 +1,4 @@
-//! A model file, opened: metadata, tokenizer, template, and the graph for a context.
+//! An opened model file: metadata, tokenizer, template, and the graph for a context.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,11 +23,11 @@ pub struct Model<S> {
     arch: &'static Arch,
     tokenizer: Arc<Tokenizer>,
     templates: Arc<ChatTemplates>,
-    /// How much each adapter counts.
+    /// Scale of each LoRA.
     scales: Vec<f32>,
 }
 
-/// The files that a model's tensors are read from: its own, and those of its adapters. A clone is another handle.
+/// The files of a model's tensors: its own, and those of its LoRAs. Clones share them.
 pub(crate) struct Files<S> {
     file: Arc<ModelFile<S>>,
     config: Arc<Config>,
@@ -45,7 +45,7 @@ impl<S: ByteSource> Model<S> {
     /// Opens a file and, if it is the first of a split set, its siblings.
     ///
     /// # Errors
-    /// [`ModelError`] that names the file, the field or the tensor.
+    /// [`ModelError`] with the name of the file, field or tensor.
     pub async fn open(
         first: S,
         open_sibling: impl FnMut(&str) -> Result<S, SourceError>,
@@ -65,7 +65,7 @@ impl<S: ByteSource> Model<S> {
         self.files.file.metadata()
     }
 
-    /// The files, to be read while the model runs.
+    /// The files, for reading while the model runs.
     pub(crate) fn files(&self) -> &Files<S> {
         &self.files
     }
@@ -90,12 +90,12 @@ impl<S: ByteSource> Model<S> {
         &self.tokenizer
     }
 
-    /// The chat templates that the file has.
+    /// The file's chat templates.
     pub fn templates(&self) -> &ChatTemplates {
         &self.templates
     }
 
-    /// Tokenizer and templates, for those who outlive the model.
+    /// Tokenizer and templates, as shared ownership.
     pub fn shared_text(&self) -> (Arc<Tokenizer>, Arc<ChatTemplates>) {
         (self.tokenizer.clone(), self.templates.clone())
     }
@@ -110,11 +110,11 @@ impl<S: ByteSource> Model<S> {
         self.tensors().iter().map(TensorInfo::n_elem).sum()
     }
 
-    /// Attaches an adapter, which counts `scale` times; runners that are loaded from now on have it.
+    /// Attaches a LoRA with a scale, for runners loaded from now on.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] for one of another architecture, with a tensor that the model lacks or that does not fit, or a
-    /// scale that is not finite.
+    /// [`ModelError::Adapter`] for a LoRA of another architecture, with a tensor that the model lacks or whose shape
+    /// does not match, or a scale that is not finite.
     pub fn attach(&mut self, adapter: Adapter<S>, scale: f32) -> Result<(), ModelError> {
         check_scales(1, &[scale])?;
         adapter.check(self.arch.name, |name| self.files.file.tensor(name))?;
@@ -123,25 +123,25 @@ impl<S: ByteSource> Model<S> {
         Ok(())
     }
 
-    /// How much each adapter counts, in the order in which they were attached.
+    /// Scale of each LoRA, in order of attachment.
     pub fn adapter_scales(&self) -> Vec<f32> {
         self.scales.clone()
     }
 
-    /// Sets how much each adapter counts for runners that are loaded from now on.
+    /// Sets the LoRA scales for runners loaded from now on.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
+    /// [`ModelError::Adapter`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
     pub fn set_adapter_scales(&mut self, scales: &[f32]) -> Result<(), ModelError> {
         check_scales(self.scales.len(), scales)?;
         self.scales.copy_from_slice(scales);
         Ok(())
     }
 
-    /// What tells this model, with its adapters, from others like it.
+    /// Fingerprints of the model and its LoRAs.
     ///
     /// # Errors
-    /// What a file meets.
+    /// Errors of the sources.
     pub(crate) async fn fingerprints(&self) -> Result<Vec<u64>, ModelError> {
         let mut all = vec![fingerprint(&self.files.file).await?];
         for adapter in &self.files.adapters {
@@ -150,7 +150,7 @@ impl<S: ByteSource> Model<S> {
         Ok(all)
     }
 
-    /// A short description: family, size, and file type, such as `llama 7B Q4_K - Medium`.
+    /// A short description: family, size, and file type, for example `llama 7B Q4_K - Medium`.
     pub fn describe(&self) -> String {
         let n = self.n_param() as f64;
         let size = [(1e9, "B"), (1e6, "M"), (1e3, "K")].into_iter().find(|(unit, _)| n >= *unit);
@@ -158,7 +158,7 @@ impl<S: ByteSource> Model<S> {
         format!("{} {size} {}", self.arch.name, self.file_type())
     }
 
-    /// The file type's name, or the format of most tensors where the file names none.
+    /// The file type's name, or the most frequent tensor format if the file has none.
     pub fn file_type(&self) -> String {
         let id = self.metadata().opt_u32("general.file_type").ok().flatten();
         if let Some(t) = id.and_then(FileType::from_id) {
@@ -173,13 +173,12 @@ impl<S: ByteSource> Model<S> {
     /// The graph for a context of `n_ctx` tokens.
     ///
     /// # Errors
-    /// [`ModelError`] for tensors that are missing or have another shape than the metadata say, and for factors that make no
-    /// sense.
+    /// [`ModelError`] for tensors that are missing or whose shape contradicts the metadata, and for invalid factors.
     pub async fn graph(&self, n_ctx: u32) -> Result<Graph, ModelError> {
         let Files { file, config, adapters } = &self.files;
         let find = |name: &str| file.tensor(name);
         let factors = match rope_factor_tensor(find, config, n_ctx) {
-            // They divide.
+            // They are divisors.
             Some(t) => Some(self.floats(t, config.n_rot / 2, |v| v > 0.0, "positive values").await?),
             None => None,
         };
@@ -199,7 +198,7 @@ impl<S: ByteSource> Model<S> {
         Ok(builder.finish())
     }
 
-    /// Tensors of the file that nothing reads: the family has no place for them, or others stand in theirs.
+    /// Tensors of the file that nothing reads: the family does not support them, or others replace them.
     ///
     /// # Errors
     /// As [`Self::graph`].
@@ -214,7 +213,7 @@ impl<S: ByteSource> Model<S> {
             }
             read.insert(w.name);
         }
-        // What becomes numbers of the graph; which factors of the rotation do depends on the context.
+        // Tensors that become constants of the graph; the set of RoPE factors depends on the context.
         let factors =
             [0, u32::MAX].map(|n_ctx| rope_factor_tensor(|name: &str| file.tensor(name), config, n_ctx));
         read.extend(factors.into_iter().flatten().map(|t| t.name.clone()));
@@ -225,7 +224,7 @@ impl<S: ByteSource> Model<S> {
         Ok(self.tensors().iter().filter(|t| !is_read(t)).collect())
     }
 
-    /// The `n` values of a tensor of f32 that are numbers of the graph; each must be `right`, which `expected` says in words.
+    /// The `n` values of an f32 tensor of graph constants; each must satisfy `right`, described by `expected`.
     async fn floats(
         &self,
         t: &TensorInfo,

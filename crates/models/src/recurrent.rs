@@ -1,4 +1,4 @@
-//! Layers with recurrent state that families share: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
+//! Recurrent layers shared by families: Mamba-1, Mamba-2, gated delta nets, gated convolutions.
 
 use chaski_graph::recurrent::{DeltaNet, GatedNorm, GroupNorm, Recurrent, Scan, ShortConv, View};
 use chaski_graph::recurrent::{GateAct, NormAt};
@@ -14,9 +14,9 @@ pub(crate) struct Ssm {
     pub(crate) taps: u32,
     /// Channels.
     pub(crate) d_inner: u32,
-    /// Values of the state for each channel.
+    /// State values per channel.
     pub(crate) n_state: u32,
-    /// Rank of the steps: heads in Mamba-2.
+    /// Rank of dt; in Mamba-2 the number of heads.
     pub(crate) rank: u32,
 }
 
@@ -24,7 +24,7 @@ impl Ssm {
     /// Reads the sizes.
     ///
     /// # Errors
-    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
+    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for invalid sizes.
     pub(crate) fn new(b: &Builder<'_>) -> Result<Ssm, ModelError> {
         let size = |key: &str, least: u32, most: u32| size(b, key, least, most);
         Ok(Ssm {
@@ -36,7 +36,7 @@ impl Ssm {
     }
 }
 
-/// A size of the family's metadata, from `least` to `most`.
+/// A family-specific size from `least` to `most`.
 ///
 /// # Errors
 /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for other sizes.
@@ -49,7 +49,7 @@ pub(crate) fn size(b: &Builder<'_>, key: &str, least: u32, most: u32) -> Result<
     Err(ModelError::Config { key, found: found.to_string(), expected: format!("must be {least} to {most}") })
 }
 
-/// A size that must be a multiple of another one: `(key, value)` of both.
+/// Checks that a size is a multiple of another: `(key, value)` of both.
 fn multiple(b: &Builder<'_>, (key, n): (&str, u32), (of_key, of): (&str, u32)) -> Result<(), ModelError> {
     if n % of == 0 {
         return Ok(());
@@ -58,7 +58,7 @@ fn multiple(b: &Builder<'_>, (key, n): (&str, u32), (of_key, of): (&str, u32)) -
     Err(ModelError::Config { key: format!("{}.{key}", b.config.arch), found: n.to_string(), expected })
 }
 
-/// The convolution `ssm_conv1d` over `n` channels of x, with its bias if the file has one, and SiLU.
+/// The convolution `ssm_conv1d` over `n` channels of x, with an optional bias, and SiLU.
 pub(crate) fn silu_conv(
     b: &mut Builder<'_>,
     block: &str,
@@ -76,10 +76,10 @@ pub(crate) fn silu_conv(
 
 /// Mamba-2: projection, convolution, recurrence of heads, gated group norm, projection.
 ///
-/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+/// `x`: normalised input `[n_embd]`; returns the addend of the residual stream.
 ///
 /// # Errors
-/// [`ModelError`] for missing or wrong metadata and tensors.
+/// [`ModelError`] for missing or invalid metadata and tensors.
 pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let Ssm { taps, d_inner, n_state, rank: heads } = Ssm::new(b)?;
     let groups = size(b, "ssm.group_count", 1, 1 << 16)?;
@@ -120,18 +120,18 @@ pub(crate) fn mamba2(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Val
     Ok(b.mul(y, output)) // [n_embd]
 }
 
-/// Mamba-2 of PLaMo 2: gates and inputs of heads alternate in the projection, and what is convolved is the inputs alone, of
-/// which steps, b and c are made through norms.
+/// Mamba-2 of PLaMo 2: gates and inputs are interleaved by head in the projection, and the convolution covers the
+/// inputs only, from which dt, B and C are computed with norms.
 ///
-/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+/// `x`: normalised input `[n_embd]`; returns the addend of the residual stream.
 ///
 /// # Errors
-/// [`ModelError`] for missing or wrong metadata and tensors.
+/// [`ModelError`] for missing or invalid metadata and tensors.
 pub(crate) fn mamba_of_heads(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let Ssm { taps, d_inner, n_state, rank: heads } = Ssm::new(b)?;
     multiple(b, ("ssm.inner_size", d_inner), ("ssm.time_step_rank", heads))?;
     let (n_embd, dim) = (b.config.n_embd, d_inner / heads);
-    // No key says so.
+    // No key gives this.
     let n_step = (n_embd / 16).max(64);
     let stem = |name: &str| format!("{block}.{name}");
     let [to_z, to_x] = b.alternating(&stem("ssm_in"), heads, [dim, dim], n_embd)?;
@@ -171,15 +171,15 @@ pub(crate) fn mamba_of_heads(b: &mut Builder<'_>, block: &str, x: ValueId) -> Re
     Ok(b.mul(y, output)) // [n_embd]
 }
 
-/// Mamba-1: projection, convolution, steps and what depends on them, recurrence of channels, gate, projection.
+/// Mamba-1: projection, convolution, dt, B and C, recurrence of channels, gate, projection.
 ///
-/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+/// `x`: normalised input `[n_embd]`; returns the addend of the residual stream.
 ///
 /// # Errors
-/// [`ModelError`] for missing or wrong metadata and tensors.
+/// [`ModelError`] for missing or invalid metadata and tensors.
 pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let Ssm { taps, d_inner, n_state, rank } = Ssm::new(b)?;
-    // Norms of steps, b and c: without weights in Falcon Mamba, with them in Jamba.
+    // Norms of dt, B and C: unweighted in Falcon Mamba, weighted in Jamba.
     let plain = b.bool("ssm.dt_b_c_rms")?.unwrap_or(false);
     let weighted = b.has(&format!("{block}.ssm_dt_norm.weight"));
     let n_embd = b.config.n_embd;
@@ -231,22 +231,22 @@ pub(crate) fn mamba(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<Valu
     Ok(b.mul(y, output)) // [n_embd]
 }
 
-/// Which heads of values share a query and a key, and how files say what the heads read.
+/// Sharing of queries and keys by heads of values, and the layout of the heads' inputs in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeltaOrder {
-    /// Those that are as far apart as there are keys; `ssm_beta` and `ssm_alpha` (Qwen 3.5).
+    /// Heads as far apart as there are keys share one; `ssm_beta` and `ssm_alpha` (Qwen 3.5).
     Tiled,
-    /// Neighbours; `ssm_ba` has beta, then alpha of the heads of each key, and older files have q, k, v and gate of the
-    /// heads of each key in `ssm_in` (Qwen 3 Next).
+    /// Adjacent heads share one; `ssm_ba` has beta, then alpha of the heads of each key, and older files have q, k, v
+    /// and gate of the heads of each key in `ssm_in` (Qwen 3 Next).
     Grouped,
 }
 
 /// A gated delta net: projection, convolution, recurrence of heads, gated norm of heads, projection.
 ///
-/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+/// `x`: normalised input `[n_embd]`; returns the addend of the residual stream.
 ///
 /// # Errors
-/// [`ModelError`] for missing or wrong metadata and tensors.
+/// [`ModelError`] for missing or invalid metadata and tensors.
 pub(crate) fn delta_net(
     b: &mut Builder<'_>,
     block: &str,
@@ -307,12 +307,12 @@ pub(crate) fn delta_net(
     Ok(b.mul(y, output)) // [n_embd]
 }
 
-/// A short convolution between two gates: projection to gate, gate and input, convolution, projection.
+/// A gated short convolution: projection to two gates and the input, convolution, projection.
 ///
-/// `x`: normalised input `[n_embd]`; returns what is added to the residual stream.
+/// `x`: normalised input `[n_embd]`; returns the addend of the residual stream.
 ///
 /// # Errors
-/// [`ModelError`] for missing or wrong metadata and tensors.
+/// [`ModelError`] for missing or invalid metadata and tensors.
 pub(crate) fn gated_conv(b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError> {
     let n = b.config.n_embd;
     let taps = size(b, "shortconv.l_cache", 2, 64)?;

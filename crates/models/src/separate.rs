@@ -1,26 +1,25 @@
-//! Experts that a file has one by one, as early files of Mixtral do: `blk.0.ffn_gate.3.weight`.
+//! Files with one tensor per expert, like early ones of Mixtral: `blk.0.ffn_gate.3.weight`.
 //!
-//! To the graph they are the matrices of all experts, `blk.0.ffn_gate_exps.weight`, one after the other; reading finds the
-//! expert that a byte belongs to.
+//! To the graph they are the fused matrices, `blk.0.ffn_gate_exps.weight`; reading maps bytes to the expert's tensor.
 
 use ggml_format::{ByteSource, ModelFile, SourceError, TensorInfo};
 
 use crate::error::ModelError;
 
-/// The name of an expert's tensor, if `all` is a name of those of all experts.
+/// The name of an expert's tensor, if `all` names a fused one.
 fn name_of(all: &str, expert: u32) -> Option<String> {
     let stem = all.strip_suffix("_exps.weight")?;
     Some(format!("{stem}.{expert}.weight"))
 }
 
-/// The name of those of all experts, if `one` is a name of an expert's tensor.
+/// The name of the fused tensor, if `one` names an expert's.
 pub(crate) fn all_of(one: &str) -> Option<String> {
     let (stem, expert) = one.strip_suffix(".weight")?.rsplit_once('.')?;
     let is_expert = stem.contains(".ffn_") && expert.parse::<u32>().is_ok();
     is_expert.then(|| format!("{stem}_exps.weight"))
 }
 
-/// The first tensor of a single expert that the file has.
+/// The first single-expert tensor in the file.
 pub(crate) fn first_of<'a>(
     all: &str,
     n_expert: u32,
@@ -29,10 +28,10 @@ pub(crate) fn first_of<'a>(
     (0..n_expert).find_map(|e| tensor(&name_of(all, e)?))
 }
 
-/// The tensors of the experts, one each, all of the type of the first.
+/// The experts' tensors, all of the type of the first.
 ///
 /// # Errors
-/// [`ModelError::NoTensor`] names the first that is missing, [`ModelError::Unsupported`] one of another type.
+/// [`ModelError::NoTensor`] for the first missing one, [`ModelError::Unsupported`] for a different type.
 pub(crate) fn each<'a>(
     all: &str,
     n_expert: u32,
@@ -51,7 +50,7 @@ pub(crate) fn each<'a>(
     Ok(found)
 }
 
-/// Reads bytes of the matrices of all experts, from `offset` on; false if the file has none by this name.
+/// Reads bytes of the fused matrices from `offset`; false if the file has none by this name.
 ///
 /// # Errors
 /// As [`ModelFile::read_tensor`].

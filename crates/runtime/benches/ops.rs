@@ -1,7 +1,9 @@
-//! Every case of every operation, on the fastest device: checked first, timed after, beside what the device can do.
+//! Benchmarks every case of every operation on the fastest device: verified first, then timed, relative to the device's
+//! peaks.
 //!
-//! `cargo bench -p chaski-runtime --bench ops -- --quick mul_mat_vec` runs those whose name holds a word. Test cases
-//! are small: most say what a dispatch costs rather than how fast a kernel is; `chaski bench --profile` has real sizes.
+//! `cargo bench -p chaski-runtime --bench ops -- --quick mul_mat_vec` runs those whose name contains a word. Test cases
+//! are small: most measure the cost of a dispatch rather than the speed of a kernel; `chaski bench --profile` has real
+//! sizes.
 #![allow(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::cell::Cell;
@@ -22,7 +24,7 @@ fn main() {
         let mut group = criterion.benchmark_group(op.name);
         let mut names = HashMap::new();
         for case in (op.cases)() {
-            // Some cases differ only in what they hold.
+            // Some cases differ only in their contents.
             let nth = names.entry(case.label.clone()).and_modify(|n| *n += 1).or_insert(1);
             let name = if *nth == 1 { case.label.clone() } else { format!("{} #{nth}", case.label) };
             match (case.steps)(gpu.caps()) {
@@ -30,13 +32,13 @@ fn main() {
                     println!("{}/{}: left out, {e}", op.name, case.label);
                     continue;
                 }
-                // Nothing to do: the test sees that nothing is done.
+                // Empty dispatches; the tests cover these.
                 Ok(steps) if steps.iter().all(|s| s.dispatch.grid.contains(&0)) => continue,
                 Ok(_) => {}
                 Err(e) => panic!("{} {}: {e}", op.name, case.label),
             }
             group.throughput(Throughput::Bytes(case.n_byte));
-            // Made only if its name is asked for, and once: criterion calls back for warm-up and each measurement.
+            // Created on demand, once: criterion calls back for warm-up and each measurement.
             let mut ready: Option<ReadyCase<'_>> = None;
             let best = Cell::new(f64::INFINITY);
             group.bench_function(name, |b| {

@@ -1,11 +1,11 @@
-//! The weight formats that a backend of the runtime computes with.
+//! The weight formats that the backends support.
 
 use chaski_kernels::Format;
 use ggml_format::GgmlType;
 
 use crate::graph::{Graph, Weight};
 
-/// A tensor in a type that is no weight format.
+/// A tensor whose type is not a weight format.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("tensor `{tensor}`: the type {ty} is no format of weights that a device reads")]
 pub struct FormatError {
@@ -18,12 +18,12 @@ pub struct FormatError {
 /// The format of a weight.
 ///
 /// # Errors
-/// [`FormatError`] if its type is none.
+/// [`FormatError`] if its type is not a weight format.
 pub(crate) fn format_of(w: &Weight) -> Result<&'static Format, FormatError> {
     Format::of(w.ty).ok_or_else(|| FormatError { tensor: w.name.clone(), ty: w.ty })
 }
 
-/// Refuses graphs with tensors in types that are no weight formats, whatever device they are for.
+/// Rejects graphs with tensors in types that are not weight formats, for any device.
 ///
 /// # Errors
 /// [`FormatError`] for the first of them.

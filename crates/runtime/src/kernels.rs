@@ -1,4 +1,4 @@
-//! The vocabulary of kernels that callers of the runtime need; the kernels themselves stay below.
+//! Kernel vocabulary for callers of the runtime; the kernels themselves are private.
 
 pub use chaski_kernels::ops::mul_mat_vec::{Act, QKV_PAIRS};
 pub use chaski_kernels::{

@@ -1,11 +1,11 @@
-//! Chaski's runtime: from a graph to results, on a GPU through wgpu or on the processor.
+//! Chaski's runtime: from a graph to results, on a GPU through wgpu or on the CPU.
 //!
-//! A model builds a [`graph::Graph`], plain data. [`plan`] turns it into dispatches: it fuses nodes, puts weights into
-//! groups, assigns activations to buffers and picks kernels. [`gpu`] is the only place that calls wgpu: it opens a
-//! device, loads the weights and replays the plan. [`cpu`] interprets the same graph with the operations' references.
+//! A model builds a [`graph::Graph`], plain data. [`plan`] turns it into dispatches: it fuses nodes, groups weights,
+//! assigns activations to buffers and selects kernels. [`gpu`] is the only module that calls wgpu: it opens a device,
+//! loads the weights and replays the plan. [`cpu`] interprets the same graph with the operations' references.
 //!
-//! Nothing is allocated after loading: a token is one compute pass over bind groups that exist, and what changes from
-//! token to token (position, last token, draws) lives in a buffer that the GPU itself advances.
+//! Nothing is allocated after loading: a token is one compute pass over existing bind groups, and per-token state
+//! (position, last token, draws) is in a buffer that the GPU advances itself.
 
 mod error;
 mod formats;
@@ -28,7 +28,7 @@ pub use tensors::Tensors;
 /// The version of wgpu whose devices can be shared ([`gpu::Gpu::with_device`]).
 pub use wgpu;
 
-/// Copies of the recurrent state that a model has room for, beside the state itself.
+/// Copies of the recurrent state per sequence, in addition to the state itself.
 pub const STATE_COPIES: usize = 2;
 
 /// Runs the examples of the readme.

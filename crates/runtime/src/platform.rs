@@ -1,17 +1,17 @@
-//! Where native and web differ: waiting for the device, working on several threads, the time.
+//! Differences between native and web: waiting for the device, threads, time.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-/// A value that a callback will bring.
+/// A value that a callback will deliver.
 pub(crate) struct Promise<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
 /// The callback's side of a [`Promise`].
 pub(crate) struct Keeper<T>(Arc<Mutex<(Option<T>, Option<Waker>)>>);
 
-/// A promise and the one who keeps it.
+/// A promise and its keeper.
 pub(crate) fn promise<T>() -> (Keeper<T>, Promise<T>) {
     let cell = Arc::new(Mutex::new((None, None)));
     (Keeper(cell.clone()), Promise(cell))
@@ -42,8 +42,8 @@ impl<T> Future for Promise<T> {
     }
 }
 
-/// Lets callbacks of everything submitted up to `index` run. Natively this waits for the device; in a browser the
-/// event loop does it and the promise wakes the task.
+/// Lets callbacks of everything submitted up to `index` run. Natively this waits for the device; in a browser the event
+/// loop runs them and the promise wakes the task.
 pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>) {
     #[cfg(not(target_arch = "wasm32"))]
     {
@@ -55,14 +55,14 @@ pub(crate) fn settle(device: &wgpu::Device, index: Option<wgpu::SubmissionIndex>
     }
 }
 
-/// Polls a device that may be lost, which its callback is told before this returns.
+/// Polls a device that may be lost; the loss callback runs before this returns.
 #[cfg(not(target_arch = "wasm32"))]
 fn poll(device: &wgpu::Device, how: wgpu::PollType) {
-    // wgpu 30 panics here if the driver says that the device is lost (`handle_error_fatal` in `Device::poll`), after it has
-    // told the callback. The call holds none of wgpu's locks then, and nothing of ours.
+    // wgpu 30 panics here if the driver reports device loss (`handle_error_fatal` in `Device::poll`), after it has
+    // called the callback. It holds no locks then, neither wgpu's nor ours.
     let polled = std::panic::AssertUnwindSafe(|| device.poll(how));
     match std::panic::catch_unwind(polled) {
-        // A submission that a destroyed device refused cannot be waited for, and then no callback runs at all.
+        // A submission that a destroyed device rejected cannot be waited for, and then no callback runs at all.
         Ok(Err(wgpu::PollError::WrongSubmissionIndex(..))) => {
             poll(device, wgpu::PollType::Wait { submission_index: None, timeout: None });
         }
@@ -71,7 +71,7 @@ fn poll(device: &wgpu::Device, how: wgpu::PollType) {
     }
 }
 
-/// Lets callbacks of what the device has done run, without waiting. In a browser the event loop does it.
+/// Lets callbacks of finished work run, without waiting. In a browser the event loop does that.
 pub(crate) fn glance(device: &wgpu::Device) {
     #[cfg(not(target_arch = "wasm32"))]
     {
@@ -101,7 +101,7 @@ impl Clock {
     }
 }
 
-/// Work that goes on while the caller does something else.
+/// Work on another thread.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) struct Aside<T>(std::thread::JoinHandle<T>);
 
@@ -121,7 +121,7 @@ impl<T: Send + 'static> Aside<T> {
     }
 }
 
-/// Work that is done at once, where there are no threads.
+/// Work that runs immediately, without threads.
 #[cfg(target_arch = "wasm32")]
 pub(crate) struct Aside<T>(T);
 
@@ -140,32 +140,32 @@ impl<T> Aside<T> {
     }
 }
 
-/// Calls `f` for every item, on several threads where there are any (not in a browser), and returns what it returns.
+/// Calls `f` for every item, on several threads if available, and returns the results.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn for_each<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Send + Sync) -> Vec<R> {
     use rayon::prelude::*;
     items.par_iter().map(f).collect()
 }
 
-/// Calls `f` for every item, one after the other: there are no threads.
+/// Calls `f` for every item in sequence: there are no threads.
 #[cfg(target_arch = "wasm32")]
 pub fn for_each<T, R>(items: &[T], f: impl Fn(&T) -> R) -> Vec<R> {
     items.iter().map(f).collect()
 }
 
-/// Calls `f` on one of the threads that share work; the caller waits.
+/// Calls `f` on a worker thread; the caller waits.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn among_threads<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     rayon::scope(|_| f())
 }
 
-/// Calls `f`: there are no other threads.
+/// Calls `f`: there are no worker threads.
 #[cfg(target_arch = "wasm32")]
 pub(crate) fn among_threads<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Fills chunks of `out` in parallel where there are threads: `f(index of the chunk, chunk)`.
+/// Fills chunks of `out` in parallel if there are threads: `f(index of the chunk, chunk)`.
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) fn fill_chunks(out: &mut [f32], chunk: usize, f: impl Fn(usize, &mut [f32]) + Send + Sync) {
     use rayon::prelude::*;

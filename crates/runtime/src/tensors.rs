@@ -1,4 +1,4 @@
-//! The tensors of a model, wherever their bytes come from.
+//! Access to the tensors of a model, independent of their source.
 
 use std::future::Future;
 
@@ -7,9 +7,9 @@ use ggml_format::{MaybeSend, MaybeSync};
 
 use crate::error::RuntimeError;
 
-/// Where tensors come from: a file, a range of a web resource, a generator.
+/// Source of tensors: a file, a range of a web resource, a generator.
 pub trait Tensors: MaybeSend + MaybeSync {
-    /// Reads `buf.len()` bytes of a tensor from `offset` bytes on, in the file's format.
+    /// Reads `buf.len()` bytes of a tensor at byte `offset`, in the file's format.
     fn read(
         &self,
         name: &str,
@@ -18,7 +18,7 @@ pub trait Tensors: MaybeSend + MaybeSync {
     ) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + MaybeSend;
 }
 
-/// The rows of a matrix from `first` on, which may lie apart in the file.
+/// Rows of a matrix from `first`, which may be in separate places of the file.
 pub(crate) async fn read_rows(
     w: &Weight,
     first: u32,

@@ -1,4 +1,4 @@
-//! A device is measured in the time given, with results that hold together.
+//! Measurements of a device finish in time, with consistent results.
 #![allow(clippy::print_stderr, reason = "a test reports what it found")]
 
 use std::time::{Duration, Instant};

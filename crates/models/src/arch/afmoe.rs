@@ -1,7 +1,7 @@
 //! Arcee Trinity.
 //!
-//! Norms around both parts and of heads, windows in three of four layers, which alone rotate, and a gate for every channel that
-//! attention makes; some dense layers, then experts.
+//! Norms around both parts and of heads; windows in three of four layers, which alone have RoPE; a gate per channel of
+//! attention's output. Some dense layers, then MoE.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Gate, Rope, RopePairing, Score};
@@ -19,7 +19,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let m = Mixture::new(b, Gate::Sigmoid)?;
     let d = Decoder { embed_scale: (b.config.n_embd as f32).sqrt(), ..Decoder::RMS };
     decoder(b, &d, |b, i| {
-        // No key says which layers rotate.
+        // No key gives the layers with RoPE.
         let rope = (i % 4 != 3).then_some(if windows[i] > 0 { near } else { all });
         let attention = Attention::new(b, i, rope)?;
         let score = Score { window: windows[i], ..attention.score };

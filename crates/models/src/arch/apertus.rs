@@ -1,6 +1,6 @@
 //! Apertus.
 //!
-//! Norms of the heads of q and k, rotation of halves, and xIELU instead of a gate, with parameters of each layer.
+//! Norms of the heads of q and k, NeoX RoPE, and xIELU instead of a gate, with parameters per layer.
 
 use chaski_graph::RopePairing;
 
@@ -17,7 +17,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention { norm: QkNorm::Heads, ..Attention::new(b, i, Some(rope))? };
         let [n, p, beta, eps] = [0, 1, 2, 3].map(|k| lists[k][i]);
-        // What makes the first two positive.
+        // Makes the first two positive.
         let softplus = |v: f32| v.exp().ln_1p();
         let params = [beta + softplus(n), softplus(p), beta, eps];
         Ok(Layer { attention, feed_forward: FeedForward::plain_of("xielu", params), norms: Norms::BEFORE })

@@ -1,6 +1,6 @@
 //! Arcee AFM.
 //!
-//! Llama with a feed-forward part of squares.
+//! Llama with a squared-ReLU feed-forward part.
 
 use chaski_graph::RopePairing;
 

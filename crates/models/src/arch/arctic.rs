@@ -1,7 +1,7 @@
 //! Snowflake Arctic.
 //!
-//! Llama with a feed-forward part as wide as the model; beside attention and that part stand experts, which read what attention
-//! reads through a norm of their own.
+//! Llama with a feed-forward part as wide as the model, in parallel with experts that read attention's input through
+//! their own norm.
 
 use chaski_graph::{Act, NormKind, RopePairing};
 

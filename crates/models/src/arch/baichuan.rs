@@ -1,6 +1,6 @@
 //! Baichuan 1 and 2.
 //!
-//! Llama; the models of 40 layers rotate nothing and take distances off their scores instead.
+//! Llama; models of 40 layers use ALiBi instead of RoPE.
 
 use chaski_graph::{Act, RopePairing, Score};
 
@@ -9,7 +9,7 @@ use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    // No key says so.
+    // No key gives this.
     let is_13b = b.config.n_layer == 40;
     let rope = if is_13b { None } else { Some(b.rope(RopePairing::Norm)?) };
     let rope = rope.map(|r| b.add_rope(r));

@@ -1,6 +1,6 @@
 //! BitNet b1.58.
 //!
-//! Llama with norms before the last products of both parts, rotation of halves, and a factor for every matrix.
+//! Llama with norms before the last products of both parts, NeoX RoPE, and a factor per matrix.
 
 use chaski_graph::{Act, RopePairing};
 

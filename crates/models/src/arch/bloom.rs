@@ -1,6 +1,6 @@
-//! BLOOM, MPT, Jais and Refact: scores from which distances are taken off, instead of a rotation.
+//! BLOOM, MPT, Jais and Refact: ALiBi instead of RoPE.
 //!
-//! Jais divides scores by the width of a head, and it and Refact have gates.
+//! Jais divides scores by the width of a head; Jais and Refact have gates.
 
 use chaski_graph::{Act, Score};
 
@@ -8,7 +8,7 @@ use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 
-/// Scores with distances taken off: `max_bias` is the largest exponent of a head's slope.
+/// ALiBi scores: `max_bias` is the largest exponent of a head's slope.
 fn distant(attention: Attention, max_bias: f32) -> Attention {
     Attention { score: Score { max_bias, ..attention.score }, ..attention }
 }
@@ -20,7 +20,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// MPT, which may have a table of positions instead.
+/// MPT, which may use a table of positions instead.
 pub(super) fn build_mpt(b: &mut Builder<'_>) -> Result<(), ModelError> {
     for stem in ["attn_q_norm.weight", "ffn_act.scales"].map(|end| format!("blk.0.{end}")) {
         if b.has(&stem) {

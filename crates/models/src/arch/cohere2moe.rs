@@ -1,7 +1,7 @@
-//! Command A by experts.
+//! Command A with experts.
 //!
-//! One norm before attention and feed-forward part, which add to the residual stream side by side; windows in all but the first
-//! of four layers, which with the dense ones alone rotate; experts count half, and so does the one for all tokens.
+//! One norm before attention and feed-forward part, which run in parallel. Windows in all but the first of four layers;
+//! only these and dense layers have RoPE. The outputs of routed and shared experts are halved.
 
 use chaski_graph::{Gate, RopePairing, Routing, Score};
 

@@ -1,7 +1,7 @@
 //! Command R and R+, and with windows Command R7B, Command A and Aya.
 //!
-//! One layer norm before attention and feed-forward part, which add to the residual stream side by side; rotation of
-//! neighbouring channels; a factor on logits. With windows in three of four layers, only these rotate.
+//! One layer norm before attention and feed-forward part, which run in parallel; RoPE of adjacent channels; scaled
+//! logits. In models with windows in three of four layers, only those have RoPE.
 
 use chaski_graph::{Act, RopePairing, Score};
 
@@ -13,7 +13,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     of(b, None)
 }
 
-/// Models with windows.
+/// Models with sliding windows.
 pub(super) fn build_cohere2(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let windows = b.windows(4096, 4)?;
     of(b, Some(windows))

@@ -1,6 +1,6 @@
 //! DBRX.
 //!
-//! Layer norms, rotation of halves, a limit of q, k and v, experts.
+//! Layer norms, NeoX RoPE, clamped q, k and v, MoE.
 
 use chaski_graph::RopePairing;
 
@@ -15,7 +15,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     decoder(b, &Decoder::LAYER, |b, i| {
         let attention = Attention { clamp, ..Attention::new(b, i, Some(rope))? };
         let feed_forward = FeedForward::Experts(Experts::new(b, b.config.n_ff[i]));
-        // By its name the second norm would be one of the heads.
+        // Despite its name, the second norm is not one of heads.
         let norms = Norms { feed_forward: Some("attn_output_norm"), ..Norms::BEFORE };
         Ok(Layer { attention, feed_forward, norms })
     })

@@ -1,7 +1,7 @@
-//! Llama Nemotron, made of Llama by leaving parts out.
+//! Llama Nemotron, a Llama with parts removed.
 //!
-//! A layer may have attention, a single matrix in its place or neither, and then a feed-forward part; without that it has no
-//! effect at all.
+//! A layer has attention, a single matrix in its place or neither, and then possibly a feed-forward part; without one
+//! it has no effect.
 
 use chaski_graph::{Act, NormKind, RopePairing};
 

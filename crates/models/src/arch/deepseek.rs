@@ -1,6 +1,6 @@
-//! DeepSeek 1, dots.llm1, Ling 1 and 2, and DeepSeek OCR: some dense layers, then experts, and some for all tokens.
+//! DeepSeek 1, dots.llm1, Ling 1 and 2, and DeepSeek OCR: some dense layers, then MoE with shared experts.
 //!
-//! They differ in rotation, norms of heads, and how experts are chosen.
+//! They differ in RoPE, norms of heads, and routing.
 
 use chaski_graph::{Gate, RopePairing, Routing};
 
@@ -14,7 +14,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     with(b, RopePairing::Norm, QkNorm::None, &Mixture { routing, ..m })
 }
 
-/// DeepSeek OCR without its eye.
+/// The text model of DeepSeek OCR.
 pub(super) fn build_ocr(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let m = Mixture::new(b, Gate::Softmax)?;
     with(b, RopePairing::Neox, QkNorm::None, &m)
@@ -26,14 +26,14 @@ pub(super) fn build_dots(b: &mut Builder<'_>) -> Result<(), ModelError> {
     with(b, RopePairing::Neox, QkNorm::Heads, &m)
 }
 
-/// Ling 1, of which all layers have experts.
+/// Ling 1, with MoE in all layers.
 pub(super) fn build_ling(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let m = Mixture::new(b, Gate::Softmax)?;
     let routing = Routing { gate: Gate::Softmax, ..m.routing };
     with(b, RopePairing::Norm, QkNorm::None, &Mixture { routing, n_dense: 0, ..m })
 }
 
-/// Ling 2, whose width of shared experts is that of one.
+/// Ling 2, whose files give the width of a single shared expert.
 pub(super) fn build_ling2(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let m = Mixture::new(b, Gate::Sigmoid)?;
     let each = m.shared_ff.or(m.n_ff).unwrap_or(0);

@@ -1,7 +1,7 @@
-//! DeepSeek V2, V3 and R1, and others with their layers: Kimi K2, GLM 4.7 Flash, Mistral 4; in short contexts DeepSeek V3.2
-//! and GLM 5.
+//! DeepSeek V2, V3 and R1, and models with the same layers: Kimi K2, GLM 4.7 Flash, Mistral 4; with short contexts
+//! DeepSeek V3.2 and GLM 5.
 //!
-//! Attention over latents; some dense layers, then experts by groups, and some for all tokens.
+//! Latent attention (MLA); some dense layers, then MoE with groups and shared experts.
 
 use chaski_graph::{Act, Gate, Rope, RopePairing, Score, Warmth};
 
@@ -12,13 +12,13 @@ use crate::layers::{
 };
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    // Files of early models do not say how experts are chosen.
+    // Files of early models do not specify the gate of the router.
     let is_glm = matches!(b.config.n_layer, 47 | 48) && b.config.n_vocab == 154_880;
     of(b, if is_glm { Gate::Sigmoid } else { Gate::Softmax })
 }
 
-/// Models whose tokens look at so many others as an indexer chooses. In contexts that are no longer than that it chooses all,
-/// and it is not built.
+/// Models whose indexer selects the tokens that a token attends to. In contexts no longer than the selection it selects
+/// all of them, so it is not built.
 pub(super) fn build_sparse(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let key = "attention.indexer.top_k";
     let most = b.u32(key)?.ok_or_else(|| b.wrong(key, "none", "must be there"))?;
@@ -44,7 +44,7 @@ fn of(b: &mut Builder<'_>, gate: Gate) -> Result<(), ModelError> {
     let n_shared = b.u32("expert_shared_count")?.unwrap_or(0);
     let routing = routing(b, gate)?;
     decoder(b, &Decoder::RMS, |b, i| {
-        // Small models have one matrix for q.
+        // Small models have a single matrix for q.
         let has_one = b.has(&format!("blk.{i}.attn_q.weight"));
         let q_rank = if has_one { None } else { q_rank };
         let n_ff = n_ff.unwrap_or(b.config.n_ff[i]);
@@ -64,10 +64,10 @@ fn of(b: &mut Builder<'_>, gate: Gate) -> Result<(), ModelError> {
     })
 }
 
-/// The rotation, and the factor of scores.
+/// RoPE parameters, and the factor of scores.
 ///
-/// YaRN makes both larger with the scaling s: where `yarn_log_multiplier` is given, ten times of which multiply ln(s) here,
-/// the rotation has no magnitude of its own, and scores have (1 + 0.1 m ln(s))^2.
+/// YaRN increases both with the scaling s. If `yarn_log_multiplier` is given (m is ten times it), RoPE has no magnitude
+/// of its own, and scores have the factor (1 + 0.1 m ln(s))^2.
 fn rotation(b: &Builder<'_>, sizes: &LatentSizes) -> Result<(Rope, f32), ModelError> {
     let mut rope = b.rope(RopePairing::Norm)?;
     let log = (1.0 / rope.freq_scale).ln().max(0.0);

@@ -1,6 +1,6 @@
 //! ERNIE 4.5 without experts, and InternLM 2.
 //!
-//! Llama; the rotation may be of a part of a head.
+//! Llama; RoPE may apply to part of a head.
 
 use chaski_graph::{Act, RopePairing};
 

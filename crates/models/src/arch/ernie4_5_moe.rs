@@ -1,6 +1,6 @@
-//! ERNIE 4.5 by experts.
+//! ERNIE 4.5 with experts.
 //!
-//! Some dense layers, then experts, and one for all tokens; every few layers only, if the file says so.
+//! Some dense layers, then MoE with a shared expert; in every few layers only, if the file says so.
 
 use chaski_graph::{Gate, RopePairing, Routing};
 

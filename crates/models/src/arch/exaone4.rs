@@ -1,6 +1,6 @@
 //! EXAONE 4.
 //!
-//! Norms after both parts, norms of the heads of q and k, rotation of halves; models with windows rotate only there.
+//! Norms after both parts, norms of the heads of q and k, NeoX RoPE; models with windows have RoPE only there.
 
 use chaski_graph::{Act, RopePairing, Score};
 
@@ -11,7 +11,7 @@ use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, QkNorm, decod
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.rope(RopePairing::Neox)?;
     let rope = b.add_rope(rope);
-    // The 32B model has windows whether its file says so or not.
+    // The 32B model has windows even if its file does not say so.
     let default = if b.config.n_layer == 64 { 4096 } else { 0 };
     let windows = b.windows(default, 4)?;
     let has_windows = windows.iter().any(|w| *w > 0);

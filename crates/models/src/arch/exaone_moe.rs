@@ -1,7 +1,7 @@
-//! EXAONE 4 by experts.
+//! EXAONE 4 with experts.
 //!
-//! Norms of the heads of q and k; windows in three of four layers, which alone rotate; some dense layers, then experts, and one
-//! for all tokens.
+//! Norms of the heads of q and k; windows in three of four layers, which alone have RoPE; some dense layers, then MoE
+//! with a shared expert.
 
 use chaski_graph::{Gate, RopePairing, Score};
 

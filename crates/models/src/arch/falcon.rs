@@ -1,7 +1,7 @@
 //! Falcon 1.
 //!
-//! Attention and feed-forward part side by side behind one layer norm, in the larger models behind one each; rotation of
-//! halves, no gate.
+//! Attention and feed-forward part in parallel after one layer norm, in the larger models after one each; NeoX RoPE, no
+//! gate.
 
 use chaski_graph::RopePairing;
 

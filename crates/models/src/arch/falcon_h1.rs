@@ -1,7 +1,7 @@
-//! Falcon-H1: attention and Mamba-2 side by side in every layer.
+//! Falcon-H1: attention and Mamba-2 in parallel in every layer.
 //!
-//! h = norm(x); x += attention(h) + mamba2(h); x += feed_forward(norm(x)). The converter has put the family's
-//! multipliers into the weights.
+//! h = norm(x); x += attention(h) + mamba2(h); x += feed_forward(norm(x)). The converter folds the family's multipliers
+//! into the weights.
 
 use chaski_graph::{Act, NormKind, RopePairing};
 

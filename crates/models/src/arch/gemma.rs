@@ -1,6 +1,6 @@
 //! Gemma 1.
 //!
-//! Llama with rotation of halves, GELU gates, and embeddings times the square root of their width.
+//! Llama with NeoX RoPE, GELU gates, and embeddings times the square root of their width.
 
 use chaski_graph::{Act, RopePairing};
 
@@ -17,12 +17,12 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// What all Gemmas do to their embeddings.
+/// The embedding scale of all Gemmas.
 pub(super) fn decoder_of(b: &Builder<'_>) -> Decoder {
     Decoder { embed_scale: (b.config.n_embd as f32).sqrt(), ..Decoder::RMS }
 }
 
-/// The factor of scores: by the channels of a head, but in the largest models by what even heads would have.
+/// The factor of scores: by the channels of a head, except in the largest models, where it is by n_embd / n_head.
 pub(super) fn score_scale(b: &Builder<'_>, n_layer_of_largest: u32) -> f32 {
     let c = b.config;
     let even = c.n_embd / c.n_head.first().copied().unwrap_or(1).max(1);

@@ -1,6 +1,6 @@
 //! Gemma 2.
 //!
-//! Gemma with norms around both parts, limited scores and logits, and windows in every second layer.
+//! Gemma with norms around both parts, softcapped scores and logits, and windows in every second layer.
 
 use chaski_graph::{Act, RopePairing, Score};
 

@@ -1,6 +1,6 @@
 //! Gemma 3.
 //!
-//! Gemma 2 without limits of scores, with norms of the heads of q and k, and another rotation in layers with windows.
+//! Gemma 2 without softcapped scores, with norms of the heads of q and k, and different RoPE in layers with windows.
 
 use chaski_graph::{Act, Rope, RopePairing, Score};
 
@@ -11,7 +11,7 @@ use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, QkNorm, decod
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let all = b.rope(RopePairing::Neox)?;
-    // Layers with windows know nothing of scaling.
+    // RoPE scaling does not apply to layers with windows.
     let base = b.f32("rope.freq_base_swa")?.unwrap_or(10_000.0);
     let near = Rope::plain(all.n_rot, RopePairing::Neox, base.into());
     let (all, near) = (b.add_rope(all), b.add_rope(near));

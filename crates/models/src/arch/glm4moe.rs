@@ -1,7 +1,7 @@
-//! GLM 4.5 to 4.7 by experts.
+//! GLM 4.5 to 4.7 with experts.
 //!
-//! Rotation of the first channels of a head in halves, in large models norms of heads; some dense layers, then experts by
-//! logistic gates and one for all tokens.
+//! NeoX RoPE on the first channels of a head, in large models norms of heads; some dense layers, then MoE with sigmoid
+//! gates and a shared expert.
 
 use chaski_graph::{Act, Gate, RopePairing};
 
@@ -28,7 +28,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         } else {
             FeedForward::Experts(Experts { routing, shared, ..Experts::new(b, n_ff) })
         };
-        // By its name the second norm would come after attention.
+        // Despite its name, the second norm precedes the feed-forward part.
         let norms = Norms { feed_forward: Some("post_attention_norm"), ..Norms::BEFORE };
         Ok(Layer { attention, feed_forward, norms })
     })

@@ -1,6 +1,6 @@
 //! GPT-2.
 //!
-//! A table of positions instead of a rotation, layer norms, biases throughout, a feed-forward part without gate.
+//! A table of positions instead of RoPE, layer norms, biases throughout, a feed-forward part without gate.
 
 use crate::build::Builder;
 use crate::error::ModelError;

@@ -1,7 +1,7 @@
 //! gpt-oss.
 //!
-//! Biases throughout, rotation of halves, windows in every second layer, a score without a value in each head; experts
-//! with clamped gates whose weights are a softmax over the chosen.
+//! Biases throughout, NeoX RoPE, windows in every second layer, attention sinks; MoE with clamped gates whose weights
+//! are a softmax over the selected experts.
 
 use chaski_graph::{Act, Gate, RopePairing, Routing, Score};
 
@@ -25,7 +25,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         Ok(Layer {
             attention: Attention { score, ..attention },
             feed_forward: FeedForward::Experts(experts),
-            // By its name it would come after attention.
+            // Despite its name, it precedes the feed-forward part.
             norms: Norms { feed_forward: Some("post_attention_norm"), ..Norms::BEFORE },
         })
     })

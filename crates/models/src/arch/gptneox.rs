@@ -1,7 +1,7 @@
 //! GPT-NeoX and Pythia.
 //!
-//! Layer norms, biases throughout, rotation of the first channels of a head in halves, no gate; attention and feed-forward
-//! part stand side by side, unless the file says otherwise.
+//! Layer norms, biases throughout, NeoX RoPE on the first channels of a head, no gate; attention and feed-forward part
+//! run in parallel, unless the file says otherwise.
 
 use chaski_graph::RopePairing;
 

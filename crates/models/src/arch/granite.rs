@@ -1,7 +1,7 @@
-//! Granite 3 and the Granite 4 models without recurrent layers, dense and by experts, and those with windows.
+//! Granite 3 and the Granite 4 models without recurrent layers, dense and with experts, and those with windows.
 //!
-//! Llama with factors on embeddings, scores, what layers add, and logits. Models with windows have a score without a value
-//! in each head, and layers that do not rotate.
+//! Llama with factors on embeddings, scores, layer outputs, and logits. Models with windows have attention sinks, and
+//! layers without RoPE.
 
 use chaski_graph::{Act, RopePairing, Score};
 
@@ -10,7 +10,7 @@ use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Norms, Shared, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    // Absent or 0, a factor is 1.
+    // Absent or 0 means 1.
     let factor = |key: &str| Ok::<_, ModelError>(b.f32(key)?.filter(|v| *v != 0.0));
     let d = Decoder {
         embed_scale: factor("embedding_scale")?.unwrap_or(1.0),
@@ -19,7 +19,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         ..Decoder::RMS
     };
     let scale = factor("attention.scale")?;
-    // This key is a switch of the rotation.
+    // This key turns RoPE off.
     let is_off = b.bool("rope.scaling.finetuned")? == Some(false);
     let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
     let rope = if is_off { None } else { Some(b.rope(RopePairing::Norm)?) };

@@ -1,6 +1,6 @@
 //! Grok 1 and 2.
 //!
-//! Norms around both parts, limits of scores and logits, experts with GELU gates; in Grok 2 a dense part beside them.
+//! Norms around both parts, softcapped scores and logits, MoE with GELU gates; in Grok 2 with a dense part in parallel.
 
 use chaski_graph::{Act, RopePairing, Routing, Score};
 

@@ -1,6 +1,6 @@
-//! Hunyuan without experts, and Maincoder; Hunyuan OCR without its eye.
+//! Hunyuan without experts, and Maincoder; the text model of Hunyuan OCR.
 //!
-//! Llama with rotation of halves and norms of the heads of q and k after it.
+//! Llama with NeoX RoPE followed by norms of the heads of q and k.
 
 use chaski_graph::{Act, Rope, RopePairing};
 
@@ -12,13 +12,13 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     paired(b, RopePairing::Neox)
 }
 
-/// Maincoder rotates neighbouring channels.
+/// Maincoder, with RoPE of adjacent channels.
 pub(super) fn build_maincoder(b: &mut Builder<'_>) -> Result<(), ModelError> {
     paired(b, RopePairing::Norm)
 }
 
-/// Models that also see pictures: their pairs of channels rotate by positions of four kinds, of which a text has the first
-/// three alike and the fourth at 0.
+/// Vision models: their pairs of channels have positions of four kinds; in text the first three are equal and the
+/// fourth is 0.
 pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let mut rope = b.rope(RopePairing::Neox)?;
     let key = format!("{}.rope.dimension_sections", b.config.arch);
@@ -31,7 +31,7 @@ pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let n_pair = (rope.n_rot / 2) as usize;
         let factors = rope.factors.get_or_insert_with(|| vec![1.0; n_pair]);
         let without = |i: &usize| *i as u64 % (t + h + w + last) >= t + h + w;
-        // What divides the frequencies: these pairs do not turn.
+        // An infinite divisor of the frequency disables RoPE for a pair.
         (0..n_pair).filter(without).for_each(|i| factors[i] = f32::INFINITY);
     }
     with(b, rope)

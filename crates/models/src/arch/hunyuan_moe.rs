@@ -1,6 +1,6 @@
-//! Hunyuan by experts.
+//! Hunyuan with experts.
 //!
-//! Norms of the heads of q and k after the rotation; experts, and one for all tokens.
+//! Norms of the heads of q and k after RoPE; MoE with a shared expert.
 
 use chaski_graph::RopePairing;
 

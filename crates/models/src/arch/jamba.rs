@@ -1,4 +1,4 @@
-//! Jamba: Mamba-1, here and there attention without positions, and a feed-forward part or experts in every layer.
+//! Jamba: Mamba-1, in some layers attention without positions, and a feed-forward part or MoE in every layer.
 //!
 //! Layers without KV heads are Mamba-1, those with a router have experts.
 

@@ -1,7 +1,7 @@
 //! Laguna.
 //!
-//! Norms of heads, windows in all but the first of four layers, which rotate without scaling, gates for heads or for every
-//! channel that attention makes; some dense layers, then experts, and one for all tokens.
+//! Norms of heads, windows in all but the first of four layers, which have unscaled RoPE, gates per head or per channel
+//! of attention's output; some dense layers, then MoE with a shared expert.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Gate, Rope, RopePairing, Score};

@@ -1,7 +1,7 @@
-//! LFM 2, dense and by experts: short convolutions, here and there attention, a feed-forward part in every layer.
+//! LFM 2, dense and with experts: short convolutions, in some layers attention, a feed-forward part in every layer.
 //!
-//! x += mixer(norm(x)); x += feed_forward(norm(x)). Layers without KV heads are convolutions between two gates. By experts
-//! the first layers are dense, the others have experts by logistic gates.
+//! x += mixer(norm(x)); x += feed_forward(norm(x)). Layers without KV heads are gated convolutions. With experts, the
+//! first layers are dense, the others are MoE with sigmoid gates.
 
 use chaski_graph::{Act, Gate, NormKind, RopePairing, Routing};
 
@@ -18,7 +18,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 pub(super) fn build_moe(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let n_dense = b.u32("leading_dense_block_count")?.unwrap_or(0) as usize;
     let n_ff = recurrent::size(b, "expert_feed_forward_length", 1, 1 << 22)?;
-    // Weights are always divided by their sum, and by nothing else.
+    // Weights are always divided by their sum, without other scaling.
     let routing = Routing { norm: Some(Routing::CLAMP), scale: 1.0, ..routing(b, Gate::Sigmoid)? };
     let experts = Experts { routing, ..Experts::new(b, n_ff) };
     layers(b, 0, |layer| match layer < n_dense {
@@ -27,7 +27,7 @@ pub(super) fn build_moe(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// All layers; attention sees `window` tokens, or all if that is 0.
+/// All layers; attention has a window of `window` tokens, or none if it is 0.
 fn layers(
     b: &mut Builder<'_>,
     window: u32,
@@ -54,7 +54,7 @@ fn layers(
             x = b.add(x, f);
         }
     }
-    // By its name this norm would be one of the embeddings.
+    // Despite its name, this is the output norm.
     let h = b.norm_of(x, "token_embd_norm", NormKind::Rms)?;
     b.logits(h, embeddings, |_, y| y)
 }

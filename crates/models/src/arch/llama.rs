@@ -1,7 +1,7 @@
 //! Llama 2 to 3.2, TinyLlama, SmolLM, Mistral up to 7B v0.3, Nemo, Mixtral, and their finetunes.
 //!
-//! x += attention(norm(x)); x += feed_forward(norm(x)); rotation of neighbouring channels, SiLU-gated feed-forward,
-//! in Mixtral by experts.
+//! x += attention(norm(x)); x += feed_forward(norm(x)); RoPE of adjacent channels, SiLU-gated feed-forward, in Mixtral
+//! as MoE.
 
 use chaski_graph::{Act, RopePairing};
 
@@ -26,7 +26,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// A gated feed-forward part, by experts where the file has some.
+/// A gated feed-forward part, as MoE if the file has experts.
 pub(super) fn feed_forward(b: &Builder<'_>, layer: usize) -> FeedForward {
     if b.config.n_expert > 0 {
         FeedForward::Experts(Experts::new(b, b.config.n_ff[layer]))

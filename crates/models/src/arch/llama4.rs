@@ -1,8 +1,8 @@
 //! Llama 4.
 //!
-//! Three of four layers rotate neighbouring channels, with norms of heads without weights after it in Scout, and see the
-//! tokens of their own 8192 only; the fourth sees all. Experts, whose weights multiply what they read, and one for all tokens,
-//! in every few layers.
+//! Three of four layers have RoPE of adjacent channels, in Scout followed by unweighted norms of heads, and attend
+//! within chunks of 8192 tokens; the fourth attends to all. Every few layers are MoE with a shared expert, where
+//! routing weights multiply the experts' inputs.
 
 use chaski_graph::{Gate, RopePairing, Routing};
 
@@ -10,7 +10,7 @@ use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, Experts, FeedForward, Layer, Mixture, Norms, QkNorm, decoder};
 
-/// Tokens of a stretch. Up to its end, no layer sees less than all, and no score is made larger.
+/// Tokens per chunk. Within the first, no layer is restricted, and no score is scaled up.
 const STRETCH: u32 = 8192;
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
@@ -28,7 +28,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let routing = Routing { gate: Gate::Sigmoid, norm: None, ..m.routing };
     let step = b.u32("interleave_moe_layer_step")?.unwrap_or(1);
     let m = Mixture { n_dense: 0, n_shared: Some(1), shared_ff: None, routing, step, ..m };
-    // Maverick has none.
+    // Maverick has no norms.
     let norm = if b.config.n_expert == 128 { QkNorm::None } else { QkNorm::HeadsLastPlain };
     decoder(b, &Decoder::RMS, |b, i| {
         let rotates = (i + 1) % 4 != 0;

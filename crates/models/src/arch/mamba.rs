@@ -1,4 +1,4 @@
-//! Mamba (the first): state spaces whose steps depend on the input.
+//! Mamba-1: selective state spaces.
 //!
 //! x += mixer(norm(x)); no attention, no feed-forward part, no positions.
 

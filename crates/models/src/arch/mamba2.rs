@@ -1,4 +1,4 @@
-//! Mamba-2, Codestral Mamba: state spaces in heads, each with one decay.
+//! Mamba-2, Codestral Mamba: state spaces in heads with one decay each.
 //!
 //! x += mixer(norm(x)); no attention, no feed-forward part, no positions.
 

@@ -1,7 +1,7 @@
 //! Mellum 2, and Maple.
 //!
-//! Qwen 3 by experts with windows in some layers. In Mellum these rotate without scaling; in Maple only these rotate, and gates
-//! of experts have limits.
+//! Qwen 3 MoE with windows in some layers. In Mellum these have unscaled RoPE; in Maple only these have RoPE, and the
+//! gates of experts are clamped.
 
 use chaski_graph::{Act, Rope, RopePairing, Score};
 

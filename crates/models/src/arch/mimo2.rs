@@ -1,8 +1,8 @@
 //! MiMo V2 Flash, and Step 3.5 Flash.
 //!
-//! Heads whose values may be narrower than their keys, rotation of a part of a head in halves; windows in most layers, with
-//! another base; dense layers and layers of experts, which have a router. MiMo has a score without a value in each head of
-//! some layers, Step a gate for every head, an expert for all tokens, and limits of gates in some layers.
+//! Values may be narrower than keys; NeoX RoPE on part of a head; windows in most layers, with another RoPE base; dense
+//! layers, and MoE layers, which have a router. MiMo has attention sinks in some layers; Step has a gate per head, a
+//! shared expert, and clamped gates in some layers.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Gate, Rope, RopePairing, Routing, Score};
@@ -35,7 +35,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 /// Step 3.5.
 pub(super) fn build_step(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let whole = b.rope(RopePairing::Neox)?;
-    // Layers that see all rotate half of what the others do.
+    // Layers without windows apply RoPE to half as many channels.
     let n_near = b.u32("rope.dimension_count_swa")?.unwrap_or(whole.n_rot);
     if n_near % 2 != 0 || n_near > b.config.d_head || whole.n_rot % 4 != 0 {
         return Err(b.wrong(
@@ -57,7 +57,7 @@ pub(super) fn build_step(b: &mut Builder<'_>) -> Result<(), ModelError> {
         }
     };
     let (limits, shared_limits) = (limits("swiglu_clamp_exp")?, limits("swiglu_clamp_shexp")?);
-    // Smaller ones are none.
+    // Smaller limits mean none.
     let limit = |list: &[f32], i: usize| if list[i] > 1e-6 { list[i] } else { 0.0 };
     let m = Mixture { n_shared: None, ..Mixture::new(b, Gate::Sigmoid)? };
     decoder(b, &Decoder::RMS, |b, i| {
@@ -78,7 +78,7 @@ pub(super) fn build_step(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// The rotation of `n_rot` channels in layers with windows, which know nothing of interpolation.
+/// RoPE of `n_rot` channels in layers with windows, which are not interpolated.
 fn near(b: &Builder<'_>, all: &Rope, n_rot: u32) -> Result<Rope, ModelError> {
     let base = b.f32("rope.freq_base_swa")?.unwrap_or(10_000.0).into();
     Ok(Rope { base, n_rot, freq_scale: 1.0, factors: None, ..all.clone() })

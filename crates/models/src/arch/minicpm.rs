@@ -1,6 +1,6 @@
-//! MiniCPM 1 and 2, and by latents MiniCPM 3.
+//! MiniCPM 1 and 2, and MiniCPM 3 with latent attention.
 //!
-//! Llama with factors on embeddings, what layers add, and logits; MiniCPM 3 has attention over latents.
+//! Llama with factors on embeddings, layer outputs, and logits; MiniCPM 3 has latent attention.
 
 use chaski_graph::{Act, RopePairing, Score};
 
@@ -44,7 +44,7 @@ pub(super) fn build_latent(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// The factors of files that name none.
+/// Default factors, for files that have none.
 fn of_sizes(b: &Builder<'_>) -> Decoder {
     let c = b.config;
     Decoder {

@@ -1,6 +1,6 @@
 //! MiniMax M2.
 //!
-//! Norms of q and k over all heads, rotation of the first channels of a head in halves, experts.
+//! Norms of q and k over all heads, NeoX RoPE on the first channels of a head, MoE.
 
 use chaski_graph::{Gate, RopePairing, Routing};
 

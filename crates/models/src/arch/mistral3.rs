@@ -1,6 +1,6 @@
 //! Ministral 3, Mistral Small 3, Devstral.
 //!
-//! Llama with YaRN by numbers of its own, and scores that grow with the position.
+//! Llama with its own YaRN parameters, and scores that grow with the position.
 
 use chaski_graph::{Rope, RopePairing, Score, Warmth};
 
@@ -21,7 +21,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     })
 }
 
-/// The rotation: where `yarn_log_multiplier` is given, the magnitude is divided by what that makes of the scaling.
+/// RoPE: if `yarn_log_multiplier` is given, the magnitude is divided by the one it implies for the scaling.
 fn yarn(b: &Builder<'_>) -> Result<Rope, ModelError> {
     let mut rope = b.rope(RopePairing::Norm)?;
     if rope.ext_factor == 0.0 {

@@ -76,15 +76,15 @@ use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
 
-/// A family: the name in `general.architecture`, which models have it, and how its graph is built.
+/// A family: the value of `general.architecture`, its models, and its graph builder.
 pub struct Arch {
     /// Value of `general.architecture`.
     pub name: &'static str,
-    /// Models that have it, as their makers call them.
+    /// The models' official names.
     pub models: &'static str,
-    /// What of these models is not done, or nothing.
+    /// Unsupported features of these models, or empty.
     pub lacks: &'static str,
-    /// What they have beside their weights, of what a file may hold.
+    /// Optional tensors that it reads if a file has them.
     pub reads: Reads,
     /// Adds all layers to the builder's graph.
     pub build: fn(&mut Builder<'_>) -> Result<(), ModelError>,
@@ -685,10 +685,10 @@ impl Arch {
     }
 }
 
-/// Ends of the names of tensors that hold one value, a factor of the graph.
+/// Suffixes of names of tensors that hold one value, a factor of the graph.
 pub(crate) const SCALARS: &[&str] = &[".layer_output_scale.weight"];
 
-/// The tensor whose values divide the frequencies of the rotation, for a context of `n_ctx` tokens.
+/// The tensor of divisors of the RoPE frequencies, for a context of `n_ctx` tokens.
 pub(crate) fn rope_factor_tensor<'a>(
     tensor: impl Fn(&str) -> Option<&'a TensorInfo>,
     config: &Config,

@@ -1,7 +1,7 @@
 //! Muse Glimmer.
 //!
-//! Norms around both parts, those after them nearly without an epsilon, and of heads and of the embeddings; windows in three of
-//! four layers, which alone rotate neighbouring channels, and a gate for every channel that attention makes.
+//! Norms around both parts (those after them nearly without epsilon), of heads and of the embeddings; windows in three
+//! of four layers, which alone have RoPE of adjacent channels; a gate per channel of attention's output.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Act, Rope, RopePairing, Score};

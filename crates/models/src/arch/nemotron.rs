@@ -1,6 +1,6 @@
 //! Nemotron 3 and 4, Minitron, and Jais 2.
 //!
-//! Layer norms, rotation of halves, perhaps of a part of a head, a feed-forward part of squares.
+//! Layer norms, NeoX RoPE, possibly on part of a head, a squared-ReLU feed-forward part.
 
 use chaski_graph::RopePairing;
 

@@ -1,8 +1,8 @@
-//! Nemotron-H and Nemotron 3: each layer is one of Mamba-2, attention without positions, and a feed-forward part.
+//! Nemotron-H and Nemotron 3: each layer is Mamba-2, attention without positions, or a feed-forward part.
 //!
-//! x += mixer(norm(x)). Layers with a feed-forward length are such parts (up, max(x, 0)^2, down), in Nemotron 3 by experts
-//! and one for all tokens, where large models have experts that work in a narrower space; of the other layers those with
-//! KV heads are attention.
+//! x += mixer(norm(x)). Layers with a feed-forward length are feed-forward parts (up, max(x, 0)^2, down); in Nemotron 3
+//! they are MoE with a shared expert, and in its large models the experts work in a narrower space. Of the other
+//! layers, those with KV heads are attention.
 
 use chaski_graph::{Act, Gate, NormKind, Op, Routing, ValueId};
 
@@ -36,7 +36,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     b.logits(h, embeddings, |_, y| y)
 }
 
-/// max(up x, 0)^2, `n_ff` wide, and the matrix of the product that follows, by tensors whose names end in `suffix`.
+/// max(up x, 0)^2, `n_ff` wide, and the matrix of the next product; tensor names end in `suffix`.
 fn square(
     b: &mut Builder<'_>,
     block: &str,
@@ -51,17 +51,17 @@ fn square(
     Ok((squared(b, u, n_ff), down))
 }
 
-/// max(u, 0)^2: a value that its positive part gates.
+/// max(u, 0)^2, as u gated by its positive part.
 fn squared(b: &mut Builder<'_>, u: ValueId, width: u32) -> ValueId {
     b.push(Op::Glu { gate: u, up: u, act: Act::Reglu }, width)
 }
 
-/// The experts' part and that of the expert for all tokens, which are added to the residual stream.
+/// Outputs of the routed experts and of the shared expert, to be added to the residual stream.
 fn mixture(b: &mut Builder<'_>, block: &str, layer: usize, x: ValueId) -> Result<Vec<ValueId>, ModelError> {
     let c = b.config;
     let (n_embd, n_expert) = (c.n_embd, c.n_expert);
     let routing = Routing { gate: Gate::Sigmoid, ..routing(b, Gate::Sigmoid)? };
-    // Files without a width of experts share out that of the feed-forward part.
+    // Without an expert width in the file, the feed-forward width is divided by the experts per token.
     let n_ff = width_of_experts(b, layer)?.unwrap_or(c.n_ff[layer] / c.n_expert_used);
     let latent = b.u32("moe_latent_size")?.filter(|n| *n > 0);
     let inner = latent.unwrap_or(n_embd);

@@ -1,6 +1,6 @@
 //! OLMo 1.
 //!
-//! Llama with layer norms without weights; q, k and v may have a limit.
+//! Llama with unweighted layer norms; q, k and v may be clamped.
 
 use chaski_graph::{Act, RopePairing};
 

@@ -1,7 +1,7 @@
 //! OLMo 2 and 3.
 //!
-//! Norms after both parts, norms of q and k over all heads, rotation of halves; OLMo 3 has windows in three of four
-//! layers, which rotate without scaling.
+//! Norms after both parts, norms of q and k over all heads, NeoX RoPE; OLMo 3 has windows in three of four layers,
+//! which have unscaled RoPE.
 
 use chaski_graph::{Act, Rope, RopePairing, Score};
 

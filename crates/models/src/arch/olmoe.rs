@@ -1,6 +1,6 @@
 //! OLMoE.
 //!
-//! Norms of q and k over all heads, rotation of halves, experts whose weights are not made to sum to 1.
+//! Norms of q and k over all heads, NeoX RoPE, MoE whose weights are not normalised.
 
 use chaski_graph::{RopePairing, Routing};
 

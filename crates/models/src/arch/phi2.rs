@@ -1,7 +1,7 @@
 //! Phi 1, 1.5 and 2.
 //!
-//! One layer norm before attention and feed-forward part, which add to the residual stream side by side; biases
-//! throughout, rotation of the first channels of a head in halves, no gate.
+//! One layer norm before attention and feed-forward part, which run in parallel; biases throughout, NeoX RoPE on the
+//! first channels of a head, no gate.
 
 use chaski_graph::RopePairing;
 

@@ -1,7 +1,7 @@
 //! Phi 3, 3.5 and 4 without experts.
 //!
-//! Llama with rotation of halves, perhaps of a part of a head, by factors for short and for long contexts; gate and up are
-//! one matrix. Windows that files name are not used, as elsewhere: these models see all.
+//! Llama with NeoX RoPE, possibly on part of a head, with factors for short and for long contexts; gate and up are one
+//! matrix. Windows given by files are ignored, as in llama.cpp: these models attend to all tokens.
 
 use chaski_graph::{Act, RopePairing};
 

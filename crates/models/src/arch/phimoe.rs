@@ -1,6 +1,6 @@
-//! Phi 3.5 by experts.
+//! Phi 3.5 with experts.
 //!
-//! Phi 3 with biases, of norms too, and experts.
+//! Phi 3 with biases, also of norms, and MoE.
 
 use chaski_graph::RopePairing;
 

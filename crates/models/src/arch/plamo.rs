@@ -1,7 +1,7 @@
 //! PLaMo 1 and 3.
 //!
-//! PLaMo: attention and feed-forward part side by side behind one norm. PLaMo 3: norms around both parts and of heads, windows
-//! in seven of eight layers, gate and up in one matrix.
+//! PLaMo: attention and feed-forward part in parallel after one norm. PLaMo 3: norms around both parts and of heads,
+//! windows in seven of eight layers, gate and up in one matrix.
 
 use chaski_graph::{Act, Rope, RopePairing, Score};
 
@@ -21,7 +21,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 /// PLaMo 3.
 pub(super) fn build3(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let all = b.rope(RopePairing::Neox)?;
-    // Layers with windows know nothing of interpolation.
+    // Layers with windows are not interpolated.
     let base = b.f32("rope.freq_base_swa")?.unwrap_or(10_000.0).into();
     let near = Rope { base, freq_scale: 1.0, ..all.clone() };
     let (all, near) = (b.add_rope(all), b.add_rope(near));

@@ -1,4 +1,4 @@
-//! PLaMo 2: Mamba-2 with steps made as in Mamba-1, here and there attention, and a feed-forward part in every layer.
+//! PLaMo 2: Mamba-2 with dt computed as in Mamba-1, in some layers attention, and a feed-forward part in every layer.
 //!
 //! Norms around both parts; layers without KV heads are state spaces.
 

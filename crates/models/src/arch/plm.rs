@@ -1,6 +1,6 @@
 //! PLM.
 //!
-//! Attention over latents, a feed-forward part of squares.
+//! Latent attention (MLA), a squared-ReLU feed-forward part.
 
 use chaski_graph::{RopePairing, Score};
 

@@ -1,6 +1,6 @@
 //! Qwen 1.
 //!
-//! Qwen 2 whose files give twice the width of the feed-forward part.
+//! Qwen 2; files give twice the width of the feed-forward part.
 
 use chaski_graph::{Act, RopePairing};
 

@@ -1,6 +1,6 @@
-//! Qwen 1.5 and 2 by experts.
+//! Qwen 1.5 and 2 with experts.
 //!
-//! Qwen 2 with experts whose weights are not made to sum to 1, and one for all tokens behind a gate.
+//! Qwen 2 with MoE whose weights are not normalised, and a gated shared expert.
 
 use chaski_graph::{RopePairing, Routing};
 
@@ -21,7 +21,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let experts = Experts {
             routing: Routing { norm: None, ..softmax_routing(b) },
             shared: Shared::Gated(shared.unwrap_or(c.n_ff[i])),
-            // Files without a width of experts share out that of the feed-forward part.
+            // Without an expert width in the file, the feed-forward width is divided by the experts per token.
             ..Experts::new(b, n_ff.unwrap_or(c.n_ff[i] / c.n_expert_used.max(1)))
         };
         Ok(Layer { attention, feed_forward: FeedForward::Experts(experts), norms: Norms::BEFORE })

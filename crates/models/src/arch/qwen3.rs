@@ -1,6 +1,6 @@
-//! Qwen 3, dense and by experts, and Bonsai.
+//! Qwen 3, dense and with experts, and Bonsai.
 //!
-//! Qwen 2 without biases, with a norm of every head of q and k before the rotation.
+//! Qwen 2 without biases, with norms of the heads of q and k before RoPE.
 
 use chaski_graph::{Act, Rope, RopePairing};
 
@@ -14,7 +14,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     rotated(b, rope)
 }
 
-/// Models that also see pictures, whose positions are those of a text here.
+/// Vision models, whose positions are those of a text here.
 pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = rotation(b)?;
     rotated(b, rope)
@@ -27,7 +27,7 @@ fn rotated(b: &mut Builder<'_>, rope: Rope) -> Result<(), ModelError> {
         let c = b.config;
         let attention = Attention { norm: QkNorm::Heads, ..Attention::new(b, i, Some(rope))? };
         let feed_forward = if c.n_expert > 0 {
-            // Files without a width of experts share out that of the feed-forward part.
+            // Without an expert width in the file, the feed-forward width is divided by the experts per token.
             FeedForward::Experts(Experts::new(b, n_ff.unwrap_or(c.n_ff[i] / c.n_expert_used)))
         } else {
             FeedForward::Gated(Act::Swiglu)

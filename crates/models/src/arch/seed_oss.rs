@@ -13,7 +13,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = b.add_rope(rope);
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(rope))?;
-        // By its name the second norm would come after attention.
+        // Despite its name, the second norm precedes the feed-forward part.
         let norms = Norms { feed_forward: Some("post_attention_norm"), ..Norms::BEFORE };
         Ok(Layer { attention, feed_forward: FeedForward::Gated(Act::Swiglu), norms })
     })

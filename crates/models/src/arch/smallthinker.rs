@@ -1,7 +1,7 @@
 //! SmallThinker.
 //!
-//! Rotation of halves and windows in all but the first of four layers, if the file has windows; experts with ReLU gates, which a
-//! router chooses by what attention reads, without its norm.
+//! NeoX RoPE and windows in all but the first of four layers, if the file has windows; MoE with ReLU gates, routed by
+//! attention's input before its norm.
 
 use chaski_graph::{Act, Gate, NormKind, RopePairing, Routing, Score};
 
@@ -26,7 +26,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
         let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;
         let rotates = !has_windows || i % 4 != 0;
         let attention = Attention::new(b, i, rotates.then_some(rope))?;
-        // Files say how far windows reach, and models have been run with this.
+        // Files give a window, but models have been run with this one.
         let score = Score { window: if windows[i] > 0 { 4096 } else { 0 }, ..attention.score };
         let a = Attention { score, ..attention }.build(b, &block, h)?;
         x = b.add(x, a);

@@ -1,6 +1,6 @@
 //! Spark 2.5.
 //!
-//! Llama with rotation of halves, windows in some layers, GELU gates, and a gate for every head.
+//! Llama with NeoX RoPE, windows in some layers, GELU gates, and a gate per head.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::{Act, Rope, RopePairing, Score};

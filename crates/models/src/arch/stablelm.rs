@@ -1,7 +1,7 @@
 //! StableLM.
 //!
-//! Layer norms, rotation of the first channels of a head in halves; the 12B model has norms of heads and both parts side
-//! by side.
+//! Layer norms, NeoX RoPE on the first channels of a head; the 12B model has norms of heads, and both parts run in
+//! parallel.
 
 use chaski_graph::{Act, RopePairing};
 

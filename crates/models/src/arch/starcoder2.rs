@@ -1,6 +1,6 @@
 //! StarCoder 2.
 //!
-//! Layer norms, biases throughout, rotation of halves, a feed-forward part without gate.
+//! Layer norms, biases throughout, NeoX RoPE, a feed-forward part without gate.
 
 use chaski_graph::RopePairing;
 

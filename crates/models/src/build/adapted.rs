@@ -1,4 +1,4 @@
-//! The products of adapters, beside those of the matrices that they adapt.
+//! LoRA products next to those of their target matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,17 +8,17 @@ use ggml_format::GgmlType;
 use super::{Builder, Linear};
 use crate::adapter::{Beside, EMBEDDINGS, Pair, ZEROS, graph_name};
 
-/// Adapters while a graph is built, and what was made for them so far.
+/// LoRAs while a graph is built, and the values created for them so far.
 #[derive(Default)]
 pub(crate) struct Adapters<'a> {
     all: Vec<Beside<'a>>,
-    /// Scales by adapter, rank and number of matrices.
+    /// Scales by LoRA, rank and number of matrices.
     scales: BTreeMap<(usize, u32, u32), WeightId>,
-    /// A x by adapter, tensor and input; several matrices may be parts of one tensor.
+    /// A x by LoRA, tensor and input; several matrices may be parts of one tensor.
     inner: BTreeMap<(usize, String, ValueId), ValueId>,
-    /// The same by experts, which the last value chooses.
+    /// The same by expert; the last value is the route.
     inner_id: BTreeMap<(usize, String, ValueId, ValueId), ValueId>,
-    /// Tensors that are adapted where they are used.
+    /// Tensors whose LoRAs are applied at every use.
     done: BTreeSet<String>,
 }
 
@@ -27,18 +27,18 @@ impl<'a> Adapters<'a> {
         Adapters { all, ..Adapters::default() }
     }
 
-    /// Whether the graph takes a tensor's adapters into account.
+    /// True if the graph applies a tensor's LoRAs.
     pub(crate) fn has(&self, tensor: &str) -> bool {
         self.done.contains(tensor)
     }
 
-    /// The adapters that have matrices beside a tensor: number, matrices, factor.
+    /// LoRAs of a tensor: index, matrices, factor.
     fn beside(&self, tensor: &str) -> Vec<(usize, &'a Pair, f32)> {
         let all = self.all.iter().enumerate();
         all.filter_map(|(i, of)| of(tensor).map(|(pair, factor)| (i, pair, factor))).collect()
     }
 
-    /// The scale of adapter `i`, for each of `n` matrices.
+    /// The scale of LoRA `i`, for each of `n` matrices.
     fn scale(&mut self, graph: &mut Graph, i: usize, rank: u32, n: u32, factor: f32) -> WeightId {
         *self.scales.entry((i, rank, n)).or_insert_with(|| {
             let weight = graph.weight(Weight::new(ZEROS.to_owned(), GgmlType::F32, 1, n));
@@ -48,16 +48,16 @@ impl<'a> Adapters<'a> {
     }
 }
 
-/// A weight of adapter `i` whose rows are split as those of `base` are.
+/// A weight of LoRA `i` whose rows are split like those of `base`.
 fn beside(base: &Weight, i: usize, t: &ggml_format::TensorInfo, n_col: u32) -> Weight {
     Weight { name: graph_name(i, &t.name), ty: t.ty, n_col, ..base.clone() }
 }
 
 impl Builder<'_> {
-    /// What adapters add to `y`, the products of `x` with `l`.
+    /// Adds LoRAs to `y`, the products of `x` with `l`.
     pub(super) fn adapted(&mut self, x: ValueId, l: Linear, mut y: ValueId) -> ValueId {
         let base = self.graph.weights[l.weight.0].clone();
-        // Embeddings that are the output matrix, too, are adapted where they are looked up alone, as in training.
+        // Embeddings that are also the output matrix are adapted only for lookups, as in training.
         if base.name == EMBEDDINGS {
             return y;
         }
@@ -70,7 +70,7 @@ impl Builder<'_> {
         y
     }
 
-    /// The same for products that are one value: what adapters add has zeros for the others.
+    /// The same for several products in one value: a LoRA's result is padded with zeros for the others.
     pub(super) fn adapted_all(&mut self, x: ValueId, linears: &[Linear], mut y: ValueId) -> ValueId {
         for (nth, l) in linears.iter().enumerate() {
             let base = self.graph.weights[l.weight.0].clone();
@@ -109,7 +109,7 @@ impl Builder<'_> {
         y
     }
 
-    /// What adapters add to `y`, the rows of `table` that tokens choose: their A has a row for each token.
+    /// Adds LoRAs to `y`, the rows of `table` for the tokens: their A has one row per token.
     pub(super) fn adapted_rows(&mut self, table: WeightId, mut y: ValueId) -> ValueId {
         let base = self.graph.weights[table.0].clone();
         if base.name != EMBEDDINGS {
@@ -130,7 +130,7 @@ impl Builder<'_> {
         y
     }
 
-    /// s A x by experts.
+    /// s A x, by experts.
     fn inner_id(
         &mut self,
         i: usize,

@@ -5,22 +5,22 @@ use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
 
-/// The common metadata of a model, without the family's own.
+/// The common metadata of a model, without family-specific keys.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `general.architecture`, the prefix of all keys.
     pub arch: String,
-    /// Context that the model was trained for, in tokens.
+    /// Context size that the model was trained with, in tokens.
     pub n_ctx_train: u32,
     /// Width of the residual stream.
     pub n_embd: u32,
-    /// Layers that run.
+    /// Number of layers.
     pub n_layer: u32,
-    /// Query heads of each layer.
+    /// Query heads per layer.
     pub n_head: Vec<u32>,
-    /// KV heads of each layer.
+    /// KV heads per layer.
     pub n_head_kv: Vec<u32>,
-    /// Width of each layer's feed-forward part.
+    /// Width of the feed-forward part per layer.
     pub n_ff: Vec<u32>,
     /// Channels of a key head.
     pub d_head: u32,
@@ -30,15 +30,15 @@ pub struct Config {
     pub eps: f32,
     /// Epsilon of layer norms.
     pub eps_layer: f32,
-    /// Rotated channels of a head.
+    /// Channels per head with RoPE.
     pub n_rot: u32,
-    /// Experts of a layer; 0 if there are none.
+    /// Experts per layer; 0 if there are none.
     pub n_expert: u32,
-    /// Experts that a token uses.
+    /// Experts per token.
     pub n_expert_used: u32,
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub n_vocab: u32,
-    /// Context before any scaling of the rotation, in tokens.
+    /// Context size before RoPE scaling, in tokens.
     pub n_ctx_orig: u32,
 }
 
@@ -46,7 +46,7 @@ impl Config {
     /// Reads the metadata of a file with these tensors.
     ///
     /// # Errors
-    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
+    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for invalid sizes.
     pub fn new(m: &Metadata, tensors: &[TensorInfo]) -> Result<Config, ModelError> {
         let arch = m.str("general.architecture")?.to_owned();
         let key = |k: &str| format!("{arch}.{k}");
@@ -77,7 +77,7 @@ impl Config {
         let d_head = m.opt_u32(&key("attention.key_length"))?.unwrap_or(even);
         let d_head_v = m.opt_u32(&key("attention.value_length"))?.unwrap_or(even);
         let n_rot = m.opt_u32(&key("rope.dimension_count"))?.unwrap_or(d_head);
-        // Models without attention need not say how large a head would be.
+        // Models without attention need not give the size of a head.
         let least = u32::from(first > 0);
         for (k, v, limit, least) in [
             ("embedding_length", n_embd, 1 << 20, 1),
@@ -95,7 +95,7 @@ impl Config {
                 "must be even and at most the head's channels",
             ));
         }
-        // Sizes whose products are counted in 32 bits.
+        // Bounds sizes whose products are computed in 32 bits.
         for (k, sizes, limit) in [
             ("attention.head_count", &n_head, 1 << 12),
             ("attention.head_count_kv", &n_head_kv, 1 << 12),
@@ -146,7 +146,7 @@ impl Config {
         })
     }
 
-    /// The rotation, with the scaling that the metadata ask for.
+    /// RoPE parameters with the scaling in the metadata.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for mistyped keys, [`ModelError::Unsupported`] for an unknown scaling.
@@ -188,7 +188,7 @@ impl Config {
     }
 }
 
-/// Refuses tensors of layers beyond those that the key counts, which would be left out. It counts those for drafts, too.
+/// Rejects tensors of layers beyond the count in `key`, which would be ignored. The count includes MTP layers.
 fn all_within(n_block: u32, tensors: &[TensorInfo], key: &str) -> Result<(), ModelError> {
     let layer = |t: &TensorInfo| t.name.strip_prefix("blk.")?.split('.').next()?.parse::<u32>().ok();
     let last = tensors.iter().filter_map(|t| Some((layer(t)?, &t.name))).max_by_key(|(layer, _)| *layer);
@@ -202,7 +202,7 @@ fn all_within(n_block: u32, tensors: &[TensorInfo], key: &str) -> Result<(), Mod
     }
 }
 
-/// A number that is at least `least`, or `default` where the file does not say it.
+/// A finite number of at least `least`; `default` if the file has none.
 fn finite(m: &Metadata, key: &str, default: f32, least: f32) -> Result<f32, ModelError> {
     let v = m.opt_f32(key)?.unwrap_or(default);
     if v.is_finite() && v >= least {

@@ -1,4 +1,4 @@
-//! What a family reads of its own metadata, by keys without its name.
+//! Access to family-specific metadata, by keys without the family's prefix.
 
 use chaski_graph::{Rope, RopePairing};
 
@@ -6,7 +6,7 @@ use super::Builder;
 use crate::error::ModelError;
 
 impl Builder<'_> {
-    /// The rotation that the metadata ask for, by the file's factors if it has them.
+    /// RoPE parameters from the metadata, with the file's factors if any.
     ///
     /// # Errors
     /// As [`Config::rope`](super::Config::rope).
@@ -14,7 +14,7 @@ impl Builder<'_> {
         self.config.rope(self.metadata, pairing, self.rope_factors.clone())
     }
 
-    /// A number of the family's own, by its key without the family's name.
+    /// A family-specific number, by its key without prefix.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for another type, [`ModelError::Config`] if it is not finite.
@@ -28,7 +28,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A count of the family's own, likewise.
+    /// A family-specific count.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for another type.
@@ -36,7 +36,7 @@ impl Builder<'_> {
         Ok(self.metadata.opt_u32(&format!("{}.{key}", self.config.arch))?)
     }
 
-    /// A switch of the family's own, likewise.
+    /// A family-specific flag.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for another type.
@@ -44,8 +44,8 @@ impl Builder<'_> {
         Ok(self.metadata.opt_bool(&format!("{}.{key}", self.config.arch))?)
     }
 
-    /// How far back each layer sees, in tokens; 0 is all the way. Of every `period` layers the last sees all, unless the
-    /// file says otherwise; a file without `attention.sliding_window` has `default`.
+    /// Sliding window of each layer, in tokens; 0: none. Of every `period` layers the last has none, unless the file
+    /// says otherwise; `default` applies without `attention.sliding_window`.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for a pattern that is neither a count nor a list.
@@ -53,7 +53,7 @@ impl Builder<'_> {
         self.windows_but(default, period, |period| period - 1)
     }
 
-    /// The same where the first of every `period` layers sees all.
+    /// The same with the first of every `period` layers unrestricted.
     ///
     /// # Errors
     /// As [`Self::windows`].
@@ -61,7 +61,7 @@ impl Builder<'_> {
         self.windows_but(default, period, |_| 0)
     }
 
-    /// The same where `all` says which of the layers sees all.
+    /// The same; `all` returns which layer of a period is unrestricted.
     fn windows_but(&self, default: u32, period: u32, all: fn(u32) -> u32) -> Result<Vec<u32>, ModelError> {
         let window = self.u32("attention.sliding_window")?.unwrap_or(default);
         let key = format!("{}.attention.sliding_window_pattern", self.config.arch);
@@ -76,10 +76,10 @@ impl Builder<'_> {
         Ok(local.into_iter().map(|local| if local { window } else { 0 }).collect())
     }
 
-    /// A switch of each layer, as truth values or as numbers that are not 0.
+    /// A flag per layer, as booleans or numbers.
     ///
     /// # Errors
-    /// [`ModelError::Metadata`] for another type, or another number of layers.
+    /// [`ModelError::Metadata`] for another type, or the wrong number of layers.
     pub fn flags(&self, key: &str) -> Result<Option<Vec<bool>>, ModelError> {
         let key = format!("{}.{key}", self.config.arch);
         let (m, n) = (self.metadata, self.config.n_head.len());
@@ -92,7 +92,7 @@ impl Builder<'_> {
         Ok(Some(m.per_layer::<u32>(&key, n)?.into_iter().map(|v| v != 0).collect()))
     }
 
-    /// Refuses a file that lacks a key of the family's own, a number or one for each layer.
+    /// Rejects a file without a family-specific key, a number or one per layer.
     ///
     /// # Errors
     /// [`ModelError::Metadata`].
@@ -104,7 +104,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// An error about a key of the family's own, by its name without the family's.
+    /// An error for a family-specific key, given without prefix.
     pub fn wrong(&self, key: &str, found: impl ToString, expected: impl Into<String>) -> ModelError {
         let key = format!("{}.{key}", self.config.arch);
         ModelError::Config { key, found: found.to_string(), expected: expected.into() }

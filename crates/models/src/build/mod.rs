@@ -1,4 +1,4 @@
-//! What all families share: the common metadata, and adding tensors and layers to a graph.
+//! Building graphs: the common metadata, and adding tensors and operations.
 
 mod adapted;
 mod config;
@@ -19,7 +19,7 @@ use ggml_format::{Metadata, TensorInfo};
 
 use crate::error::ModelError;
 
-/// A product's tensors.
+/// Tensors of a product.
 #[derive(Copy, Clone, Debug)]
 pub struct Linear {
     pub(super) weight: WeightId,
@@ -31,23 +31,23 @@ pub struct Linear {
 pub struct Builder<'a> {
     /// The metadata.
     pub metadata: &'a Metadata,
-    /// The common part of them.
+    /// The common metadata.
     pub config: &'a Config,
-    /// Divisors of the rotation's frequencies.
+    /// Divisors of the RoPE frequencies.
     pub rope_factors: Option<Vec<f32>>,
-    /// Tensors of one value that are factors of the graph, by name.
+    /// Scalar tensors that are factors of the graph, by name.
     pub scalars: BTreeMap<String, f32>,
-    /// Tokens that a sequence may have.
+    /// Context size.
     n_ctx: u32,
     pub(super) graph: Graph,
     pub(super) adapters: Adapters<'a>,
-    /// What the family reads beside its weights.
+    /// Optional tensors that the family reads.
     reads: Reads,
     tensor: &'a dyn Fn(&str) -> Option<&'a TensorInfo>,
 }
 
 impl<'a> Builder<'a> {
-    /// An empty graph for a model whose tensors `tensor` finds, and a context of `n_ctx` tokens.
+    /// An empty graph for a context of `n_ctx` tokens; `tensor` finds the model's tensors.
     pub fn new(
         metadata: &'a Metadata,
         config: &'a Config,
@@ -69,17 +69,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Says what the family reads beside its weights; without it, the usual.
+    /// Sets the optional tensors that the family reads, if not the usual ones.
     pub(crate) fn reads(&mut self, reads: Reads) {
         self.reads = reads;
     }
 
-    /// Adapts the products that are added from now on.
+    /// Applies LoRAs to the products added from now on.
     pub(crate) fn adapt(&mut self, adapters: Adapters<'a>) {
         self.adapters = adapters;
     }
 
-    /// Whether a tensor is used, and its adapters are not.
+    /// True if a tensor is used, but its LoRAs are not applied.
     pub(crate) fn leaves_unadapted(&self, tensor: &str) -> bool {
         !self.adapters.has(tensor) && self.graph.weights.iter().any(|w| w.name == tensor)
     }
@@ -89,7 +89,7 @@ impl<'a> Builder<'a> {
         Graph { n_layer: self.config.n_layer as usize, ..self.graph }
     }
 
-    /// Says that the model has no positions beyond the first `limit`.
+    /// Limits the context to the positions that the model has.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] if the context is longer.

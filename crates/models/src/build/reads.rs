@@ -1,34 +1,34 @@
-//! Tensors beside a weight that some families read and others leave alone though a file may hold them, and the order of
-//! scales and biases: as llama.cpp has them.
+//! Optional scales and biases, which some families read and others ignore even if a file has them, and their order: the
+//! same rules as llama.cpp.
 //!
-//! A weight in NVFP4 always has its scale, which belongs to the format. A scale beside a weight of another type is one of
-//! the model, and then it is up to the family.
+//! A weight in NVFP4 always has a scale, which is part of the format. A scale of a weight of another type belongs to
+//! the model, and only some families use it.
 
 use ggml_format::GgmlType;
 
-/// What a family reads beside its weights.
+/// Optional tensors that a family reads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Reads {
-    /// Scales of the weights of feed-forward parts, of any type.
+    /// Scales of feed-forward weights, of any type.
     pub feed_forward_scales: bool,
-    /// The bias behind attention.
+    /// The output bias of attention.
     pub output_bias: bool,
 }
 
 impl Reads {
     /// What most families read.
     pub const USUAL: Reads = Reads { feed_forward_scales: false, output_bias: true };
-    /// The scales of feed-forward parts, too.
+    /// Also the scales of feed-forward parts.
     pub const SCALES: Reads = Reads { feed_forward_scales: true, ..Reads::USUAL };
-    /// All but the bias behind attention.
+    /// Without the output bias of attention.
     pub const NO_OUTPUT_BIAS: Reads = Reads { output_bias: false, ..Reads::USUAL };
 
-    /// Whether products with `stem.weight` of this type are multiplied by `stem.scale`.
+    /// True if products with `stem.weight` of this type are multiplied by `stem.scale`.
     pub(super) fn scale(self, stem: &str, ty: GgmlType) -> bool {
         ty == GgmlType::NVFP4 || !is_feed_forward(stem) || self.feed_forward_scales
     }
 
-    /// Whether `stem.bias` is added to products with `stem.weight`.
+    /// True if `stem.bias` is added to products with `stem.weight`.
     pub(super) fn bias(self, stem: &str) -> bool {
         !stem.ends_with(".attn_output") || self.output_bias
     }
@@ -38,7 +38,7 @@ fn is_feed_forward(stem: &str) -> bool {
     stem.contains(".ffn_")
 }
 
-/// Whether the scale multiplies what the bias has been added to: (W x + b) s, not (W x) s + b.
+/// True if the scale includes the bias: (W x + b) s rather than (W x) s + b.
 pub(super) fn scales_bias(stem: &str, ty: GgmlType) -> bool {
     ty != GgmlType::NVFP4 && is_feed_forward(stem)
 }

@@ -10,12 +10,12 @@ use crate::error::ModelError;
 use crate::separate;
 
 impl<'a> Builder<'a> {
-    /// Whether the file has a tensor.
+    /// True if the file has a tensor.
     pub fn has(&self, name: &str) -> bool {
         (self.tensor)(name).is_some()
     }
 
-    /// Rows of a tensor of the file.
+    /// Rows of a tensor in the file.
     pub fn n_row(&self, name: &str) -> Option<u64> {
         (self.tensor)(name).map(|t| t.ne.iter().skip(1).product())
     }
@@ -76,13 +76,13 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight, bias, scale })
     }
 
-    /// The name of the bias of products with `stem.weight`, if the family has one and the file, too.
+    /// The name of the bias of `stem.weight`, if the family reads it and the file has it.
     fn bias_of(&self, stem: &str) -> Option<String> {
         let name = format!("{stem}.bias");
         (self.has(&name) && self.reads.bias(stem)).then_some(name)
     }
 
-    /// The `n` scales of products with `stem.weight`, which is of this type, likewise.
+    /// The `n` scales of `stem.weight`, which has this type, likewise.
     fn scale_of(&mut self, stem: &str, ty: GgmlType, n: u32) -> Result<Option<WeightId>, ModelError> {
         let name = format!("{stem}.scale");
         if !self.has(&name) || !self.reads.scale(stem, ty) {
@@ -91,7 +91,7 @@ impl<'a> Builder<'a> {
         self.vector(&name, n).map(Some)
     }
 
-    /// Matrices that the file stacks, as one.
+    /// Stacked matrices, as one.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -101,7 +101,7 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight, bias: None, scale: None })
     }
 
-    /// The matrix alone, whatever else stands under its name.
+    /// The matrix without scale and bias.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight: self.matrix(name, n_out, n_in)?, bias: None, scale: None })
     }
 
-    /// A matrix of a single row that the file holds as a vector.
+    /// A single-row matrix, stored as a vector.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -117,7 +117,7 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight: self.vector(name, n_in)?, bias: None, scale: None })
     }
 
-    /// q, k and v: three tensors, or one that holds their rows one after the other.
+    /// q, k and v: three tensors, or one with their rows concatenated.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -134,7 +134,7 @@ impl<'a> Builder<'a> {
         self.joined(&format!("{block}.attn_qkv"), rows, n_in)
     }
 
-    /// Products whose rows follow one another in `stem.weight`, with its optional `stem.bias` and `stem.scale`.
+    /// Products whose rows are consecutive in `stem.weight`, with its optional `stem.bias` and `stem.scale`.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -147,8 +147,8 @@ impl<'a> Builder<'a> {
         self.alternating(stem, 1, rows, n_in)
     }
 
-    /// Products whose rows alternate in `stem.weight`, with its optional `stem.bias` and `stem.scale`: `n` times those of
-    /// the first, those of the second and so on, so many of each at a time. Each is made of its own rows alone.
+    /// Products whose rows are interleaved in `stem.weight`, with its optional `stem.bias` and `stem.scale`: `n`
+    /// groups, each with the given number of rows of every product.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -176,7 +176,7 @@ impl<'a> Builder<'a> {
         Ok(rows.map(|run| {
             let part = |w: Weight| Weight { row0, run, stride, ..w };
             let weight = self.graph.weight(part(Weight::new(name.clone(), ty, n * run, n_in)));
-            // A part of the bias is made of single values.
+            // A part of the bias is gathered value by value.
             let bias = bias.as_ref().map(|(ty, bias)| {
                 let whole = Weight { times, ..Weight::new(bias.clone(), *ty, n * run, 1) };
                 self.graph.weight(part(whole))
@@ -186,7 +186,7 @@ impl<'a> Builder<'a> {
         }))
     }
 
-    /// The matrices of all experts: `stem.weight`, or a tensor for each of them (`separate`), with its optional `stem.bias`
+    /// The matrices of all experts: `stem.weight`, or one tensor per expert (`separate`), with its optional `stem.bias`
     /// and `stem.scale`.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl<'a> Builder<'a> {
         Ok(Linear { weight, bias, scale })
     }
 
-    /// The type of the matrices of all experts, however the file has them.
+    /// Type of the experts' matrices, in either layout.
     fn type_of_experts(
         &self,
         name: &str,
@@ -235,7 +235,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A matrix for every head, some rows of each stretch of `stride` rows of a matrix: those from `row0` on.
+    /// One matrix per head: rows from `row0` of each group of `stride` rows of a matrix.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -251,7 +251,7 @@ impl<'a> Builder<'a> {
         Ok(self.graph.weight(Weight { row0, n_expert: n_head, run: n_out, stride, ..whole }))
     }
 
-    /// The matrices of all heads, one after the other.
+    /// The matrices of all heads, contiguous.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -261,7 +261,7 @@ impl<'a> Builder<'a> {
         Ok(self.graph.weight(Weight { n_expert: n_head, run: n_out, stride: n_out, ..whole }))
     }
 
-    /// The matrices that `derived` makes of a tensor of the file, which must have this shape.
+    /// The matrices that `derived` computes from a tensor of the file, which must have this shape.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -276,7 +276,7 @@ impl<'a> Builder<'a> {
         Ok(self.graph.weight(Weight { n_expert: n_matrix, run: n_col, stride: n_col, ..whole }))
     }
 
-    /// Gate and up of all experts: two tensors, or one that holds the rows of both for each expert, gate first.
+    /// Gate and up of all experts: two tensors, or one with the rows of both per expert, gate first.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].

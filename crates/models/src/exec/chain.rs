@@ -1,4 +1,4 @@
-//! What the device can do of a chain of samplers.
+//! Sampler chains on the device.
 
 use chaski_runtime::gpu::Choose;
 use chaski_runtime::kernels::adjust::{self, AdjustParams};
@@ -6,24 +6,24 @@ use chaski_runtime::kernels::sample::{MAX_TOP_K, SampleParams};
 
 use chaski_text::{Mirostat, Sampler, SamplerKind, SamplerParams};
 
-/// A chain of samplers in the device's terms.
+/// A sampler chain in the device's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeviceChain {
     pub(crate) choose: Choose,
-    /// The draw, if there is one.
+    /// Sampling parameters; `None` for greedy.
     pub(crate) sample: Option<SampleParams>,
-    /// Biases and penalties, if there are any.
+    /// Biases and penalties, if any.
     pub(crate) adjust: Option<AdjustParams>,
 }
 
-/// Larger numbers could make infinities of logits, which is an error that the processor reports.
+/// Larger values could produce infinite logits, an error that the CPU reports.
 const LARGEST: f32 = 1e9;
 
 fn is_tame(v: f32) -> bool {
     v.abs() <= LARGEST
 }
 
-/// The chain for the device, or why it needs the processor.
+/// The chain for the device, or the reason why it needs the CPU.
 pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static str> {
     let p = sampler.params();
     let is_argmax = p.is_argmax();
@@ -60,7 +60,7 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
         present: p.penalty_present,
         bias,
     });
-    // At temperature 0 the chain keeps the largest logit, whatever it cuts before that.
+    // At temperature 0 the chain keeps the largest logit, whatever the filters before it.
     let sample = (!is_argmax && p.temp > 0.0).then_some(SampleParams {
         top_k: p.top_k as u32,
         top_p: p.top_p,
@@ -71,7 +71,7 @@ pub(crate) fn device_chain(sampler: &Sampler) -> Result<DeviceChain, &'static st
     Ok(DeviceChain { choose, sample, adjust })
 }
 
-/// What no kernel does.
+/// Features and limits that kernels do not support.
 fn limits_of_chain(p: &SamplerParams) -> [(bool, &'static str); 8] {
     [
         (p.mirostat != Mirostat::Off, "Mirostat is on"),
@@ -112,7 +112,7 @@ mod tests {
         let g = SamplerParams::greedy();
         let penalised = SamplerParams { penalty_repeat: 1.1, ..d.clone() };
         let many = |n: u32| (0..n).map(|i| (10 + i, 1.0)).collect::<Vec<_>>();
-        // One token is suppressed by the vocabulary, so there is room for 63.
+        // The vocabulary suppresses one token, which leaves room for 63.
         for (what, params) in [
             ("greedy", g.clone()),
             (
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_device_adjusts_logits_as_the_samplers_do() {
-        // What is left of all logits after the chain: top-k of all tokens, temperature 1.
+        // The full distribution after the chain: top-k of all tokens, temperature 1.
         let params = SamplerParams {
             seed: Some(1),
             temp: 1.0,

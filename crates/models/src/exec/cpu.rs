@@ -16,26 +16,26 @@ use super::executor::{Outputs, Start};
 use super::gpu::column;
 use crate::error::ModelError;
 
-/// Rows of a step of several requests at most, so that no step takes long.
+/// Maximum number of rows per step of several requests, so that no step takes long.
 const MAX_ROW: usize = 64;
-/// Columns that run at once where the CPU has but one thread, of a page that must stay usable: as many as take about this long.
+/// Columns per run if the CPU has a single thread, which a page shares: about this long each.
 const PIECE: (usize, usize) = (4, 64);
 const PIECE_TIME: Duration = Duration::from_millis(60);
 
-/// A step under way.
+/// A step in flight.
 enum Work {
     Submitted(Step),
     Done(Outputs),
 }
 
-/// A model on the CPU, and the requests in its slots. Tokens are chosen from logits, or are the largest.
+/// A model on the CPU, and the requests in its slots. Sampling is greedy, or the caller samples from logits.
 pub(crate) struct CpuExecutor {
     model: CpuModel,
-    /// Scales of the LoRAs of each slot, and those that the model has.
+    /// LoRA scales of each slot, and those set in the model.
     loras: Vec<Vec<f32>>,
     lora: Vec<f32>,
     steps: VecDeque<Work>,
-    /// Columns of the next piece, where pieces are bounded.
+    /// Columns of the next piece, if pieces are bounded.
     piece: usize,
 }
 
@@ -43,7 +43,7 @@ impl CpuExecutor {
     pub(super) fn new(model: CpuModel, lora: Vec<f32>) -> Self {
         let n_seq = model.config().n_seq as usize;
         let loras = vec![lora.clone(); n_seq];
-        // Models begin with zeros.
+        // Models start with zeros.
         CpuExecutor { model, loras, lora: vec![0.0; lora.len()], steps: VecDeque::new(), piece: PIECE.0 }
     }
 
@@ -153,7 +153,7 @@ impl CpuExecutor {
         }
     }
 
-    /// Runs a step, in a browser with pauses in which other tasks run.
+    /// Runs a step, in a browser with pauses for other tasks.
     async fn run(&mut self, step: &Step) -> Result<Outputs, ModelError> {
         self.take_scales(step);
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
@@ -200,7 +200,7 @@ impl CpuExecutor {
         self.model.state_at(seq)
     }
 
-    /// The cache has room for all tokens, so nothing of a window is overwritten.
+    /// The cache holds all tokens, so windows are never overwritten.
     pub(super) fn can_go_on(&self, _: u32, _: u32) -> bool {
         true
     }
@@ -237,7 +237,7 @@ impl CpuExecutor {
     }
 }
 
-/// Lets other tasks of the thread run.
+/// Yields to other tasks of the thread.
 async fn breathe() {
     let mut is_first = true;
     std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! The device as the service sees it.
+//! The device as seen by the service.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::error::ModelError;
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
-    /// The chosen tokens: of all rows that choose, in order, then of all rows of the next repetition. An id beyond the
-    /// vocabulary says that no logit was finite.
+    /// Chosen tokens: of all choosing rows, in order, repetition by repetition. An out-of-range id means that no logit
+    /// was finite.
     pub chosen: Vec<u32>,
     /// Logits of the rows that want them, in order: `[n_row, n_vocab]`.
     pub logits: Vec<f32>,
@@ -22,7 +22,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Adds the outputs of what ran next.
+    /// Appends the outputs of the next run.
     pub(crate) fn append(&mut self, next: Outputs) {
         self.chosen.extend(next.chosen);
         self.logits.extend(next.logits);
@@ -30,84 +30,84 @@ impl Outputs {
     }
 }
 
-/// A request that begins in a slot, or goes on there.
+/// A request that starts or resumes in a slot.
 #[derive(Copy, Clone, Debug)]
 pub struct Start<'a> {
     /// The slot.
     pub seq: u32,
-    /// The sampler of the rows that choose; `None` if the service chooses from logits.
+    /// The sampler of choosing rows; `None` if the service samples from logits.
     pub sampler: Option<&'a Sampler>,
-    /// The tokens of the sequence, prompt and answer, which penalties look back on.
+    /// Tokens of the sequence, prompt and answer, for penalties.
     pub tokens: &'a [u32],
-    /// Draws that were made for the request. The next draw is that of this number, wherever the earlier ones were made.
+    /// Number of draws made for the request; the next draw has this number, wherever the earlier ones were made.
     pub n_drawn: usize,
-    /// Scales of the LoRAs, as [`Executor::lora`] gave them.
+    /// LoRA scales, as returned by [`Executor::lora`].
     pub lora: &'a [f32],
 }
 
-/// Runs the steps of a scheduler: a GPU, the CPU, or several of them.
+/// Runs the steps of a scheduler: on a GPU, the CPU, or several of them.
 ///
-/// The futures are those of the implementation rather than boxes: the driver is made for one executor, and neither
-/// [`Handle`](crate::serve::Handle) nor [`Answer`](crate::serve::Answer) names it, so nobody needs a trait object.
+/// Futures are those of the implementation rather than boxed: the driver is generic over one executor, and neither
+/// [`Handle`](crate::serve::Handle) nor [`Answer`](crate::serve::Answer) names it, so no trait object is needed.
 pub trait Executor: MaybeSend {
-    /// Sizes that the scheduler works within, but for the requests that wait.
+    /// Capacities for the scheduler, except for the queue.
     fn limits(&self) -> Limits;
 
-    /// Logits of a row.
+    /// Logits per row.
     fn n_vocab(&self) -> usize;
 
-    /// Scales of the LoRAs for a request: those that it asks for, or the executor's own.
+    /// LoRA scales for a request: those it specifies, or the executor's defaults.
     ///
     /// # Errors
-    /// If the model has other LoRAs than there are scales; the request fails alone.
+    /// The number of scales differs from the number of LoRAs; only that request fails.
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError>;
 
-    /// Accepts a sampler that rows can choose by on the device.
+    /// Accepts a sampler that the device supports.
     ///
     /// # Errors
-    /// The reason why they cannot; the service then asks for logits and chooses itself.
+    /// The reason why it does not; the service then samples from logits.
     fn can_choose(&self, sampler: &Sampler) -> Result<(), &'static str>;
 
-    /// Sets a slot up for a request. Applies to the steps that are submitted from now on.
+    /// Sets up a slot for a request, for steps submitted from now on.
     ///
     /// # Errors
     /// As for [`Self::submit`].
     fn start(&mut self, start: Start<'_>) -> Result<(), ModelError>;
 
-    /// Makes a change before the steps that are submitted from now on, and after all earlier ones. [`Change::Start`] comes
-    /// to [`Self::start`] instead.
+    /// Makes a change between earlier steps and those submitted from now on. [`Change::Start`] goes to [`Self::start`]
+    /// instead.
     ///
     /// # Errors
     /// As for [`Self::submit`].
     fn change(&mut self, change: &Change) -> Result<(), ModelError>;
 
-    /// Takes a step, after all earlier ones. It need not begin before it is read.
+    /// Submits a step. It may start only when it is read.
     ///
     /// # Errors
     /// If the device fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
 
-    /// The outputs of the oldest step that was not read. Where the executor computes on the thread of its caller, and that
-    /// has other tasks, this future lets them run.
+    /// Outputs of the oldest unread step. If the executor computes on its caller's thread, this future yields to other
+    /// tasks.
     ///
     /// # Errors
     /// As for [`Self::submit`].
     fn read(&mut self) -> impl Future<Output = Result<Outputs, ModelError>> + MaybeSend;
 
-    /// Forgets everything that requests have on the device, steps that were not read included.
+    /// Discards everything that requests have on the device, including unread steps.
     fn forget(&mut self);
 
-    /// Rows of a step that the device runs in a fraction of a second, so that no request waits long for another, and one that
-    /// is cancelled ends soon.
+    /// Rows per step that run in a fraction of a second, so that requests do not wait long for each other and cancelled
+    /// ones end soon.
     fn rows(&self) -> usize;
 
-    /// Steps that may be submitted and not read.
+    /// Maximum number of submitted, unread steps.
     fn max_under_way(&self) -> usize;
 
-    /// Begins again after an error of the device: without steps, slots and pages, with the same sizes and samplers.
+    /// Restarts after a device error: without steps, slots and pages, with the same capacities and samplers.
     ///
     /// # Errors
-    /// If it cannot: then no request can go on. That is the default, with the error that was found.
+    /// The executor cannot recover, so no request can continue. This is the default, with the original error.
     fn recover(
         &mut self,
         error: Arc<ModelError>,

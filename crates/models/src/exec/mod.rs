@@ -1,5 +1,5 @@
-//! Running steps on a device: the [`Executor`] that schedulers and runners work with, and its implementations for GPUs and
-//! the CPU. Nothing above knows which of them it has.
+//! Running steps on a device: the [`Executor`] of schedulers and runners, implemented for GPUs and the CPU. Higher
+//! layers do not distinguish them.
 
 mod chain;
 mod config;
@@ -12,5 +12,5 @@ pub use config::{Inputs, InputsError, KvType, RunnerConfig, Target};
 pub(crate) use device::DeviceExecutor;
 pub use executor::{Executor, Outputs, Start};
 
-/// Tokens that can be drafted at once: with the one that is certain they make a step that every matrix is read once for.
+/// Maximum number of drafted tokens: together with the certain one they form a batch that reads every matrix once.
 pub(crate) const MAX_DRAFT: usize = 7;

@@ -1,4 +1,4 @@
-//! Causal self-attention: q, k, v, what happens to their heads, cache, scores, output.
+//! Causal self-attention: q, k, v, operations on heads, cache, scores, output.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent};
@@ -7,80 +7,80 @@ use chaski_graph::{Function, KvLayer, NormKind, Op, RowNorm, Score, ValueId};
 use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 
-/// Which norm q and k have, by the weights `attn_q_norm` and `attn_k_norm`.
+/// Norm of q and k, with the weights `attn_q_norm` and `attn_k_norm`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum QkNorm {
     /// None.
     None,
-    /// RMS norm of every head before the rotation.
+    /// RMS norm of each head before RoPE.
     Heads,
-    /// RMS norm of every head after the rotation.
+    /// RMS norm of each head after RoPE.
     HeadsLast,
     /// RMS norm of all heads as one row.
     Whole,
-    /// RMS norm of every head after the rotation, without weights.
+    /// Unweighted RMS norm of each head after RoPE.
     HeadsLastPlain,
-    /// RMS norm of every head by weights of its own.
+    /// RMS norm of each head, with weights per head.
     OwnHeads,
-    /// Layer norm of every head by weights of its own.
+    /// Layer norm of each head, with weights per head.
     LayerHeads,
 }
 
-/// What gates the results of heads, value by value, before the last product.
+/// Gate of the heads' results, before the output projection.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HeadGate {
     /// Nothing.
     None,
-    /// The logistic function of products whose rows stand in `attn_q` behind those of the head's query.
+    /// The logistic function of products whose rows follow those of each head's query in `attn_q`.
     Alternating,
-    /// This function of `attn_gate x`, a value for each channel.
+    /// This function of `attn_gate x`, one value per channel.
     Channels(GateAct),
-    /// This function of `attn_gate x`, a value for each head.
+    /// This function of `attn_gate x`, one value per head.
     Heads(GateAct),
 }
 
 /// A kind of attention.
 pub(crate) trait Attend {
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    /// `x`: normalised input `[n_embd]`; returns the addend of the residual stream, `[n_embd]`.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
     fn build(&self, b: &mut Builder<'_>, block: &str, x: ValueId) -> Result<ValueId, ModelError>;
 }
 
-/// How a layer attends.
+/// Attention parameters of a layer.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Attention {
     /// Query heads.
     pub(crate) n_head: u32,
     /// KV heads.
     pub(crate) n_kv: u32,
-    /// Channels of a head of q and k.
+    /// Channels per head of q and k.
     pub(crate) d: u32,
-    /// Channels of a head of v.
+    /// Channels per head of v.
     pub(crate) d_v: u32,
-    /// Which of the graph's rotations, if any.
+    /// Index of the RoPE parameters, if any.
     pub(crate) rope: Option<usize>,
     /// Norm of q and k.
     pub(crate) norm: QkNorm,
-    /// RMS norm of the heads of v, without weights. Layers without `attn_v` make v of the rows of k, then.
+    /// Unweighted RMS norm of the heads of v. Without `attn_v`, v is computed from the rows of k.
     pub(crate) value_norm: bool,
-    /// Layer of the cache whose keys and values are taken; `None`: the layer makes its own.
+    /// Layer whose keys and values are reused; `None`: the layer has its own.
     pub(crate) shares: Option<usize>,
-    /// How products become scores; sinks are `attn_sinks`.
+    /// Transformations of the scores; sinks are `attn_sinks`.
     pub(crate) score: Score,
-    /// What gates what comes of a head.
+    /// Gate of the heads' results.
     pub(crate) gate: HeadGate,
-    /// q, k and v stay between this and its negative; 0: they are as they are.
+    /// clip_qkv: limit of the magnitude of q, k and v; 0: none.
     pub(crate) clamp: f32,
-    /// RMS norm of what comes of all heads, `attn_sub_norm`.
+    /// RMS norm of the concatenated heads, `attn_sub_norm`.
     pub(crate) sub_norm: bool,
-    /// Multiplies the result.
+    /// Factor of the result.
     pub(crate) scale: f32,
 }
 
 impl Attention {
-    /// The layer's heads by the common metadata, with the rotation `rope` and scores scaled by 1 / sqrt(d).
+    /// Attention from the common metadata, with `rope` and scores scaled by 1 / sqrt(d).
     ///
     /// # Errors
     /// [`ModelError::Unsupported`] for a layer without heads.
@@ -109,8 +109,8 @@ impl Attention {
         })
     }
 
-    /// q, the layer of the cache that it looks at, its own, to which keys and values go, or an earlier one, and the gate
-    /// if there is one.
+    /// q, the layer of the cache to attend to (its own, which it also writes, or an earlier one), and the gate if there
+    /// is one.
     fn q_and_cache(
         &self,
         b: &mut Builder<'_>,
@@ -139,7 +139,7 @@ impl Attention {
         Ok((q, layer, gate))
     }
 
-    /// Values within the limit.
+    /// Values clamped to the limit.
     fn clamped(&self, b: &mut Builder<'_>, x: ValueId) -> ValueId {
         if self.clamp == 0.0 {
             return x;
@@ -149,7 +149,7 @@ impl Attention {
         b.push(Op::Unary { x, f, params: [-self.clamp, self.clamp, 0.0, 0.0] }, width)
     }
 
-    /// q, k and v, which may be the rows of k, and the gate if there is one.
+    /// Matrices of q, k, v (which may be computed from k), and of the gate, if any.
     fn products(&self, b: &mut Builder<'_>, block: &str) -> Result<Products, ModelError> {
         let Attention { n_head, n_kv, d, d_v, .. } = *self;
         let n_embd = b.config.n_embd;
@@ -181,7 +181,7 @@ impl Attention {
         Ok((q, k, v, gate))
     }
 
-    /// Norm and rotation of `n` heads.
+    /// Norm and RoPE of `n` heads.
     fn heads(&self, b: &mut Builder<'_>, weight: &str, n: u32, x: ValueId) -> Result<ValueId, ModelError> {
         let (d, width) = (self.d, n * self.d);
         let rotate =
@@ -205,7 +205,7 @@ impl Attention {
     }
 }
 
-/// Matrices of q, k, v if there is one, and of the gate if there is one.
+/// Matrices of q, k, optionally v, and optionally the gate.
 type Products = (Linear, Linear, Option<Linear>, Option<Linear>);
 
 impl Attend for Attention {

@@ -1,4 +1,4 @@
-//! Mixtures of experts: routing, the experts that a token uses, and an expert that all tokens use.
+//! MoE: routing, routed experts, and a shared expert.
 
 use chaski_graph::recurrent::GateAct;
 use chaski_graph::recurrent::{GatedNorm, Recurrent, View};
@@ -8,7 +8,7 @@ use super::gated::{gate_up, gated};
 use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 
-/// An expert that all tokens use, `ffn_*_shexp`.
+/// A shared expert, `ffn_*_shexp`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
     /// There is none.
@@ -24,36 +24,36 @@ pub(crate) enum Shared {
 /// The experts of a layer.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Experts {
-    /// Width of each.
+    /// Width of an expert.
     pub(crate) n_ff: u32,
     /// Their activation.
     pub(crate) act: Act,
-    /// How the router chooses them.
+    /// Routing parameters.
     pub(crate) routing: Routing,
-    /// What all tokens use beside them.
+    /// The shared expert.
     pub(crate) shared: Shared,
-    /// Multiplies what that makes.
+    /// Factor of the shared expert's output.
     pub(crate) shared_scale: f32,
-    /// What comes of the SiLU gates of experts and of the shared one has these upper limits, which up is within; 0: none.
+    /// Limits of SwiGLU in routed experts and in the shared one: the gate from above, up on both sides; 0: none.
     pub(crate) limits: [f32; 2],
-    /// The weights multiply what experts read instead of what they make. Such layers use one expert a token.
+    /// Routing weights multiply the experts' inputs rather than their outputs. Such layers use one expert per token.
     pub(crate) weighs_inputs: bool,
 }
 
-/// What experts have made, and what is left to do.
+/// Hidden activations of the experts, and the remaining product.
 struct Routed {
     /// `[n_used, n_ff]`
     h: ValueId,
     /// The last product.
     down: Linear,
-    /// Which experts and with which weights: `[n_used, 2]`.
+    /// Experts and weights: `[n_used, 2]`.
     route: ValueId,
-    /// Of the router, and of what was multiplied with it.
+    /// Logits of the router, and of the gate multiplied with it.
     logits: ValueId,
 }
 
 impl Experts {
-    /// Experts of this width with SiLU gates and the routing of most families.
+    /// Experts of this width with SiLU gates and the most common routing.
     pub(crate) fn new(b: &Builder<'_>, n_ff: u32) -> Self {
         Experts {
             n_ff,
@@ -66,7 +66,7 @@ impl Experts {
         }
     }
 
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]` each.
+    /// `x`: normalised input `[n_embd]`; returns the addends of the residual stream, `[n_embd]` each.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -77,7 +77,7 @@ impl Experts {
         x: ValueId,
     ) -> Result<Vec<ValueId>, ModelError> {
         let n_embd = b.config.n_embd;
-        // All that reads x comes first: what follows can be added to the residual stream in its place.
+        // Everything that reads x comes first, so that later results can be accumulated in place.
         let gate = match self.shared {
             Shared::Gated(_) => Some(b.row(&format!("{block}.ffn_gate_inp_shexp.weight"), n_embd)?),
             _ => None,
@@ -104,7 +104,7 @@ impl Experts {
         Ok(out)
     }
 
-    /// The chosen experts alone, by logits of a router, `[n_expert]`, that were made of something else than x.
+    /// Routed experts only, from router logits `[n_expert]` that were computed elsewhere.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -120,8 +120,8 @@ impl Experts {
         Ok(b.push(Op::MoeReduce { x: y, route }, b.config.n_embd))
     }
 
-    /// What experts make up to their last product, by the router `ffn_gate_inp`, whose product has that of `gate` behind
-    /// it.
+    /// The experts up to their last product, with the router `ffn_gate_inp`; `gate` is multiplied together with the
+    /// router.
     fn routed(
         &self,
         b: &mut Builder<'_>,
@@ -137,8 +137,7 @@ impl Experts {
         self.chosen(b, block, x, logits)
     }
 
-    /// Each token goes through the experts that the routing chooses by the logits, with `exp_probs_b` for choosing if the
-    /// file has it.
+    /// Applies the selected experts, with `exp_probs_b` for the selection if the file has it.
     fn chosen(
         &self,
         b: &mut Builder<'_>,
@@ -149,7 +148,7 @@ impl Experts {
         let Experts { n_ff, act, mut routing, .. } = *self;
         let mut x = x;
         let (n_embd, n_expert) = (b.config.n_embd, routing.n_expert);
-        // Some files leave the end of the name off.
+        // Some files omit the suffix.
         let names = ["exp_probs_b.bias", "exp_probs_b"].map(|name| format!("{block}.{name}"));
         let bias = names.iter().find(|name| b.has(name));
         let bias = bias.map(|name| b.vector(name, n_expert)).transpose()?;
@@ -158,7 +157,7 @@ impl Experts {
         if self.weighs_inputs {
             let weights = b.route(logits, bias, routing); // [1, 2]
             x = b.push(Op::MoeReduce { x, route: weights }, n_embd);
-            // A softmax over the only one: 1.
+            // A softmax over a single expert is 1.
             routing = Routing { gate: Gate::SoftmaxWeight, norm: None, scale: 1.0, ..routing };
         }
         let route = b.route(logits, bias, routing); // [n_used, 2]
@@ -168,7 +167,7 @@ impl Experts {
     }
 }
 
-/// The routing of most families: a softmax over all experts, the weights of the chosen divided by their sum.
+/// The most common routing: a softmax over all experts, weights divided by their sum.
 pub(crate) fn softmax_routing(b: &Builder<'_>) -> Routing {
     let c = b.config;
     Routing {
@@ -182,10 +181,10 @@ pub(crate) fn softmax_routing(b: &Builder<'_>) -> Routing {
     }
 }
 
-/// The routing that the file's keys describe; `gate` where it names none.
+/// The routing given by the file's keys; `gate` if they specify none.
 ///
 /// # Errors
-/// [`ModelError::Config`] for a number of a gate that has no meaning, or counts that cannot be.
+/// [`ModelError::Config`] for an unknown gate or invalid counts.
 pub(crate) fn routing(b: &Builder<'_>, gate: Gate) -> Result<Routing, ModelError> {
     let wrong = |key: &str, found: String, expected: String| ModelError::Config {
         key: format!("{}.{key}", b.config.arch),

@@ -1,4 +1,4 @@
-//! Dense feed-forward parts.
+//! Feed-forward parts.
 
 use chaski_graph::{Act, Function, NormKind, Op, ValueId};
 
@@ -7,29 +7,29 @@ use super::gated::gate_up;
 use crate::build::Builder;
 use crate::error::ModelError;
 
-/// The kinds of feed-forward parts.
+/// Kinds of feed-forward parts.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum FeedForward {
     /// down(act(gate x) * (up x))
     Gated(Act),
-    /// The same where `ffn_up` holds the rows of gate, then those of up.
+    /// The same with the rows of gate and up concatenated in `ffn_up`.
     Joined(Act),
-    /// The first, this wide.
+    /// The first with this width.
     GatedOf(Act, u32),
-    /// The first with SiLU, whose result has this upper limit, and up within it.
+    /// The first with SiLU, gate and up clamped to this limit.
     Limited(f32),
     /// The first with an RMS norm before the last product, `ffn_sub_norm`.
     Normed(Act),
-    /// down(f(up x)) by a function of one value with these parameters.
+    /// down(f(up x)) with a unary function and its parameters.
     Plain(&'static Function, [f32; 4]),
     /// down(max(up x, 0)^2)
     Square,
-    /// By experts.
+    /// MoE.
     Experts(Experts),
 }
 
 impl FeedForward {
-    /// down(f(up x)) by the function of this name in the table of functions.
+    /// down(f(up x)) with the function of this name.
     pub(crate) fn plain(name: &str) -> Self {
         Self::plain_of(name, [0.0; 4])
     }
@@ -39,7 +39,7 @@ impl FeedForward {
         FeedForward::Plain(Function::find(name).expect("families name functions that are there"), params)
     }
 
-    /// `x`: normalised input `[n_embd]`; returns what is added to the residual stream, `[n_embd]`.
+    /// `x`: normalised input `[n_embd]`; returns the addend of the residual stream, `[n_embd]`.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -79,7 +79,7 @@ impl FeedForward {
                 let h = b.mul(x, up); // [n_ff]
                 let h = match *self {
                     FeedForward::Plain(f, params) => b.push(Op::Unary { x: h, f, params }, n_ff),
-                    // A value that its positive part gates.
+                    // max(h, 0)^2, as h gated by its positive part.
                     _ => b.push(Op::Glu { gate: h, up: h, act: Act::Reglu }, n_ff),
                 };
                 Ok(b.mul(h, down)) // [n_embd]
@@ -91,7 +91,7 @@ impl FeedForward {
         }
     }
 
-    /// The same in parts, each of which is added to the residual stream.
+    /// The same as several addends of the residual stream.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].

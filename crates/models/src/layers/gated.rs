@@ -1,12 +1,12 @@
-//! Gated parts, which dense layers and experts share.
+//! Gated parts, shared by dense layers and experts.
 
 use chaski_graph::{Act, Function, Op, ValueId};
 
 use crate::build::{Builder, Linear};
 use crate::error::ModelError;
 
-/// Gated feed-forward part, `n_ff` wide, up to its last product: act(gate x) * (up x) and down, by tensors whose names end
-/// in `suffix`. What comes of a SiLU gate has an upper limit, which up is within, if that is not 0.
+/// A gated feed-forward part, `n_ff` wide, up to its last product: act(gate x) * (up x) and down; tensor names end in
+/// `suffix`. A non-zero limit clamps SwiGLU.
 ///
 /// # Errors
 /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -26,7 +26,7 @@ pub(super) fn gate_up(
     Ok((gated(b, gate, up, (act, limit)), down))
 }
 
-/// act(gate) * up, likewise with a limit.
+/// act(gate) * up, with a limit likewise.
 pub(super) fn gated(b: &mut Builder<'_>, gate: ValueId, up: ValueId, (act, limit): (Act, f32)) -> ValueId {
     let n_ff = b.width(gate);
     if limit == 0.0 {

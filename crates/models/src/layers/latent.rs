@@ -1,4 +1,4 @@
-//! Attention over latents (MLA): q through a matrix of low rank, one key of a latent and a few rotated channels for all heads.
+//! Latent attention (MLA): q through a low-rank matrix, one key of a latent and a few RoPE channels for all heads.
 
 use chaski_graph::latent::Latent;
 use chaski_graph::{KvLayer, NormKind, Op, Score, ValueId};
@@ -10,27 +10,27 @@ use crate::build::{Builder, Config};
 use crate::derived::Transposed;
 use crate::error::ModelError;
 
-/// Sizes that a model's layers of attention over latents have in common.
+/// Sizes common to all latent attention layers of a model.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct LatentSizes {
     /// Query heads.
     pub(crate) n_head: u32,
     /// Channels of the latent.
     pub(crate) rank: u32,
-    /// Rotated channels of a head.
+    /// Channels per head with RoPE.
     pub(crate) n_rot: u32,
-    /// Other channels of a head of q.
+    /// Other channels per head of q.
     pub(crate) plain: u32,
-    /// Channels of a head's value.
+    /// Channels per value head.
     pub(crate) value: u32,
 }
 
 impl LatentSizes {
-    /// Reads the sizes. Files that hold the keys' matrices as attention wants them give the sizes of heads under keys of
-    /// their own, since under the common ones stand those of the cache.
+    /// Reads the sizes. Files with absorbed key matrices give the sizes of heads under separate keys, since the common
+    /// ones describe the cache.
     ///
     /// # Errors
-    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for sizes that cannot be.
+    /// [`ModelError::Metadata`] for a missing or mistyped key, [`ModelError::Config`] for invalid sizes.
     pub(crate) fn new(m: &Metadata, c: &Config) -> Result<Self, ModelError> {
         let size = |key: &str, default: Option<u32>| {
             let key = format!("{}.attention.{key}", c.arch);
@@ -68,14 +68,14 @@ impl LatentSizes {
         })
     }
 
-    /// How the matrices of the keys follow from that of keys and values together.
+    /// How the key matrices are derived from the matrix of keys and values.
     pub(crate) fn of_both(&self) -> Transposed {
         let stride = self.plain + self.value;
         Transposed { n_matrix: self.n_head, n_row: self.plain, n_col: self.rank, stride }
     }
 }
 
-/// How a tensor that a file lacks follows from another of the file, and from which.
+/// The derivation of a missing tensor, and its source tensor.
 ///
 /// # Errors
 /// As [`LatentSizes::new`].
@@ -90,16 +90,16 @@ pub(crate) fn derived(
     }
 }
 
-/// How a layer attends.
+/// Attention parameters of a layer.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct LatentAttention {
     /// The sizes.
     pub(crate) sizes: LatentSizes,
-    /// Channels between the two matrices of q; `None`: q has one matrix.
+    /// Rank of q; `None`: q has one matrix.
     pub(crate) q_rank: Option<u32>,
-    /// Which of the graph's rotations.
+    /// Index of the RoPE parameters.
     pub(crate) rope: usize,
-    /// How products become scores.
+    /// Transformations of the scores.
     pub(crate) score: Score,
 }
 

@@ -1,4 +1,4 @@
-//! Families whose first layers are dense and whose other layers have experts, by the keys that they have in common.
+//! Families with dense layers first and MoE layers after them, configured by common keys.
 
 use chaski_graph::{Act, Gate, Routing};
 
@@ -6,25 +6,25 @@ use super::{Experts, FeedForward, Shared, routing};
 use crate::build::Builder;
 use crate::error::ModelError;
 
-/// What the keys say of all layers.
+/// MoE metadata of a model.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Mixture {
-    /// Layers before the first with experts.
+    /// Number of leading dense layers.
     pub(crate) n_dense: u32,
-    /// From there on, every layer of so many has experts: the last of them.
+    /// After those, the last of every `step` layers is MoE.
     pub(crate) step: u32,
     /// Width of an expert; `None`: that of the layer's feed-forward part.
     pub(crate) n_ff: Option<u32>,
-    /// Experts that all tokens use, which are one.
+    /// Number of shared experts, stored as one.
     pub(crate) n_shared: Option<u32>,
-    /// Width that the file gives that one, if it does.
+    /// Width of the shared expert, if the file gives it.
     pub(crate) shared_ff: Option<u32>,
-    /// How experts are chosen.
+    /// Routing parameters.
     pub(crate) routing: Routing,
 }
 
 impl Mixture {
-    /// Reads the keys; `gate` where they name none.
+    /// Reads the keys; `gate` if they specify none.
     ///
     /// # Errors
     /// [`ModelError::Metadata`] for mistyped keys, and as [`routing`].
@@ -44,10 +44,10 @@ impl Mixture {
         layer >= self.n_dense as usize && (layer + 1) % self.step.max(1) as usize == 0
     }
 
-    /// The experts of a layer. The shared one is as wide as the file says, else as so many experts.
+    /// The experts of a layer. The shared one is as wide as the file says, or as the shared experts together.
     ///
     /// # Errors
-    /// [`ModelError::Config`] for more shared experts than can be.
+    /// [`ModelError::Config`] for an invalid number of shared experts.
     pub(crate) fn experts(&self, b: &Builder<'_>, layer: usize) -> Result<Experts, ModelError> {
         let n_ff = self.n_ff.unwrap_or(b.config.n_ff[layer]);
         let n_shared = self.n_shared.unwrap_or(0);

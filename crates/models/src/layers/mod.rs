@@ -1,5 +1,5 @@
-//! Layers that families share: attention, also over latents, feed-forward parts, mixtures of experts, embeddings of single
-//! layers, and the decoder that is made of them.
+//! Layers shared by families: attention, latent attention, feed-forward parts, MoE, per-layer embeddings, and the
+//! decoder built from them.
 
 mod attention;
 mod decoder;

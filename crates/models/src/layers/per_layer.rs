@@ -1,4 +1,4 @@
-//! Embeddings of single layers: what a layer adds for a token, from a table of its own and from the token's embedding.
+//! Per-layer embeddings: inputs of each layer from a table and from the token's embedding.
 
 use chaski_graph::{Act, NormKind, Op, RowNorm, ValueId};
 
@@ -10,13 +10,13 @@ use crate::error::ModelError;
 pub(crate) struct PerLayer {
     /// `[n_layer, n]`
     all: ValueId,
-    /// Channels of a layer.
+    /// Channels per layer.
     n: u32,
 }
 
 impl PerLayer {
-    /// The inputs of `n` channels a layer: (norm(W e / sqrt(n_embd)) + sqrt(n) * table) / sqrt(2), where `e` are the scaled
-    /// embeddings `[n_embd]`, and the norm is that of every layer's part.
+    /// Inputs of `n` channels per layer: (norm(W e / sqrt(n_embd)) + sqrt(n) * table) / sqrt(2), where `e` are the
+    /// scaled embeddings `[n_embd]`; the norm is per layer.
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].
@@ -36,7 +36,7 @@ impl PerLayer {
         Ok(PerLayer { all: b.scaled(sum, 0.5f32.sqrt()), n })
     }
 
-    /// What the layer adds to `y`, `[n_embd]`: norm(W (gelu(W' y) * input)).
+    /// The layer's addend of `y`, `[n_embd]`: norm(W (gelu(W' y) * input)).
     ///
     /// # Errors
     /// [`ModelError::NoTensor`], [`ModelError::Shape`].

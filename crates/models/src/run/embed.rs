@@ -1,4 +1,4 @@
-//! Embeddings: texts as vectors, made of what the model's logits would be made of.
+//! Embeddings: texts as vectors, from the final hidden states.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,20 +9,20 @@ use super::runner::Runner;
 use crate::error::{ModelError, PoolingError};
 use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
-/// How the vectors of a text's tokens become that of the text.
+/// Pooling of the tokens' vectors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Pooling {
-    /// They do not: every token has its own.
+    /// None: one vector per token.
     None,
     /// Their mean.
     Mean,
-    /// The first token's.
+    /// The first token.
     Cls,
-    /// The last token's.
+    /// The last token.
     Last,
 }
 
-/// Every way: its number in files, its name, and what it is.
+/// All poolings: number in files and name.
 const POOLINGS: [(u32, &str, Pooling); 4] = [
     (0, "none", Pooling::None),
     (1, "mean", Pooling::Mean),
@@ -31,10 +31,10 @@ const POOLINGS: [(u32, &str, Pooling); 4] = [
 ];
 
 impl Pooling {
-    /// What the file's `{arch}.pooling_type` says.
+    /// The pooling in the file's `{arch}.pooling_type`.
     ///
     /// # Errors
-    /// [`PoolingError`] if it says nothing or what is not known; [`ModelError::Metadata`] for another type.
+    /// [`PoolingError`] if it is missing or unknown; [`ModelError::Metadata`] for another type.
     pub fn of(metadata: &Metadata) -> Result<Pooling, ModelError> {
         let key = format!("{}.pooling_type", metadata.str("general.architecture")?);
         let Some(found) = metadata.opt_u32(&key)? else { return Err(PoolingError::Unsaid { key }.into()) };
@@ -42,7 +42,7 @@ impl Pooling {
         Ok(row.ok_or(PoolingError::Number { key, found })?.2)
     }
 
-    /// Pools rows of `n_embd` values, one row for each token.
+    /// Pools rows of `n_embd` values, one per token.
     fn pool(self, rows: &[f32], n_embd: usize) -> Vec<Vec<f32>> {
         let mut tokens = rows.chunks_exact(n_embd);
         let one = match self {
@@ -77,19 +77,19 @@ impl FromStr for Pooling {
     }
 }
 
-/// What an embedding is divided by.
+/// Norm by which an embedding is divided.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum VectorNorm {
     /// Nothing.
     None,
-    /// Its largest absolute value, which becomes 32760, so that integers of 16 bits hold it.
+    /// Its largest absolute value, which becomes 32760, to fit 16-bit integers.
     Max,
-    /// The sum of the p-th powers of its absolute values, to the power 1/p: 1 is the taxicab's length, 2 Euclid's.
+    /// The p-norm: 1 is the taxicab norm, 2 the Euclidean norm.
     P(u32),
 }
 
 impl VectorNorm {
-    /// The norm that llama.cpp's tools give a number: -1 none, 0 the largest value, else p.
+    /// The norm for llama.cpp's number: -1 none, 0 the largest value, else p.
     pub fn from_number(n: i32) -> Option<VectorNorm> {
         match n {
             -1 => Some(VectorNorm::None),
@@ -98,7 +98,7 @@ impl VectorNorm {
         }
     }
 
-    /// Divides a vector by its norm; one of zeros stays as it is.
+    /// Divides a vector by its norm; a zero vector is unchanged.
     pub fn normalize(self, v: &mut [f32]) {
         let abs = v.iter().map(|v| f64::from(v.abs()));
         let norm = match self {
@@ -113,12 +113,12 @@ impl VectorNorm {
     }
 }
 
-/// How to embed texts.
+/// Options for embeddings.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct EmbedOptions {
-    /// How tokens are pooled; `None` takes what the file says.
+    /// Pooling; `None`: the file's.
     pub pooling: Option<Pooling>,
-    /// What vectors are divided by; by default Euclid's length.
+    /// Normalisation; default: Euclidean.
     pub norm: VectorNorm,
 }
 
@@ -137,10 +137,10 @@ pub struct Embedding {
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// Embeds a text; what the sequence had is forgotten.
+/// Embeds a text; clears the sequence.
 ///
 /// # Errors
-/// [`ModelError::ShortText`] for a text of no tokens, [`ModelError::Runtime`] for one that is longer than the context;
+/// [`ModelError::ShortText`] for a text without tokens, [`ModelError::Runtime`] for a text longer than the context;
 /// device errors.
 pub async fn embed(
     runner: &mut Runner,
@@ -155,7 +155,7 @@ pub async fn embed(
     }
     runner.check_prompt(0, &tokens)?;
     runner.truncate(0);
-    // Of those that come last the one is wanted.
+    // Only the last hidden state is needed.
     let from = if pooling == Pooling::Last { tokens.len() - 1 } else { 0 };
     runner.feed(&tokens[..from]).await?;
     let rows = runner.eval_hidden(&tokens[from..]).await?;

@@ -10,8 +10,8 @@ use crate::error::ModelError;
 use crate::exec::Outputs;
 
 impl Runner {
-    /// Runs tokens after the history, in chunks, with the output that `want` gives for each: by its index. A chunk has at most
-    /// `chunk` tokens, as far as a device takes so many.
+    /// Runs tokens after the history, in chunks; `want` returns the output of each by index. A chunk has at most
+    /// `chunk` tokens, as far as the device supports.
     ///
     /// # Errors
     /// [`ModelError::Token`]; a full context; device errors.
@@ -28,7 +28,7 @@ impl Runner {
         Ok(out)
     }
 
-    /// Runs tokens after the history, in chunks; [`Self::logits`] gives the logits of the last.
+    /// Runs tokens after the history, in chunks; [`Self::logits`] returns the logits of the last.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -37,7 +37,7 @@ impl Runner {
         self.begin_tokens(tokens, want).await
     }
 
-    /// Runs tokens without any output.
+    /// Runs tokens without outputs.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -45,7 +45,7 @@ impl Runner {
         self.begin_tokens(tokens, |_| Want::Nothing).await
     }
 
-    /// Gives tokens to the device, which need not have run them yet. Outputs are those of the last step.
+    /// Submits tokens, which may not have run yet. Outputs are those of the last step.
     async fn begin_tokens(&mut self, tokens: &[u32], want: impl Fn(usize) -> Want) -> Result<(), ModelError> {
         if tokens.is_empty() {
             return Ok(());
@@ -56,7 +56,7 @@ impl Runner {
         Ok(())
     }
 
-    /// The logits of the last token of [`Self::prefill`]: `[n_vocab]`.
+    /// Logits of the last token of [`Self::prefill`]: `[n_vocab]`.
     ///
     /// # Errors
     /// Device errors.
@@ -69,7 +69,7 @@ impl Runner {
         Ok(self.logits.clone())
     }
 
-    /// Runs tokens after the history and returns the final hidden state of each, the result of the last norm: `[n, n_embd]`.
+    /// Runs tokens after the history and returns their final hidden states, after the last norm: `[n, n_embd]`.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -78,7 +78,7 @@ impl Runner {
         Ok(self.eval(tokens, chunk, |_| Want::Hidden).await?.hidden)
     }
 
-    /// Runs tokens after the history, `chunk` at once, and returns the logits of each: `[n, n_vocab]`.
+    /// Runs tokens after the history, `chunk` at a time, and returns all logits: `[n, n_vocab]`.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -87,8 +87,8 @@ impl Runner {
         Ok(self.eval(tokens, chunk, |_| Want::Logits).await?.logits)
     }
 
-    /// Runs tokens as [`Self::feed`] does, and shows `watch` the inputs of every product; the output matrix gets all tokens if
-    /// `all`, else the last one.
+    /// Runs tokens like [`Self::feed`], and passes the inputs of every product to `watch`; the output matrix processes
+    /// all tokens if `all`, else the last one.
     ///
     /// # Errors
     /// [`ModelError::NeedsProcessor`] for a model on a GPU; otherwise as [`Self::eval`].
@@ -106,8 +106,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs on greedily after [`Self::prefill`]: the `n` tokens that have the largest logits, of which all but the last are
-    /// in the cache then.
+    /// Continues greedily after [`Self::prefill`] with `n` tokens; all but the last are then in the cache.
     ///
     /// # Errors
     /// A full context; device errors; logits that are not finite.
@@ -143,10 +142,11 @@ impl Runner {
         Ok(out.chosen)
     }
 
-    /// Runs a token of each of several sequences, or more, after those that they have: (sequence, token). Returns the logits of
-    /// each: `[n, n_vocab]`.
+    /// Runs tokens of several sequences, one or more each, after their histories: (sequence, token). Returns all
+    /// logits: `[n, n_vocab]`.
     ///
-    /// Together they take little longer than one, except for sequences with other scales of LoRAs, which run in groups.
+    /// A batch takes little longer than a single token, except for sequences with different LoRA scales, which run in
+    /// groups.
     ///
     /// # Errors
     /// As [`Self::eval`].
@@ -157,7 +157,7 @@ impl Runner {
         let at_once = self.device.max_logits().min(self.device.limits().max_row);
         let selected = self.at;
         for mut group in self.alike(columns) {
-            // Recurrent state goes through the columns of a sequence one after the other.
+            // Recurrent state processes the columns of a sequence in order.
             group.sort_by_key(|i| columns[*i].0);
             for part in group.chunks(at_once) {
                 let placed: Vec<(usize, u32)> = part.iter().map(|i| columns[*i]).collect();
@@ -171,14 +171,14 @@ impl Runner {
         Ok(out)
     }
 
-    /// Runs columns in one step, those of a sequence together.
+    /// Runs columns in one step, grouped by sequence.
     async fn eval_rows(&mut self, columns: &[(usize, u32)]) -> Result<Vec<f32>, ModelError> {
         self.drop_sent();
         let runs: Vec<(usize, Vec<u32>)> = columns
             .chunk_by(|a, b| a.0 == b.0)
             .map(|run| (run[0].0, run.iter().map(|c| c.1).collect()))
             .collect();
-        // Nothing is touched before it is known that all fit.
+        // Nothing changes before all are known to fit.
         for (seq, tokens) in &runs {
             self.check_prompt(self.history_of(*seq).len(), tokens)?;
         }
@@ -199,7 +199,7 @@ impl Runner {
         Ok(out.logits)
     }
 
-    /// Whether these are tokens.
+    /// Checks that these are token ids.
     pub(super) fn check(&self, tokens: &[u32]) -> Result<(), ModelError> {
         match tokens.iter().find(|t| **t >= self.n_vocab()) {
             Some(t) => Err(ModelError::Token { token: *t, n_vocab: self.n_vocab() }),
@@ -207,7 +207,7 @@ impl Runner {
         }
     }
 
-    /// Whether `tokens` can follow `n` others.
+    /// Checks that `tokens` fit after `n` others.
     pub(super) fn check_prompt(&self, n: usize, tokens: &[u32]) -> Result<(), ModelError> {
         self.check(tokens)?;
         let (found, limit) = ((n + tokens.len()) as u64, u64::from(self.n_ctx));
@@ -217,14 +217,14 @@ impl Runner {
         Ok(())
     }
 
-    /// Prepares for tokens after the history: their sequence and position.
+    /// Prepares for tokens after the history: returns their sequence and position.
     async fn begin(&mut self, tokens: &[u32]) -> Result<(u32, u32), ModelError> {
         self.drop_sent();
         self.check_prompt(self.history().len(), tokens)?;
         Ok((self.at as u32, self.ready(tokens.len()).await?))
     }
 
-    /// Sends tokens after the history, which does not have them yet.
+    /// Submits tokens after the history, which does not include them yet.
     async fn send_tokens(
         &mut self,
         tokens: &[u32],
@@ -236,7 +236,7 @@ impl Runner {
         self.send_chunks(at, tokens, chunk, want, out).await
     }
 
-    /// Sends tokens of a sequence from a position on.
+    /// Submits tokens of a sequence from a position.
     pub(super) async fn send_chunks(
         &mut self,
         (seq, pos): (u32, u32),
@@ -254,7 +254,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Sends a step; earlier ones are read as far as the device wants it.
+    /// Submits a step; reads earlier ones if the device requires it.
     async fn send(&mut self, step: Step, out: &mut Outputs) -> Result<(), ModelError> {
         while self.n_sent > 0 && !self.device.takes_step() {
             self.receive(out).await?;
@@ -277,7 +277,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Forgets steps whose outputs nobody has asked for, and those that an error or a dropped future left.
+    /// Drops steps whose outputs nobody requested, and those left over from an error or a dropped future.
     pub(super) fn drop_sent(&mut self) {
         if std::mem::take(&mut self.n_sent) > 0 {
             self.device.drop_steps();
@@ -285,7 +285,7 @@ impl Runner {
     }
 }
 
-/// A step of tokens of one sequence from a position on.
+/// A step of tokens of one sequence from a position.
 fn step_of((seq, pos): (u32, u32), tokens: &[u32], want: impl Fn(usize) -> Want) -> Step {
     let row = |(i, token): (usize, &u32)| Row {
         seq,

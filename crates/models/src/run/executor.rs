@@ -1,4 +1,4 @@
-//! A runner as the executor of a scheduler.
+//! A runner as a scheduler's executor.
 
 use chaski_schedule::{Change, Limits, Step};
 use chaski_text::Sampler;
@@ -10,8 +10,8 @@ use crate::adapter::check_scales;
 use crate::error::ModelError;
 use crate::exec::{Executor, Outputs, Start};
 
-/// A loaded model runs the steps of a scheduler. Sequences that were run otherwise ([`Runner::prefill`] and others) lose their
-/// tokens to it, and [`Executor::forget`] brings it back to where it has none.
+/// Runs the steps of a scheduler. Sequences run otherwise ([`Runner::prefill`] and others) lose their tokens;
+/// [`Executor::forget`] resets the runner to empty sequences.
 impl Executor for Runner {
     fn limits(&self) -> Limits {
         self.device.limits()
@@ -67,7 +67,7 @@ impl Executor for Runner {
 }
 
 impl Runner {
-    /// The device runs the steps of a scheduler from now on, so the sequences lose their tokens.
+    /// Switches to the steps of a scheduler, so the sequences lose their tokens.
     pub(crate) fn serve(&mut self) {
         if !self.is_served {
             self.forget_all();
@@ -75,7 +75,7 @@ impl Runner {
         }
     }
 
-    /// All sequences lose their tokens, and steps under way are dropped.
+    /// Clears all sequences and drops steps in flight.
     pub(super) fn forget_all(&mut self) {
         (self.is_served, self.n_sent) = (false, 0);
         self.device.reset(&self.scales);

@@ -1,4 +1,4 @@
-//! Importance of a model's columns, measured on a text, as llama.cpp's `llama-imatrix` measures it.
+//! Importance matrices measured on a text, like llama.cpp's `llama-imatrix`.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -10,32 +10,32 @@ use super::runner::Runner;
 use crate::error::ModelError;
 use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 
-/// How importance is measured.
+/// Options of the measurement.
 #[derive(Copy, Clone, Debug)]
 pub struct ImatrixOptions {
-    /// Tokens of a chunk of text.
+    /// Tokens per chunk of text.
     pub n_ctx: usize,
-    /// Chunks at the start of the text that are left out.
+    /// Chunks to skip at the start of the text.
     pub skip: usize,
-    /// Chunks at most, if there is a limit.
+    /// Maximum number of chunks.
     pub max_chunks: Option<NonZeroUsize>,
-    /// Measure the output matrix, too, whose inputs are calculated for the last token alone otherwise.
+    /// Include the output matrix, whose inputs are otherwise computed for the last token only.
     pub process_output: bool,
-    /// Take names of special tokens in the text for these tokens.
+    /// Parse names of special tokens in the text.
     pub parse_special: bool,
 }
 
-/// Sums of the squares of what one tensor is multiplied with.
+/// Sums of squares of one tensor's inputs.
 #[derive(Clone, Debug)]
 struct Sums {
     n_col: usize,
-    /// `[n_mat, n_col]`, as many matrices as were seen.
+    /// `[n_mat, n_col]`, for the matrices seen.
     squares: Vec<f64>,
     /// `[n_mat]`
     counts: Vec<u64>,
 }
 
-/// Sums up squares of inputs while a model runs.
+/// Accumulates squares of inputs while a model runs.
 #[derive(Clone, Debug, Default)]
 struct Collector {
     sums: BTreeMap<String, Sums>,
@@ -43,7 +43,7 @@ struct Collector {
 
 impl Collector {
     fn add(&mut self, input: ProductInput<'_>) {
-        // Of a tensor that holds several matrices side by side, all parts get the same inputs.
+        // All parts of a fused tensor have the same inputs.
         if input.weight.row0 > 0 {
             return;
         }
@@ -65,7 +65,7 @@ impl Collector {
         }
     }
 
-    /// What was measured; `n_mat` says how many matrices a tensor holds.
+    /// The result so far; `n_mat` returns the number of matrices of a tensor.
     fn imatrix(&self, n_mat: &(dyn Fn(&str) -> usize + Sync)) -> Result<Imatrix, ModelError> {
         let mut imatrix = Imatrix::default();
         for (name, sums) in &self.sums {
@@ -82,12 +82,12 @@ impl Collector {
     }
 }
 
-/// A measurement that has come so far.
+/// Progress of a measurement.
 #[derive(Copy, Clone)]
 pub struct ImatrixProgress<'a> {
-    /// Chunks done.
+    /// Finished chunks.
     pub n_done: usize,
-    /// All chunks.
+    /// Total chunks.
     pub n_chunk: usize,
     collector: &'a Collector,
     n_ctx: usize,
@@ -95,10 +95,10 @@ pub struct ImatrixProgress<'a> {
 }
 
 impl ImatrixProgress<'_> {
-    /// What was measured until now.
+    /// The result so far.
     ///
     /// # Errors
-    /// [`ModelError::Importance`] if inputs were not finite.
+    /// [`ModelError::Importance`] if inputs are not finite.
     pub fn imatrix(&self) -> Result<Imatrix, ModelError> {
         let mut imatrix = self.collector.imatrix(self.n_mat)?;
         imatrix.n_chunk = self.n_done as u32;
@@ -107,11 +107,11 @@ impl ImatrixProgress<'_> {
     }
 }
 
-/// Measures how important the columns of a model's matrices are for a text, which is cut into chunks that do not overlap.
+/// Measures the importance of the columns of a model's matrices on a text, divided into disjoint chunks.
 ///
-/// The result names no datasets. `n_mat` says how many matrices a tensor holds: with experts, some may never be asked.
-/// `progress` is told after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices of layers count, and the
-/// output matrix on request.
+/// The result names no datasets. `n_mat` returns the number of matrices of a tensor: some experts may never be used.
+/// `progress` is called after each chunk. Source: llama.cpp's imatrix tool; as there, only matrices of layers are
+/// included, and the output matrix on request.
 ///
 /// # Errors
 /// [`ModelError::NeedsProcessor`] for a model on a GPU, [`ModelError::ShortText`] for a text of less than a chunk,
@@ -143,7 +143,7 @@ pub async fn imatrix<E: From<ModelError>>(
         }
         runner.truncate(0);
         let mut watch = |input: ProductInput<'_>| {
-            // The output matrix is no layer's, and may be the embeddings again.
+            // The output matrix belongs to no layer, and may be the embeddings.
             if input.weight.name.starts_with("blk.") || options.process_output {
                 collector.add(input);
             }

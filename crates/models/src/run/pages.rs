@@ -1,40 +1,39 @@
-//! Which pages of the cache each sequence has. Sequences that begin alike share pages; who writes to a shared one gets a
-//! copy of its own first.
+//! Page tables of sequences. Sequences share the pages of common prefixes; a writer to a shared page first gets a copy.
 
-/// What the device must do before a sequence is written to.
+/// A change on the device before a sequence is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Copy a page.
     Copy {
-        /// Where it is.
+        /// Source page.
         from: u32,
-        /// Where it shall be.
+        /// Destination page.
         to: u32,
     },
-    /// Place `at` of the sequence's page table is another page now.
+    /// Entry `at` of the sequence's page table changes.
     Set {
-        /// The place.
+        /// The entry.
         at: u32,
         /// The page.
         page: u32,
     },
 }
 
-/// The pages of all sequences: as many as all of them need if none shares any.
+/// The pages of all sequences: enough for all of them without sharing.
 #[derive(Clone, Debug)]
 pub(crate) struct Pages {
-    /// Pages of a sequence at most.
+    /// Maximum number of pages per sequence.
     per_seq: u32,
     /// The pages of each sequence, in order.
     tables: Vec<Vec<u32>>,
-    /// What the device has as tables: all places, used or not.
+    /// The tables known to the device: all entries, used or not.
     known: Vec<Vec<u32>>,
-    /// How many tables each page is in.
+    /// Number of tables that contain each page.
     users: Vec<u32>,
 }
 
 impl Pages {
-    /// Sequence s has the s-th run of pages for itself, as the device begins.
+    /// Sequence s owns the s-th run of pages, like the device's initial tables.
     pub(crate) fn new(n_seq: u32, per_seq: u32) -> Self {
         let home = |s: u32| (s * per_seq..(s + 1) * per_seq).collect();
         Pages {
@@ -50,7 +49,7 @@ impl Pages {
         &self.tables[seq]
     }
 
-    /// Gives back all but the first `n` pages of a sequence.
+    /// Releases all but the first `n` pages of a sequence.
     pub(crate) fn cut(&mut self, seq: usize, n: usize) {
         let table = &mut self.tables[seq];
         for page in table.drain(n.min(table.len())..) {
@@ -58,7 +57,7 @@ impl Pages {
         }
     }
 
-    /// Makes the first `n` pages of a sequence those of another, too; it loses its own.
+    /// Makes a sequence share the first `n` pages of another; it loses its own.
     pub(crate) fn share(&mut self, from: usize, to: usize, n: usize) -> Vec<Change> {
         self.cut(to, 0);
         let pages = self.tables[from][..n].to_vec();
@@ -67,7 +66,7 @@ impl Pages {
         self.news(to)
     }
 
-    /// Makes the pages from `first` to before `end` those of this sequence alone.
+    /// Makes a sequence the only owner of its pages from `first` to before `end`.
     pub(crate) fn own(&mut self, seq: usize, first: usize, end: usize) -> Vec<Change> {
         let mut changes = Vec::new();
         for i in first.min(self.tables[seq].len())..end {
@@ -89,18 +88,18 @@ impl Pages {
         changes
     }
 
-    /// A page that no sequence has: the one that was this place's at first, if it is free.
+    /// An unused page: preferably the initial one of this entry.
     fn take(&mut self, seq: usize, i: usize) -> u32 {
         let home = seq as u32 * self.per_seq + i as u32;
         let free = |p: &u32| self.users[*p as usize] == 0;
         let page = Some(home).filter(free).or_else(|| (0..self.users.len() as u32).find(free));
-        // A sequence that lacks a page, or shares one, leaves one of as many as all sequences can have.
+        // A sequence that lacks a page, or shares one, leaves one of its share free.
         let page = page.expect("there are pages for all sequences");
         self.users[page as usize] += 1;
         page
     }
 
-    /// What of a sequence's table the device does not know.
+    /// Changes of a sequence's table unknown to the device.
     fn news(&mut self, seq: usize) -> Vec<Change> {
         let places = self.tables[seq].iter().zip(&mut self.known[seq]).zip(0..);
         let new = places.filter(|((page, known), _)| page != known);
@@ -131,17 +130,17 @@ mod tests {
         let mut p = Pages::new(2, 4);
         p.own(0, 0, 3);
         assert_eq!(p.share(0, 1, 2), [Change::Set { at: 0, page: 0 }, Change::Set { at: 1, page: 1 }]);
-        // The second page is written from its middle on; the third is new.
+        // The second page is written from its middle; the third is new.
         let changes = p.own(1, 1, 3);
         let (set, copy) = (Change::Set { at: 1, page: 5 }, Change::Copy { from: 1, to: 5 });
         assert_eq!(changes, [copy, set]);
-        // Its first owner has it for itself again.
+        // The first sequence is its only owner again.
         assert_eq!(p.own(0, 1, 3), []);
-        // The first page is still shared: who writes there first gets another.
+        // The first page is still shared: the first writer gets a copy.
         assert_eq!(p.own(0, 0, 1), [Change::Copy { from: 0, to: 3 }, Change::Set { at: 0, page: 3 }]);
     }
 
-    /// What a sequence has written is what it reads, whatever the others do: a device of a value a page says so.
+    /// Sequences read what they have written, whatever the others do: checked on a fake device with one value per page.
     #[derive(Clone, Debug)]
     enum Act {
         Write { seq: usize, from: usize, n: usize },

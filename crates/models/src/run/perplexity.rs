@@ -1,4 +1,4 @@
-//! Perplexity of a text, as llama.cpp computes it.
+//! Perplexity of a text, as computed by llama.cpp.
 
 use std::num::NonZeroUsize;
 
@@ -9,22 +9,22 @@ use chaski_text::{AddSpecial, ParseSpecial, Tokenizer};
 /// A perplexity and its uncertainty.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Perplexity {
-    /// exp of the mean negative logarithm of the probabilities.
+    /// exp of the mean negative log probability.
     pub value: f64,
     /// Standard error of the value.
     pub error: f64,
     /// Tokens that were scored.
     pub n_token: usize,
-    /// Windows.
+    /// Number of windows.
     pub n_chunk: usize,
 }
 
-/// Perplexity over windows of `n_ctx` tokens that do not overlap, `max_chunks` at most; the second half of each is scored.
+/// Perplexity over disjoint windows of `n_ctx` tokens, at most `max_chunks`; the second half of each is scored.
 ///
-/// `progress` is told the windows done, all windows, and the value so far. Source: llama.cpp's perplexity tool.
+/// `progress` receives the finished windows, all windows, and the value so far. Source: llama.cpp's perplexity tool.
 ///
 /// # Errors
-/// [`ModelError::ShortText`] for a text of fewer than two windows; device errors.
+/// [`ModelError::ShortText`] for a text of less than two windows; device errors.
 pub async fn perplexity(
     runner: &mut Runner,
     tokenizer: &Tokenizer,
@@ -52,7 +52,7 @@ pub async fn perplexity(
         }
         runner.truncate(0);
         runner.feed(&chunk[..first]).await?;
-        // In parts, so that few logits are held at once.
+        // In parts, to bound the logits held at once.
         let mut at = first;
         while at + 1 < n_ctx {
             let end = (at + 64).min(n_ctx - 1);
@@ -74,7 +74,7 @@ pub async fn perplexity(
     Ok(Perplexity { value, error, n_token: n, n_chunk })
 }
 
-/// Negative logarithm of the probability of token `i`.
+/// Negative log probability of token `i`.
 fn surprise(logits: &[f32], i: usize) -> f64 {
     let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|l| f64::from(l - max).exp()).sum();

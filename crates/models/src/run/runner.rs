@@ -1,4 +1,4 @@
-//! A loaded model with sequences: which tokens each has, and one of them that is selected.
+//! A loaded model with sequences, one of which is selected.
 
 use std::hash::BuildHasher as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::error::{KvTypeError, ModelError};
 use crate::exec::{DeviceExecutor, KvType, RunnerConfig, Target};
 use crate::model::Model;
 
-/// A loaded model with one sequence, or several of which one is selected ([`Runner::select`]).
+/// A loaded model with one or more sequences, one of which is selected ([`Runner::select`]).
 pub struct Runner {
     pub(super) device: DeviceExecutor,
     pub(super) n_ctx: u32,
@@ -23,17 +23,17 @@ pub struct Runner {
     /// The sequences, and which one is selected.
     pub(super) seqs: Vec<Sequence>,
     pub(super) at: usize,
-    /// The sequences that have each page of the cache.
+    /// The pages of the sequences.
     pub(super) pages: Pages,
     /// Identifies the model in sessions.
     pub(super) name: String,
-    /// How much each LoRA of the model counts where nothing else is said.
+    /// Default scale of each LoRA.
     pub(super) scales: Vec<f32>,
-    /// Steps that were sent and not read.
+    /// Number of submitted, unread steps.
     pub(super) n_sent: usize,
-    /// Logits of the last token of [`Self::prefill`], if they were read.
+    /// Logits of the last token of [`Self::prefill`], if read.
     pub(super) logits: Vec<f32>,
-    /// The device runs the steps of a scheduler ([`crate::serve`]), so the sequences have no tokens.
+    /// The device runs the steps of a scheduler ([`crate::serve`]), so the sequences are empty.
     pub(super) is_served: bool,
 }
 
@@ -41,7 +41,7 @@ impl Runner {
     /// Loads a model onto a target.
     ///
     /// # Errors
-    /// [`ModelError`] if a tensor is missing or wrong, the model does not fit, or the device fails.
+    /// [`ModelError`] if a tensor is missing or invalid, the model does not fit, or the device fails.
     pub async fn load<S: ByteSource + Send + Sync + 'static>(
         model: &Model<S>,
         target: &Target,
@@ -60,7 +60,7 @@ impl Runner {
         let scales = model.adapter_scales();
         device.reset(&scales);
         let limits = device.limits();
-        // As many sequences as a pool has whole contexts for: nobody here waits for pages.
+        // As many sequences as the pool has whole contexts for: nothing here waits for pages.
         let per_seq = limits.n_ctx.div_ceil(limits.page);
         let n_seq = limits.n_seq.min(limits.n_page / per_seq.max(1));
         Ok(Runner {
@@ -79,12 +79,12 @@ impl Runner {
         })
     }
 
-    /// Tokens that the sequence may have.
+    /// Context size in tokens.
     pub fn n_ctx(&self) -> u32 {
         self.n_ctx
     }
 
-    /// Entries of the vocabulary.
+    /// Size of the vocabulary.
     pub fn n_vocab(&self) -> u32 {
         self.n_vocab
     }
@@ -99,28 +99,28 @@ impl Runner {
         &self.seqs[self.at].history
     }
 
-    /// Memory, by kind.
+    /// Memory by purpose.
     pub fn memory(&self) -> Memory {
         self.device.memory()
     }
 
-    /// The model on a GPU, to ask it about itself.
+    /// The model on a GPU, for queries.
     pub fn gpu(&self) -> Option<&GpuModel> {
         self.device.gpu()
     }
 
-    /// The time that one submission may take, about; 100 ms by default. Without effect on the CPU.
+    /// Approximate time limit of a submission; default: 100 ms. No effect on the CPU.
     pub fn set_prompt_bound(&mut self, bound: Duration) {
         self.device.set_prompt_bound(bound);
     }
 
-    /// Recreates objects for every dispatch from now on; for measurements. Without effect on the CPU.
+    /// Recreates objects for every dispatch, for measurements. No effect on the CPU.
     pub fn set_ablation(&mut self, ablation: Ablation) {
         self.device.set_ablation(ablation);
     }
 
-    /// Times one run of `n_col` tokens at `pos` of the first sequence, the median of `repeat`; `None` where the device has no
-    /// timestamps. All sequences lose their tokens.
+    /// Times one run of `n_col` tokens at `pos` of the first sequence, the median of `repeat`; `None` if the device has
+    /// no timestamps. Clears all sequences.
     ///
     /// # Errors
     /// [`ModelError::NeedsGpu`] on the CPU; with offloaded experts; past the context; device errors.
@@ -134,8 +134,7 @@ impl Runner {
         self.device.profile(n_col, pos, repeat).await
     }
 
-    /// Tries thread counts for every class of products until the time is used up, and keeps what is better. All sequences lose
-    /// their tokens.
+    /// Tunes every class of products within a time limit, and keeps improvements. Clears all sequences.
     ///
     /// # Errors
     /// [`ModelError::NeedsGpu`] on the CPU; with offloaded experts; device errors.
@@ -148,7 +147,7 @@ impl Runner {
         self.device.tune(budget, report).await
     }
 
-    /// Waits until the device has done everything that it was given.
+    /// Waits until the device has finished all submitted work.
     ///
     /// # Errors
     /// Device errors.

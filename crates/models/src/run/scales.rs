@@ -1,4 +1,4 @@
-//! How much each adapter of the model counts: the same for all sequences, unless one of them is adapted by itself.
+//! LoRA scales: common to all sequences, or per sequence.
 
 use super::runner::Runner;
 use crate::adapter::check_scales;
@@ -6,17 +6,17 @@ use crate::error::{AdapterError, ModelError};
 use crate::exec::Start;
 
 impl Runner {
-    /// How much each adapter counts where nothing else is said.
+    /// Default scale of each LoRA.
     pub fn adapter_scales(&self) -> &[f32] {
         &self.scales
     }
 
-    /// How much each adapter counts for a sequence.
+    /// Scale of each LoRA for a sequence.
     pub fn adapter_scales_of(&self, seq: usize) -> &[f32] {
         &self.seqs[seq].scales
     }
 
-    /// Sets how much each adapter counts, for all sequences.
+    /// Sets the LoRA scales of all sequences.
     ///
     /// # Errors
     /// As [`Self::adapt`].
@@ -32,11 +32,11 @@ impl Runner {
         Ok(())
     }
 
-    /// Sets how much each adapter counts for the selected sequence. If that changes anything its tokens are forgotten: their
-    /// keys and values were made with other matrices.
+    /// Sets the LoRA scales of the selected sequence. A change clears its tokens, because their keys and values were
+    /// computed with other scales.
     ///
     /// # Errors
-    /// [`ModelError::Adapter`] for another number of scales than there are adapters, or one that is not finite.
+    /// [`ModelError::Adapter`] if the number of scales differs from the number of LoRAs, or a scale is not finite.
     pub fn adapt(&mut self, scales: &[f32]) -> Result<(), ModelError> {
         self.check_scales(scales)?;
         if self.seqs[self.at].scales != scales {
@@ -48,12 +48,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether these can be scales of the model's adapters.
+    /// Checks scales for the model's LoRAs.
     pub(super) fn check_scales(&self, scales: &[f32]) -> Result<(), AdapterError> {
         check_scales(self.scales.len(), scales)
     }
 
-    /// The columns whose sequences have the same scales, by their numbers: only these can run together.
+    /// Columns grouped by equal scales of their sequences, by index: only these can run together.
     pub(super) fn alike(&self, columns: &[(usize, u32)]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for (i, (seq, _)) in columns.iter().enumerate() {

@@ -2,15 +2,15 @@
 
 use super::state_copies::StateCopies;
 
-/// What is known of a sequence.
+/// State of a sequence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sequence {
     /// Tokens whose keys and values are in the cache.
     pub(crate) history: Vec<u32>,
     /// Copies of the recurrent state.
     pub(super) copies: StateCopies,
-    /// Position behind the last that was written, though it may have been set back since.
+    /// End of the positions ever written, even if the sequence was rewound since.
     pub(super) top: usize,
-    /// How much each LoRA of the model counts.
+    /// Scale of each LoRA.
     pub(super) scales: Vec<f32>,
 }

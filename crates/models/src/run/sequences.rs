@@ -1,4 +1,4 @@
-//! The sequences of a runner: which tokens each has, what they share, and how they are set back.
+//! The sequences of a runner: their tokens, sharing, and rewinding.
 
 use chaski_runtime::STATE_COPIES;
 use chaski_schedule::{Change, Want};
@@ -10,17 +10,17 @@ use crate::error::ModelError;
 use crate::exec::Outputs;
 
 impl Runner {
-    /// Sequences that can be held.
+    /// Number of sequences.
     pub fn n_seq(&self) -> usize {
         self.seqs.len()
     }
 
-    /// Whether the model has recurrent state, which cannot be set back by some tokens.
+    /// True if the model has recurrent state, which cannot be rewound by a few tokens.
     pub fn has_state(&self) -> bool {
         self.device.has_state()
     }
 
-    /// The sequence that runs.
+    /// The selected sequence.
     pub fn selected(&self) -> usize {
         self.at
     }
@@ -30,15 +30,15 @@ impl Runner {
         &self.seqs[seq].history
     }
 
-    /// Everything is about this sequence from now on; there are [`Self::n_seq`].
+    /// Selects a sequence, of [`Self::n_seq`].
     pub fn select(&mut self, seq: usize) {
         assert!(seq < self.seqs.len(), "sequence {seq} of {}", self.seqs.len());
         self.at = seq;
     }
 
-    /// Forgets all tokens of the selected sequence from position `n` on.
+    /// Drops all tokens of the selected sequence from position `n`.
     ///
-    /// Models with recurrent state, or windows, may pay for it with the next token: see [`Self::settle`].
+    /// Models with recurrent state or windows may have to run tokens again later: see [`Self::settle`].
     pub fn truncate(&mut self, n: usize) {
         let seq = &mut self.seqs[self.at];
         seq.history.truncate(n);
@@ -46,11 +46,11 @@ impl Runner {
         self.pages.cut(self.at, n.div_ceil(self.page()));
     }
 
-    /// Makes the first `n` tokens of sequence `from` those of `to`, which forgets its own, and returns how many it could:
-    /// their keys and values are not calculated again. Both have the same pages until one writes there.
+    /// Makes sequence `to` share the first `n` tokens of `from`, dropping its own, and returns how many it could share:
+    /// their keys and values are not computed again. They share pages until one writes.
     ///
-    /// What a sequence with recurrent state began with is lost, and so is what a window has passed; and what other scales of
-    /// LoRAs made is another's: then it is none, and `to` is as it was.
+    /// Only as far as possible: recurrent state at the start of a sequence and tokens that a window has passed are
+    /// lost, and sequences with different LoRA scales share nothing, in which case `to` is unchanged.
     pub fn share(&mut self, from: usize, to: usize, n: usize) -> usize {
         let n = n.min(self.seqs[from].history.len());
         let can = !self.has_state() && self.goes_on(from, n);
@@ -66,13 +66,13 @@ impl Runner {
         n
     }
 
-    /// Tokens of a page.
+    /// Tokens per page.
     pub(super) fn page(&self) -> usize {
         self.device.limits().page
     }
 
-    /// How many of the first `n` tokens of the selected sequence need not run again for others to follow: fewer than `n` where
-    /// [`Self::settle`] would run some.
+    /// Number of the first `n` tokens of the selected sequence that need not run again before others can follow: less
+    /// than `n` if [`Self::settle`] would run some.
     fn reusable(&self, n: usize) -> usize {
         let seq = &self.seqs[self.at];
         let n = n.min(seq.history.len());
@@ -83,31 +83,30 @@ impl Runner {
         latest.map_or(0, |(_, at)| at)
     }
 
-    /// Whether the device can go on with the selected sequence after `n` tokens.
+    /// True if the device can continue the selected sequence after `n` tokens.
     fn is_settled(&self, n: usize) -> bool {
         let is_there = !self.has_state() || self.device.state_at(self.at) == Some(n as u32);
         is_there && self.goes_on(self.at, n)
     }
 
-    /// Whether the windows of a sequence have all that a token at position `n` looks back on.
+    /// True if the windows of a sequence cover what a token at position `n` attends to.
     fn goes_on(&self, seq: usize, n: usize) -> bool {
         self.device.can_go_on(self.seqs[seq].top, n)
     }
 
-    /// Brings the device to where the history of the selected sequence ends, if tokens cannot just be forgotten; else does
-    /// nothing.
+    /// Brings the device's state to the end of the selected sequence's history, if a rewind needs more than dropping
+    /// tokens.
     ///
-    /// A recurrent state cannot be cut. If it has seen other tokens than those of the history, the latest copy of it that
-    /// has not is brought back, and the tokens after that are run again: from the end of the last prompt or from every
-    /// 64th token of an answer on, from the start if there is no such copy. In layers with windows older tokens give their
-    /// places to newer ones: a sequence that is set back by more than a chunk may have to run again. Everything that runs
-    /// tokens does this first.
+    /// Recurrent state cannot be truncated. If it has processed tokens beyond the history, the latest valid copy is
+    /// restored and the tokens after it run again: from the end of the last prompt, from every 64th token of an answer,
+    /// or from the start if there is no such copy. In layers with windows newer tokens overwrite older ones: a sequence
+    /// rewound by more than a chunk may have to run again. Everything that runs tokens does this first.
     ///
     /// # Errors
     /// Device errors.
     pub async fn settle(&mut self) -> Result<(), ModelError> {
         let end = self.history().len();
-        // The state of a sequence that begins is zeros, whatever there was.
+        // A sequence starts with a zero state.
         if end == 0 {
             self.seqs[self.at].top = 0;
             return Ok(());
@@ -132,7 +131,7 @@ impl Runner {
         self.device.flush().await
     }
 
-    /// Makes the pages with positions from `from` to before `end` those of the selected sequence alone.
+    /// Makes the selected sequence the only owner of the pages with positions from `from` to before `end`.
     pub(super) fn own(&mut self, from: usize, end: usize) {
         let page = self.page();
         let end = end.min(self.n_ctx as usize);
@@ -162,13 +161,14 @@ impl Runner {
         Ok(pos as u32)
     }
 
-    /// These have run after the history.
+    /// Records that these tokens have run after the history.
     pub(super) fn ran(&mut self, tokens: &[u32]) {
         self.seqs[self.at].history.extend_from_slice(tokens);
         self.advanced(self.history().len(), tokens.len());
     }
 
-    /// Notes that the device has run `pos` tokens, `n` of them at once, and copies the recurrent state if that is worth while.
+    /// Records that the device has run `pos` tokens, `n` of them at once, and copies the recurrent state if a copy is
+    /// due.
     fn advanced(&mut self, pos: usize, n: usize) {
         let n_snapshot = self.device.limits().n_snapshot.unwrap_or(0);
         // Large windows leave no room for copies of all sequences.
@@ -181,12 +181,12 @@ impl Runner {
         }
     }
 
-    /// The snapshot that is copy number `i` of the selected sequence.
+    /// The snapshot for copy `i` of the selected sequence.
     fn snapshot(&self, i: usize) -> u32 {
         (STATE_COPIES * self.at + i) as u32
     }
 
-    /// The device does not run the steps of a scheduler any more.
+    /// Leaves the scheduler mode.
     fn serves_itself(&mut self) {
         if self.is_served {
             self.forget_all();

@@ -1,14 +1,14 @@
-//! Sessions: a sequence as bytes, so that it goes on another day, in another process or after the device was lost.
+//! Sessions: a sequence as bytes, for another time, another process or after device loss.
 //!
-//! Little-endian: a mark, then lengths in u64 before each of: what the bytes fit, the tokens (u32 each), the position up to
-//! which the cache was written (u64), and what the device knows.
+//! Little-endian: a magic number, then, each preceded by its length as u64: the identity, the tokens (u32 each), the
+//! end of the written positions (u64), and the device's data.
 
 use super::runner::Runner;
 use crate::error::{ModelError, SessionError};
 
 const MARK: &[u8; 8] = b"chaski\x01\n";
 
-/// Parts with their lengths before them.
+/// Length-prefixed parts.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -34,10 +34,10 @@ pub(crate) fn pack(name: &str, tokens: &[u32], top: usize, known: &[u8]) -> Vec<
     out
 }
 
-/// Tokens, the position up to which the cache was written, and what the device knows.
+/// Tokens, end of the written positions, and the device's data.
 pub(crate) type Unpacked<'a> = (Vec<u32>, usize, &'a [u8]);
 
-/// The parts of a session that fits this.
+/// The parts of a session with the expected identity.
 pub(crate) fn unpack<'a>(bytes: &'a [u8], expected: &str) -> Result<Unpacked<'a>, SessionError> {
     let mut parts = Parts(bytes.strip_prefix(MARK).ok_or(SessionError::Mark)?);
     let found = String::from_utf8_lossy(parts.next("its name is cut off")?).into_owned();
@@ -58,7 +58,7 @@ pub(crate) fn unpack<'a>(bytes: &'a [u8], expected: &str) -> Result<Unpacked<'a>
 }
 
 impl Runner {
-    /// What the bytes of a session fit.
+    /// Identity of matching sessions.
     pub(crate) fn session_of(&self, scales: &[f32]) -> String {
         let layout = self.device.session_layout();
         format!("{}, adapters {scales:?}, {layout}", self.name)
@@ -68,13 +68,13 @@ impl Runner {
         self.device.session_bytes(n)
     }
 
-    /// Pages of the cache, and what the first slot has beside them, as bytes.
+    /// Pages of the cache, and the other state of the first slot, as bytes.
     pub(crate) async fn read_session(&mut self, pages: &[u32], n: usize) -> Result<Vec<u8>, ModelError> {
         self.serve();
         self.device.save(0, pages, n).await
     }
 
-    /// Writes what [`Self::read_session`] read.
+    /// Writes the result of [`Self::read_session`].
     pub(crate) async fn write_session(
         &mut self,
         pages: &[u32],
@@ -85,7 +85,8 @@ impl Runner {
         self.device.put_back(0, pages, n, bytes).await
     }
 
-    /// The selected sequence as bytes: its tokens, keys, values and recurrent state. About as many as its part of the cache.
+    /// The selected sequence as bytes: tokens, keys, values and recurrent state. About the size of its part of the
+    /// cache.
     ///
     /// # Errors
     /// Device errors.
@@ -98,16 +99,16 @@ impl Runner {
         Ok(pack(&name, &tokens, self.seqs[self.at].top, &known))
     }
 
-    /// Makes the selected sequence what it was when [`Self::save`] was called; it goes on from there to the bit.
+    /// Restores the selected sequence to its state at [`Self::save`]; it continues bit for bit.
     ///
     /// # Errors
-    /// [`ModelError::Session`] for bytes that are no session of this model and kind of cache, or longer than the context; the
-    /// sequence is then as it was. Device errors.
+    /// [`ModelError::Session`] for bytes that are no session of this model and kind of cache, or longer than the
+    /// context; the sequence is then unchanged. Device errors.
     pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), ModelError> {
         let (tokens, top, known) = unpack(bytes, &self.session_of(self.adapter_scales_of(self.at)))?;
         let damaged = |what| SessionError::Damaged { what };
         let (n, limit) = (tokens.len(), self.n_ctx as usize);
-        // Where it had been once is no more than a reason to run tokens again.
+        // A larger value only causes tokens to run again.
         let top = top.min(u32::MAX as usize);
         if n > limit {
             return Err(SessionError::Long { found: n, limit }.into());

@@ -1,8 +1,9 @@
-//! What becomes of a context that is full, if the text shall go on.
+//! Context shifts.
 
-/// What is left of a full context: the first `keep` tokens, and the newer half of the others. `None` if that would be no less.
+/// The remainder of a full context: the first `keep` tokens, and the newer half of the others. `None` if nothing could
+/// be dropped.
 ///
-/// The tokens get other positions than they had, and those that are left were read after others: they are run again.
+/// The remaining tokens change positions and were computed after others, so they run again.
 pub(crate) fn shifted(tokens: &[u32], keep: usize) -> Option<Vec<u32>> {
     let (kept, others) = tokens.split_at(keep.min(tokens.len()));
     let n_dropped = others.len() / 2;

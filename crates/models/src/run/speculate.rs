@@ -1,7 +1,7 @@
 //! Speculative decoding: drafts of the next tokens, which the model verifies in one step.
 //!
-//! Every token is sampled from the model's own logits, by the same sampler as without drafts; drafts only determine how many
-//! tokens have logits in one step. So texts are those without drafts, sampled ones, too.
+//! Every token is sampled from the model's own logits, with the same sampler as without drafts; drafts only determine
+//! how many tokens have logits in one step. So the text, even if sampled, is that without drafts.
 
 use super::runner::Runner;
 use crate::error::ModelError;
@@ -10,15 +10,15 @@ use crate::exec::MAX_DRAFT;
 /// The source of drafts, and their length.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Speculation {
-    /// Tokens drafted at once, at most [`Self::MAX`]. A step of up to eight tokens takes little longer than one of one token
-    /// where memory is the limit.
+    /// Tokens per draft, at most [`Self::MAX`]. A step of up to eight tokens takes little longer than one of one token
+    /// on memory-bound devices.
     pub n_max: usize,
-    /// Without a draft model: tokens that must have come before in the same order, for those after them to be the draft.
+    /// Prompt lookup (without a draft model): length of the match that makes the following tokens a draft.
     pub n_match: usize,
 }
 
 impl Speculation {
-    /// With the token that is certain these make a batch that every matrix is read once for.
+    /// Together with the certain token these form a batch that reads every matrix once.
     pub const MAX: usize = MAX_DRAFT;
 }
 
@@ -29,7 +29,7 @@ impl Default for Speculation {
 }
 
 impl Speculation {
-    /// Drafts the tokens that followed when the last ones came before: the most recent time, of those with the longest match.
+    /// Prompt lookup: the tokens that followed the most recent occurrence of the longest match.
     pub(crate) fn look_up(self, tokens: &[u32], n: usize) -> Vec<u32> {
         look_up(tokens, self.n_match, n)
     }
@@ -48,7 +48,7 @@ impl Speculation {
         if n == 0 {
             return Ok(Vec::new());
         }
-        // At least one token is run, for its logits.
+        // At least one token runs, for its logits.
         let same = runner.history().iter().zip(tokens).take_while(|(a, b)| a == b).count();
         let same = same.min(tokens.len() - 1);
         runner.truncate(same);
@@ -61,12 +61,12 @@ impl Speculation {
 }
 
 fn look_up(tokens: &[u32], n_match: usize, n: usize) -> Vec<u32> {
-    /// A longer match says little more.
+    /// Longer matches add little.
     const LONGEST: usize = 8;
     let end = tokens.len();
     for len in (n_match.max(1)..=LONGEST.max(n_match)).rev().filter(|len| *len < end) {
         let last = &tokens[end - len..];
-        // What follows begins before the end.
+        // The continuation begins before the end.
         if let Some(at) = (0..end - len).rev().find(|at| &tokens[*at..at + len] == last) {
             return tokens[at + len..].iter().take(n).copied().collect();
         }
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(look_up(&tokens, 2, 2), [4, 5]);
         assert_eq!(look_up(&tokens, 2, 9), [4, 5, 2, 3]);
         assert_eq!(look_up(&tokens, 3, 2), [0u32; 0], "only two tokens match");
-        // The longest match counts, then the latest.
+        // The longest match wins, then the latest.
         assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 1, 2], 1, 1), [9]);
         assert_eq!(look_up(&[7, 1, 2, 8, 1, 2, 9, 7, 1, 2], 1, 1), [8]);
         // Repetition overlaps itself.

@@ -1,34 +1,34 @@
-//! Which copies of a recurrent state there are, and when another is due.
+//! Copies of recurrent state: which exist, and when another is due.
 
 use chaski_runtime::STATE_COPIES;
 
-/// Tokens of an answer between two copies.
+/// Tokens between two copies during an answer.
 const EVERY: usize = 64;
-/// The copy at the end of what ran at once, mostly a prompt, and the one on the way through an answer.
+/// The copy at the end of a batch, usually a prompt, and the one during an answer.
 const PROMPT: usize = 0;
 const ANSWER: usize = 1;
 
-/// How many tokens of the history each copy has seen.
+/// Number of history tokens that each copy has processed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StateCopies {
     at: [Option<usize>; STATE_COPIES],
 }
 
 impl StateCopies {
-    /// Forgets copies that have seen tokens from position `n` on.
+    /// Drops copies that have processed tokens from position `n`.
     pub(crate) fn cut(&mut self, n: usize) {
         for at in &mut self.at {
             *at = at.filter(|at| *at <= n);
         }
     }
 
-    /// The copy that has seen most of the first `n` tokens and no others: number and tokens.
+    /// The latest copy within the first `n` tokens: index and tokens.
     pub(crate) fn latest(&self, n: usize) -> Option<(usize, usize)> {
         let all = self.at.iter().enumerate().filter_map(|(i, at)| at.map(|at| (i, at)));
         all.filter(|(_, at)| *at <= n).max_by_key(|(_, at)| *at)
     }
 
-    /// The number of the copy that should be made now that `pos` tokens have been seen, the last `n` at once.
+    /// Index of the copy to make after `pos` tokens, the last `n` of them at once.
     pub(crate) fn due(&mut self, pos: usize, n: usize) -> Option<usize> {
         let last = self.latest(usize::MAX).map_or(0, |(_, at)| at);
         let i = match n {
@@ -53,7 +53,7 @@ mod tests {
         let made: Vec<usize> = (101..300).filter(|pos| c.due(*pos, 1).is_some()).collect();
         assert_eq!(made, [164, 228, 292]);
         assert_eq!(c.latest(300), Some((ANSWER, 292)));
-        // What is set back before a copy was made loses it.
+        // A rewind to before a copy drops it.
         assert_eq!(c.latest(291), Some((PROMPT, 100)));
         c.cut(291);
         assert_eq!(c.latest(300), Some((PROMPT, 100)));

@@ -1,4 +1,4 @@
-//! The text side of an answer in the making: from tokens to pieces of text, and when to end.
+//! The text side of an answer: from tokens to pieces of text, and its end.
 
 use web_time::Instant;
 
@@ -24,14 +24,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// # Errors
-    /// [`ModelError::Constraint`] for a grammar that cannot be used.
+    /// [`ModelError::Constraint`] for an unusable grammar.
     pub(crate) fn new(tokenizer: &Tokenizer, options: GenerateOptions) -> Result<Self, ModelError> {
         let grammar = options.grammar.as_ref();
         let constraint = grammar.map(|grammar| Constraint::new(tokenizer, grammar)).transpose()?;
         Ok(Writer {
             constraint,
             stop: StopStrings::new(options.stop.iter().cloned()),
-            // The text goes on after a prompt: a leading space is part of it.
+            // The text continues a prompt: a leading space is part of it.
             stream: TextStream::new(),
             finish: (options.max_tokens == Some(0)).then_some(Finish::Length),
             options,
@@ -46,7 +46,7 @@ impl Writer {
         self.options.max_tokens.unwrap_or(usize::MAX)
     }
 
-    /// Why the logits of every token must come to the processor; `None` if they need not.
+    /// Reason why every token's logits must be read back; `None` if they need not.
     pub(crate) fn needs_logits(&self) -> Option<&'static str> {
         match (&self.constraint, self.options.logprobs, self.options.speculate) {
             (Some(_), ..) => Some("the output is constrained"),
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// The end, if there is nothing to come after what is there.
+    /// The end, if no further token is needed.
     pub(crate) fn due_end(&mut self) -> Option<Piece> {
         if self.constraint.as_ref().is_some_and(Constraint::is_finished) {
             return Some(self.end(Finish::Stop));
@@ -64,7 +64,7 @@ impl Writer {
         (self.accepted.len() >= self.max_tokens()).then(|| self.end(Finish::Length))
     }
 
-    /// The next token by these logits, and how probable it was if that is asked for.
+    /// Samples the next token from logits, with log probabilities if requested.
     ///
     /// # Errors
     /// Logits that are not finite.
@@ -73,7 +73,7 @@ impl Writer {
         sampler: &mut Sampler,
         logits: &mut [f32],
     ) -> Result<(u32, Option<Logprobs>), ModelError> {
-        // A constraint changes the logits, so what the model thinks of them is kept.
+        // The constraint changes the logits; keep the model's own.
         let model_logits = self.options.logprobs.map(|n_top| (n_top, logits.to_vec()));
         if let Some(constraint) = &mut self.constraint {
             constraint.mask(logits)?;
@@ -86,7 +86,7 @@ impl Writer {
         Ok((token, model_logits.map(|(n_top, logits)| Logprobs::new(&logits, token, n_top))))
     }
 
-    /// Takes a token that was chosen: the text that is certain then, or the end.
+    /// Accepts a chosen token: returns the text that is final, or the end.
     pub(crate) fn accept(&mut self, tokenizer: &Tokenizer, token: u32, logprobs: Option<Logprobs>) -> Piece {
         let now = Instant::now();
         match self.first_at {
@@ -113,7 +113,7 @@ impl Writer {
         Piece { text, token: Some(token), logprobs }
     }
 
-    /// Ends with the text that was held back.
+    /// Ends with the text held back.
     pub(crate) fn end(&mut self, finish: Finish) -> Piece {
         let rest = self.stream.finish().unwrap_or("").to_owned();
         let mut text = self.stop.push(&rest).0.to_owned();

@@ -28,11 +28,11 @@ impl<E> std::fmt::Debug for Driver<E> {
     }
 }
 
-/// A service over an executor: a handle for callers, and the driver, which somebody must run. At most `max_waiting` requests
-/// wait for a slot.
+/// A service over an executor: a handle for callers, and the driver, which must be run. The queue holds at most
+/// `max_waiting` requests.
 ///
 /// # Errors
-/// [`ServeError::Limits`] if a request alone could not go on to the end of its context.
+/// [`ServeError::Limits`] if a single request could not fill its context.
 pub fn serve<E: Executor>(
     executor: E,
     tokenizer: Arc<Tokenizer>,
@@ -45,7 +45,7 @@ pub fn serve<E: Executor>(
         n_vocab: executor.n_vocab(),
         max_open: n_seq.saturating_add(max_waiting),
     };
-    // Handles refuse what is too much, so that callers need not wait to know.
+    // Handles refuse excess requests, so that callers know immediately.
     let scheduler = Scheduler::new(Limits { max_waiting: usize::MAX, ..limits })?;
     let shared = Arc::new(Shared::new(tokenizer, sizes));
     let (sender, commands) = unbounded();
@@ -54,12 +54,12 @@ pub fn serve<E: Executor>(
 }
 
 impl<E: Executor> Driver<E> {
-    /// Serves until all handles and answers are gone, and gives the executor back. It waits for requests without polling.
+    /// Serves until all handles and answers are gone, and returns the executor. It waits for requests without polling.
     ///
     /// Dropping the future ends all answers with [`ServeError::Stopped`].
     ///
     /// # Errors
-    /// The device's, once it is lost for good. All answers and handles get the same.
+    /// Device errors, if the device is lost for good. All answers and handles get the same error.
     pub async fn run(mut self) -> Result<E, ServeError> {
         loop {
             if self.turn().await? {
@@ -73,7 +73,7 @@ impl<E: Executor> Driver<E> {
         }
     }
 
-    /// Takes the requests that have come, and serves one step of those that there are; `false` if there are none.
+    /// Accepts queued requests and serves one step; `false` if there are no requests.
     ///
     /// # Errors
     /// As for [`Self::run`].
@@ -98,20 +98,20 @@ impl<E: Executor> Driver<E> {
         self.service.executor()
     }
 
-    /// The executor; requests that are open end with [`ServeError::Stopped`].
+    /// The executor; open requests end with [`ServeError::Stopped`].
     pub fn into_executor(self) -> E {
         self.service.into_executor()
     }
 
-    /// The executor, for another use than requests: those that are open begin again, and prefixes in the KV cache are
-    /// forgotten. After a failure the driver serves again.
+    /// The executor, for other uses than requests: open requests restart, and prefixes in the KV cache are dropped.
+    /// After a failure the driver serves again.
     pub fn take_over(&mut self) -> &mut E {
         self.shared.revive();
         self.service.take_over()
     }
 
-    /// Guesses the next tokens of requests that speculate ([`GenerateOptions::speculate`](crate::GenerateOptions)) by a
-    /// smaller model with the same vocabulary, from now on.
+    /// Sets the draft model for requests that speculate ([`GenerateOptions::speculate`](crate::GenerateOptions)); it
+    /// needs the same vocabulary.
     ///
     /// # Errors
     /// [`ModelError::Draft`] if the vocabularies differ in size.

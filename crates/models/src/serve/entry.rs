@@ -1,4 +1,4 @@
-//! A request as the driver keeps it.
+//! The driver's record of a request.
 
 use chaski_schedule::{self as schedule, RequestId, Turn};
 use chaski_text::{Logprobs, Sampler, Tokenizer};
@@ -11,10 +11,10 @@ use crate::error::ModelError;
 use crate::exec::Start;
 use crate::run::{Finish, Piece, Speculation, Writer, shifted};
 
-/// A request, from the handle that makes it to its last event.
+/// A request, from its handle to its last event.
 pub(super) struct Entry {
     pub(super) id: RequestId,
-    /// The prompt; after the context was shifted, what was left of prompt and answer.
+    /// The prompt; after a context shift, the rest of prompt and answer.
     pub(super) prompt: Vec<u32>,
     pub(super) priority: i32,
     pub(super) client: u64,
@@ -25,14 +25,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Sends the last event. The request no longer counts as open when it arrives.
+    /// Sends the last event. The request is no longer open when it arrives.
     pub(super) fn finish(self, finish: Finish) {
         let Entry { writer, events, open, .. } = self;
         drop(open);
         send(&events, Event::Finished { finish, stats: writer.stats });
     }
 
-    /// Sends the last event of a request that cannot go on.
+    /// Sends the last event of a failed request.
     pub(super) fn fail(self, error: ServeError) {
         let Entry { events, open, .. } = self;
         drop(open);
@@ -40,36 +40,36 @@ impl Entry {
     }
 }
 
-/// The caller may be gone; then its request is about to be cancelled.
+/// If the caller is gone, the request is about to be cancelled.
 fn send(events: &UnboundedSender<Event>, event: Event) {
     let _ = events.unbounded_send(event);
 }
 
-/// The rows that a request can run beside, and who chooses its tokens.
+/// Group of a request, and who samples its tokens.
 pub(super) struct Plan {
-    /// Names the LoRA scales.
+    /// Group of equal LoRA scales.
     pub(super) group: u64,
     pub(super) lora: Vec<f32>,
-    /// The reason why the service chooses its tokens; `None` if the device does.
+    /// Reason for sampling on the CPU; `None` if the device samples.
     pub(super) on_cpu: Option<&'static str>,
 }
 
-/// A request that the scheduler has.
+/// A request in the scheduler.
 pub(super) struct Served {
     entry: Entry,
     plan: Plan,
     turn: Turn,
-    /// Tokens of the answer that are part of the prompt, since the context was shifted.
+    /// Tokens of the answer that became part of the prompt by a context shift.
     n_before: usize,
     has_started: bool,
-    /// Tokens of the prompt that were sent, as far as they were told.
+    /// Reported number of submitted prompt tokens.
     n_sent: usize,
-    /// The last step that gave it something.
+    /// The last step that produced something for it.
     last_step: u64,
 }
 
 impl Served {
-    /// The request that the scheduler is asked for.
+    /// The scheduler's request.
     pub(super) fn request_of(entry: &Entry, plan: &Plan) -> schedule::Request {
         schedule::Request {
             id: entry.id,
@@ -82,10 +82,10 @@ impl Served {
         }
     }
 
-    /// A request that the scheduler has taken.
+    /// A request that the scheduler has accepted.
     pub(super) fn new(mut entry: Entry, plan: Plan, turn: Turn) -> Self {
         if plan.on_cpu.is_some() {
-            // Penalties look back on the prompt, too.
+            // Penalties cover the prompt, too.
             entry.prompt.iter().for_each(|t| entry.sampler.accept(*t));
         }
         Served { entry, plan, turn, n_before: 0, has_started: false, n_sent: 0, last_step: 0 }
@@ -95,7 +95,7 @@ impl Served {
         self.entry
     }
 
-    /// Its group, its LoRA scales, and its tokens.
+    /// Group, LoRA scales, and tokens.
     pub(super) fn session(&self) -> (u64, Vec<f32>, Vec<u32>) {
         (self.plan.group, self.plan.lora.clone(), self.tokens())
     }
@@ -104,9 +104,9 @@ impl Served {
         self.entry.writer.options.interval
     }
 
-    /// Notes that it has a slot, in which so many tokens of the prompt need not be run.
+    /// Records that it got a slot with this many cached prompt tokens.
     pub(super) fn started(&mut self, n_cached: usize) {
-        // A request that was preempted, or lost with its device, has told this already.
+        // A request that was preempted, or survived device loss, has already reported this.
         if std::mem::replace(&mut self.has_started, true) {
             return;
         }
@@ -117,7 +117,7 @@ impl Served {
         send(&self.entry.events, Event::Started { n_prompt, n_cached, on_cpu });
     }
 
-    /// Notes how many tokens of its sequence were sent, and tells it while some of the prompt are left.
+    /// Records the number of submitted tokens, and reports it while part of the prompt remains.
     pub(super) fn sent(&mut self, n: Option<usize>) {
         let stats = &self.entry.writer.stats;
         let n_sent = n.unwrap_or(0).saturating_sub(stats.n_cached);
@@ -127,22 +127,22 @@ impl Served {
         }
     }
 
-    /// How its tokens are guessed, if that is asked for.
+    /// Speculation options, if requested.
     pub(super) fn speculation(&self) -> Option<Speculation> {
         self.entry.writer.options.speculate
     }
 
-    /// Counts tokens that were guessed.
+    /// Counts drafted tokens.
     pub(super) fn drafted(&mut self, n: usize) {
         self.entry.writer.stats.n_drafted += n;
     }
 
-    /// Counts guesses that were right.
+    /// Counts accepted drafts.
     pub(super) fn accepted(&mut self, n: usize) {
         self.entry.writer.stats.n_accepted += n;
     }
 
-    /// The tokens of its sequence: the prompt and what was chosen since.
+    /// Tokens of its sequence: prompt and answer.
     pub(super) fn tokens(&self) -> Vec<u32> {
         [&self.entry.prompt, &self.entry.writer.accepted[self.n_before..]].concat()
     }
@@ -158,13 +158,13 @@ impl Served {
         }
     }
 
-    /// Chooses its next token from logits.
+    /// Samples its next token from logits.
     pub(super) fn choose(&mut self, logits: &mut [f32]) -> Result<(u32, Option<Logprobs>), ModelError> {
         let Entry { writer, sampler, .. } = &mut self.entry;
         writer.choose(sampler, logits)
     }
 
-    /// Takes a token that was chosen in a step, and sends what it brings; the end, if it is that.
+    /// Accepts a token chosen in a step and sends its events; returns the end if it is the last.
     pub(super) fn accept(
         &mut self,
         tokenizer: &Tokenizer,
@@ -183,7 +183,7 @@ impl Served {
         finish
     }
 
-    /// Sends the text that was held back.
+    /// Sends the text held back.
     pub(super) fn end(&mut self, finish: Finish) {
         let piece = self.entry.writer.end(finish);
         self.send(piece);
@@ -193,7 +193,7 @@ impl Served {
         send(&self.entry.events, Event::Piece(piece));
     }
 
-    /// Makes room in its context, which is full, if that was asked for and can be: the request that goes on, and its turn.
+    /// Shifts its full context, if requested and possible: returns the continuing request and its turn.
     pub(super) fn shift(&mut self) -> Option<(schedule::Request, Turn)> {
         let tokens = self.tokens();
         let keep = self.entry.writer.options.shift?;

@@ -1,4 +1,4 @@
-//! Reasons to refuse a request, or to end it without an answer.
+//! Reasons for refusing a request, or ending it early.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ pub use chaski_schedule::Refused;
 
 use crate::error::ModelError;
 
-/// An error of a request. All requests can have the same one, so it can be cloned.
+/// An error of a request. Cloneable, since all requests may get the same one.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
     /// A prompt that cannot be served.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// Too many requests run or wait; the same request may be taken later.
+    /// The service is full; retry later.
     #[error("{found} requests run or wait already, and at most {limit} can")]
     Busy {
-        /// Requests that have not ended.
+        /// Open requests.
         found: usize,
-        /// Requests that may run or wait.
+        /// Maximum number of open requests.
         limit: usize,
     },
-    /// The executor's sizes do not fit together.
+    /// Inconsistent capacities of the executor.
     #[error(transparent)]
     Limits(#[from] LimitsError),
-    /// The model, its sampler or its device.
+    /// An error of the model, sampler or device.
     #[error(transparent)]
     Model(Arc<ModelError>),
-    /// The driver was dropped before the answer's end.
+    /// The driver was dropped before the end of the answer.
     #[error("the service was stopped")]
     Stopped,
 }

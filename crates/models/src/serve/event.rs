@@ -1,38 +1,38 @@
-//! The parts of an answer.
+//! Events of an answer.
 
 use super::error::ServeError;
 use crate::run::{Finish, Piece, Stats};
 
-/// A part of an answer.
+/// An event of an answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// The prompt begins to run.
+    /// The prompt starts to run.
     Started {
-        /// Tokens of the prompt that have to be run.
+        /// Tokens of the prompt to run.
         n_prompt: usize,
-        /// Tokens of the prompt that are in the cache already.
+        /// Tokens of the prompt in the cache already.
         n_cached: usize,
-        /// The reason why every token is chosen on the CPU, from logits that are read back; `None` if the device does it.
+        /// Reason for sampling on the CPU, with a readback per token; `None` if the device samples.
         on_cpu: Option<&'static str>,
     },
-    /// The prompt goes on: some of it is left to be sent to the device.
+    /// Progress of the prompt: part of it is not submitted yet.
     Prompt {
-        /// Tokens that were sent, of [`Event::Started`]'s `n_prompt`.
+        /// Submitted tokens, of [`Event::Started`]'s `n_prompt`.
         n_sent: usize,
     },
-    /// The answer goes on.
+    /// A piece of the answer.
     Piece(Piece),
-    /// The answer has ended. Nothing follows.
+    /// The answer has ended. This is the last event.
     Finished {
         /// The reason.
         finish: Finish,
-        /// Counts and times.
+        /// Statistics.
         stats: Stats,
     },
-    /// The answer could not go on. Nothing follows.
+    /// The answer failed. This is the last event.
     Failed {
-        /// The reason.
+        /// The error.
         error: ServeError,
     },
 }

@@ -1,4 +1,4 @@
-//! The callers' side: requests go in, answers come out.
+//! The callers' side: submits requests, receives answers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::run::{GenerateOptions, Stats, Writer};
 /// A request for an answer.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// All tokens of the prompt.
+    /// Tokens of the prompt.
     pub prompt: Vec<u32>,
-    /// How to generate. The smallest [`GenerateOptions::interval`] of the requests that run counts for all.
+    /// Options. The smallest [`GenerateOptions::interval`] of all running requests applies.
     pub options: GenerateOptions,
-    /// Requests of a higher priority are served first, and give their slot up last.
+    /// Requests of higher priority are served first, and preempted last.
     pub priority: i32,
-    /// The client that asks: among equals, the client with the fewest running requests is served first.
+    /// The client: at equal priority, the client with the fewest running requests is served first.
     pub client: u64,
 }
 
 impl Request {
-    /// A request of no special priority.
+    /// A request of default priority.
     pub fn new(prompt: Vec<u32>, options: GenerateOptions) -> Self {
         Request { prompt, options, priority: 0, client: 0 }
     }
@@ -49,7 +49,7 @@ pub(super) enum Command {
     Cancel(RequestId),
 }
 
-/// Takes requests, on any thread. All clones are of the same service.
+/// Accepts requests on any thread. Clones share the service.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -67,12 +67,12 @@ impl Handle {
         Handle { shared, commands }
     }
 
-    /// Asks for an answer. Its grammar is compiled before this returns, so that others need not wait for it.
+    /// Queues a request. Its grammar is compiled before this returns, so that other requests need not wait for it.
     ///
     /// # Errors
-    /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, [`ServeError::Model`] for one with
-    /// unknown tokens or a grammar that cannot be used, [`ServeError::Busy`] if too many requests wait; the device's error
-    /// once it is lost for good.
+    /// [`ServeError::Refused`] for a prompt that is empty or longer than the context, [`ServeError::Model`] for unknown
+    /// tokens or an unusable grammar, [`ServeError::Busy`] if the queue is full; the device's error once it is lost for
+    /// good.
     pub fn generate(&self, request: Request) -> Result<Answer, ServeError> {
         if let Some(error) = self.shared.failure() {
             return Err(error);
@@ -104,19 +104,19 @@ impl Handle {
         Ok(Answer { id, events, shared, commands, has_ended: false, stats, start })
     }
 
-    /// The work that there is.
+    /// Current load.
     pub fn load(&self) -> Load {
         self.shared.load()
     }
 }
 
-/// An answer in the making: a stream of events, of which the last is [`Event::Finished`] or [`Event::Failed`]. Dropping it
-/// ends the request within a step, also in the middle of its prompt.
+/// An answer: a stream of events that ends with [`Event::Finished`] or [`Event::Failed`]. Dropping it ends the request
+/// within a step, even in the middle of its prompt.
 pub struct Answer {
     id: RequestId,
     events: UnboundedReceiver<Event>,
     shared: Arc<Shared>,
-    /// Keeps the driver going, too.
+    /// Also keeps the driver running.
     commands: UnboundedSender<Command>,
     has_ended: bool,
     stats: Stats,
@@ -135,7 +135,7 @@ impl Answer {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Counts and times so far, as its caller has seen them.
+    /// Statistics of the events received so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -158,12 +158,12 @@ impl Answer {
         }
     }
 
-    /// The tokenizer that spells its text.
+    /// The tokenizer of its tokens.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.shared.tokenizer
     }
 
-    /// The next event, if it has come.
+    /// The next event, if available.
     pub(super) fn try_next(&mut self) -> Option<Event> {
         match Pin::new(self).poll_next(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(event) => event,

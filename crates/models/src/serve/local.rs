@@ -1,4 +1,4 @@
-//! An answer for a caller that has the driver for itself: it works while it is asked.
+//! An answer for a caller that owns the driver: it is computed while it is polled.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use super::handle::Answer;
 use crate::exec::Executor;
 use crate::run::{Finish, Piece, Stats};
 
-/// An answer of a model that nobody else uses meanwhile. Work is done in [`Self::next`] and [`Self::prompt`]; natively these
-/// block while the device works. Dropping it ends it.
+/// An answer of a model that nothing else uses meanwhile. [`Self::next`] and [`Self::prompt`] do the work; natively
+/// they block while the device works. Dropping it ends it.
 #[derive(Debug)]
 pub struct Generation<'a, E> {
     driver: &'a mut Driver<E>,
     answer: Answer,
-    /// Pieces that have come and were not given.
+    /// Pieces not yet delivered.
     ready: VecDeque<Piece>,
     tokens: Vec<u32>,
     n_sent: usize,
@@ -26,7 +26,7 @@ pub struct Generation<'a, E> {
 }
 
 impl<'a, E: Executor> Generation<'a, E> {
-    /// An answer that a handle of this driver was asked for.
+    /// An answer requested from a handle of this driver.
     pub fn new(driver: &'a mut Driver<E>, answer: Answer) -> Self {
         let (ready, tokens) = (VecDeque::new(), Vec::new());
         Generation { driver, answer, ready, tokens, n_sent: 0, on_cpu: None, finish: None }
@@ -35,7 +35,7 @@ impl<'a, E: Executor> Generation<'a, E> {
     /// The next piece of text, or `None` at the end.
     ///
     /// # Errors
-    /// The reason why the answer cannot go on.
+    /// Reason for the failure of the answer.
     pub async fn next(&mut self) -> Result<Option<Piece>, ServeError> {
         loop {
             if let Some(piece) = self.ready.pop_front() {
@@ -48,10 +48,10 @@ impl<'a, E: Executor> Generation<'a, E> {
         }
     }
 
-    /// Runs some more of the prompt: a step that takes a fraction of a second. `false` once there is nothing left to send.
+    /// Runs part of the prompt: a step of a fraction of a second. `false` once everything is submitted.
     ///
-    /// [`Self::next`] does this by itself; callers that want to stop in the middle of a long prompt call this first, until it
-    /// returns `false`, and drop the generation to stop.
+    /// [`Self::next`] does this itself; to be able to stop during a long prompt, call this until it returns `false`,
+    /// and drop the generation to stop.
     ///
     /// # Errors
     /// As for [`Self::next`].
@@ -63,18 +63,18 @@ impl<'a, E: Executor> Generation<'a, E> {
         Ok(!self.has_begun())
     }
 
-    /// The answer has begun, so all of its prompt has run.
+    /// True once the answer has begun, so the whole prompt has run.
     fn has_begun(&self) -> bool {
         self.finish.is_some() || !(self.ready.is_empty() && self.tokens.is_empty())
     }
 
-    /// Tokens of the prompt that were sent to the device, of those that have to be run.
+    /// Submitted prompt tokens, and prompt tokens to run.
     pub fn progress(&self) -> (usize, usize) {
         let n = self.stats().n_prompt;
         (if self.has_begun() { n } else { self.n_sent }, n)
     }
 
-    /// Takes the events that have come, or does the next piece of work.
+    /// Takes available events, or does the next piece of work.
     async fn work(&mut self) -> Result<(), ServeError> {
         let mut has_some = false;
         while let Some(event) = self.answer.try_next() {
@@ -82,7 +82,7 @@ impl<'a, E: Executor> Generation<'a, E> {
             self.take(event)?;
         }
         if !has_some && !self.driver.turn().await? {
-            // The driver has nothing to do, so it has told the end.
+            // The driver is idle, so it has sent the end.
             while let Some(event) = self.answer.try_next() {
                 self.take(event)?;
             }
@@ -105,27 +105,27 @@ impl<'a, E: Executor> Generation<'a, E> {
         Ok(())
     }
 
-    /// The reason of its end, once all pieces were given.
+    /// Reason for its end, once all pieces are delivered.
     pub fn finish(&self) -> Option<Finish> {
         self.finish.filter(|_| self.ready.is_empty())
     }
 
-    /// The reason why the CPU samples, with a readback for each token; `None` if the device does.
+    /// Reason for sampling on the CPU, with a readback per token; `None` if the device samples.
     pub fn on_cpu(&self) -> Option<&'static str> {
         self.on_cpu
     }
 
-    /// The executor that works on it.
+    /// The executor.
     pub fn executor(&self) -> &E {
         self.driver.executor()
     }
 
-    /// The tokenizer that spells its text.
+    /// The tokenizer of its tokens.
     pub fn tokenizer(&self) -> &Tokenizer {
         self.answer.tokenizer()
     }
 
-    /// Counts and times so far.
+    /// Statistics so far.
     pub fn stats(&self) -> &Stats {
         self.answer.stats()
     }

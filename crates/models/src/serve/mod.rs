@@ -1,10 +1,10 @@
 //! Serving: many requests at once, on any executor, for callers on any thread.
 //!
-//! [`serve`] makes a [`Handle`] and a [`Driver`] of an [`Executor`]. The handle is what callers have: [`Handle::generate`]
-//! takes a [`Request`] and gives an [`Answer`], a stream of [`Event`]s that cancels its request when it is dropped. The
-//! driver owns the executor, the scheduler and one entry for each request, and is a future: a thread of its own runs it
-//! (`Driver::spawn`), or a task where there are no threads. Nothing here knows of a device, so all of it is tested
-//! over an executor of a few lines.
+//! [`serve`] splits an [`Executor`] into a [`Handle`] and a [`Driver`]. Callers hold the handle: [`Handle::generate`]
+//! takes a [`Request`] and returns an [`Answer`], a stream of [`Event`]s that cancels its request when dropped. The
+//! driver owns the executor, the scheduler and one entry per request, and is a future: it runs on its own thread
+//! (`Driver::spawn`), or as a task where there are no threads. Nothing here depends on a device, so all of it is tested
+//! over a small fake executor.
 
 mod driver;
 mod entry;

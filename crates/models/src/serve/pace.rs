@@ -1,19 +1,19 @@
-//! How many tokens a step chooses between two readbacks.
+//! Number of tokens chosen per step between readbacks.
 
 use std::time::Duration;
 
 use web_time::Instant;
 
-/// Time that a step should take at most, so that text flows.
+/// Maximum duration of a step, so that text flows.
 const STEP_TIME: Duration = Duration::from_millis(25);
-/// Tokens of a sequence in a step at most.
+/// Maximum number of tokens per sequence and step.
 const MAX_REPEAT: u32 = 16;
 
-/// Adapts the repetitions of a step to the speed of the device: more while they come fast, so that readbacks cost little.
+/// Adapts the repetitions of a step to the device's speed: more on fast devices, to amortise readbacks.
 #[derive(Debug)]
 pub(super) struct Pace {
     repeat: u32,
-    /// The device has worked without a pause since then.
+    /// Start of the current busy period of the device.
     busy_since: Instant,
 }
 
@@ -22,17 +22,17 @@ impl Pace {
         Pace { repeat: 1, busy_since: Instant::now() }
     }
 
-    /// Repetitions of the next step at most.
+    /// Maximum number of repetitions of the next step.
     pub(super) fn repeat(&self, asked: Option<u32>) -> u32 {
         asked.map_or(self.repeat, |n| n.clamp(1, MAX_REPEAT))
     }
 
-    /// A step was submitted to a device without work.
+    /// Records a step submitted to an idle device.
     pub(super) fn begin(&mut self, now: Instant) {
         self.busy_since = now;
     }
 
-    /// A step was read, `n` repetitions of tokens that the device chose; `None` for one that could not be repeated.
+    /// Records that a step was read, with `n` repetitions; `None` for a step that could not repeat.
     pub(super) fn read(&mut self, n: Option<u32>, now: Instant) {
         let took = now - std::mem::replace(&mut self.busy_since, now);
         let Some(n) = n else { return };
@@ -49,7 +49,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// The repetitions after so many steps, each of which takes this long for a token.
+    /// The repetitions after `n_step` steps that take `per_token` for each token.
     fn after(n_step: usize, pace: &mut Pace, per_token: Duration) -> u32 {
         for _ in 0..n_step {
             let n = pace.repeat(None);

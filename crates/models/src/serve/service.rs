@@ -1,4 +1,4 @@
-//! The driver's side: one scheduler, one executor, and an entry for each request.
+//! The driver's side: one scheduler, one executor, and one entry per request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use crate::error::ModelError;
 use crate::exec::{Executor, Outputs};
 use crate::run::{Finish, Runner};
 
-/// Times in a row that the device may be lost before a token comes. Then it is likely that some request is the cause.
+/// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
 const MAX_LOST: u32 = 3;
 
-/// Serves requests, one step after the other.
+/// Serves requests, step by step.
 pub(super) struct Service<E> {
     executor: E,
     scheduler: Scheduler,
     shared: Arc<Shared>,
-    /// Makes the guesses, if it is not the text so far.
+    /// The draft model; without one, prompt lookup drafts.
     pub(super) draft: Option<Runner>,
     served: FxHashMap<RequestId, Served>,
-    /// The number of each set of LoRA scales, by their bits.
+    /// Group number of each set of LoRA scales, by their bits.
     groups: HashMap<Vec<u32>, u64>,
-    /// For each step that was submitted and not read: its repetitions, if it can have any.
+    /// Repetitions of each submitted, unread step; `None` if it cannot repeat.
     under_way: VecDeque<Option<u32>>,
-    /// The last request that ended: its group, its LoRA scales, and its tokens.
+    /// The last request that ended: group, LoRA scales, and tokens.
     last: (u64, Vec<f32>, Vec<u32>),
     pace: Pace,
     n_read: u64,
     n_recovered: u64,
-    /// Losses of the device since a token came.
+    /// Device losses since the last token.
     n_lost: u32,
 }
 
@@ -60,7 +60,7 @@ impl<E: Executor> Service<E> {
         service
     }
 
-    /// `true` if there is nothing to do before a request comes.
+    /// True if there is nothing to do until a request arrives.
     pub(super) fn is_idle(&self) -> bool {
         self.served.is_empty() && self.under_way.is_empty()
     }
@@ -73,18 +73,18 @@ impl<E: Executor> Service<E> {
         &self.executor
     }
 
-    /// Executor, scheduler, and what is known of the last request.
+    /// Executor, scheduler, and the last request.
     pub(super) fn parts(&mut self) -> (&mut E, &mut Scheduler, (u64, Vec<f32>, Vec<u32>)) {
         (&mut self.executor, &mut self.scheduler, self.last.clone())
     }
 
-    /// The group of requests that ask for no LoRA scales, and the scales that they get.
+    /// Default group, and its LoRA scales.
     pub(super) fn default_group(&mut self) -> Result<(u64, Vec<f32>), ModelError> {
         let lora = self.executor.lora(None)?;
         Ok((self.group(&lora), lora))
     }
 
-    /// The executor for another use, which overwrites what requests have there.
+    /// The executor for another use, which overwrites the requests' state.
     pub(super) fn take_over(&mut self) -> &mut E {
         self.under_way.clear();
         self.executor.forget();
@@ -93,7 +93,7 @@ impl<E: Executor> Service<E> {
         &mut self.executor
     }
 
-    /// Takes a request.
+    /// Accepts a request.
     pub(super) fn take(&mut self, entry: Entry) {
         if let Some(finish) = entry.writer.finish {
             return entry.finish(finish);
@@ -118,15 +118,15 @@ impl<E: Executor> Service<E> {
         *self.groups.entry(lora.iter().map(|s| s.to_bits()).collect()).or_insert(next)
     }
 
-    /// Ends a request that nobody waits for any more.
+    /// Cancels an abandoned request.
     pub(super) fn cancel(&mut self, id: RequestId) {
         self.remove(id);
     }
 
-    /// Keeps the device at work, and hands out what the oldest step gives.
+    /// Keeps the device busy, and distributes the outputs of the oldest step.
     ///
     /// # Errors
-    /// The device's, once it is lost for good.
+    /// Device errors, if the device is lost for good.
     pub(super) async fn turn(&mut self) -> Result<(), ServeError> {
         match self.work().await {
             Ok(()) => Ok(()),
@@ -139,7 +139,7 @@ impl<E: Executor> Service<E> {
         while self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
         self.publish();
         let Some(repeat) = self.under_way.front().copied() else {
-            // One request alone can always go on, and those that choose from logits have done so.
+            // A single request can always proceed, and those that sample from logits have done so.
             assert!(self.served.is_empty(), "requests without a step that they wait for");
             return Ok(());
         };
@@ -150,7 +150,7 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
-    /// Guesses the next tokens of the requests that ask for it.
+    /// Drafts the next tokens of requests that speculate.
     async fn guess(&mut self) -> Result<(), ModelError> {
         for (id, served) in &self.served {
             let Some(speculation) = served.speculation() else { continue };
@@ -200,7 +200,7 @@ impl<E: Executor> Service<E> {
         self.executor.start(served.start(*seq, &tokens))
     }
 
-    /// Tells requests what a step gave.
+    /// Distributes the outputs of a step.
     fn hand_out(&mut self, outputs: Outputs) {
         let Outputs { chosen, mut logits, .. } = outputs;
         self.n_read += 1;
@@ -226,7 +226,7 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// The scheduler gives a request no more tokens.
+    /// Handles the end of a request by the scheduler.
     fn at_end(&mut self, event: schedule::Event) {
         let (id, finish) = match event {
             schedule::Event::Length { id } => (id, Finish::Length),
@@ -246,7 +246,8 @@ impl<E: Executor> Service<E> {
         }
     }
 
-    /// Chooses the next token of a request from the first row of logits, and those after it as far as they were guessed.
+    /// Samples the next token of a request from the first row of logits, and further ones as far as drafts are
+    /// accepted.
     fn choose<'a>(&mut self, id: RequestId, rows: impl Iterator<Item = &'a mut [f32]>) {
         for (i, logits) in rows.enumerate() {
             let Some(served) = self.served.get_mut(&id) else { return };
@@ -293,7 +294,7 @@ impl<E: Executor> Service<E> {
         Some(served.into_entry())
     }
 
-    /// Begins again on a device that was lost, with all requests.
+    /// Restarts all requests on a new device.
     async fn recover(&mut self, error: Arc<ModelError>) -> Result<(), ServeError> {
         self.under_way.clear();
         // It was on the same device.
@@ -311,13 +312,13 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
-    /// Lets handles see the load.
+    /// Publishes the load to handles.
     fn publish(&self) {
         self.shared.set_load(self.scheduler.usage(), self.scheduler.limits().page, self.n_recovered);
     }
 }
 
-/// `true` if all rows of a step can repeat.
+/// True if all rows of a step can repeat.
 fn repeats(step: &Step) -> bool {
     step.rows.iter().all(|row| row.input == Input::Chosen)
 }

@@ -1,4 +1,4 @@
-//! Sessions: the prefix of a conversation in the KV cache as bytes, for another day or another process.
+//! Sessions: a conversation's prefix in the KV cache as bytes, for another time or process.
 
 use chaski_schedule::{Change, Found, Scheduler};
 use ggml_format::MaybeSend;
@@ -12,26 +12,26 @@ use crate::run::{Runner, pack, unpack};
 
 /// An executor whose KV cache can be read and written.
 pub trait Sessions: Executor {
-    /// Identifies models and caches whose sessions fit each other.
+    /// Identifies models and caches with compatible sessions.
     fn session_name(&self, lora: &[f32]) -> String;
 
-    /// Bytes of a prefix of so many tokens.
+    /// Bytes of a prefix of `n_token` tokens.
     fn session_bytes(&self, n_token: usize) -> u64;
 
-    /// The first `n_token` tokens in pages, and in their snapshot if they have one. No request runs.
+    /// The first `n_token` tokens in pages, and in their snapshot if they have one. No request may run.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Device errors.
     fn read_prefix(
         &mut self,
         found: &Found,
         n_token: usize,
     ) -> impl Future<Output = Result<Vec<u8>, ModelError>> + MaybeSend;
 
-    /// Writes what [`Self::read_prefix`] read. No request runs.
+    /// Writes the result of [`Self::read_prefix`]. No request may run.
     ///
     /// # Errors
-    /// Errors of the device.
+    /// Device errors.
     fn write_prefix(
         &mut self,
         found: &Found,
@@ -50,7 +50,7 @@ impl Sessions for Runner {
     }
 
     async fn read_prefix(&mut self, found: &Found, n_token: usize) -> Result<Vec<u8>, ModelError> {
-        // A slot that no request has carries what is not in pages.
+        // An unused slot carries the state outside pages.
         if let Some(snapshot) = found.snapshot {
             self.change(&Change::Restore { seq: 0, snapshot, n_token: n_token as u32 })?;
         }
@@ -68,11 +68,11 @@ impl Sessions for Runner {
 }
 
 impl<E: Sessions> Driver<E> {
-    /// The last conversation as bytes, as much of it as a later prompt could begin with: tokens, keys, values and recurrent
-    /// state. Requests that run are served first.
+    /// The last conversation as bytes, as far as a later prompt could reuse it: tokens, keys, values and recurrent
+    /// state. Running requests are served first.
     ///
     /// # Errors
-    /// The device's.
+    /// Device errors.
     pub async fn save(&mut self) -> Result<Vec<u8>, ServeError> {
         while self.turn().await? {}
         let (executor, scheduler, last) = self.service().parts();
@@ -84,11 +84,11 @@ impl<E: Sessions> Driver<E> {
         Ok(pack(&executor.session_name(&lora), &tokens[..n_token], n_token, &known?))
     }
 
-    /// Puts a conversation of [`Self::save`] back into the KV cache: a prompt that begins with it does not run it again.
+    /// Restores a conversation of [`Self::save`] to the KV cache: a prompt that begins with it does not run it again.
     ///
     /// # Errors
-    /// [`SessionError`] for bytes that are no session of this model and kind of cache, or longer than the context; nothing has
-    /// changed then. The device's.
+    /// [`SessionError`] for bytes that are no session of this model and kind of cache, or longer than the context;
+    /// nothing changes then. Device errors.
     pub async fn restore(&mut self, bytes: &[u8]) -> Result<(), ServeError> {
         while self.turn().await? {}
         let (group, lora) = self.service().default_group()?;

@@ -1,4 +1,4 @@
-//! State that handles share with the driver.
+//! State shared by handles and the driver.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,47 +8,47 @@ use chaski_text::Tokenizer;
 
 use super::error::ServeError;
 
-/// The work that a service has.
+/// Load of a service.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Load {
-    /// Requests that wait for a slot.
+    /// Waiting requests.
     pub n_waiting: usize,
-    /// Requests that have a slot.
+    /// Running requests.
     pub n_running: usize,
-    /// Times that a request gave its slot up for others and began again later.
+    /// Number of preemptions.
     pub n_preempted: u64,
-    /// Times that the device was lost and the requests went on.
+    /// Number of device losses that requests survived.
     pub n_recovered: u64,
-    /// Tokens of a page.
+    /// Tokens per page.
     pub page: usize,
     /// Pages of the KV cache.
     pub pages: PoolStats,
 }
 
 impl Load {
-    /// Tokens that the KV cache has room for.
+    /// Capacity of the KV cache in tokens.
     pub fn n_token(&self) -> usize {
         self.pages.n_page * self.page
     }
 
-    /// Tokens in the pages of requests that run, at most.
+    /// Upper bound of the tokens in pages of running requests.
     pub fn n_used(&self) -> usize {
         self.pages.n_used * self.page
     }
 
-    /// Tokens of prefixes that no request has and later ones can begin with, at most.
+    /// Upper bound of the cached prefix tokens that no request uses.
     pub fn n_cached(&self) -> usize {
         self.pages.n_cached * self.page
     }
 }
 
-/// Sizes that a handle checks requests by.
+/// Limits that handles check requests against.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Sizes {
     pub(super) n_ctx: usize,
     pub(super) n_vocab: usize,
-    /// Requests that may run or wait.
+    /// Maximum number of open requests.
     pub(super) max_open: usize,
 }
 
@@ -73,7 +73,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing can panic while it is locked.
+        // No code panics while it is locked.
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -81,7 +81,7 @@ impl Shared {
         RequestId(self.n_request.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Counts a request that is open from now on, if there is room for it.
+    /// Registers an open request, if there is room.
     pub(super) fn open(self: &Arc<Self>) -> Result<Open, ServeError> {
         let limit = self.sizes.max_open;
         let more = |n: usize| (n < limit).then_some(n + 1);
@@ -93,7 +93,7 @@ impl Shared {
 
     pub(super) fn load(&self) -> Load {
         let load = self.state().load;
-        // Requests that the driver has not seen wait, too.
+        // Requests that the driver has not seen are waiting, too.
         let n_waiting = self.n_open.load(Ordering::Relaxed).saturating_sub(load.n_running);
         Load { n_waiting, ..load }
     }
@@ -103,12 +103,12 @@ impl Shared {
         self.state().load = Load { n_waiting: 0, n_running, n_preempted, n_recovered, page, pages };
     }
 
-    /// Notes why no request is served any more.
+    /// Records why no request is served any more.
     pub(super) fn fail(&self, error: ServeError) {
         self.state().failure = Some(error);
     }
 
-    /// Forgets a failure.
+    /// Clears a failure.
     pub(super) fn revive(&self) {
         self.state().failure = None;
     }
@@ -118,7 +118,7 @@ impl Shared {
     }
 }
 
-/// A request counts as open while it has this.
+/// A request is open while it holds this.
 pub(super) struct Open(Arc<Shared>);
 
 impl Drop for Open {

@@ -1,4 +1,4 @@
-//! Requests, and what comes of them alone and in company.
+//! Requests, and their outcomes alone and in company.
 
 use std::cell::{Cell, RefCell};
 
@@ -10,16 +10,16 @@ use chaski_text::{Grammar, SamplerParams};
 use crate::fake::{Fake, Habits, Yield, tokenizer};
 use crate::tasks::run_all;
 
-/// Requests that may wait for a slot, where nothing is refused.
+/// Capacity of the queue where nothing is refused.
 pub(crate) const MAX_WAITING: usize = 100;
 
-/// A request, with when it comes and when its caller leaves.
+/// A request, with the time of its arrival and of its caller's departure.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) request: Request,
-    /// Turns of its task before it comes.
+    /// Turns of its task before it arrives.
     pub(crate) delay: usize,
-    /// The caller leaves after so many turns of its task or events; `None`: stays.
+    /// The caller leaves after this many turns or events; `None`: stays.
     pub(crate) leaves: Option<usize>,
 }
 
@@ -32,14 +32,14 @@ pub(crate) fn seeded(seed: u32) -> GenerateOptions {
     GenerateOptions { sampler, ..GenerateOptions::default() }
 }
 
-/// Samplers that the fake lacks.
+/// Options with a sampler that the fake does not support.
 pub(crate) fn on_cpu(seed: u32) -> GenerateOptions {
     let sampler =
         SamplerParams { seed: Some(seed), top_k: 0, penalty_repeat: 1.3, ..SamplerParams::default() };
     GenerateOptions { sampler, ..GenerateOptions::default() }
 }
 
-/// Answers that a grammar allows.
+/// A grammar for answers.
 pub(crate) const GRAMMAR: &str = "(ab|c[d-h]+i){2,9}";
 
 pub(crate) fn constrained() -> GenerateOptions {
@@ -57,7 +57,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Takes an event; `false` after the last.
+    /// Adds an event; `false` after the last.
     fn push(&mut self, event: Event) -> bool {
         assert_eq!((self.finish, &self.error), (None, &None), "nothing follows the end");
         match event {
@@ -71,7 +71,7 @@ impl Text {
             }
             Event::Finished { finish, stats } => {
                 (self.finish, self.n_forgotten) = (Some(finish), stats.n_dropped);
-                // The token that ends an answer is no part of it.
+                // The token that ends an answer is not part of it.
                 assert!((0..=1).contains(&(stats.n_token - self.tokens.len())));
                 return false;
             }
@@ -96,7 +96,7 @@ pub(crate) async fn read(mut answer: Answer) -> Text {
     text
 }
 
-/// The outcome of a service whose callers are gone.
+/// Final state of a service whose callers are gone.
 pub(crate) struct Left {
     pub(crate) texts: Vec<Text>,
     pub(crate) executor: Result<Fake, ServeError>,
@@ -132,7 +132,7 @@ pub(crate) fn run(seed: u64, limits: Limits, habits: Habits, cases: &[Case]) -> 
         tasks.push(Box::pin(caller));
     }
     tasks.push(Box::pin(async {
-        // The driver hears of callers that leave after they have left; one that has failed hears of nothing.
+        // The driver notices callers after they have left; a failed one notices nothing.
         let is_busy = |load: Load| load.n_waiting + load.n_running > 0;
         while n_open.get() > 0 || is_busy(handle.load()) && end.borrow().is_none() {
             Yield(false).await;
@@ -155,7 +155,7 @@ async fn read_some(mut answer: Answer, leaves: Option<usize>, text: &mut Text) {
         return;
     };
     for _ in 0..n {
-        // Half of the turns wait for nothing, so that callers leave in the middle of prompts, too.
+        // Half of the turns wait for nothing, so that callers also leave in the middle of prompts.
         Yield(false).await;
         let mut next = std::pin::pin!(answer.next());
         let event = std::future::poll_fn(|cx| std::task::Poll::Ready(next.as_mut().poll(cx))).await;
@@ -165,7 +165,7 @@ async fn read_some(mut answer: Answer, leaves: Option<usize>, text: &mut Text) {
     }
 }
 
-/// The answer of a request that has a service for itself, one step at a time.
+/// The answer of a request alone, one step at a time.
 pub(crate) fn alone(request: &Request, n_ctx: usize) -> Text {
     let limits =
         Limits { n_seq: 1, n_ctx, page: 8, n_page: n_ctx.div_ceil(8), max_ahead: 0, ..crate::fake::limits() };
@@ -174,7 +174,7 @@ pub(crate) fn alone(request: &Request, n_ctx: usize) -> Text {
     left.texts.remove(0)
 }
 
-/// Compares what callers have with what they would have alone.
+/// Compares outcomes with those of each request alone.
 pub(crate) fn check(cases: &[Case], left: &Left, n_ctx: usize) {
     for (case, found) in cases.iter().zip(&left.texts) {
         let expected = alone(&case.request, n_ctx);

@@ -1,4 +1,4 @@
-//! An executor whose KV cache holds the tokens themselves, and whose logits are a hash of what the page table leads to.
+//! A fake executor: its KV cache holds tokens, and its logits are a hash of the tokens that the page table leads to.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -12,12 +12,12 @@ use chaski_runtime::RuntimeError;
 use chaski_schedule::{Change, Input, Limits, Step, Want};
 use chaski_text::{Sampler, Tokenizer, TokenizerSpec};
 
-/// Ids of the vocabulary: three of control, then letters.
+/// Vocabulary: three control tokens, then letters.
 pub(crate) const N_VOCAB: u32 = 20;
 pub(crate) const EOS: u32 = 2;
-/// Once a sequence has it, no logit is finite.
+/// After this token, no logit is finite.
 pub(crate) const POISON: u32 = 19;
-/// LoRAs of the model.
+/// Number of LoRAs.
 const N_LORA: usize = 2;
 
 pub(crate) fn tokenizer() -> Arc<Tokenizer> {
@@ -49,12 +49,12 @@ pub(crate) fn logits(seen: &[u32], lora: &[f32]) -> Vec<f32> {
     }
     let seed = lora.iter().fold(7, |h, s| mix(h ^ u64::from(s.to_bits())));
     let hash = seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t)));
-    // No two are the same, and answers do not end at once.
+    // All different, and answers do not end at once.
     let logit = |t: u32| (mix(hash ^ u64::from(t) << 40) % 1000) as f32 / 100.0 + t as f32 / 10_000.0;
     (0..N_VOCAB).map(|t| if t == EOS { logit(t) - 0.6 } else { logit(t) }).collect()
 }
 
-/// The token that the device chooses: the best one, or one by seed and number of the draw.
+/// The token that the device chooses: the best one, or one by seed and draw number.
 pub(crate) fn choose(sampler: &Sampler, seen: &[u32], lora: &[f32], n_drawn: usize) -> u32 {
     let mut logits = logits(seen, lora);
     if logits[0].is_nan() {
@@ -72,25 +72,25 @@ struct Slot {
     table: HashMap<usize, usize>,
     sampler: Option<Sampler>,
     lora: Vec<f32>,
-    /// The tokens that it began with, and the draws that were made before.
+    /// The initial tokens, and the number of earlier draws.
     tokens: Vec<u32>,
     n_before: usize,
     n_drawn: usize,
     chosen: Option<u32>,
 }
 
-/// How a fake behaves.
+/// Behaviour of a fake.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Habits {
-    /// Steps that may be under way, beyond one.
+    /// Additional steps in flight.
     pub(crate) n_more_under_way: usize,
-    /// Times that a read is pending before it is ready, at most.
+    /// Maximum number of pending polls before a read is ready.
     pub(crate) n_pending: u64,
     /// Calls (changes, submissions and reads, by number) in which the device is lost.
     pub(crate) lost_at: Vec<u64>,
-    /// It is lost in every call that runs a sequence with this token.
+    /// The device is lost in every call that runs a sequence with this token.
     pub(crate) deadly: Option<u32>,
-    /// It cannot be made anew.
+    /// Recovery fails.
     pub(crate) cannot_recover: bool,
 }
 
@@ -102,10 +102,10 @@ pub(crate) struct Fake {
     outputs: VecDeque<Outputs>,
     n_call: u64,
     is_lost: bool,
-    /// Rows of each step that was submitted, and of all of them.
+    /// Rows of each submitted step.
     pub(crate) rows: Vec<usize>,
     pub(crate) n_row: Arc<AtomicUsize>,
-    /// The last token that each request began with, in the order in which they began.
+    /// The last initial token of each request, in order of arrival.
     pub(crate) begun: Vec<u32>,
     pub(crate) n_repeated: usize,
     pub(crate) n_recovered: usize,
@@ -174,7 +174,7 @@ impl Fake {
         self.pages[page][pos % self.limits.page] = Some(token);
     }
 
-    /// The tokens up to a position, as the page table has them.
+    /// The tokens up to a position, read through the page table.
     fn seen(&self, seq: usize, pos: usize) -> Vec<u32> {
         let (page, table) = (self.limits.page, &self.slots[seq].table);
         (0..=pos).map(|p| self.pages[table[&(p / page)]][p % page].expect("it was written")).collect()

@@ -1,5 +1,5 @@
-//! The service over an executor without a device: what a request gets does not depend on what runs beside it, whoever
-//! leaves and whatever the device does.
+//! The service over a fake executor: the outcome of a request does not depend on what runs beside it, on departing
+//! callers, or on device losses.
 
 mod case;
 mod fake;
@@ -34,7 +34,7 @@ fn handles_and_answers_go_to_any_thread() {
     drop((handle, running));
 }
 
-/// A prompt of so many letters, which begins as others do.
+/// A prompt of `n` letters with a common prefix.
 fn prompt(seed: u64, n: usize) -> Vec<u32> {
     (0..n).map(|i| 3 + (if i < n / 2 { i as u64 } else { mix(seed ^ i as u64) } % 15) as u32).collect()
 }
@@ -88,7 +88,7 @@ fn text_survives_a_pool_that_is_too_small() {
     }
 }
 
-/// The answer as a loop over the fake's choices makes it.
+/// The expected answer, by a loop over the fake's choices.
 fn by_hand(prompt: &[u32], options: &GenerateOptions, n_max: usize) -> Vec<u32> {
     let sampler = Sampler::new(options.sampler.clone(), &tokenizer());
     let (mut seen, mut answer) = (prompt.to_vec(), Vec::new());
@@ -132,7 +132,7 @@ fn the_cpu_chooses_the_best_token_as_the_device_does() {
     let device = GenerateOptions { max_tokens: Some(20), ..greedy() };
     let of = |options: GenerateOptions| Request::new(prompt(5, 9), options);
     assert_eq!(alone(&of(with_logprobs.clone()), 64), alone(&of(device.clone()), 64));
-    // And it says so.
+    // And its error says so.
     let (handle, driver) =
         serve(Fake::new(limits(), Habits::default()), tokenizer(), MAX_WAITING).expect("sizes that fit");
     let caller = async move {
@@ -187,7 +187,7 @@ fn constrained_answers_fit_their_grammar_beside_others() {
 
 #[test]
 fn a_full_context_ends_an_answer_or_is_shifted() {
-    // An answer that is longer than its context.
+    // An answer longer than its context.
     let sampler = |seed| GenerateOptions { sampler: ignoring_ends(seed), ..GenerateOptions::default() };
     let n_ctx = 24;
     let short = Limits { n_ctx, ..limits() };
@@ -203,17 +203,17 @@ fn a_full_context_ends_an_answer_or_is_shifted() {
     let shifted = alone(&request(1, Some(4)), n_ctx);
     assert_eq!((shifted.tokens.len(), shifted.finish), (100, Some(Finish::Length)));
     assert!(shifted.n_forgotten > 50 && shifted.tokens.starts_with(&found.tokens));
-    // The tokens after the first shift follow those that are left, and the draws go on.
+    // The tokens after the first shift follow the remaining ones, and the draws continue.
     let before = [prompt(1, 10), found.tokens.clone()].concat();
     let left = [&before[..4], &before[4 + (before.len() - 4) / 2..]].concat();
     let next =
         fake::choose(&Sampler::new(sampler(1).sampler, &tokenizer()), &left, &[1.0; 2], found.tokens.len());
     assert_eq!(shifted.tokens[found.tokens.len()], next);
-    // Where nothing can be forgotten, the answer ends.
+    // If nothing can be dropped, the answer ends.
     let all = alone(&request(1, Some(n_ctx)), n_ctx);
     assert_eq!((&all.tokens, all.finish), (&found.tokens, Some(Finish::Context)));
 
-    // And so beside others, more than there are slots and on a device that is lost.
+    // The same beside more requests than slots, on a device that is lost.
     let shift = |i: u64| if i % 3 == 0 { None } else { Some(i as usize % 5) };
     let case = |i: u64| Case { request: request(i, shift(i)), delay: 3 * i as usize, leaves: None };
     let mut cases: Vec<Case> = (0..9).map(case).collect();
@@ -246,7 +246,7 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
     let grammar = Some(Grammar::Regex("a(".into()));
     let (_, e) = refused(Request::new(vec![4], GenerateOptions { grammar, ..greedy() }));
     assert!(matches!(&e, ServeError::Model(e) if matches!(**e, ModelError::Constraint(_))), "{e:?}");
-    // Refused requests take no room.
+    // Refused requests do not count.
     let first = handle.generate(Request::new(vec![4], greedy())).expect("room for one that runs");
     let second = handle.generate(Request::new(vec![4], greedy())).expect("room for one that waits");
     assert_eq!((handle.load().n_waiting, handle.load().n_running), (2, 0));
@@ -258,7 +258,7 @@ fn requests_that_cannot_be_served_are_refused_with_both_numbers() {
         assert_eq!(text, alone(&Request::new(vec![4], greedy()), 64));
         let third = handle.generate(Request::new(vec![4], greedy())).expect("room again");
         assert_eq!((read(second).await, read(third).await), (text.clone(), text));
-        // Scales that the model lacks concern their request alone.
+        // A wrong number of scales fails that request only.
         let lora = Some(vec![1.0; 3]);
         let wrong =
             handle.generate(Request::new(vec![4], GenerateOptions { lora, ..greedy() })).expect("a prompt");
@@ -298,7 +298,7 @@ fn a_lost_device_loses_and_doubles_nothing() {
         }
     };
     let cases: Vec<Case> = (0..9).map(case).collect();
-    // In every one of the first calls, and in several of a run.
+    // In each of the first calls, and in several of a run.
     for at in (1..60).map(|at| vec![at]).chain([vec![10, 30, 31, 70, 90], vec![5, 6, 7, 40]]) {
         let habits = Habits { n_more_under_way: 2, n_pending: 2, lost_at: at.clone(), ..Habits::default() };
         let left = run(at[0], limits(), habits, &cases);
@@ -388,7 +388,7 @@ fn a_prompt_stops_within_a_step_of_its_caller() {
                 n_row() - n_before
             );
             assert_eq!(handle.load().pages.n_used, 0);
-            // The rows that ran are still of use.
+            // The rows that ran remain useful.
             let mut answer = handle.generate(Request::new(prompt(1, 1000), greedy())).expect("a prompt");
             let known = |e| match e {
                 Some(Event::Started { n_cached, .. }) => n_cached,
@@ -456,7 +456,7 @@ fn the_driver_waits_while_handles_are_there_and_ends_when_they_go() {
     let other = handle.clone();
     drop(handle);
     assert!(poll().is_pending());
-    // An answer keeps it going without a handle.
+    // An answer keeps it running without a handle.
     let mut answer = other.generate(Request::new(prompt(1, 5), greedy())).expect("a prompt");
     drop(other);
     assert!(poll().is_pending());
@@ -518,7 +518,7 @@ fn threads_share_a_service_on_a_thread_of_its_own() {
     assert!(Arc::strong_count(&tokenizer()) == 1 && !fake.rows.is_empty());
 }
 
-/// Letters that repeat themselves, so that what came before is a good draft.
+/// Repetitive letters, for which prompt lookup drafts well.
 #[test]
 fn drafts_save_steps_and_change_no_text() {
     let options = GenerateOptions {

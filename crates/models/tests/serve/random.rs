@@ -1,4 +1,4 @@
-//! Random requests that come and go, on executors of random sizes and habits.
+//! Random requests that arrive and leave, on executors of random capacities and behaviour.
 
 use chaski_models::serve::Request;
 use chaski_models::{GenerateOptions, Speculation};
@@ -36,7 +36,7 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
         prop::option::weighted(0.3, (1_usize..5).prop_map(|n_max| Speculation { n_max, n_match: 1 }));
     (sampler, shift, stop, lora, speculate, 0_usize..50, 0_u32..4).prop_map(
         |(o, shift, stop, lora, speculate, max, interval)| {
-            // Without a length, a shifted answer might not end.
+            // Without a limit, a shifted answer might not end.
             let max_tokens = if max > 40 && shift.is_none() { None } else { Some(max) };
             GenerateOptions { shift, stop, lora, speculate, max_tokens, interval, ..o }
         },
@@ -54,7 +54,7 @@ prop_compose! {
         delay in 0_usize..80,
         leaves in prop::option::weighted(0.25, 0_usize..40),
     ) -> Case {
-        // Prompts that begin alike.
+        // Prompts with a common prefix.
         let mut prompt: Vec<u32> = (0..n_same as u32).map(|i| 3 + i % 5).collect();
         prompt.extend(end);
         prompt.extend(is_poisoned.then_some(POISON));

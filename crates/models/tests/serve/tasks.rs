@@ -1,4 +1,4 @@
-//! Tasks on one thread, in an order that a seed says: each is polled only when it was woken.
+//! Tasks on one thread, in a seeded order: each is polled only when it was woken.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ impl Wake for Flag {
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// Polls of all tasks at most: more would be a task that is woken without end.
+/// Maximum number of polls: more indicates a task that is woken endlessly.
 const MOST: usize = 1_000_000;
 
-/// Runs tasks to their ends. Panics if some of them wait and nobody is left to wake them.
+/// Runs tasks to completion. Panics on a deadlock.
 pub(crate) fn run_all(seed: u64, tasks: Vec<Task<'_>>) {
     let flag = || Arc::new(Flag(AtomicBool::new(true)));
     let mut open: Vec<(Arc<Flag>, Task<'_>)> = tasks.into_iter().map(|t| (flag(), t)).collect();

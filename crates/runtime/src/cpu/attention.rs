@@ -1,4 +1,4 @@
-//! Attention on the CPU: by the reference, or in f32, four values at once.
+//! Attention on the CPU: the reference, or f32 with four values at once.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use super::{CpuModel, Row, SHARE, runs};
 use crate::graph::Graph;
 use crate::platform;
 
-/// Keys and values that the rows of a sequence see: pages of f32, the first of which has position `first`.
+/// Keys and values visible to the rows of a sequence: pages of f32; `first` is the position of the first page.
 struct Seen<'a> {
     first: usize,
     keys: Vec<Cow<'a, [f32]>>,
-    /// None where values are in the keys.
+    /// Empty if values are part of the keys.
     values: Vec<Cow<'a, [f32]>>,
 }
 
@@ -56,7 +56,7 @@ impl CpuModel {
             longest = longest.max(end - first);
         }
         let mut out = vec![0.0; rows.len() * n_head as usize * d_v];
-        // Heads of columns that go together.
+        // Heads of columns per task.
         let share = if self.in_16_bits { SHARE.div_ceil((longest * (d + d_v)).max(1)) } else { 1 };
         platform::fill_chunks(&mut out, share * d_v, |i, out| {
             let mut scores = Vec::new();

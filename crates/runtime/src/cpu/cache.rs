@@ -1,4 +1,4 @@
-//! The KV cache on the CPU: pages that sequences have by their page tables, and recurrent state.
+//! The KV cache on the CPU, in pages addressed by page tables, and recurrent state.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use super::CpuConfig;
 use crate::error::RuntimeError;
 use crate::graph::{Graph, KvLayer};
 
-/// Keys or values of a layer: for each token of a page a row of every head's cells, in the cache's type.
+/// Keys or values of a layer: for each token of a page one row with the cells of all heads, in the cache's type.
 pub(super) struct Cache {
     pub(super) ty: GgmlType,
-    /// Channels of a cell, and of what is stored: whole blocks.
+    /// Channels of a cell, and of its storage: whole blocks.
     d: usize,
     stored: usize,
     pub(super) bytes: Vec<u8>,
@@ -27,7 +27,7 @@ impl Cache {
         let n_byte = Cache::n_byte(ty, n_cell, d);
         let out = || RuntimeError::OutOfMemory { what: "kv cache".into(), n_byte };
         let n = usize::try_from(n_byte).map_err(|_| out())?;
-        // Zeros that nobody has written take no memory, but a vector of them cannot fail: this can.
+        // Untouched zeros take no memory, but allocating a zeroed vector cannot fail gracefully: this can.
         Vec::<u8>::new().try_reserve_exact(n).map_err(|_| out())?;
         Ok(Cache { ty, d, stored, bytes: vec![0; n] })
     }
@@ -40,7 +40,7 @@ impl Cache {
         self.stored / self.ty.block_len() * self.ty.block_bytes()
     }
 
-    /// Stores cells from number `at` on.
+    /// Stores cells from index `at`.
     pub(super) fn put(&mut self, at: usize, cells: &[f32]) {
         let n_byte = self.cell_bytes();
         let mut row = vec![0.0; self.stored];
@@ -52,7 +52,7 @@ impl Cache {
         }
     }
 
-    /// `n` cells from number `at` on as f32; where they lie if they are that.
+    /// `n` cells from index `at` as f32; borrowed if they are f32.
     pub(super) fn cells(&self, at: usize, n: usize) -> Cow<'_, [f32]> {
         let n_byte = self.cell_bytes();
         let out = values(self.ty, &self.bytes[at * n_byte..][..n * n_byte], n * self.stored);
@@ -71,21 +71,21 @@ pub(super) fn layer_bytes(config: &CpuConfig, l: &KvLayer) -> u64 {
     Cache::n_byte(k, n_cell, l.d as usize).saturating_add(values)
 }
 
-/// What the sequences of a model have.
+/// Caches and states of a model's sequences.
 pub(super) struct Sequences {
     page: u32,
-    /// KV heads of every layer.
+    /// KV heads of each layer.
     n_kv: Vec<u32>,
-    /// Keys and values of every layer.
+    /// Keys and values of each layer.
     pub(super) kv: Vec<[Cache; 2]>,
     /// The page table of each sequence.
     tables: Vec<Vec<u32>>,
-    /// The layers of recurrent state of each sequence, and those of each snapshot.
+    /// State layers of each sequence, then of each snapshot.
     pub(super) states: Vec<Vec<Vec<f32>>>,
     snapshots: Vec<Vec<Vec<f32>>>,
-    /// Tokens that the state of each sequence has seen; `None` if nobody knows.
+    /// Tokens that the state of each sequence has processed; `None` if unknown.
     pub(super) state_at: Vec<Option<u32>>,
-    /// The token that each sequence chose last.
+    /// Last chosen token of each sequence.
     pub(super) chosen: Vec<Option<u32>>,
 }
 
@@ -100,7 +100,7 @@ impl Sequences {
         let kv: Result<Vec<[Cache; 2]>, RuntimeError> = graph.kv.iter().map(layer).collect();
         let state: Vec<Vec<f32>> = graph.states.iter().map(|l| vec![0.0; l.n as usize]).collect();
         let (n_seq, per_seq) = (config.n_seq as usize, config.pages_per_seq());
-        // Sequence s has the s-th run of pages until something else is said, as far as there are so many.
+        // By default sequence s has the s-th run of pages, modulo the pool.
         let table = |s| (0..per_seq).map(|i| (s * per_seq + i) % config.n_page().max(1)).collect();
         Ok(Sequences {
             page: config.page,
@@ -114,12 +114,12 @@ impl Sequences {
         })
     }
 
-    /// Tokens of a page.
+    /// Tokens per page.
     pub(super) fn page(&self) -> usize {
         self.page as usize
     }
 
-    /// Gives a sequence pages from its `first` on.
+    /// Sets entries of a sequence's page table, from `first`.
     pub(super) fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         self.tables[seq as usize][first as usize..][..pages.len()].copy_from_slice(pages);
     }
@@ -135,13 +135,13 @@ impl Sequences {
         }
     }
 
-    /// The first cell of a position of a sequence, in a layer.
+    /// First cell of a position of a sequence in a layer.
     pub(super) fn cell_of(&self, layer: usize, seq: u32, pos: u32) -> usize {
         let page = self.tables[seq as usize][(pos / self.page) as usize];
         ((page * self.page + pos % self.page) * self.n_kv[layer]) as usize
     }
 
-    /// Keys or values (part 0 or 1) of a sequence in a layer: those of the pages with positions from `first` to before `end`.
+    /// Keys or values (part 0 or 1) of a sequence in a layer: the pages with positions from `first` to before `end`.
     pub(super) fn pages_of(
         &self,
         (layer, part): (usize, usize),
@@ -159,7 +159,7 @@ impl Sequences {
         self.snapshots[snapshot as usize].clone_from(&self.states[seq as usize]);
     }
 
-    /// Copies a snapshot, which was made after `at` tokens, back into a sequence.
+    /// Restores a snapshot, taken after `at` tokens, to a sequence.
     pub(super) fn restore_snapshot(&mut self, seq: u32, snapshot: u32, at: u32) {
         self.states[seq as usize].clone_from(&self.snapshots[snapshot as usize]);
         self.state_at[seq as usize] = Some(at);
@@ -171,7 +171,7 @@ impl Sequences {
         kv + states.map(|s| 4 * s.len() as u64).sum::<u64>()
     }
 
-    /// Bytes of the first `n` tokens of a sequence: (layer and part, first byte, bytes), page by page.
+    /// Byte ranges of the first `n` tokens of a sequence: (layer and part, offset, length), page by page.
     fn places(&self, pages: &[u32], n: u32) -> Vec<((usize, usize), usize, usize)> {
         let mut out = Vec::new();
         for (layer, caches) in self.kv.iter().enumerate() {
@@ -196,7 +196,7 @@ impl Sequences {
         u64::from(n) * token.sum::<u64>() + states.sum::<u64>()
     }
 
-    /// The first `n` tokens of a sequence, which are in these pages, and its state.
+    /// The first `n` tokens of a sequence, stored in these pages, and its state.
     pub(super) fn save(&self, seq: u32, pages: &[u32], n: u32) -> Vec<u8> {
         let bytes =
             |((layer, part), at, n): ((usize, usize), usize, usize)| &self.kv[layer][part].bytes[at..at + n];
@@ -205,7 +205,7 @@ impl Sequences {
         out
     }
 
-    /// Puts what [`Self::save`] gave into these pages: the sequence has seen `n` tokens then.
+    /// Restores the result of [`Self::save`] to these pages: the sequence has then processed `n` tokens.
     pub(super) fn put_back(&mut self, seq: u32, pages: &[u32], n: u32, mut bytes: &[u8]) {
         for ((layer, part), at, n) in self.places(pages, n) {
             let (of_page, rest) = bytes.split_at(n);

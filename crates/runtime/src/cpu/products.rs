@@ -8,7 +8,7 @@ use crate::graph::{Graph, Product, WeightId};
 use crate::platform;
 
 impl CpuModel {
-    /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns that use it at once.
+    /// `[n, slots, width]` from `x`: `[n, k]`, or `[n, slots, k]`; expert by expert, all columns of an expert at once.
     pub(super) fn mul_mat_id(
         &self,
         graph: &Graph,
@@ -24,7 +24,7 @@ impl CpuModel {
         let info = &graph.weights[w.0];
         let (k, rows) = (info.n_col as usize, info.expert_rows() as usize);
         let (n_pair, n_x) = (route.len() / 2, x.len() / k.max(1));
-        // How many pairs share a column of x.
+        // Number of pairs that share a column of x.
         let share = if per_slot { 1 } else { n_pair / n_x.max(1) };
         let bias = bias.map(|b| self.vector(b));
         let scale = scale.map(|s| self.vector(s));
@@ -55,7 +55,7 @@ impl CpuModel {
         self.mul_mat(x, p.weight, 0, n_row, scale, bias.as_deref())
     }
 
-    /// `[n, width]` from `x`: `[n, k]` and the rows from `row0` on, which are taken in parallel.
+    /// `[n, width]` from `x`: `[n, k]`, with rows of the matrix from `row0`, in parallel.
     pub(super) fn mul_mat(
         &self,
         x: &mut Columns<'_>,
@@ -70,7 +70,7 @@ impl CpuModel {
         if n == 0 {
             return Vec::new();
         }
-        // Row by row of the matrix, then turned around.
+        // By rows of the matrix, then transposed.
         let mut by_row = vec![0.0; width * n];
         if self.in_16_bits {
             x.round_for(info.ty);

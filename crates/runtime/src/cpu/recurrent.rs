@@ -1,4 +1,4 @@
-//! Recurrences and what goes with them on the processor, through the operations' references.
+//! Recurrent operations on the CPU, through the operations' references.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{CpuModel, Row, runs};
 use crate::graph::Graph;
 use crate::graph::recurrent::{DeltaNet, GatedNorm, Recurrent, Scan, ShortConv, View};
 
-/// The values of a part of some columns.
+/// A view of the values of some columns.
 struct Part<'a> {
     values: &'a [f32],
     width: usize,
@@ -17,12 +17,12 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Value `i` of column `t` of them.
+    /// Value `i` of column `t`.
     fn at(&self, t: usize, i: usize) -> f32 {
         self.values[t * self.width + self.at + i]
     }
 
-    /// `n` values of column `t` from value `first` on.
+    /// `n` values of column `t` from `first`.
     fn row(&self, t: usize, first: usize, n: usize) -> &[f32] {
         &self.values[t * self.width + self.at + first..][..n]
     }
@@ -55,7 +55,7 @@ impl CpuModel {
         let mut out = Vec::new();
         for run in runs(rows) {
             let Row { seq, pos, .. } = rows[run.start];
-            // It is in place of the sequence's own while the operation has it.
+            // Moved out of the sequence while the operation updates it.
             let mut of_seq = std::mem::take(&mut self.seqs.states[seq as usize][state]);
             if pos == 0 {
                 of_seq.fill(0.0);

@@ -1,4 +1,4 @@
-//! Runs a test case of an operation on a device, compares with its reference, and times it.
+//! Runs a test case of an operation on a device, compares it with its reference, and times it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::pipeline::Compiled;
 use super::timer::Timer;
 use crate::error::RuntimeError;
 
-/// What came of a case.
+/// Outcome of a case.
 #[derive(Debug)]
 pub struct CaseReport {
     /// The kernel that ran.
     pub kernel: &'static str,
-    /// Largest error seen, as a normalised mean squared error.
+    /// Largest error, as a normalised mean squared error.
     pub nmse: f64,
-    /// What is wrong, if anything.
+    /// Description of the failure, if any.
     pub failure: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub async fn self_test(gpu: &Gpu, cases: &[Case]) -> Result<(), RuntimeError> {
     Ok(())
 }
 
-/// A case with everything in place to run it.
+/// A case, ready to run.
 pub struct ReadyCase<'a> {
     gpu: &'a Gpu,
     case: &'a Case,
@@ -56,7 +56,7 @@ pub struct ReadyCase<'a> {
     timer: Timer,
 }
 
-/// Dispatches of one pass that is timed, at most.
+/// Maximum number of dispatches per timed pass.
 const PASS: u64 = 256;
 
 impl<'a> ReadyCase<'a> {
@@ -79,7 +79,7 @@ impl<'a> ReadyCase<'a> {
             let compiled = gpu.compile(&step.dispatch)?;
             let bound: Vec<_> =
                 places.iter().map(|(b, i)| (b.name, buffers[*i].as_entire_binding())).collect();
-            // A refusal is this case's: the device keeps what it reports outside a scope, and fails from then on.
+            // A rejection belongs to this case: errors outside a scope would make the device fail from then on.
             let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
             let group = gpu.bind_group(kernel.name, &compiled.layout, kernel, &bound);
             if let Some(e) = scope.pop().await {
@@ -90,7 +90,7 @@ impl<'a> ReadyCase<'a> {
         Ok(ReadyCase { gpu, case, steps, buffers, timer: Timer::new(gpu).await? })
     }
 
-    /// The kernel that runs last, which writes the result.
+    /// The kernel that runs last and writes the result.
     ///
     /// # Panics
     /// If the case has no steps.
@@ -98,8 +98,8 @@ impl<'a> ReadyCase<'a> {
         self.steps.last().expect("a case with at least one step").0.dispatch.kernel
     }
 
-    /// Runs it `n` times, one after the other, and says how long the device took. What it writes in place is not
-    /// restored in between, so [`Self::check`] comes first.
+    /// Runs it `n` times in sequence and returns the device time. In-place results are not restored in between, so call
+    /// [`Self::check`] first.
     ///
     /// # Errors
     /// Device errors.

@@ -1,4 +1,4 @@
-//! Tokens that the device chooses: the sampler of each sequence, and the adjustment of its logits.
+//! Sampling on the device: the sampler of each sequence, and adjustments of its logits.
 
 use chaski_kernels::ops::adjust::{self, AdjustParams};
 use chaski_kernels::ops::sample::{self, SampleParams};
@@ -6,19 +6,20 @@ use chaski_kernels::ops::sample::{self, SampleParams};
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
-/// How the next token is chosen on the device.
+/// Sampling mode of the device.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Choose {
     /// The largest logit.
     Greedy,
-    /// By the parameters of [`GpuModel::set_sampler`].
+    /// With the parameters of [`GpuModel::set_sampler`].
     Sample,
 }
 
-/// Readbacks that may be under way at once.
+/// Maximum number of readbacks in flight.
 pub(super) const STAGING: usize = crate::plan::N_READBACK;
 
-/// Splits values that go to a ring of `size` slots from index `first` on: (slot, values) up to the end, and from the start.
+/// Splits values written to a ring of `size` slots from index `first`: (slot, values) up to the end, and from the
+/// start.
 fn around<T>(size: u32, first: u32, values: &[T]) -> [(u32, &[T]); 2] {
     let at = first & (size - 1);
     let (front, back) = values.split_at(values.len().min((size - at) as usize));
@@ -32,8 +33,8 @@ impl GpuModel {
         self.gpu.queue.write_buffer(&self.buffers.sampler, at, bytemuck::cast_slice(&params.words()));
     }
 
-    /// The uniform numbers in [0, 1) that decide the next draws of a sequence, those after all under way: at most
-    /// [`sample::N_DRAW`]. Every draw needs one.
+    /// Sets the uniform numbers in [0, 1) for the next draws of a sequence, after all draws in flight: at most
+    /// [`sample::N_DRAW`]. Each draw uses one.
     pub fn set_draws(&mut self, seq: u32, draws: &[f32]) {
         assert!(draws.len() <= sample::N_DRAW as usize, "{} draws do not fit", draws.len());
         let base = seq as usize * sample::N_WORD + sample::DRAWS_AT;
@@ -45,11 +46,11 @@ impl GpuModel {
         }
     }
 
-    /// Says what is done to the logits of a sequence, in place, before each choice of a token until
+    /// Enables adjustments of a sequence's logits, in place, before each choice of a token, until
     /// [`Self::clear_adjust`].
     ///
-    /// `recent` are the tokens so far, the newest last; those that are chosen follow them on the device, so penalties
-    /// look back on both. To be called again when the sequence becomes another.
+    /// `recent` are the tokens so far, newest last; chosen tokens follow them on the device, so penalties cover both.
+    /// Call it again when the slot gets another sequence.
     ///
     /// # Errors
     /// [`RuntimeError::Limit`] for too many biases or a window longer than the ring.
@@ -69,8 +70,8 @@ impl GpuModel {
                 return Err(RuntimeError::Limit { what, found, limit });
             }
         }
-        // The tokens so far take the places of older ones in the ring, as if they had been chosen. Readbacks under
-        // way have been copied by then: the queue keeps the order.
+        // The tokens so far replace older ones in the ring, as if they had been chosen. Readbacks in flight have been
+        // copied by then: the queue preserves order.
         let n = recent.len().min(params.last_n as usize);
         let (tail, first) = (&recent[recent.len() - n..], self.ring_at[seq as usize].wrapping_sub(n as u32));
         let queue = &self.gpu.queue;
@@ -85,10 +86,10 @@ impl GpuModel {
         Ok(())
     }
 
-    /// Leaves the logits of a sequence as they are from now on.
+    /// Disables adjustments of a sequence's logits.
     pub fn clear_adjust(&mut self, seq: u32) {
         if std::mem::take(&mut self.adjusts[seq as usize]) {
-            // Others may be adjusted beside it.
+            // Other sequences may still be adjusted.
             self.write_adjust(seq, &[0; adjust::N_WORD]);
         }
     }
@@ -98,7 +99,8 @@ impl GpuModel {
         self.gpu.queue.write_buffer(&self.buffers.adjust, at, bytemuck::cast_slice(words));
     }
 
-    /// Tokens that a profile chose in the first sequence do not count: the device goes on where its ring was.
+    /// Discards tokens that a profile chose in the first sequence: the device continues from the previous ring
+    /// position.
     pub(crate) fn forget_choices(&self) {
         let at = 4 * self.config.choice().seq_at(0) as u64;
         self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::bytes_of(&self.ring_at[0]));

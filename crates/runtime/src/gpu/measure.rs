@@ -1,7 +1,7 @@
-//! What a device can do: bandwidth, rates of arithmetic, and what a dispatch and a readback cost.
+//! Device peaks: bandwidth, arithmetic throughput, and the cost of a dispatch and a readback.
 //!
-//! Each number is the best of several runs of a small kernel whose result is checked. Work grows until a run takes
-//! some milliseconds, so the same code serves a graphics card and a processor that runs shaders in software.
+//! Each number is the best of several runs of a small kernel whose result is verified. Work grows until a run takes
+//! some milliseconds, so the same code serves a graphics card and a software renderer.
 
 use std::time::Duration;
 
@@ -19,52 +19,52 @@ use crate::platform::Clock;
 /// Measured limits of a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Peaks {
-    /// Bytes a second that a reduction over a large buffer reads.
+    /// Bytes per second read by a reduction over a large buffer.
     pub read: f64,
-    /// Bytes a second that a copy moves, read and written.
+    /// Bytes per second of a copy, read and written.
     pub copy: f64,
-    /// Operations a second of each unit that the device has; a multiply-add is two.
+    /// Operations per second of each unit that the device has; a multiply-add is two.
     pub rates: Vec<(Unit, f64)>,
-    /// Seconds on the device for a tiny dispatch that waits for the one before.
+    /// Device seconds of a tiny dispatch that depends on the previous one.
     pub dependent_dispatch: f64,
-    /// Seconds on the device for a tiny dispatch that waits for none.
+    /// Device seconds of a tiny independent dispatch.
     pub independent_dispatch: f64,
-    /// Seconds of the processor to record and send a dispatch.
+    /// CPU seconds to record and submit a dispatch.
     pub host_dispatch: f64,
-    /// Seconds from sending a dispatch to having its result.
+    /// Seconds from submitting a dispatch to receiving its result.
     pub round_trip: f64,
 }
 
 impl Peaks {
-    /// Operations a second of a unit, if the device has it.
+    /// Operations per second of a unit, if the device has it.
     pub fn rate(&self, unit: Unit) -> Option<f64> {
         self.rates.iter().find(|(u, _)| *u == unit).map(|(_, r)| *r)
     }
 }
 
-/// A run shorter than this is made longer: clocks and scheduling would weigh too much.
+/// Minimum duration of a run; in shorter ones clocks and scheduling would dominate.
 pub(super) const ENOUGH: f64 = 4e-3;
 
-/// Largest buffer that is read: far above the caches of any device.
+/// Size of the largest buffer: far above the caches of any device.
 const STREAM_BYTES: u64 = 512 << 20;
 
-/// The same where shaders run in software and memory is everybody's.
+/// The same for software renderers, which share the system's memory.
 const SOFTWARE_BYTES: u64 = 32 << 20;
 
-/// Bytes that are written from the processor; copies of them fill the rest.
+/// Bytes written from the CPU; copies of them fill the rest.
 const PATTERN: u64 = 1 << 20;
 
-/// Dispatches of one run that measures their cost.
+/// Dispatches per run when measuring their cost.
 const CHAIN: u32 = 256;
 
 impl Gpu {
-    /// Measures the device; about `budget` in all, longer where kernels compile slowly.
+    /// Measures the device; takes about `budget` in total, longer where kernels compile slowly.
     ///
     /// # Errors
-    /// [`RuntimeError::WrongResult`] if a measured kernel does not find what it must; device errors.
+    /// [`RuntimeError::WrongResult`] if a measured kernel returns a wrong result; device errors.
     pub async fn measure(&self, budget: Duration) -> Result<Peaks, RuntimeError> {
         let m = Measure::new(self).await?;
-        // Seconds for each number.
+        // Seconds per number.
         let share = budget.as_secs_f64() / 8.0;
         let round_trip = m.round_trip().await?;
         let (dependent_dispatch, host_dispatch) = m.dispatches(1, share).await?;
@@ -107,7 +107,7 @@ pub(super) fn storage() -> wgpu::BufferUsages {
     wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC
 }
 
-/// The bytes of results that are checked at most.
+/// Maximum number of bytes of results to verify.
 const CHECKED_BYTES: u64 = 1 << 20;
 
 impl<'a> Measure<'a> {
@@ -137,14 +137,14 @@ impl<'a> Measure<'a> {
         Ok(bytemuck::pod_collect_to_vec(&self.gpu.read(&self.staging, n_byte, Some(index)).await?))
     }
 
-    /// Runs dispatches in one pass: seconds on the device, and of the processor to send them.
+    /// Runs dispatches in one pass: device seconds, and CPU seconds to submit them.
     pub(super) async fn run(&self, all: &[&Bound]) -> Result<(f64, f64), RuntimeError> {
         let times = self.timer.run(self.gpu, |pass| all.iter().for_each(|b| b.record(pass))).await?;
         Ok((times.device.as_secs_f64(), times.host.as_secs_f64()))
     }
 
-    /// The best rate of what `make` gives for a number of workgroups: the number doubles until a run takes long
-    /// enough, and then runs repeat until `share` seconds are over. Returns units of work a second.
+    /// Best rate of the dispatches that `make` creates for a number of workgroups: the number doubles until a run takes
+    /// long enough, then runs repeat for `share` seconds. Returns units of work per second.
     async fn best(
         &self,
         max_group: u32,
@@ -154,7 +154,7 @@ impl<'a> Measure<'a> {
     ) -> Result<f64, RuntimeError> {
         let (mut n, mut best) = (8u32.min(max_group), 0.0f64);
         let mut bound = make(n)?;
-        // The first run of a kernel may include what drivers put off.
+        // A kernel's first run may include deferred work of the driver.
         self.run(&[&bound]).await?;
         let start = self.clock.seconds();
         loop {
@@ -193,7 +193,7 @@ impl<'a> Measure<'a> {
         Ok(times[times.len() / 2])
     }
 
-    /// Seconds of a tiny dispatch, on the device and to send it; over so many buffers in turn.
+    /// Seconds of a tiny dispatch, on the device and to submit it; over `n_buffer` buffers in turn.
     async fn dispatches(&self, n_buffer: u32, share: f64) -> Result<(f64, f64), RuntimeError> {
         let add = Scale { k: 64, ldy: 64, n_col: 1, by: 1.0, bias: 1.0 }.dispatch()?;
         let (mut buffers, mut bounds) = (Vec::new(), Vec::new());
@@ -217,13 +217,13 @@ impl<'a> Measure<'a> {
         Ok((device / f64::from(CHAIN), host / f64::from(CHAIN)))
     }
 
-    /// Bytes a second of reading, and of copying.
+    /// Bytes per second of reading, and of copying.
     async fn stream(&self, share: f64) -> Result<(f64, f64), RuntimeError> {
         let gpu = self.gpu;
         let caps = gpu.caps();
         let most = if caps.software { SOFTWARE_BYTES } else { STREAM_BYTES };
         let mut n_byte = most.min(caps.max_binding_bytes / PATTERN * PATTERN);
-        // A device with little memory is measured with less of it.
+        // Use less memory on a device with little.
         let (x, y) = loop {
             let x = gpu.buffer("measure, read", n_byte, storage()).await;
             let y = gpu.buffer("measure, written", n_byte, storage()).await;
@@ -254,7 +254,7 @@ impl<'a> Measure<'a> {
         };
         let copy =
             |n_group| self.bind(&Stream { way: Way::Copy, n, n_group }.dispatch()?, &[("x", &x), ("y", &y)]);
-        // Few groups read as much as many, only slower: the number goes up while runs are repeated.
+        // Few groups read as much as many, only more slowly: increase the number while runs repeat.
         let mut rates = [0.0f64; 2];
         for (rate, reads) in rates.iter_mut().zip([true, false]) {
             for n_group in [max_group / 8, max_group / 4, max_group / 2, max_group] {
@@ -268,7 +268,7 @@ impl<'a> Measure<'a> {
                 }
             }
         }
-        // What was read and what was copied have the same sums, those of the pattern.
+        // The sums of the read and the copied data equal those of the pattern.
         let total =
             pattern.iter().fold(0u32, |s, v| s.wrapping_add(*v)).wrapping_mul((n_byte / PATTERN) as u32);
         for from in [&x, &y] {
@@ -280,7 +280,7 @@ impl<'a> Measure<'a> {
         Ok((rates[0], rates[1]))
     }
 
-    /// Operations a second of a unit; `None` if the device lacks it.
+    /// Operations per second of a unit; `None` if the device lacks it.
     async fn rate(&self, unit: Unit, share: f64) -> Result<Option<f64>, RuntimeError> {
         let gpu = self.gpu;
         let coop = unit == Unit::Coop;
@@ -320,13 +320,13 @@ impl<'a> Measure<'a> {
         } else {
             (0..128).map(|t| reference::chains(t, Rate::C)).collect()
         };
-        // A sum of products that are all -0 is +0 on a device that began with +0.
+        // A sum of products that are all -0 is +0 on a device that starts from +0.
         let expected: Vec<u32> = expected.into_iter().map(|v| (v + 0.0).to_bits()).collect();
         self.must(&found, &expected, unit.word())?;
         Ok(Some(rate))
     }
 
-    /// Fails unless a kernel found what it must.
+    /// Fails if a kernel's result is wrong.
     fn must(&self, found: &[u32], expected: &[u32], what: &'static str) -> Result<(), RuntimeError> {
         self.gpu.check()?;
         match found.iter().zip(expected).position(|(f, e)| f != e) {
@@ -336,7 +336,7 @@ impl<'a> Measure<'a> {
     }
 }
 
-/// Workgroups of a run at most: as many as its results have room for.
+/// Maximum number of workgroups per run: as many as the result buffer holds.
 fn caps_groups(gpu: &Gpu, per_group: u64) -> u32 {
     let room = (64u64 << 20) / per_group;
     gpu.caps().max_groups.min(room as u32).min(1 << 15)

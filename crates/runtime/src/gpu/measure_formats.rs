@@ -1,7 +1,7 @@
-//! How fast a device multiplies a matrix in each weight format with a vector.
+//! Speed of matrix-vector products on a device, by weight format.
 //!
-//! Products of different matrices run side by side, as many as no cache holds, so that the numbers are of the kernels alone:
-//! in a model a product also waits for the one before.
+//! Products of different matrices run side by side, more than any cache holds, so that the numbers are of the kernels
+//! alone: in a model a product also waits for the previous one.
 
 use std::time::Duration;
 
@@ -13,43 +13,43 @@ use super::measure::{Bound, ENOUGH, Measure, storage};
 use super::tune::climb;
 use crate::error::RuntimeError;
 
-/// How fast matrices in a format are multiplied.
+/// Speed of products in a format.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct FormatRate {
     /// The format's name.
     pub format: &'static str,
-    /// How the vector is multiplied; `None` is the device's default.
+    /// Precision of the vector; `None` is the device's default.
     pub act: Option<Act>,
-    /// Rows and values a row of the matrix.
+    /// Rows and columns of the matrix.
     pub shape: [u32; 2],
-    /// Bytes of weights a second, threads shared out as models have it before they are tuned.
+    /// Bytes of weights per second, with the untuned distribution of threads.
     pub bytes: f64,
-    /// Weights a second, likewise.
+    /// Weights per second, likewise.
     pub weights: f64,
-    /// Bytes a second with what the tuner's candidates do best for products side by side; the same where shaders run in
-    /// software.
+    /// Bytes per second with the best of the tuner's candidates for products side by side; equal to `bytes` on software
+    /// renderers.
     pub tuned: f64,
 }
 
-/// Rows and values a row: the shape in which ggml's own test program measures products.
+/// Rows and columns: the shape that ggml's test program measures.
 const SHAPE: [u32; 2] = [4096, 14336];
-/// The same where shaders run in software.
+/// The same for software renderers.
 const SOFTWARE_SHAPE: [u32; 2] = [256, 2048];
-/// Bytes of all matrices together, at least: far above the caches of any device.
+/// Minimum total size of the matrices: far above the caches of any device.
 const SPREAD: u64 = 512 << 20;
-/// Rows that are written at once.
+/// Rows per write.
 const SLAB: u32 = 256;
-/// Part of the time that a candidate of the tuner gets.
+/// Share of the time for a tuning candidate.
 const TRY: f64 = 0.3;
-/// Largest error of a result: inputs may be rounded to 8 bits.
+/// Largest error of a result: activations may be rounded to 8 bits.
 const TOLERANCE: f64 = 1e-2;
 
 impl Gpu {
-    /// Measures a format for about `budget`, and a third of it for each way to share out threads that the tuner knows, in the
-    /// shape 4096 x 14336 (a small one where shaders run in software).
+    /// Measures a format for about `budget`, and a third of it per tuning candidate, in the shape 4096 x 14336 (a small
+    /// one on software renderers).
     ///
     /// # Errors
-    /// [`RuntimeError::WrongResult`] if a product is wrong; a format that kernels or the quantiser do not have; device errors.
+    /// [`RuntimeError::WrongResult`] if a product is wrong; an unsupported format; device errors.
     pub async fn measure_format(
         &self,
         format: &'static Format,
@@ -117,7 +117,7 @@ impl Gpu {
         })
     }
 
-    /// The vector that matrices are multiplied with.
+    /// The vector of the products.
     async fn gpu_vector(&self, n: u32) -> Result<wgpu::Buffer, RuntimeError> {
         let buffer = self.buffer("measure, vector", u64::from(n) * 4, storage()).await?;
         let values: Vec<f32> = (0..n).map(value).collect();
@@ -136,7 +136,7 @@ struct Products<'a> {
 }
 
 impl Products<'_> {
-    /// Time of a product.
+    /// Time per product.
     async fn time(&self, gpu: &Gpu, tune: MatVecTune, budget: Duration) -> Result<Duration, RuntimeError> {
         let (dispatch, w) = (MulMatVec { tune: Some(tune), ..self.call }.dispatch(gpu.caps())?, self.call.w);
         let (mut results, mut bounds) = (Vec::new(), Vec::new());
@@ -161,7 +161,7 @@ impl Products<'_> {
     }
 }
 
-/// Value `i` of the vector and, before it is quantised, of each row: in [-1, 1).
+/// Value `i` of the vector and, before quantisation, of each row: in [-1, 1).
 fn value(i: u32) -> f32 {
     (i.wrapping_mul(0x9E37_79B9) >> 8) as f32 / 8_388_608.0 - 1.0
 }
@@ -173,7 +173,7 @@ fn one_row(w: Matrix) -> Result<(Vec<u8>, f64), RuntimeError> {
     let (quantize, dequantize) = (info.quantize.ok_or_else(no)?, info.dequantize.ok_or_else(no)?);
     let values: Vec<f32> = (0..w.n_col).map(value).collect();
     let mut row = vec![0; w.n_col as usize / w.format.ty.block_len() * w.format.ty.block_bytes()];
-    // Some quantisers ask for the importance of each column.
+    // Some quantisers require the importance of each column.
     quantize(&values, Some(&vec![1.0; values.len()]), &mut row);
     let mut back = vec![0.0; values.len()];
     dequantize(&row, &mut back);
@@ -181,10 +181,10 @@ fn one_row(w: Matrix) -> Result<(Vec<u8>, f64), RuntimeError> {
     Ok((row, product))
 }
 
-/// Seconds of one of several dispatches that do not wait for each other: the best of what fits into the time.
+/// Seconds per dispatch of several independent ones: the best run within the time.
 async fn best(m: &Measure<'_>, bounds: &[Bound], seconds: f64) -> Result<f64, RuntimeError> {
     let mut all: Vec<&Bound> = bounds.iter().collect();
-    // The first run may include what drivers put off.
+    // The first run may include deferred work of the driver.
     m.run(&all).await?;
     let (start, mut best) = (m.clock.seconds(), f64::MAX);
     loop {

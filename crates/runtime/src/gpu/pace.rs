@@ -1,8 +1,8 @@
-//! How much of a prompt is sent at once, so that no submission takes long.
+//! Splits prefill into submissions of bounded duration.
 //!
-//! Drivers reset a device that works too long at one thing, pages do not answer meanwhile, and what was sent cannot be
-//! called back. So a chunk is cut into pieces of fewer columns where it would take longer than a bound, by what earlier
-//! pieces took. A piece has whole tiles of columns, since a part of one takes as long; where that is too much, its
+//! Drivers reset a device whose submission takes too long, pages do not respond meanwhile, and submitted work cannot be
+//! cancelled. So a chunk is split into pieces of fewer columns if it would exceed a time bound, estimated from earlier
+//! pieces. A piece has whole tiles of columns, since a partial tile takes as long; if a tile exceeds the bound, its
 //! dispatches go in several submissions. Neither changes a bit of the results.
 
 use std::collections::VecDeque;
@@ -15,40 +15,40 @@ use super::device::Gpu;
 use crate::error::RuntimeError;
 use crate::platform::{Promise, glance, promise, settle};
 
-/// What a submission may take.
+/// Maximum duration of a submission.
 const BOUND: Duration = Duration::from_millis(100);
-/// Pieces under way may take so many times the bound together, so that the device always has the next one at hand.
+/// Pieces in flight may take this many times the bound together, so that the device is never idle.
 const AHEAD: f64 = 2.0;
-/// Submissions of the first piece of all, when nothing is known.
+/// Submissions of the very first piece, before anything is measured.
 const FIRST_CUTS: usize = 16;
 
-/// A piece under way.
+/// A piece in flight.
 struct Sent {
     n_col: usize,
     at: Instant,
-    /// No other piece was under way, so it began when it was sent.
+    /// No other piece was in flight, so it started when it was submitted.
     alone: bool,
     index: wgpu::SubmissionIndex,
     done: Promise<()>,
 }
 
-/// What callbacks tell: pieces that have ended since somebody looked, and when the last one did.
+/// Reports of callbacks: pieces finished since the last look, and when the last one finished.
 #[derive(Default)]
 struct Ended {
     n: usize,
     at: Option<Instant>,
 }
 
-/// Sizes of pieces, and those under way.
+/// Sizing of pieces, and pieces in flight.
 pub(super) struct Pace {
     bound: Duration,
-    /// Columns of a tile: a piece has a multiple of it, unless a chunk ends with it.
+    /// Columns per tile: a piece is a multiple of it, unless a chunk ends with it.
     tile: usize,
-    /// Seconds a column.
+    /// Seconds per column.
     cost: Option<f64>,
     sent: VecDeque<Sent>,
     ended: Arc<Mutex<Ended>>,
-    /// When the last piece ended, if that was seen as it happened.
+    /// When the last piece finished, if that was observed.
     last: Option<Instant>,
 }
 
@@ -62,22 +62,23 @@ impl Pace {
         self.bound = bound;
     }
 
-    /// Columns of the next piece, of `left` in its chunk. It leaves no single column: that would take another plan.
+    /// Columns of the next piece, of `left` in its chunk. It never leaves a single column, which would use another
+    /// plan.
     pub(super) fn n_col(&self, left: usize) -> usize {
         let fit = self.cost.map_or(self.tile, |cost| (self.bound.as_secs_f64() / cost).min(1e6) as usize);
         let n = (fit / self.tile).max(1) * self.tile;
         if n + 1 >= left { left } else { n }
     }
 
-    /// Into how many submissions a piece of so many columns is cut.
+    /// Number of submissions of a piece of `n_col` columns.
     pub(super) fn n_cut(&self, n_col: usize) -> usize {
         let time = self.cost.map(|cost| cost * n_col as f64 / self.bound.as_secs_f64().max(1e-6));
         time.map_or(FIRST_CUTS, |t| t.ceil().clamp(1.0, 1e6) as usize)
     }
 
-    /// A piece was sent, beginning at `at`: before the submission, since some devices work while they are given it.
+    /// Records a piece that starts at `at`: before the submission, since some devices work during it.
     pub(super) fn sent(&mut self, gpu: &Gpu, n_col: usize, at: Instant, index: wgpu::SubmissionIndex) {
-        // Those who never wait for room would have a long list otherwise.
+        // Bounds the list of callers that never wait for room.
         self.learn(cfg!(target_arch = "wasm32"));
         let (keeper, done) = promise();
         let ended = self.ended.clone();
@@ -90,8 +91,8 @@ impl Pace {
         self.sent.push_back(Sent { n_col, at, alone, index, done });
     }
 
-    /// Learns from pieces that have ended. `seen`: their callbacks ran as they did; otherwise they may have ended
-    /// earlier, and the time is an upper limit.
+    /// Updates the estimate from finished pieces. `seen`: their callbacks ran when they finished; otherwise the time is
+    /// an upper bound.
     fn learn(&mut self, seen: bool) {
         let Ended { n, at } = std::mem::take(&mut *self.ended.lock().unwrap_or_else(|e| e.into_inner()));
         let (Some(end), Some(first)) = (at, self.sent.front()) else { return };
@@ -103,13 +104,13 @@ impl Pace {
         self.last = seen.then_some(end);
     }
 
-    /// Whether another piece may be sent now; does not wait.
+    /// True if another piece may be submitted now; does not wait.
     pub(super) fn has_room(&mut self, gpu: &Gpu) -> bool {
         if self.sent.is_empty() {
             return true;
         }
         glance(&gpu.device);
-        // In a browser callbacks run when pieces end.
+        // In a browser callbacks run when pieces finish.
         self.learn(cfg!(target_arch = "wasm32"));
         let n_col: usize = self.sent.iter().map(|s| s.n_col).sum();
         match self.cost {
@@ -118,7 +119,7 @@ impl Pace {
         }
     }
 
-    /// Waits until another piece may be sent.
+    /// Waits until another piece may be submitted.
     ///
     /// # Errors
     /// Device errors.

@@ -1,23 +1,23 @@
-//! Columns of a step that have outputs, and where these go.
+//! Columns of a step with outputs, and the destinations of these.
 
 use std::ops::Range;
 
 use crate::step::ColumnOutput;
 
-/// The columns of a step that have outputs.
+/// Columns of a step with outputs.
 pub(super) struct Picks {
-    /// Those with logits: first those that choose, then those whose logits are read.
+    /// Columns with logits: first those that choose, then those whose logits are read.
     head: Vec<u32>,
     n_choice: u32,
     hidden: Vec<u32>,
 }
 
-/// Those of a piece, counted from its first column.
+/// Picks of a piece, relative to its first column.
 pub(super) struct PiecePicks {
     pub(super) head: Vec<u32>,
     pub(super) n_choice: u32,
     pub(super) hidden: Vec<u32>,
-    /// Rows of logits, and hidden states, of earlier pieces that are read.
+    /// Rows of logits, and hidden states, read from earlier pieces.
     pub(super) logits_at: u32,
     pub(super) hidden_at: u32,
 }
@@ -40,7 +40,7 @@ impl Picks {
         &self.head[self.n_choice as usize..]
     }
 
-    /// Those that choose or have logits.
+    /// Columns that choose or have logits.
     pub(super) fn n_head(&self) -> u32 {
         self.head.len() as u32
     }
@@ -53,17 +53,17 @@ impl Picks {
         self.hidden.len() as u32
     }
 
-    /// All that have an output.
+    /// Columns with any output.
     pub(super) fn n(&self) -> u32 {
         self.n_head() + self.n_hidden()
     }
 
-    /// Those whose logits or hidden states are read.
+    /// Columns whose logits or hidden states are read.
     pub(super) fn n_read(&self) -> u32 {
         self.n_logits() + self.n_hidden()
     }
 
-    /// Words of the readback: the logits, then the hidden states, in rows of so many words.
+    /// Words of the readback: the logits, then the hidden states, with these row strides.
     pub(super) fn words_read(&self, ld_logits: u32, ld_hidden: u32) -> u64 {
         let words = |n: u32, ld: u32| u64::from(n) * u64::from(ld);
         words(self.n_logits(), ld_logits) + words(self.n_hidden(), ld_hidden)

@@ -1,4 +1,4 @@
-//! Pipelines, by kernel and constants: each is compiled once.
+//! Pipeline cache by kernel and constants: each pipeline is compiled once.
 #![allow(unsafe_code, reason = "wgpu marks unchecked shader modules and pipeline cache data as unsafe")]
 
 use std::collections::{HashMap, HashSet};
@@ -46,13 +46,13 @@ fn hash(data: &[u8]) -> [u8; 8] {
     h.finish().to_le_bytes()
 }
 
-/// Data with their hash behind them.
+/// Data followed by their hash.
 fn sealed(mut data: Vec<u8>) -> Vec<u8> {
     data.extend(hash(&data));
     data
 }
 
-/// Data whose hash is right.
+/// Data whose hash matches.
 fn unsealed(data: &[u8]) -> Option<&[u8]> {
     let (data, end) = data.split_last_chunk::<8>()?;
     (hash(data) == *end).then_some(data)
@@ -73,9 +73,9 @@ fn damaged_pipeline_data_are_not_used() {
 impl Pipelines {
     pub(crate) fn new(device: &wgpu::Device, features: wgpu::Features, data: Option<&[u8]>) -> Self {
         let cache = features.contains(wgpu::Features::PIPELINE_CACHE).then(|| {
-            // SAFETY: the data are what `cache_data` returned, which a hash behind them shows: files that were damaged
-            // or cut off are not used. wgpu checks vendor, device and driver version, and with `fallback` ignores what
-            // does not fit. Someone who can forge a file with its hash can write to the user's own files.
+            // SAFETY: the hash proves that the data are what `cache_data` returned; damaged or truncated files are
+            // rejected. wgpu checks vendor, device and driver version, and with `fallback` ignores data that do not
+            // match. Anyone who can forge a file with its hash can write to the user's own files.
             unsafe {
                 device.create_pipeline_cache(&wgpu::PipelineCacheDescriptor {
                     label: Some("chaski"),
@@ -93,7 +93,7 @@ impl Pipelines {
 }
 
 impl Gpu {
-    /// The pipeline of a dispatch, compiled now if it is the first of its kind.
+    /// The pipeline of a dispatch, compiled on first use.
     pub(crate) fn compile(&self, d: &Dispatch) -> Result<Arc<Compiled>, RuntimeError> {
         let key = key(d);
         if let Some(c) = lock(&self.pipelines.compiled).get(&key) {
@@ -104,7 +104,7 @@ impl Gpu {
         Ok(compiled)
     }
 
-    /// Those of the dispatches whose pipelines are missing, each once.
+    /// Dispatches whose pipelines are missing, without duplicates.
     pub(crate) fn missing<'a>(&self, all: impl Iterator<Item = &'a Dispatch>) -> Vec<Dispatch> {
         let compiled = lock(&self.pipelines.compiled);
         let mut missing: HashMap<Key, &Dispatch> = HashMap::new();
@@ -117,13 +117,13 @@ impl Gpu {
         missing.into_values().cloned().collect()
     }
 
-    /// Compiles, on several threads where there are any, until `stop` is set.
+    /// Compiles, on several threads if available, until `stop` is set.
     ///
     /// # Errors
-    /// [`RuntimeError::Refused`] if the driver refuses a kernel.
+    /// [`RuntimeError::Refused`] if the driver rejects a kernel.
     pub(crate) fn compile_all(&self, all: &[Dispatch], stop: &AtomicBool) -> Result<(), RuntimeError> {
         let go = || !stop.load(Ordering::Relaxed);
-        // Texts first: else pipelines of one kernel, made at the same time, would each parse it.
+        // Render texts first: otherwise concurrent pipelines of one kernel would each parse it.
         let mut kernels: Vec<&'static Kernel> = all.iter().map(|d| d.kernel).collect();
         let mut seen = HashSet::new();
         kernels.retain(|k| seen.insert(k.name));
@@ -158,8 +158,8 @@ impl Gpu {
         Ok(Compiled { pipeline, layout })
     }
 
-    /// Makes something that the device may refuse, which natively is known at once. In a browser it arrives later at
-    /// the device's error callback, which a scope would keep it from.
+    /// Creates an object that the device may reject. Natively that is known immediately; in a browser the error arrives
+    /// later at the device's error callback, from which a scope would hide it.
     fn judged<T>(&self, what: &str, make: impl FnOnce() -> T) -> Result<T, RuntimeError> {
         if cfg!(target_arch = "wasm32") {
             return Ok(make());
@@ -190,9 +190,9 @@ impl Gpu {
             label: Some(kernel.name),
             source: wgpu::ShaderSource::Wgsl(kernel.text(DIALECT).into()),
         };
-        // SAFETY: the text is one of our kernels. Their loops end (every loop counts to a bound), and indices
-        // stay in bounds for the constants that their dispatch functions give; the tests run all of them with checks
-        // on and off and look for stray writes.
+        // SAFETY: the text is one of our kernels. Their loops are bounded, and indices stay in bounds for the constants
+        // of their dispatch functions; the tests run all of them with and without bounds checks and detect stray
+        // writes.
         let make = || unsafe { self.device.create_shader_module_trusted(descriptor, checks) };
         let module = self.judged(kernel.name, make)?;
         lock(&self.pipelines.modules).insert(kernel.name, module.clone());
@@ -226,12 +226,12 @@ impl Gpu {
     }
 }
 
-/// wgpu's token for cooperative matrices, if they are used.
+/// wgpu's token for experimental features, if cooperative matrices are used.
 pub(crate) fn experimental(on: bool) -> wgpu::ExperimentalFeatures {
     if !on {
         return wgpu::ExperimentalFeatures::disabled();
     }
-    // SAFETY: the token acknowledges that experimental features may have bugs. The one that is used, cooperative
-    // matrices, is asked for only where the adapter lists the shape, and its kernels are tested against references.
+    // SAFETY: the token acknowledges that experimental features may have bugs. The only one used, cooperative matrices,
+    // is requested only if the adapter lists the shape, and its kernels are tested against references.
     unsafe { wgpu::ExperimentalFeatures::enabled() }
 }

@@ -1,13 +1,13 @@
-//! Which experts of a layer have places on the device, and which one gives way to another.
+//! Slots for a layer's experts on the device, and their eviction.
 
-/// The places of a layer's experts.
+/// The slots of a layer's experts.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
-    /// The place of each expert.
+    /// Slot of each expert.
     place_of: Vec<Option<u32>>,
-    /// The expert in each place, and when it was last wanted.
+    /// Expert in each slot, and its last use.
     held: Vec<(Option<u32>, u64)>,
-    /// Rounds so far.
+    /// Number of rounds so far.
     now: u64,
 }
 
@@ -16,17 +16,18 @@ impl Places {
         Places { place_of: vec![None; n_expert as usize], held: vec![(None, 0); n_place as usize], now: 0 }
     }
 
-    /// Experts that there are.
+    /// Number of experts.
     pub(super) fn n_expert(&self) -> u32 {
         self.place_of.len() as u32
     }
 
-    /// The place of an expert.
+    /// Slot of an expert.
     pub(super) fn place(&self, expert: u32) -> Option<u32> {
         self.place_of[expert as usize]
     }
 
-    /// These experts in rounds of no more than there are places, those that have one first; each round in ascending order.
+    /// Divides experts into rounds of at most as many as there are slots, resident ones first; each round in ascending
+    /// order.
     pub(super) fn rounds(&self, wanted: &[u32]) -> Vec<Vec<u32>> {
         let (mut order, missing): (Vec<u32>, Vec<u32>) =
             wanted.iter().copied().partition(|e| self.place(*e).is_some());
@@ -36,8 +37,8 @@ impl Places {
         rounds
     }
 
-    /// Gives every expert of a round a place, and says which of them must be read: (expert, place). Those that were not wanted
-    /// for longest give way; a place is nobody's until [`Self::filled`].
+    /// Assigns a slot to every expert of a round, and returns those to read: (expert, slot). The least recently used
+    /// experts are evicted; a slot has no expert until [`Self::filled`].
     pub(super) fn admit(&mut self, round: &[u32]) -> Vec<(u32, u32)> {
         self.now += 1;
         let mut missing = Vec::new();
@@ -65,7 +66,7 @@ impl Places {
         given
     }
 
-    /// The expert is in its place.
+    /// Marks a slot as holding the expert.
     pub(super) fn filled(&mut self, expert: u32, place: u32) {
         self.held[place as usize] = (Some(expert), self.now);
         self.place_of[expert as usize] = Some(place);
@@ -76,7 +77,7 @@ impl Places {
 mod tests {
     use super::*;
 
-    /// Runs a round, and says which experts it read.
+    /// Runs a round, and returns the experts that it read.
     fn run(p: &mut Places, round: &[u32]) -> Vec<u32> {
         let given = p.admit(round);
         given.iter().for_each(|(expert, place)| p.filled(*expert, *place));

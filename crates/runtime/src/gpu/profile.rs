@@ -1,4 +1,4 @@
-//! Time on the device, dispatch by dispatch.
+//! Device time by dispatch.
 
 use chaski_kernels::Unit;
 
@@ -8,15 +8,15 @@ use crate::error::RuntimeError;
 /// Time of one kernel in one part of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfileRow {
-    /// Part of the model, such as `qkv`.
+    /// Part of the model, for example `qkv`.
     pub part: &'static str,
     /// The kernel.
     pub kernel: &'static str,
-    /// Dispatches.
+    /// Number of dispatches.
     pub count: u32,
-    /// Microseconds in all.
+    /// Total microseconds.
     pub micros: f64,
-    /// What does its arithmetic.
+    /// The arithmetic unit it uses.
     pub unit: Unit,
     /// Bytes of weights read.
     pub n_weight_byte: u64,
@@ -36,12 +36,12 @@ pub struct Profile {
 }
 
 impl GpuModel {
-    /// Times one run of `n_col` tokens at `pos`, the median of `repeat`; `None` where the device has no timestamps. What
-    /// the cache holds from `pos` on is overwritten.
+    /// Times one run of `n_col` tokens at `pos`, the median of `repeat`; `None` without timestamps. The cache is
+    /// overwritten from `pos`.
     ///
     /// # Errors
-    /// [`RuntimeError::Limit`] past the context or for more columns than a chunk has; [`RuntimeError::NeedsExperts`] where
-    /// experts stay with the processor; device errors.
+    /// [`RuntimeError::Limit`] past the context or for more columns than a chunk has; [`RuntimeError::NeedsExperts`]
+    /// with offloaded experts; device errors.
     pub async fn profile(
         &mut self,
         n_col: u32,

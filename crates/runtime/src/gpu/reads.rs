@@ -1,15 +1,15 @@
-//! What experts that stay with the processor cost.
+//! Cost of CPU-offloaded experts.
 
-/// What experts that stay with the processor have cost so far.
+/// Cost of CPU-offloaded experts so far.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpertReads {
-    /// Experts of a layer that were wanted, each once by the columns that ran together.
+    /// Experts needed by layers, each counted once per run of columns.
     pub wanted: u64,
-    /// Those of them that had no place on the device, and were read.
+    /// Experts that had no slot on the device and were read.
     pub read: u64,
-    /// Bytes read for them.
+    /// Bytes read.
     pub n_byte: u64,
-    /// Runs of columns through a layer that had more experts than there are places, and took rounds.
+    /// Runs of columns through a layer that needed more experts than there are slots, and took several rounds.
     pub in_rounds: u64,
 }
 

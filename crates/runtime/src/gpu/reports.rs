@@ -1,4 +1,4 @@
-//! Reports of a device: its loss, and errors that no scope captures.
+//! Reports of a device: device loss, and uncaptured errors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -13,7 +13,7 @@ pub(super) enum Trouble {
 type OnLost = Box<dyn Fn(&str) + Send + Sync>;
 type OnError = Box<dyn Fn(&wgpu::Error) + Send + Sync>;
 
-/// The reports of a device, and who else wants to hear of them.
+/// Reports of a device, and their listeners.
 #[derive(Default)]
 pub(super) struct Reports {
     trouble: Mutex<Option<Trouble>>,
@@ -22,7 +22,7 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Listens to a device for as long as the reports live.
+    /// Listens to a device for the lifetime of the reports.
     pub(super) fn of(device: &wgpu::Device) -> Arc<Reports> {
         let reports = Arc::new(Reports::default());
         let weak = Arc::downgrade(&reports);
@@ -35,7 +35,7 @@ impl Reports {
         reports
     }
 
-    /// The first trouble, or the loss of the device: the first says why, but nothing goes on without the device.
+    /// The device loss, or else the first error: the first explains the failure, but nothing works without the device.
     pub(super) fn trouble(&self) -> Option<Trouble> {
         lock(&self.trouble).clone()
     }
@@ -54,7 +54,7 @@ impl Reports {
     pub(super) fn lost(&self, reason: String) {
         tracing::error!(reason, "the device was lost");
         *lock(&self.trouble) = Some(Trouble::Lost(reason.clone()));
-        // Taken out: they may ask for the device themselves.
+        // Moved out of the lock: callbacks may use the device.
         let listeners = std::mem::take(&mut *lock(&self.on_lost));
         listeners.iter().for_each(|f| f(&reason));
     }

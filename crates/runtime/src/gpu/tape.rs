@@ -1,8 +1,8 @@
-//! A recording of dispatches and copies, in order.
+//! Recorder of dispatches and copies.
 
 use super::ready::{On, Ready};
 
-/// Records what a submission does. A pass is open while only dispatches come.
+/// Records a submission. A pass stays open during consecutive dispatches.
 pub(super) struct Tape<'a> {
     on: On<'a>,
     encoder: wgpu::CommandEncoder,
@@ -26,13 +26,13 @@ impl<'a> Tape<'a> {
         on.record(pass, segment, n_col);
     }
 
-    /// Adds a copy: from a byte of one buffer to a byte of another.
+    /// Adds a copy between buffers, at byte offsets.
     pub(super) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), n_byte: u64) {
         self.pass = None;
         self.encoder.copy_buffer_to_buffer(from.0, from.1, to.0, to.1, n_byte);
     }
 
-    /// Submits what there is; what follows is another submission.
+    /// Submits what is recorded; more goes to another submission.
     pub(super) fn cut(&mut self) {
         self.pass = None;
         self.on.gpu.submit(Some(std::mem::replace(&mut self.encoder, encoder(self.on))));

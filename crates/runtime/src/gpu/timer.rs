@@ -1,4 +1,4 @@
-//! How long dispatches take on the device: by timestamps, else by the clock.
+//! Device time of dispatches: timestamps, or else wall time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::platform::Clock;
 
 /// Measures one pass at a time.
 pub(crate) struct Timer {
-    /// Where timestamps go, on devices that have them.
+    /// Timestamp queries, on devices that support them.
     stamps: Option<(wgpu::QuerySet, wgpu::Buffer)>,
     staging: wgpu::Buffer,
     clock: Clock,
@@ -17,9 +17,9 @@ pub(crate) struct Timer {
 /// Times of a pass.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Times {
-    /// Of the device; without timestamps until the device was done, as seen from the processor.
+    /// Device time; without timestamps, wall time until the device finished.
     pub(crate) device: Duration,
-    /// Of the processor, to record and send it.
+    /// CPU time to record and submit it.
     pub(crate) host: Duration,
 }
 
@@ -44,7 +44,7 @@ impl Timer {
         })
     }
 
-    /// Runs what `record` puts into a pass.
+    /// Runs the dispatches that `record` adds to a pass.
     pub(crate) async fn run(
         &self,
         gpu: &Gpu,
@@ -78,7 +78,7 @@ impl Timer {
             Some(_) => {
                 let nanos =
                     ticks[1].saturating_sub(ticks[0]) as f64 * f64::from(gpu.queue.get_timestamp_period());
-                // Never nothing: others divide by it.
+                // Never 0: callers divide by it.
                 Duration::from_nanos(nanos.max(1.0) as u64)
             }
             None => self.clock.elapsed() - start,

@@ -1,4 +1,4 @@
-//! Expansion of operations on recurrent state, and of the gates behind them.
+//! Expansion of operations on recurrent state, and of the gates after them.
 
 use chaski_kernels::Tensor;
 use chaski_kernels::ops::gated_delta_net::{DeltaChunks, DeltaColumns};
@@ -139,7 +139,7 @@ impl Expander<'_> {
             y: self.rows_of(y.into(), o.dim, o.heads),
             n_seq: self.config.n_seq,
         };
-        // Chunks are of one sequence, so where several may come together columns go one by one.
+        // Chunks need a single sequence, so columns that may be of several sequences are processed one by one.
         let mixed = self.config.n_seq > 1 && (self.n_col <= BATCH || self.caps.alone);
         let chunks = if self.n_col > 1 && !mixed { DeltaChunks::of(&call, self.caps)? } else { None };
         if let Some(chunks) = chunks {
@@ -157,13 +157,13 @@ impl Expander<'_> {
         ];
         let n_state = u64::from(call.n_state());
         let moved = f32s(2 * n_k + 2 * o.heads * o.dim + 2 * o.heads);
-        // Decay; products with key and query; the update: seven operations a value.
+        // Decay, products with key and query, update: seven operations per value.
         let work = self.push(dispatch, bind, Columns::Fixed, "delta net", f32s(2 * o.heads));
         work.col(moved, 7 * n_state).state = 8 * n_state;
         Ok(())
     }
 
-    /// Many columns of a delta net, a chunk of them at once.
+    /// Many columns of a delta net, in chunks.
     fn delta_chunks(
         &mut self,
         o: &DeltaNet,
@@ -194,7 +194,7 @@ impl Expander<'_> {
         ];
         let n_state = u64::from(call.n_state());
         let moved = f32s(2 * keys + 2 * o.heads * o.dim);
-        // As many operations as by single columns; those between the columns of a chunk come on top.
+        // The operations of single columns; those between the columns of a chunk are extra.
         self.push(chunks.advance, bind, Columns::Fixed, name, 0).col(moved, 7 * n_state).state = 8 * n_state;
         self.pool.release(parts);
         Ok(())

@@ -1,25 +1,25 @@
-//! Steps: the nodes of a graph in the order in which they run, one by one or several together.
+//! Steps: the nodes of a graph in execution order, single or fused.
 //!
-//! A step is still independent of the batch: `expand` makes one dispatch of it for a single token and several for a
-//! prompt.
+//! Steps do not depend on the batch size: `expand` creates one dispatch per step for a single token and several for
+//! prefill.
 
 use chaski_kernels::ops::rope_kv::CellNorm;
 
 use crate::graph::recurrent::GatedNorm;
 use crate::graph::{Act, Graph, Op, Product, RowNorm, ValueId, WeightId};
 
-/// An RMS norm in front of a product.
+/// An RMS norm before a product.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Norm {
     /// `[n]`
     pub weight: WeightId,
     /// Added to the mean square.
     pub eps: f32,
-    /// Its result: steps with the same one can share it.
+    /// Its result: steps with the same norm can share it.
     pub out: ValueId,
 }
 
-/// A matrix with what is applied to its products row by row.
+/// A matrix with its row-wise scale and bias.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Part {
     /// `[n_out, n_in]`
@@ -28,7 +28,7 @@ pub struct Part {
     pub bias: Option<WeightId>,
     /// `[1]`
     pub scale: Option<WeightId>,
-    /// Multiplies what comes of these.
+    /// Constant factor.
     pub by: f32,
 }
 
@@ -50,12 +50,12 @@ impl From<&Product> for Part {
     }
 }
 
-/// What happens to the heads of q and k on their way to attention and to the cache.
+/// Operations on the heads of q and k before attention and the cache.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub struct Heads {
     /// Layer of the cache.
     pub layer: usize,
-    /// Which of the graph's rotations, if any.
+    /// Index of the RoPE parameters, if any.
     pub rope: Option<usize>,
     /// Their norm, if any.
     pub norm: Option<HeadNorm>,
@@ -66,66 +66,67 @@ pub struct Heads {
 pub struct HeadNorm {
     /// Weights of q.
     pub q: WeightId,
-    /// Weights of k, where k is made.
+    /// Weights of k, if there is a k.
     pub k: Option<WeightId>,
-    /// What it is.
+    /// Kind and position.
     pub how: CellNorm,
 }
 
-/// What nodes are that run together. All read one value, `x`, before others.
+/// Combined operations. All read one value, `x`, first.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// A norm if there is one, a product, and either a plain result or a sum in place.
+    /// An optional norm and a product; the result is stored or accumulated in place.
     Project {
         /// The norm.
         norm: Option<Norm>,
         /// The matrix.
         part: Part,
-        /// The result is added to what is in its place.
+        /// Accumulate to the result's place.
         add: bool,
     },
-    /// A norm, and products whose rows follow one another.
+    /// A norm, and products whose rows are concatenated.
     Products {
         /// The norm.
         norm: Option<Norm>,
         /// The matrices.
         parts: Vec<Part>,
     },
-    /// A norm if there is one, gate and up, activation, product.
+    /// An optional norm, gate and up, activation, product of the two.
     Gated {
         /// The norm.
         norm: Option<Norm>,
-        /// Goes through the activation.
+        /// Input of the activation.
         gate: Part,
-        /// Is multiplied.
+        /// The gated value.
         up: Part,
         /// The activation.
         act: Act,
     },
-    /// A norm if there is one, then q, k and v; heads rotated and normalised; k and v to the cache; the result is q. Two
-    /// parts are q and k, whose rows are also those of v; one is q alone, for the cache of an earlier layer.
+    /// An optional norm, then q, k and v; RoPE and norms of heads; k and v to the cache; the result is q. Two parts are
+    /// q and k, whose rows are also those of v; one part is q alone, for the cache of an earlier layer.
     Qkv {
         /// The norm.
         norm: Option<Norm>,
         /// q, k and v.
         parts: Vec<Part>,
-        /// What happens to heads.
+        /// Operations on heads.
         heads: Heads,
     },
-    /// A norm if there is one, gate and up of the experts that columns use, activation, product; a result for each.
+    /// An optional norm, gate and up of the experts of each column, activation, product of the two; one result per
+    /// slot.
     GatedId {
         /// The norm.
         norm: Option<Norm>,
         /// The experts.
         route: ValueId,
-        /// Goes through the activation.
+        /// Input of the activation.
         gate: Part,
-        /// Is multiplied.
+        /// The gated value.
         up: Part,
         /// The activation.
         act: Act,
     },
-    /// A norm, and products by the experts that columns use; a result for each.
+    /// A norm, and products by the experts of each column; one result per slot.
     ProjectId {
         /// The norm.
         norm: Option<Norm>,
@@ -134,16 +135,16 @@ pub enum Form {
         /// The matrix.
         part: Part,
     },
-    /// Products by the experts that columns use and their weighted sum: a plain result or a sum in place.
+    /// Products by the experts of each column and their weighted sum, stored or accumulated in place.
     ReduceId {
         /// The experts.
         route: ValueId,
         /// The matrix.
         part: Part,
-        /// The result is added to what is in its place.
+        /// Accumulate to the result's place.
         add: bool,
     },
-    /// A norm of rows, a sum if there is one, and all of it times `by`.
+    /// A norm of rows, an optional sum, and all of it times `by`.
     RowNorm {
         /// The norm.
         norm: RowNorm,
@@ -152,17 +153,17 @@ pub enum Form {
         /// The factor.
         by: f32,
     },
-    /// The gates behind recurrent state, and a sum in place.
+    /// The gates after recurrent state, and a sum in place.
     GatedNorm {
         /// The gates.
         op: GatedNorm,
-        /// The result is added to what is in its place.
+        /// Accumulate to the result's place.
         add: bool,
     },
 }
 
 impl Form {
-    /// The norm in front of its products.
+    /// The norm before the products.
     fn norm(&self) -> Option<Norm> {
         match *self {
             Form::Project { norm, .. }
@@ -175,7 +176,7 @@ impl Form {
         }
     }
 
-    /// Whether `x` is only multiplied by matrices.
+    /// True if `x` is only multiplied by matrices.
     fn multiplies(&self) -> bool {
         match self {
             Form::ReduceId { .. } => true,
@@ -185,23 +186,23 @@ impl Form {
     }
 }
 
-/// Nodes that run together.
+/// Fused nodes.
 #[derive(Clone, Debug)]
 pub struct Fused {
-    /// The rules that brought them together, by name.
+    /// Names of the rules that fused them.
     pub rules: Vec<&'static str>,
-    /// The nodes: the one that reads `x` first, matrices in the order in which they are stored.
+    /// The nodes: the reader of `x` first, matrices in storage order.
     pub nodes: Vec<usize>,
-    /// The value that they make.
+    /// The result.
     pub out: ValueId,
-    /// What they are together.
+    /// The combined operation.
     pub form: Form,
 }
 
-/// A step: a node by itself, or several that run together.
+/// A step: a single node or several fused ones.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// The node of this number.
+    /// A single node.
     Node(usize),
     /// Several.
     Fused(Fused),
@@ -216,7 +217,7 @@ impl Step {
         }
     }
 
-    /// The rules that brought its nodes together, by name.
+    /// Names of the rules that fused its nodes.
     pub fn rules(&self) -> &[&'static str] {
         match self {
             Step::Node(_) => &[],
@@ -224,7 +225,7 @@ impl Step {
         }
     }
 
-    /// The norm in front of its products.
+    /// The norm before its products.
     pub(super) fn norm(&self) -> Option<Norm> {
         match self {
             Step::Node(_) => None,
@@ -233,14 +234,14 @@ impl Step {
     }
 }
 
-/// The steps of a graph, and where values are.
+/// The steps of a graph, and the places of values.
 #[derive(Clone, Debug)]
 pub struct Steps {
     /// The steps in order.
     pub list: Vec<Step>,
-    /// For every value the one in whose place it is: itself, or an older one that ended where it was made.
+    /// Place of every value: itself, or an older value whose buffer it reuses.
     pub place: Vec<ValueId>,
-    /// Slices that are read where they are: of which value, from which channel on.
+    /// Slices that are read in place: source value and first channel.
     pub views: Vec<Option<(ValueId, u32)>>,
 }
 
@@ -250,7 +251,7 @@ impl Steps {
         self.place[v.0]
     }
 
-    /// The places that a step reads, that of a sum in place included, each once.
+    /// The places that a step reads, including that of a sum in place, without duplicates.
     pub fn inputs(&self, graph: &Graph, step: &Step) -> Vec<ValueId> {
         let nodes = || step.nodes().iter().map(|i| &graph.nodes[*i]);
         let made: Vec<ValueId> = nodes().map(|n| n.out).collect();
@@ -272,8 +273,7 @@ impl Steps {
         }
     }
 
-    /// The matrices that a step multiplies by or looks up, in the order in which they are stored, with the experts that they
-    /// are used by.
+    /// The matrices that a step multiplies by or looks up, in storage order, and the route if they are experts.
     pub(super) fn matrices(&self, graph: &Graph, step: &Step) -> (Vec<WeightId>, Option<ValueId>) {
         let ops = || step.nodes().iter().map(|i| &graph.nodes[*i].op);
         let route = ops().find_map(|op| match op {
@@ -283,7 +283,7 @@ impl Steps {
         (ops().flat_map(Op::matrices).collect(), route)
     }
 
-    /// Whether all that a step does with a place is to multiply what is there by matrices.
+    /// True if a step only multiplies the value in a place by matrices.
     pub(super) fn multiplies(&self, graph: &Graph, step: &Step, v: ValueId) -> bool {
         match step {
             Step::Node(i) => match graph.nodes[*i].op {
@@ -299,7 +299,7 @@ impl Steps {
         }
     }
 
-    /// Whether a step can round what it makes to f16.
+    /// True if a step can round its result to f16.
     pub(super) fn can_round(&self, graph: &Graph, step: &Step) -> bool {
         match step {
             Step::Node(i) => matches!(graph.nodes[*i].op, Op::RmsNorm { .. }),

@@ -1,10 +1,10 @@
-//! Cases of every operation, on a device: with bounds checks and without, in every feature set it has.
+//! Cases of every operation on a device: with and without bounds checks, in every feature set it supports.
 //!
-//! By default a fixed sample of each grid runs, each case in some feature set, with bounds checks or without, since software
-//! drivers take longer to compile a case than to run it; of slow kernels fewer do (`SLOW`).
-//! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` names operations to run alone,
-//! separated by commas, `CHASKI_CASE` a word in the labels of their cases, which then all run. On top come cases at random
-//! (`random`): `PROPTEST_CASES` says how many for each operation, `CHASKI_TEST_SEED` chooses others.
+//! By default a fixed sample of each grid runs, each case in one feature set, with or without bounds checks, since
+//! software drivers take longer to compile a case than to run it; fewer cases of slow kernels run (`SLOW`).
+//! `CHASKI_TEST_FULL=1` runs everything. `CHASKI_OP` selects operations, separated by commas; `CHASKI_CASE` selects
+//! cases whose labels contain a word, all of which then run. In addition there are random cases (`random`):
+//! `PROPTEST_CASES` sets the number per operation, `CHASKI_TEST_SEED` selects others.
 
 mod random;
 
@@ -20,11 +20,11 @@ use chaski_runtime::gpu::{Gpu, GpuOptions, run_case};
 use chaski_runtime::plan::PlanError;
 use rayon::prelude::*;
 
-/// Cases at random for each operation and feature set, where `PROPTEST_CASES` does not say it.
+/// Random cases per operation and feature set, unless `PROPTEST_CASES` is set.
 const RANDOM: u32 = 40;
-/// By default one case in so many runs on each of the four devices: all of them once.
+/// By default one case in this many runs on each of the four devices, so that all run once.
 const TURNS: usize = 4;
-/// The same of kernels that drivers compile for long: in 8 half of the cases run, in 16 a quarter.
+/// The same for kernels that take long to compile: with 8 half of the cases run, with 16 a quarter.
 const SLOW: &[(&str, usize)] = &[
     ("attention", 16),
     ("attention_keys", 16),
@@ -41,15 +41,15 @@ const SLOW: &[(&str, usize)] = &[
     ("set_rows", 16),
     ("ssm_scan", 8),
 ];
-/// What the environment asks for.
+/// Options from the environment.
 struct Wish {
-    /// Some operations alone while working on them.
+    /// Selected operations.
     only: Option<String>,
-    /// A word in the labels of cases, and in the lines of grids: the name of one of ggml's operations, too.
+    /// A word in the labels of cases and in the lines of grids, which contain ggml's names of operations.
     word: String,
     /// No sampling.
     full: bool,
-    /// Cases at random.
+    /// Number of random cases.
     random: u32,
     seed: u64,
 }
@@ -72,19 +72,19 @@ impl Wish {
     }
 }
 
-/// Says a line that is seen although the test passes.
+/// Prints a line that is visible although the test passes.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("standard error");
 }
 
-/// What one device saw.
+/// Results of one device.
 #[derive(Default)]
 struct Seen {
     failures: Vec<String>,
     n: usize,
-    /// What ran well already: kernels without team reductions are the same in each feature set.
+    /// Fingerprints of successful runs: kernels without team reductions are equal in all feature sets.
     done: HashSet<u64>,
-    /// Cases and how many of them ran, by operation.
+    /// Number of cases, and of those that ran, by operation.
     grids: BTreeMap<&'static str, (usize, usize)>,
     left_out: BTreeMap<String, usize>,
 }
@@ -92,7 +92,7 @@ struct Seen {
 #[test]
 fn every_operation_matches_its_reference() {
     let wish = Wish::new();
-    // One device with bounds checks and one without, each on a thread of its own.
+    // One device with bounds checks and one without, each on its own thread.
     let seen: Vec<Seen> = std::thread::scope(|s| {
         let threads = [false, true].map(|checked| {
             let wish = &wish;
@@ -114,8 +114,7 @@ fn every_operation_matches_its_reference() {
     assert!(n > 0, "no case has this name");
 }
 
-/// A device that no other is opened or closed beside: with several threads that do so, NVIDIA's driver ends the program now
-/// and then.
+/// A device opened and closed under a lock: with several threads doing so, NVIDIA's driver occasionally crashes.
 struct Opened(Option<Gpu>);
 
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -142,13 +141,13 @@ impl Drop for Opened {
     }
 }
 
-/// Everything on devices with or without bounds checks.
+/// All cases on devices with or without bounds checks.
 fn run(wish: &Wish, checked: bool) -> Seen {
     let mut seen = Seen::default();
     for set in [FeatureSet::Coop, FeatureSet::Alone, FeatureSet::Sg, FeatureSet::Base] {
         let options =
             GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, checked, ..GpuOptions::default() };
-        // A device keeps every pipeline that it made, so each operation has a device of its own.
+        // A device keeps all of its pipelines, so each operation has its own device.
         let open = || Opened::new(&options);
         let first = open();
         let caps = first.caps().clone();
@@ -165,7 +164,7 @@ fn run(wish: &Wish, checked: bool) -> Seen {
         }
         for op in OPS.iter().filter(|op| wish.op(op.name) && op.is_for(set)) {
             let (gpu, start, mut worst) = (open(), Instant::now(), 0.0f64);
-            // Cases take turns with checks and with sets.
+            // Cases rotate over bounds checks and feature sets.
             let base = usize::from(set == FeatureSet::Base);
             let n_turn = SLOW.iter().find(|(name, _)| *name == op.name).map_or(TURNS, |(_, n)| *n);
             let mut turn = usize::from(checked) + 2 * base;
@@ -182,7 +181,7 @@ fn run(wish: &Wish, checked: bool) -> Seen {
             if let Some(grid) = &op.grid {
                 let chosen = chosen(wish, op, grid, &caps, &mut seen).into_iter();
                 let chosen: Vec<_> = chosen.filter(|_| next()).collect();
-                // References of long sequences take longer than the device, so all cores make some at once.
+                // References of long sequences take longer than the device, so all cores compute some concurrently.
                 for some in chosen.chunks(2 * rayon::current_num_threads()) {
                     let cases: Vec<_> = some.par_iter().map(|p| (p, (grid.case)(p))).collect();
                     for (params, case) in cases {
@@ -193,7 +192,7 @@ fn run(wish: &Wish, checked: bool) -> Seen {
                     }
                 }
                 if let Some(random) = grid.random {
-                    // Each of these devices has cases of its own.
+                    // Each of these devices has its own cases.
                     let n = if wish.full { wish.random } else { wish.random.div_ceil(n_turn as u32) };
                     let stream = [wish.seed, u64::from(checked), base as u64];
                     worst = worst.max(random::check(&on, random, n, stream, &wish.word, &mut seen));
@@ -207,11 +206,11 @@ fn run(wish: &Wish, checked: bool) -> Seen {
     seen
 }
 
-/// The cases of an operation's grid that run now.
+/// The cases of an operation's grid to run.
 fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Vec<Params> {
     let mut all = expand(grid.text).expect("a grid that a test of the kernels has read");
     let n_all = all.len();
-    // The same in each feature set.
+    // Equal in each feature set.
     let mut left_out = BTreeMap::new();
     all.retain(|p| match p.left_out() {
         Some(why) => {
@@ -232,7 +231,7 @@ fn chosen(wish: &Wish, op: &Op, grid: &Grid, caps: &Caps, seen: &mut Seen) -> Ve
     chosen
 }
 
-/// Where a case runs.
+/// Configuration in which a case runs.
 struct Place<'a> {
     gpu: &'a Gpu,
     op: &'a Op,
@@ -240,7 +239,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Runs a case and keeps what is wrong with it; its error.
+    /// Runs a case and records its failure; returns its error.
     fn check(&self, case: &Case, seen: &mut Seen) -> f64 {
         match self.run(case, seen) {
             Ok(nmse) => nmse,
@@ -251,7 +250,7 @@ impl Place<'_> {
         }
     }
 
-    /// Runs a case, unless the same kernel with the same constants has run it: its error, or what is wrong.
+    /// Runs a case, unless the same kernel with the same constants has run it: returns its error, or the failure.
     fn run(&self, case: &Case, seen: &mut Seen) -> Result<f64, String> {
         let Place { gpu, op, set } = *self;
         let (mut id, mut its) = (None, false);
@@ -261,7 +260,7 @@ impl Place<'_> {
                 return Ok(0.0);
             }
             id = Some(fingerprint);
-            // Parts of a sum may be joined by a kernel behind it.
+            // Partial sums may be reduced by another kernel.
             its = steps.iter().any(|s| s.step.dispatch.kernel.name.starts_with(op.name));
         }
         match pollster::block_on(run_case(gpu, case)) {
@@ -285,7 +284,7 @@ impl Place<'_> {
     }
 }
 
-/// A case with more bytes than a binding may have, if there is memory for it.
+/// A case that exceeds the largest binding, if there is memory for it.
 fn beyond(caps: &Caps) -> Option<Case> {
     const MOST: u64 = 1 << 28;
     let (op, n) = (OPS.iter().find(|op| op.name == "arange")?, caps.max_binding_bytes / 4 + 64);

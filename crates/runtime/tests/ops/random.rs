@@ -1,4 +1,4 @@
-//! Cases with shapes, strides and types at random, and the smallest of those that fail.
+//! Cases with random shapes, strides and types; failures are minimised.
 
 use std::cell::RefCell;
 
@@ -9,13 +9,12 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use crate::{Place, Seen};
 
-/// Numbers that a case is made of; zeros follow.
+/// Random numbers per case; zeros follow.
 const CHOICES: usize = 160;
-/// Cases that are tried to find a smaller one that fails.
+/// Number of smaller cases to try when minimising a failure.
 const SHRINK: u32 = 400;
 
-/// Runs `n` cases that depend on the numbers of `stream` alone; the largest error. Of the cases that fail the smallest that
-/// was found is kept.
+/// Runs `n` cases determined by the numbers of `stream`; returns the largest error. Keeps the smallest failing case.
 pub(crate) fn check(
     on: &Place<'_>,
     make: fn(&mut Rng) -> Case,

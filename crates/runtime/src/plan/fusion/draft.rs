@@ -1,38 +1,38 @@
-//! A rule, and the step that it makes larger.
+//! Fusion rules, and steps under construction.
 
 use super::state::State;
 use crate::graph::recurrent::Recurrent;
 use crate::graph::{Graph, NormKind, Op, RowNorm, ValueId};
 use crate::plan::steps::{Form, Part};
 
-/// A rule by which a step takes in more nodes.
+/// A rule that extends a step by further nodes.
 pub struct Rule {
-    /// Its name, for people and for tests.
+    /// Name, for display and tests.
     pub name: &'static str,
-    /// Operations of the nodes that steps begin with.
+    /// Operations of nodes that steps start with.
     pub from: &'static [&'static str],
-    /// Operations that the step takes in.
+    /// Operations that the rule adds.
     pub takes: &'static [&'static str],
-    /// Conditions, and the step if they hold. It sees the graph and the earlier steps, and changes nothing.
+    /// Checks the conditions and returns the extended step. It only reads the graph and earlier steps.
     pub(super) apply: fn(&State<'_>, &Draft) -> Option<Draft>,
 }
 
 /// A step under construction.
 pub(super) struct Draft {
-    /// The node that it began with.
+    /// The first node.
     pub(super) begin: usize,
-    /// All nodes, the one that reads its input first.
+    /// All nodes; the one that reads the input first.
     pub(super) nodes: Vec<usize>,
-    /// The value that they make so far.
+    /// The result so far.
     pub(super) out: ValueId,
-    /// What they are together.
+    /// The combined operation.
     pub(super) form: Form,
-    /// The value in whose place the result goes.
+    /// The value whose buffer the result replaces or accumulates to.
     pub(super) into: Option<ValueId>,
 }
 
 impl Draft {
-    /// The node and what it is by itself; none if no rule starts with such a node.
+    /// The node as a step of its own; `None` if no rule starts with such a node.
     pub(super) fn new(graph: &Graph, begin: usize) -> Option<Draft> {
         let node = &graph.nodes[begin];
         let form = match &node.op {
@@ -55,13 +55,13 @@ impl Draft {
         Some(Draft { begin, nodes: vec![begin], out: node.out, form, into: None })
     }
 
-    /// The same step with one more node, which makes the result.
+    /// The same step with one more node, which computes the result.
     pub(super) fn then(&self, graph: &Graph, node: usize, form: Form) -> Draft {
         let nodes = self.nodes.iter().copied().chain([node]).collect();
         Draft { begin: self.begin, nodes, out: graph.nodes[node].out, form, into: None }
     }
 
-    /// A step of these nodes in place of the one that it began with; what came before that stays.
+    /// A step of these nodes in place of the original one; `into` is kept.
     pub(super) fn becomes(&self, nodes: impl IntoIterator<Item = usize>, out: ValueId, form: Form) -> Draft {
         let before = self.nodes.iter().copied().filter(|n| *n < self.begin);
         Draft { begin: self.begin, nodes: before.chain(nodes).collect(), out, form, into: None }

@@ -1,10 +1,10 @@
-//! Rules of products by experts.
+//! Rules for products by experts.
 
 use super::draft::Rule;
 use crate::graph::Op;
 use crate::plan::steps::{Form, Part};
 
-/// Gate and up by experts, of one input, and their activation.
+/// Gate and up by experts, of one input, with their activation.
 pub(super) const GATED_EXPERTS: Rule = Rule {
     name: "gated experts",
     from: &["mul_mat_id"],
@@ -37,7 +37,7 @@ pub(super) const SUM_OF_EXPERTS: Rule = Rule {
     from: &["mul_mat_id"],
     takes: &["moe_reduce"],
     apply: |state, draft| {
-        // One column for all slots wants another kernel, which no family needs.
+        // A column shared by all slots would need another kernel, and no family has it.
         let (Form::ProjectId { norm: None, part, .. }, Op::MulMatId { x, route, .. }) =
             (&draft.form, state.op(draft.begin))
         else {

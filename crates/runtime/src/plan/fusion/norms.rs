@@ -1,4 +1,4 @@
-//! Rules of norms: in front of products, and with the sum that follows.
+//! Rules for norms: before products, and with the following sum.
 
 use super::draft::{Draft, Rule};
 use super::state::State;
@@ -35,14 +35,14 @@ pub(super) const NORM_AND_SUM: Rule = Rule {
         let Op::Add { a, b } = *state.op(sum) else { return None };
         let other = if a == draft.out { b } else { a };
         let can = norm.weight.is_some() && norm.bias.is_none() && norm.d == state.graph.width(draft.out);
-        // It is there already.
+        // The value already exists.
         let is_older = other != draft.out && state.maker(other) < draft.begin;
         let add = (can && is_older).then(|| state.place(other));
         add.map(|add| draft.then(state.graph, sum, Form::RowNorm { norm, add: Some(add), by: 1.0 }))
     },
 };
 
-/// Whether node `i` is a norm that its readers take in; if so, notes it for [`NORM_OF_PRODUCTS`].
+/// True if the readers of norm node `i` absorb it; if so, records it for [`NORM_OF_PRODUCTS`].
 pub(super) fn fold(state: &mut State<'_>, i: usize) -> bool {
     let Op::RmsNorm { x, weight, eps } = *state.op(i) else { return false };
     let y = state.graph.nodes[i].out;
@@ -53,7 +53,7 @@ pub(super) fn fold(state: &mut State<'_>, i: usize) -> bool {
     };
     let readers = state.readers(y);
     let Some(last) = readers.last().filter(|_| readers.iter().all(multiplies)) else { return false };
-    // So the norm's input must not change before the last of them.
+    // The norm's input must stay unchanged until the last of them.
     state.last_use[x.0] = state.last_use[x.0].max(*last);
     state.folded[y.0] = Some((x, Norm { weight, eps, out: y }));
     true

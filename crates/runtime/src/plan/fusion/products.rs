@@ -1,11 +1,11 @@
-//! Rules of products of one input.
+//! Rules for products of one input.
 
 use super::draft::{Draft, Rule};
 use super::state::State;
 use crate::graph::Op;
 use crate::plan::steps::{Form, Part};
 
-/// Gate and up, of one input, and their activation.
+/// Gate and up, of one input, with their activation.
 pub(super) const GATED: Rule = Rule {
     name: "gated",
     from: &["mul_mat"],
@@ -29,7 +29,7 @@ pub(super) const GATED: Rule = Rule {
 };
 
 impl State<'_> {
-    /// The products of the input of a step that begins with a product: that one, and others that no step has taken in.
+    /// Products of the input of a step that begins with a product: that one, and others not yet in a step.
     pub(super) fn products_beside(&self, draft: &Draft) -> Vec<usize> {
         let x = self.op(draft.begin).inputs()[0];
         let mut all = self.readers(x);

@@ -1,4 +1,4 @@
-//! The rule of q, k and v: their products, what happens to their heads, and the write to the cache.
+//! The rule for q, k and v: their products, operations on their heads, and the write to the cache.
 
 use chaski_kernels::ops::rope_kv::{CellNorm, Over};
 
@@ -7,7 +7,7 @@ use super::state::State;
 use crate::graph::{NormKind, Op, RowNorm, ValueId, WeightId};
 use crate::plan::steps::{Form, HeadNorm, Heads, Part};
 
-/// Products for q, k and v of a layer, or for q alone, with rotations, norms and the write to the cache.
+/// Products for q, k and v of a layer, or for q alone, with RoPE, norms and the write to the cache.
 pub(super) const QKV: Rule = Rule {
     name: "qkv",
     from: &["mul_mat"],
@@ -15,26 +15,26 @@ pub(super) const QKV: Rule = Rule {
     apply: |state, draft| state.qkv(draft),
 };
 
-/// What happens to the heads of q, or of k, between their product and the node that takes them.
+/// Operations on the heads of q, or of k, between their product and their consumer.
 #[derive(Default)]
 struct Path {
-    /// Nodes on the way.
+    /// Nodes on the path.
     nodes: Vec<usize>,
-    /// Channels of the heads that a rotation turns.
+    /// Channels per head for RoPE.
     d: Option<u32>,
     rope: Option<usize>,
-    /// The norm, its weights, and whether it comes after the rotation.
+    /// The norm, its weights, and whether it follows RoPE.
     norm: Option<(RowNorm, WeightId, bool)>,
-    /// What is taken, and by which node.
+    /// The final value, and its consumer.
     out: ValueId,
     taken: usize,
 }
 
-/// Where the values of a layer come from.
+/// Origin of a layer's values.
 struct Values {
-    /// Their product, if it is not that of the keys.
+    /// Their product, if different from that of the keys.
     product: Option<usize>,
-    /// Their norm, if they have one.
+    /// Their norm, if any.
     norm: Option<(usize, f32)>,
 }
 
@@ -75,7 +75,7 @@ impl State<'_> {
         Some(self.attends(draft, nodes, &matrices, heads, of_q.out))
     }
 
-    /// Queries of a layer whose keys and values are those of an earlier one.
+    /// Queries of a layer that uses the keys and values of an earlier one.
     fn q_alone(&self, draft: &Draft, q: usize, of_q: &Path, layer: usize) -> Option<Draft> {
         if q != draft.begin || of_q.nodes.is_empty() {
             return None;
@@ -104,7 +104,7 @@ impl State<'_> {
         draft.becomes(nodes, out, Form::Qkv { norm, parts, heads })
     }
 
-    /// Where a value that goes to the cache comes from: one of these products, that of the keys perhaps, and a norm.
+    /// Origin of a cached value: one of these products, possibly that of the keys, and a norm.
     fn values(&self, value: ValueId, k: usize, nodes: &[usize]) -> Option<Values> {
         self.sole_reader(value)?;
         let maker = self.maker(value);
@@ -123,7 +123,7 @@ impl State<'_> {
         }
     }
 
-    /// Whether a node is an RMS norm without weights of the heads of values, on their way to the cache.
+    /// True if a node is an unweighted RMS norm of the heads of values on their way to the cache.
     fn is_norm_of_values(&self, node: usize) -> bool {
         let (op, out) = (&self.graph.nodes[node].op, self.graph.nodes[node].out);
         let Op::Norm { norm, .. } = op else { return false };
@@ -132,8 +132,8 @@ impl State<'_> {
         *v == out && *norm == RowNorm::plain(self.graph.kv[*layer].d_v, norm.eps)
     }
 
-    /// The norm on a path as the kernel knows it, for heads of `d` channels, with its weights; the outer option is none if
-    /// the kernel cannot do what happens there.
+    /// The norm on a path in the kernel's terms, for heads of `d` channels, with its weights; the outer option is
+    /// `None` if the kernel does not support it.
     fn norm_of(&self, product: usize, path: &Path, d: u32) -> Option<Option<(WeightId, CellNorm)>> {
         if path.d.is_some_and(|found| found != d) {
             return None;
@@ -161,8 +161,8 @@ impl State<'_> {
         Some(Some((weight, CellNorm { eps: norm.eps, over, mean, own, values: false })))
     }
 
-    /// The way of a product to the only node that takes it, if it goes through rotations and norms alone. Values may be
-    /// made of the same product.
+    /// The path of a product to its only consumer, if it goes through RoPE and norms alone. Values may come from the
+    /// same product.
     fn path(&self, product: usize) -> Option<Path> {
         let mut path = Path { out: self.graph.nodes[product].out, ..Path::default() };
         loop {

@@ -1,4 +1,4 @@
-//! What is known of a graph while its steps are made: who reads what, and where values are.
+//! State of the fusion: readers and places of values.
 
 use crate::graph::{Graph, Node, Op, ValueId};
 use crate::plan::steps::Norm;
@@ -6,15 +6,15 @@ use crate::plan::steps::Norm;
 pub(super) struct State<'a> {
     pub(super) graph: &'a Graph,
     n_use: Vec<usize>,
-    /// The last node that reads each value.
+    /// Last node that reads each value.
     pub(super) last_use: Vec<usize>,
-    /// Node that makes each value.
+    /// Node that computes each value.
     maker: Vec<usize>,
-    /// Nodes that a step has taken in.
+    /// Nodes that are already part of a step.
     pub(super) done: Vec<bool>,
-    /// For each value the one in whose place it is.
+    /// Place of each value: the value whose buffer it shares.
     pub(super) place: Vec<ValueId>,
-    /// Norms that their readers take in, by their results, with their inputs.
+    /// Norms absorbed by their readers, by result, with their inputs.
     pub(super) folded: Vec<Option<(ValueId, Norm)>>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> State<'a> {
     pub(super) fn new(graph: &'a Graph) -> Self {
         let mut maker = vec![0; graph.widths.len()];
         graph.nodes.iter().enumerate().for_each(|(i, n)| maker[n.out.0] = i);
-        // Who reads a slice may read what it was cut from.
+        // Readers of a slice may read its source.
         let mut last_use = graph.last_use();
         for node in graph.nodes.iter().rev() {
             if let Op::Slice { x, .. } = node.op {
@@ -40,7 +40,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Slices that are read where they are.
+    /// Slices that are read in place.
     pub(super) fn views(&self) -> Vec<Option<(ValueId, u32)>> {
         let mut views = vec![None; self.graph.widths.len()];
         for node in &self.graph.nodes {
@@ -53,7 +53,7 @@ impl<'a> State<'a> {
         views
     }
 
-    /// Whether all that read a slice can find it where it is.
+    /// True if all readers of a slice can read it in place.
     fn is_view(&self, slice: ValueId) -> bool {
         let reads = |r: &usize| match *self.op(*r) {
             Op::Glu { up, .. } => up == slice,
@@ -63,7 +63,7 @@ impl<'a> State<'a> {
         self.graph.logits != Some(slice) && self.readers(slice).iter().all(reads)
     }
 
-    /// Whether the place of `x` is free once node `i` has read it. A slice has none of its own.
+    /// True if the place of `x` is free once node `i` has read it. Slices have no place of their own.
     pub(super) fn dies(&self, x: ValueId, i: usize) -> bool {
         self.last_use[x.0] == i && !matches!(self.op(self.maker(x)), Op::Slice { .. })
     }
@@ -85,7 +85,7 @@ impl<'a> State<'a> {
         (0..self.graph.nodes.len()).filter(|i| reads(&self.graph.nodes[*i])).collect()
     }
 
-    /// The node that makes a value.
+    /// The node that computes a value.
     pub(super) fn maker(&self, v: ValueId) -> usize {
         self.maker[v.0]
     }

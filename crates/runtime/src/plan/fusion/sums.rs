@@ -1,4 +1,4 @@
-//! Rules of what follows a product: a factor, and the sum with something older.
+//! Rules for operations after a product: a factor, and the sum with an older value.
 
 use super::draft::{Draft, Rule};
 use super::state::State;
@@ -16,7 +16,7 @@ pub(super) const FACTOR: Rule = Rule {
         let mut form = draft.form.clone();
         match &mut form {
             Form::Project { part, .. } | Form::ReduceId { part, .. } => part.by *= factor,
-            // The kernel of a norm in front of products knows no factor.
+            // The kernel of a norm before products does not support a factor.
             Form::RowNorm { add: None, .. } if matches!(state.op(draft.begin), Op::RmsNorm { .. }) => {
                 return None;
             }
@@ -27,7 +27,7 @@ pub(super) const FACTOR: Rule = Rule {
     },
 };
 
-/// A product, a sum over experts or a gate, and the sum with an older value, in place of that.
+/// A product, a sum over experts or a gate, accumulated to an older value in place.
 pub(super) const RESIDUAL: Rule = Rule {
     name: "residual",
     from: &["mul_mat", "mul_mat_id", "gated_norm"],
@@ -46,7 +46,7 @@ pub(super) const RESIDUAL: Rule = Rule {
 };
 
 impl State<'_> {
-    /// The sum of a step's result and something older, in whose place it goes, if nothing else reads the result.
+    /// The sum of a step's result and an older value, which it replaces, if nothing else reads the result.
     fn sum_into(&self, draft: &Draft) -> Option<(usize, ValueId)> {
         let (out, n) = (draft.out, draft.begin);
         let sum = self.sole_reader(out)?;
@@ -55,17 +55,17 @@ impl State<'_> {
             return None;
         }
         let other = if a == out { b } else { a };
-        // Nobody may look at the other operand between the product and the sum.
+        // No node may read the other operand between the product and the sum.
         let quiet = self.readers(other).iter().all(|r| *r <= n || *r == sum)
             && self.folded_readers(other).iter().all(|r| *r <= n);
-        // It is there already if it comes earlier, or if an earlier step has taken it in.
+        // The operand exists if it comes earlier, or if an earlier step contains it.
         let made = self.maker(other);
         let slice = matches!(self.op(made), Op::Slice { .. });
         let is_free = quiet && !slice && self.place(other) != draft.input(self);
         (is_free && (made < n || self.done[made])).then_some((sum, other))
     }
 
-    /// Products that read a value through a norm that they take in.
+    /// Products that read a value through a norm that they absorb.
     fn folded_readers(&self, v: ValueId) -> Vec<usize> {
         let norms = self.folded.iter().flatten().filter(|(x, _)| *x == v);
         norms.flat_map(|(_, n)| self.readers(n.out)).collect()
