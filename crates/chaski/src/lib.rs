@@ -16,17 +16,17 @@
 //!
 //! # Threads and futures
 //!
-//! No async runtime is needed: natively `pollster::block_on` will do, in a browser the event loop does. Natively all futures
-//! are `Send`.
+//! No async runtime is needed: natively `pollster::block_on` suffices, in a browser the event loop does. Natively all
+//! futures are `Send`.
 //!
-//! - An [`Engine`] works where its futures are polled: natively they block that thread while the device works, so a server
-//!   does not poll them on the threads of its runtime. It becomes a [`Handle`] by [`Engine::spawn`]: then a thread of its own
-//!   works, no call blocks, and answers are streams for any executor.
-//! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step, in the
-//!   middle of its prompt, too. Its pages stay known as a prefix until others need them.
-//! - Dropping the future of [`Generation::next`] or another call on an engine loses nothing: the next call goes on.
-//! - A device that is lost is opened again, the model is loaded again, and all open requests go on; only a device of the
-//!   program's own ([`EngineBuilder::gpu`]) is an error.
+//! - An [`Engine`] works while its futures are polled: natively they block the thread while the device works, so a server
+//!   should not poll them on its runtime's threads. [`Engine::spawn`] turns it into a [`Handle`]: a separate thread does the
+//!   work, no call blocks, and answers are streams for any executor.
+//! - Dropping an answer ([`Generation`], [`Conversation`], [`Chat`], [`serve::Answer`]) ends its request within a step, even
+//!   in the middle of its prompt. Its pages stay cached as a prefix until others need them.
+//! - Dropping the future of [`Generation::next`] or of another call on an engine loses nothing: the next call continues.
+//! - After device loss the device is opened again, the model is loaded again, and all open requests continue; only a device
+//!   of the program's own ([`EngineBuilder::gpu`]) is an error.
 
 mod builder;
 mod chat;
@@ -64,12 +64,12 @@ pub mod text {
     };
 }
 
-/// Vectors for texts: how a model's outputs become one, and its norm.
+/// Text embeddings: pooling and normalisation.
 pub mod embedding {
     pub use chaski_models::{EmbedOptions, Embedding, Pooling, VectorNorm};
 }
 
-/// Adapters, devices, their memory, and profiles of a model on them. The only module with types of `wgpu`.
+/// GPU adapters and devices, their memory, and profiles of models on them. The only module with types of `wgpu`.
 pub mod gpu {
     pub use chaski_runtime::gpu::{
         Ablation, AdapterSummary, ExpertReads, FormatRate, Gpu, GpuModel, GpuOptions, LoadTimes, Memory,
@@ -78,13 +78,13 @@ pub mod gpu {
     pub use chaski_runtime::wgpu;
 }
 
-/// Measurements of models: perplexity, importance matrices, and the memory that a model will need.
+/// Measurements of models: perplexity, importance matrices, and memory requirements.
 pub mod tools {
     pub use crate::memory::memory_need;
     pub use chaski_models::{ImatrixOptions, ImatrixProgress, Perplexity, imatrix, perplexity};
 }
 
-/// The errors that [`Error`] is made of.
+/// The errors contained in [`Error`].
 pub mod errors {
     pub use chaski_models::{AdapterError, InputsError, KvTypeError, ModelError, PoolingError, SessionError};
     pub use chaski_runtime::plan::PlanError;
@@ -92,12 +92,13 @@ pub mod errors {
     pub use chaski_text::ConstraintError;
 }
 
-/// Requests to a [`Handle`], and answers that are streams of events.
+/// Requests to a [`Handle`], and answers as streams of events.
 pub mod serve {
     pub use chaski_models::serve::{Answer, Event, Load, Refused, Request, ServeError};
 }
 
-/// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements, and schedulers of one's own.
+/// Steps of rows, which a [`Runner`](steps::Runner) runs as an [`Executor`](steps::Executor): for measurements and custom
+/// schedulers.
 pub mod steps {
     pub use crate::executor::{Driver, ModelExecutor};
     pub use chaski_models::serve::{Executor, Outputs, Start};
@@ -105,7 +106,7 @@ pub mod steps {
     pub use chaski_schedule::{Change, Input, Limits, Row, Step, Want};
 }
 
-/// What the runtime knows of kernels and feature sets.
+/// Kernel capabilities, formats and tuning.
 pub mod kernels {
     pub use chaski_runtime::kernels::Act;
     pub use chaski_runtime::kernels::{

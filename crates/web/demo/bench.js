@@ -36,7 +36,7 @@ export async function floor(nDispatch, runs = 20) {
   return times.sort((a, b) => a - b)[runs >> 1];
 }
 
-/** What the rows say of the device: a GPU has a floor, and the processor, which has neither it nor kernels, says null. */
+/** Device fields of the rows: a GPU has a dispatch floor; the CPU, which has neither that nor kernels, has null. */
 async function measured({ device, memory, loading, dispatchesPerToken }) {
   if (device.kind === "cpu") {
     return { backends: "CPU", gpu_info: "", n_threads: 1, n_gpu_layers: 0, compile_ms: null, peak_gpu_bytes: null, dispatches_per_token: null, floor_ms: null };
@@ -140,7 +140,7 @@ $("form").addEventListener("submit", async (event) => {
     const [{ floor_ms, dispatches_per_token }] = rows;
     $("state").textContent = floor_ms
       ? `A readback costs ${floor_ms.empty.toFixed(2)} ms, one behind a token's ${dispatches_per_token} empty dispatches ${floor_ms.token.toFixed(2)} ms.`
-      : "On the processor, on one thread.";
+      : "On the CPU, on one thread.";
     $("table").hidden = false;
     const cells = (r) => [r.n_prompt ? `pp${r.n_prompt}` : `tg${r.n_gen}`, r.avg_ts.toFixed(2), r.stddev_ts.toFixed(2)];
     for (const r of rows) {

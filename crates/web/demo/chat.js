@@ -8,7 +8,7 @@ import { Message } from "./message.js";
 const $ = (id) => document.getElementById(id);
 const conversations = new Conversations();
 let [engine, loading, files] = [null, null, []];
-/** What is being answered: its conversation, and how to stop it. */
+/** The answer in progress: its conversation, and a function that stops it. */
 let answering = null;
 
 // ---- the model
@@ -123,7 +123,7 @@ function item(message) {
   return shown;
 }
 
-/** Whether the end of the page is in view; who reads further up is left there. */
+/** True if the end of the page is in view; otherwise the reader's scroll position is kept. */
 function atEnd() {
   const { scrollHeight, scrollTop, clientHeight } = document.scrollingElement;
   return scrollHeight - scrollTop - clientHeight < 100;
@@ -169,7 +169,7 @@ function drawList() {
   ready();
 }
 
-/** Whether the settings are what the engine takes; if not, the browser says which is not. */
+/** Checks that the engine accepts the settings; otherwise the browser marks the first invalid one. */
 function valid() {
   const wrong = [...$("settings").querySelectorAll("input")].find((input) => !input.checkValidity());
   if (!wrong) return true;

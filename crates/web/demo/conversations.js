@@ -12,8 +12,8 @@ function local() {
 }
 
 /**
- * What is stored may come from another version, or from anybody who writes to this origin. The key says which conversation
- * it is, whatever the text says: by its key it is deleted.
+ * Stored data may come from another version, or from anything that writes to this origin. The key identifies the conversation,
+ * whatever the data say: deletion uses the key.
  */
 function read(key, text) {
   try {

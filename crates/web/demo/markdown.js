@@ -14,7 +14,7 @@ function link({ href, title, raw }, label) {
   return [make("a", label, { href, rel: "noreferrer noopener", target: "_blank", ...(title && { title }) })];
 }
 
-/** What becomes of each of marked's kinds of tokens. Those that are not here, such as HTML, are shown as they were written. */
+/** Renderers of marked's kinds of tokens. Other kinds, such as HTML, are shown as source. */
 const KINDS = {
   space: () => [],
   // The page has headings of its own.

@@ -7,7 +7,7 @@ declare global {
   }
 }
 
-/** What went wrong, for programs. */
+/** Stable identifier of an error, for programs. */
 export type ErrorCode =
   | "webgpu_unavailable"
   | "wasm_failed"
@@ -43,7 +43,7 @@ export class EngineError extends Error {
   constructor(code: ErrorCode, message: string, hint?: string, detail?: unknown);
   readonly name: "EngineError";
   readonly code: ErrorCode;
-  /** What to do about it; may be empty. */
+  /** A hint for the user; may be empty. */
   readonly hint: string;
   /** Numbers and names that belong to it, by code. */
   readonly detail: unknown;
@@ -78,7 +78,7 @@ export interface SourceOptions {
   hub?: string;
   /** Headers for requests to the model's address. */
   headers?: Record<string, string>;
-  /** What the sha256 of files must be, by file name. They are checked when a file is stored; others are refused. */
+  /** Expected sha256 of files, by file name. Files are checked when they are stored; mismatches are rejected. */
   sha256?: Record<string, string>;
   /**
    * `opfs` stores files in the browser; `none` reads them from the server piece by piece. By default they are stored where
@@ -98,7 +98,7 @@ export interface SourceOptions {
    * instructions, and answers may differ. All others are as exact as `f32`.
    */
   inputs?: "auto" | "f32" | "i16" | "i8";
-  /** Bytes that the model may take of the device's memory, or on the processor of the module's; more is an error before anything is loaded. */
+  /** Bytes that the model may take of the device's memory, or on the CPU of the module's; more is an error before anything is loaded. */
   memoryBudget?: number;
   /** `true` (default) runs in a dedicated worker, `false` on this thread, or in a worker that imports `chaski/worker`. */
   worker?: boolean | Worker;
@@ -107,7 +107,7 @@ export interface SourceOptions {
   /** Where `chaski_web_bg.wasm` is, if not beside the package. */
   wasmUrl?: string | URL;
   /**
-   * WebGPU (`gpu`), the processor by WebAssembly (`cpu`), or WebGPU unless there is no GPU behind it (`auto`, the default):
+   * WebGPU (`gpu`), the CPU by WebAssembly (`cpu`), or WebGPU unless there is no GPU behind it (`auto`, the default):
    * the software adapters of browsers are slower than WebAssembly.
    */
   device?: "auto" | "gpu" | "cpu";
@@ -117,7 +117,7 @@ export interface SourceOptions {
 
 export interface CreateOptions extends SourceOptions {
   model: ModelSource;
-  /** What it throws is reported as with listeners of events; loading goes on. */
+  /** Exceptions of the callback are reported like those of event listeners; loading continues. */
   onProgress?: (progress: Progress) => void;
   /** Tokens of a prompt that run at once at most; 512 by default. Smaller takes less memory and fewer kernels. */
   chunk?: number;
@@ -156,7 +156,7 @@ export interface Caps {
   maxThreads: number;
   maxWorkgroupBytes: number;
   software: boolean;
-  /** Kernels do without barriers: the device is a processor that pays much for them. */
+  /** Kernels do without barriers: the device is a CPU, where barriers are expensive. */
   alone: boolean;
 }
 
@@ -168,11 +168,11 @@ export interface EngineInfo {
   memory: Memory;
   /** `distrust` says what the self-test found wrong; `tested` whether it ran now. */
   device: {
-    /** WebGPU, or the processor by WebAssembly. */
+    /** WebGPU, or the CPU by WebAssembly. */
     kind: "gpu" | "cpu";
     name: string;
     driver: string;
-    /** Why it is the processor although nobody asked for it. */
+    /** Why it is the CPU although nobody asked for it. */
     fallback: string | null;
     distrust: string | null;
     tested: boolean;
@@ -192,7 +192,7 @@ export interface Stats {
   promptTokensPerSecond: number;
   tokensPerSecond: number;
   submissions: number;
-  /** Why the processor chose the tokens, which takes a readback for each; null if the GPU did. */
+  /** Why the CPU chose the tokens, which takes a readback for each; null if the GPU did. */
   onProcessor: string | null;
   /** Devices that were lost meanwhile; the answer went on with others. */
   deviceLosses: number;
@@ -201,7 +201,7 @@ export interface Stats {
 export interface Inspection extends ModelFacts {
   memory: Memory;
   webgpu: boolean;
-  /** What it was counted for. */
+  /** The device that the memory is estimated for. */
   device: "gpu" | "cpu";
   /** Bytes of all files. */
   fileBytes: number;
@@ -273,7 +273,7 @@ export interface SamplingOptions {
 export interface TemplateRequest {
   tools?: Tool[] | null;
   tool_choice?: "auto" | "none" | null;
-  /** Whether the model shall think first, where its template asks. */
+  /** Lets the model reason first, if its template supports it. */
   enable_thinking?: boolean | null;
   /** Further variables of the chat template. */
   chat_template_kwargs?: Record<string, unknown> | null;
@@ -470,7 +470,7 @@ export function inspect(model: ModelSource, options?: SourceOptions): Promise<In
 
 export interface Capabilities {
   webgpu: boolean;
-  /** What `device: "auto"` takes. */
+  /** The device that `device: "auto"` selects. */
   device: "gpu" | "cpu";
   adapter: { vendor?: string; architecture?: string; device?: string; description?: string; fallback: boolean } | null;
   f16: boolean;
@@ -481,7 +481,7 @@ export interface Capabilities {
   locks: boolean;
 }
 
-/** What this browser can do; never throws. */
+/** Capabilities of this browser; never throws. */
 export function capabilities(): Promise<Capabilities>;
 
 export interface StoredModel {

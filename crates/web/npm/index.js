@@ -9,7 +9,7 @@ import * as store from "./src/store.js";
 
 export { Engine, EngineError };
 
-/** What the head of a model file tells: will it fit, and how much is there to load? */
+/** Summary of a model file from its header: does it fit, and how much is there to load? */
 export async function inspect(model, options = {}) {
   const args = { model: forWorker(model), options: forHost(options) };
   const found = await once(options, "inspect", args);
@@ -25,7 +25,7 @@ export async function inspect(model, options = {}) {
   return { ...found, fits: reasons.length === 0, reasons };
 }
 
-/** What this browser can do; never throws. */
+/** Capabilities of this browser; never throws. */
 export async function capabilities() {
   const gpu = globalThis.navigator?.gpu;
   const adapter = (await gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null)) ?? null;

@@ -31,8 +31,8 @@ const ENGINES = [
   })),
   ...[
     ["wllama, its defaults", {}],
-    ["wllama, on the processor", { n_gpu_layers: 0 }],
-    ["wllama, on the processor, 2 threads", { n_gpu_layers: 0, n_threads: 2 }],
+    ["wllama, on the CPU", { n_gpu_layers: 0 }],
+    ["wllama, on the CPU, 2 threads", { n_gpu_layers: 0, n_threads: 2 }],
   ].map(([name, more]) => ({
     name,
     more,
@@ -86,7 +86,7 @@ async function peakMemory() {
   return sum > 0 ? sum / 1024 : null;
 }
 
-/** Whether a process descends from this one. */
+/** True if a process descends from this one. */
 function isOf(pid) {
   for (let at = pid; at > 1; ) {
     if (at === process.pid) return true;

@@ -2,7 +2,7 @@
 
 import { EngineError, aborted, badRequest, check } from "./errors.js";
 
-/** What the page's listener throws is reported as with those of events, and the call goes on. */
+/** Exceptions of the page's listener are reported like those of event listeners, and the call continues. */
 export const listener = ({ signal, onProgress }) => ({
   signal,
   emit(event) {

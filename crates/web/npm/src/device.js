@@ -1,12 +1,12 @@
-// Which device an engine runs on, and how a page lives beside one that is the processor.
+// Which device an engine runs on, and how a page lives beside one that is the CPU.
 
-/** The processor lets messages in so often, in milliseconds: an abort, or a request to wait. */
+/** The CPU lets messages in so often, in milliseconds: an abort, or a request to wait. */
 const TURN = 30;
 
 export const hasWebGPU = () => Boolean(globalThis.navigator?.gpu);
 
 /**
- * The device for what the page asks for. Browsers without a GPU have an adapter that computes on the processor
+ * The device for what the page asks for. Browsers without a GPU have an adapter that computes on the CPU
  * (`isFallbackAdapter`), several times slower than WebAssembly does.
  */
 export async function choose(asked = "auto") {

@@ -42,7 +42,7 @@ export async function store(source, tools) {
   });
 }
 
-/** Whether what is stored is what the source offers, as far as it says. */
+/** True if the stored file matches the source, as far as the source gives details. */
 function fits(manifest, file) {
   return (file.size ?? manifest.size) === manifest.size && (file.sha256 ?? manifest.sha256) === manifest.sha256;
 }
@@ -64,7 +64,7 @@ async function fill(found, file, tools) {
     manifest = { url, name, data, size, sure, validator, sha256: state.hash.hex(), complete: true, stored };
   } catch (error) {
     handle.close();
-    // What is known to be wrong is not kept.
+    // Data known to be wrong are not kept.
     if (error.code === "integrity" || error.code === "bad_file") await found.clear(data);
     throw error;
   }
@@ -95,7 +95,7 @@ async function resume(found, file, data, handle, tools) {
   return Object.assign(state, { size, validator: part.validator, own: part.own });
 }
 
-/** Whether a rest can be asked for: it must be of the same file, by its validator or in the end by its hash. */
+/** True if the remainder can be requested: it must be of the same file, by its validator or finally by its hash. */
 const continues = (state, file) => Boolean(state.validator ?? file.sha256);
 
 /** Reads the network until all is there; goes on where the connection was cut. */
@@ -120,8 +120,8 @@ async function transfer(found, file, handle, state, tools) {
 }
 
 /**
- * Whether a request is worth another try that a server seems to refuse. A connection that was lost for a moment looks
- * the same; and a server may refuse ranges, but not the whole file.
+ * True if a failed request is worth another try. A dropped connection looks like a refusal;
+ * and a server may refuse ranges, but not the whole file.
  */
 async function again(found, file, handle, state, tools) {
   const first = !state.refused;
@@ -187,7 +187,7 @@ async function receive(response, found, file, handle, state, tools) {
   }
 }
 
-/** Whether bytes at this place can be those of a GGUF file. */
+/** True if bytes at this offset can belong to a GGUF file. */
 const begins = (bytes, at) => MAGIC.subarray(at, at + bytes.length).every((byte, i) => byte === bytes[i]);
 
 function noModel(file, response) {
@@ -208,7 +208,7 @@ function request(file, state, signal) {
   return send(file.url, headers, { signal, cache: "no-store" });
 }
 
-/** What tells this version of the file from others: a weak tag cannot. */
+/** Identifies this version of the file; weak tags do not. */
 function validatorOf({ headers }) {
   const etag = headers.get("etag");
   return (etag?.startsWith('"') ? etag : headers.get("last-modified")) ?? null;

@@ -20,7 +20,7 @@ export function forHost(options) {
   return JSON.parse(json(out));
 }
 
-/** What a model is named by, as the engine's place can have it. */
+/** The name of a model in a form that can be posted to a worker. */
 export function forWorker(model) {
   if (model === undefined || model === "") throw badRequest("model is missing: an address, hf:owner/repo:quant, or a File");
   if (model instanceof URL) return model.href;

@@ -51,7 +51,7 @@ export class Host {
   #last = Promise.resolve();
   #memory = null;
   #subgroups = false;
-  /** The processor computes here, and must let messages in. */
+  /** The CPU computes here, and must let messages in. */
   #turns = null;
 
   /** Runs what needs the engine alone, after what came before. */
@@ -302,7 +302,7 @@ export class Host {
   }
 }
 
-/** What the engine is made by, checked before anything is loaded: a word that is misspelt shall not cost a download. */
+/** The engine's options, validated before anything is loaded: a misspelt word must not cost a download. */
 async function settingsOf(options, device = "cpu") {
   const found = {
     contextLength: options.contextLength ?? 0,

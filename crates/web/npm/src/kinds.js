@@ -1,4 +1,4 @@
-// What options and fields may be.
+// Validation of options and fields.
 
 import { badRequest } from "./errors.js";
 

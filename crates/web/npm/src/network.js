@@ -16,7 +16,7 @@ async function unreachable(url, error) {
   return new EngineError("network", `could not reach ${host}: ${error.message}`, "check the connection", { url });
 }
 
-/** Whether requests to the address are the page's own, which no server has to allow. */
+/** True for requests to the page's own origin, which need no CORS. */
 export const isOwn = (url) => new URL(url).origin === globalThis.location?.origin;
 
 /** A server's answer, whatever it says. */

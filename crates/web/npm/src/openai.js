@@ -13,7 +13,7 @@ const CHAT = ["messages", "tools", "tool_choice", "response_format", "max_comple
 const TEXT = ["prompt", "echo", "logprobs"];
 const BOTH = ["max_tokens", "stop", "logit_bias", "grammar", "context_shift", "n_keep", ...SAMPLING, ...IGNORED];
 
-/** What chat and text have in common. */
+/** Fields common to chat and text completions. */
 function common(request, known) {
   allow(request, [...known, ...BOTH]);
   const out = {};

@@ -3,7 +3,7 @@
 // wgpu asks a browser for each pipeline at once, so that one is compiled after the other, before anything else is done.
 // In the engine's own worker they are asked for as promises; wgpu holds what stands for them until they come.
 
-/** What wgpu holds. */
+/** The object that wgpu holds. */
 class Promised {
   #device;
   #descriptor;
@@ -14,7 +14,7 @@ class Promised {
     this.#device = device;
     this.#descriptor = descriptor;
     this.#create = create;
-    // What is refused is asked for again as wgpu does, so that the device reports why.
+    // On rejection, create it again synchronously like wgpu, so that the device reports the reason.
     this.done = device.createComputePipelineAsync(descriptor).then((made) => this.#set(made), () => this.#at());
   }
 

@@ -3,7 +3,7 @@
 
 import { EngineError } from "./errors.js";
 
-/** What may be called: `(args, { signal, emit })`. */
+/** Methods that can be called: `(args, { signal, emit })`. */
 const METHODS = ["create", "generate", "tokenize", "detokenize", "applyTemplate", "save", "restore", "embed", "inspect", "adapter", "download", "verify", "heap", "loseDevice"];
 
 /** Answers what comes over a port by the methods of a host. */

@@ -74,7 +74,7 @@ class Entry {
     this.folder = folder;
   }
 
-  /** What is known of a download that is not at its end; null if there is none. */
+  /** State of an unfinished download; null if there is none. */
   part() {
     return readJson(this.folder, "part.json");
   }
@@ -116,7 +116,7 @@ class Entry {
     return { data, handle: await available(() => file.createSyncAccessHandle()) };
   }
 
-  /** What was written is the file from now on. */
+  /** Makes the written data the current file. */
   async replace(manifest) {
     await writeJson(this.folder, "manifest.json", manifest);
     await this.dropPart();

@@ -2,7 +2,7 @@
 
 const LANGUAGE = "subgroup_id";
 
-/** Whether the adapter has subgroups, and the shader language what our kernels use of them. */
+/** True if the adapter has subgroups, and WGSL the features of them that our kernels use. */
 export async function hasSubgroups() {
   const gpu = globalThis.navigator?.gpu;
   if (!gpu?.wgslLanguageFeatures?.has(LANGUAGE)) return false;

@@ -2,14 +2,14 @@
 
 import { keep, kept } from "./store.js";
 
-/** What a verdict is about. */
+/** Subject of a verdict. */
 async function about(version, subgroups) {
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   const { vendor, architecture, device, description } = adapter?.info ?? {};
   return JSON.stringify([version, navigator.userAgent, vendor, architecture, device, description, subgroups]);
 }
 
-/** Whether the device passed before. */
+/** True if the device passed its self-test before. */
 export async function isTrusted(version, subgroups) {
   return (await kept("tested", await about(version, subgroups))) !== null;
 }

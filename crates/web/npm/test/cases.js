@@ -221,7 +221,7 @@ export async function runCases(cases, gpu, { sets, ms, full = false, only = "", 
   return { sets: all.map(({ what, adapter, ops }) => ({ what, adapter, ops })), failures, leftOut, ms: performance.now() - start, making };
 }
 
-/** What ran, as lines: sums, and with `full` each operation. */
+/** Results as lines: sums, and with `full` each operation. */
 export function report(where, { sets, leftOut, ms, making }, full, log = console.log) {
   const seconds = (ms) => `${Math.round(ms / 1000)} s`;
   for (const { what, adapter, ops } of sets) {

@@ -147,7 +147,7 @@ test("a question that cannot be answered goes back, and the next one is answered
   assert.match(await page.textContent("#stats"), /shorten the conversation/);
   assert.equal(await page.evaluate(() => document.querySelector("#text").value), long);
   assert.deepEqual(await texts(), []);
-  // What the engine does not take is not sent at all.
+  // Settings that the engine rejects are not sent.
   await page.fill("#text", "Hi");
   await set("seed", "-1");
   await page.click("#send");
@@ -224,7 +224,7 @@ test("the bench page measures a model, in llama-bench's words", async () => {
   }
 });
 
-test("the bench page measures the processor where that is the device", async () => {
+test("the bench page measures the CPU where that is the device", async () => {
   await page.goto(`${server.origin}/site/bench.html`);
   for (const [id, value] of [["prompt", "8"], ["answer", "4"], ["runs", "1"]]) await page.fill(`#${id}`, value);
   await page.evaluate(() => (document.getElementById("device").value = "cpu"));
@@ -236,7 +236,7 @@ test("the bench page measures the processor where that is the device", async () 
   assert.ok(await page.evaluate(() => document.getElementById("run").disabled));
   await page.waitForFunction(() => document.getElementById("json").textContent);
   const [state, json] = await page.evaluate(() => ["state", "json"].map((id) => document.getElementById(id).textContent));
-  assert.equal(state, "On the processor, on one thread.");
+  assert.equal(state, "On the CPU, on one thread.");
   const rows = JSON.parse(json);
   assert.deepEqual(rows.map((r) => [r.n_prompt, r.n_gen, r.backends, r.n_gpu_layers, r.floor_ms]), [[8, 0, "CPU", 0, null], [0, 4, "CPU", 0, null]]);
   assert.ok(rows.every((r) => r.avg_ts > 0 && r.load_ms > 0), json);

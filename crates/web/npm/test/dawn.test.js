@@ -36,7 +36,7 @@ after(() => {
 });
 
 test("in Dawn on lavapipe operations match their references", { skip }, async () => {
-  // Kernels are chosen as for a GPU here, and as for a processor in Chromium.
+  // Kernels are chosen as for a GPU here, and as for a CPU in Chromium.
   const sg = { set: "sg", f16: true, software: false };
   const sets = [sg, { ...sg, set: "base" }, ...(full ? [{ ...sg, f16: false }, { ...sg, set: "alone" }] : [])];
   const found = await runCases(cases, gpu, { sets, ms: TIME, full: full || word !== "", only, word });

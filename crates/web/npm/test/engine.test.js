@@ -161,7 +161,7 @@ test("the page stays responsive while the engine works", async () => {
     going = false;
     return longest;
   });
-  // All processors are busy being a GPU.
+  // All cores are busy being a GPU.
   assert.ok(longest < 2000, `${longest} ms`);
 });
 

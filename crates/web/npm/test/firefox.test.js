@@ -1,4 +1,4 @@
-// Tests of other files once more, in Firefox: storage, its locks and downloads, the processor's engine, the chat page.
+// Tests of other files once more, in Firefox: storage, its locks and downloads, the CPU's engine, the chat page.
 
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

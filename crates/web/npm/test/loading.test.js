@@ -9,7 +9,7 @@ import { MODEL, MODEL_FILE as FILE, MODELS, OTHER_BROWSER, open } from "./page.j
 import { split } from "./split.js";
 
 let [t, other, size, sha256] = [];
-/** What the server was asked for below /odd/, and how it answers. */
+/** Requests to the server below /odd/, and its answers. */
 const asked = [];
 let odd = () => {};
 

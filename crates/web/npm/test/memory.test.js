@@ -1,4 +1,4 @@
-// What loading a large model takes of the module's memory, which never shrinks.
+// Memory of the module while it loads a large model; it never shrinks.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -34,7 +34,7 @@ export async function open(answer) {
   page.on("pageerror", (error) => console.log("page:", error));
   page.setDefaultTimeout(120_000);
   await page.goto(`${server.origin}/`);
-  // What an error of the engine is cannot leave the page as such.
+  // Errors of the engine lose their class when they leave the page.
   await page.evaluate(async () => {
     globalThis.chaski = await import("/npm/index.js");
     globalThis.failure = (promise) =>

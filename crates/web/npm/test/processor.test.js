@@ -1,4 +1,4 @@
-// The engine on the processor: what browsers without a GPU get.
+// The engine on the CPU: what browsers without a GPU get.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -90,7 +90,7 @@ test("an abort acts inside a prompt, and inside an answer that nobody reads piec
   }, FREE);
   found.found.forEach(([code, waited], i) => {
     assert.equal(code, "aborted");
-    // What was left to do takes 0.8 of it.
+    // The remaining work takes 0.8 of it.
     assert.ok(waited < 0.6 * found.all[i], `${waited} ms after the abort, of ${found.all[i]}`);
   });
   const text = await t.page.evaluate(async () => {

@@ -1,4 +1,4 @@
-// What outlives an answer and its device: answers that go on, conversations as bytes, vectors of texts.
+// State that survives an answer and its device: continued answers, conversations as bytes, embeddings of texts.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

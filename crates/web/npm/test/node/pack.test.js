@@ -1,4 +1,4 @@
-// What `npm pack` takes along.
+// Contents of `npm pack`.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// What a caller writes must have the types that the declarations promise; `tsc` runs over it, nothing else does.
+// Uses of the declared types, checked by `tsc` only.
 
 import { Engine, EngineError, capabilities, inspect, models } from "chaski";
 import type OpenAI from "openai";
@@ -31,7 +31,7 @@ await Engine.create({ model: "x", device: "tpu" });
 // @ts-expect-error there is one n
 await engine.completions.create({ prompt: "x", n: 2 });
 
-// What is ours can go where OpenAI's is expected, and its messages and tools come to us.
+// Our types are assignable to OpenAI's, and OpenAI's messages and tools to ours.
 const messages: OpenAI.ChatCompletionMessageParam[] = [];
 const tools: OpenAI.ChatCompletionFunctionTool[] = [];
 const asked = { messages, tools, signal: controller.signal };
