@@ -7,6 +7,7 @@ import { posix } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+const full = Boolean(Number(process.env.CHASKI_TEST_FULL ?? 0));
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** A module and all that it imports or names as a file beside it. */
@@ -27,7 +28,8 @@ test("the package has every file that its modules reach, its types, words and li
   const [packed] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, stdio: ["ignore", "pipe", "ignore"] }));
   const expected = [...reached("index.js", reached("worker.js")), "index.d.ts", "worker.d.ts", "package.json", "README.md", ...LICENCES];
   assert.deepEqual(packed.files.map((file) => file.path).sort(), expected.sort());
-  assert.ok(packed.size < 1_000_000, `${packed.size} bytes`);
+  // Without --full the module under test is built fast, and is twice as large.
+  if (full) assert.ok(packed.size < 1_000_000, `${packed.size} bytes`);
 });
 
 test("the licences are ours, and those of what is compiled into the module", () => {
