@@ -29,7 +29,7 @@ pub use function::{FUNCTIONS, Function};
 pub use graph::{AdapterScale, Graph, KvLayer, Node, Op, Product, RowNorm};
 pub use id::{ValueId, WeightId};
 pub use norm::NormKind;
-pub use rope::{Rope, RopePairing, turn};
+pub use rope::{Rope, RopePairing, Sections, turn};
 pub use routing::{Gate, Routing};
 pub use score::{Score, Warmth};
 pub use weight::Weight;

@@ -13,6 +13,32 @@ pub enum RopePairing {
     Neox,
 }
 
+/// Which pairs follow which of the three components of a position (M-RoPE).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sections {
+    /// Pairs of each section; those of the fourth, and of none, follow the first component.
+    pub pairs: [u32; 4],
+    /// Sections take turns pair by pair; else they follow one another.
+    pub take_turns: bool,
+}
+
+impl Sections {
+    /// The component that a pair follows.
+    pub fn component(&self, pair: u32) -> usize {
+        let [t, h, w, rest] = self.pairs;
+        let sector = pair % (t + h + w + rest).max(1);
+        match sector {
+            _ if self.take_turns => match sector as usize % 3 {
+                k if sector < 3 * self.pairs[k] => k,
+                _ => 0,
+            },
+            s if s < t || s >= t + h + w => 0,
+            s if s < t + h => 1,
+            _ => 2,
+        }
+    }
+}
+
 /// Everything that determines the angle of a channel pair at a position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rope {
@@ -36,6 +62,8 @@ pub struct Rope {
     pub n_ctx_orig: u32,
     /// Divisors of the frequencies, one a pair, if the model has them.
     pub factors: Option<Vec<f32>>,
+    /// Sections of pairs, if positions have components. Halves pair up then.
+    pub sections: Option<Sections>,
 }
 
 impl Rope {
@@ -52,6 +80,7 @@ impl Rope {
             beta_slow: 1.0,
             n_ctx_orig: 0,
             factors: None,
+            sections: None,
         }
     }
 
@@ -82,13 +111,19 @@ impl Rope {
     ///
     /// `x`: `[n_head, d]` f32; channels from `n_rot` on are left alone.
     pub fn rotate(&self, x: &mut [f32], d: usize, pos: u32) {
+        self.rotate_by(x, d, [pos; 3]);
+    }
+
+    /// The same at a position of three components, which differ only in models that have [`Self::sections`].
+    pub fn rotate_by(&self, x: &mut [f32], d: usize, pos: [u32; 3]) {
         let half = self.n_rot as usize / 2;
         for (i, f) in self.frequencies().into_iter().enumerate() {
             let (a, b) = match self.pairing {
                 RopePairing::Norm => (2 * i, 2 * i + 1),
                 RopePairing::Neox => (i, i + half),
             };
-            let angle = (f64::from(pos) * f).sin_cos();
+            let component = self.sections.map_or(0, |s| s.component(i as u32));
+            let angle = (f64::from(pos[component]) * f).sin_cos();
             for head in x.chunks_exact_mut(d) {
                 let (u, v) = turn_by([head[a], head[b]].map(f64::from), angle, self.magnitude);
                 (head[a], head[b]) = (u as f32, v as f32);

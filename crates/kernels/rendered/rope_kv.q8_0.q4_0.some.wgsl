@@ -86,8 +86,34 @@ fn table_cs(fine: u32, coarse: u32, pair: u32, n_pair: u32) -> vec2<f32> {
     return vec2<f32>(f.x * c.x - f.y * c.y, f.y * c.x + f.x * c.y);
 }
 
-fn rope_cs(pos: u32, pair: u32) -> vec2<f32> {
-    return table_cs(pos & 255u, pos >> 8u, pair, N_ROT / 2u);
+override SECT0: u32 = 0u;
+override SECT1: u32 = 0u;
+override SECT2: u32 = 0u;
+override SECT3: u32 = 0u;
+// Sections take turns pair by pair, else they follow one another.
+override SECT_TURNS: bool = false;
+// Word of the step at which the differences begin, three for each column; 0: every pair follows the position itself.
+override SHIFTS: u32 = 0u;
+// The component that a pair follows; pairs of no section follow the first.
+fn component_of(pair: u32) -> u32 {
+    let sector = pair % max(SECT0 + SECT1 + SECT2 + SECT3, 1u);
+    if (SECT_TURNS) {
+        let k = sector % 3u;
+        return select(0u, k, sector < 3u * vec3<u32>(SECT0, SECT1, SECT2)[k]);
+    }
+    let k = select(0u, 1u, sector >= SECT0) + select(0u, 1u, sector >= SECT0 + SECT1);
+    return select(k, 0u, sector >= SECT0 + SECT1 + SECT2);
+}
+fn component_pos(col: u32, pos: u32, pair: u32) -> u32 {
+    if (SHIFTS == 0u) {
+        return pos;
+    }
+    return pos + step[SHIFTS + 3u * col + component_of(pair)];
+}
+
+fn rope_cs(col: u32, pos: u32, pair: u32) -> vec2<f32> {
+    let p = component_pos(col, pos, pair);
+    return table_cs(p & 255u, p >> 8u, pair, N_ROT / 2u);
 }
 fn rotate(v: vec2<f32>, cs: vec2<f32>) -> vec2<f32> {
     return vec2<f32>(v.x * cs.x - v.y * cs.y, v.x * cs.y + v.y * cs.x);
@@ -102,13 +128,13 @@ fn quad_channels(j: u32) -> vec4<u32> {
     let p = 4u * j;
     return vec4<u32>(p, p + 1u, p + 2u, p + 3u);
 }
-// Cosine and sine of their two pairs; (1, 0) where nothing is rotated.
-fn quad_turn(j: u32, pos: u32) -> vec4<f32> {
+// Cosine and sine of their two pairs for a column; (1, 0) where nothing is rotated.
+fn quad_turn(j: u32, col: u32, pos: u32) -> vec4<f32> {
     var turn = vec4<f32>(1.0, 0.0, 1.0, 0.0);
     if (4u * j < N_ROT) {
-        turn = vec4<f32>(rope_cs(pos, 2u * j), turn.zw);
+        turn = vec4<f32>(rope_cs(col, pos, 2u * j), turn.zw);
         if (4u * j + 2u < N_ROT) {
-            turn = vec4<f32>(turn.xy, rope_cs(pos, 2u * j + 1u));
+            turn = vec4<f32>(turn.xy, rope_cs(col, pos, 2u * j + 1u));
         }
     }
     return turn;
@@ -256,7 +282,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         v = normed(v, rows, d, live, col, tid);
     }
     if (turns) {
-        v = quad_rotate(quad_turn(quad, pos), v);
+        v = quad_rotate(quad_turn(quad, col, pos), v);
     }
     if (NORM_LAST) {
         v = normed(v, rows, d, live, col, tid);

@@ -142,6 +142,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         if (is_alone || picked == row) {
             step[COLS + 4u * row] = token;
             step[COLS + 4u * row + 1u] = pos;
+            step[COLS + 4u * row + 3u] = 0u;
         }
 
     }

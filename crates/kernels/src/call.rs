@@ -377,6 +377,7 @@ mod tests {
                 sections: [M; 4],
                 a: None,
                 pos: i([ne2.saturating_mul(4), 1, 1, 1]),
+                shifts: None,
                 n_pos: M,
                 y,
             };

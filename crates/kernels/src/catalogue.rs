@@ -76,6 +76,7 @@ pub static OPS: &[Op] = &delivered([
     ops::ssm_scan::OP,
     ops::sum::OP,
     ops::take_chosen::OP,
+    ops::take_rows::OP,
     ops::topk_moe::OP,
     ops::timestep_embedding::OP,
     ops::top_k::OP,

@@ -4,7 +4,7 @@ use ggml_format::GgmlType;
 
 use crate::dispatch::DispatchError;
 use crate::format::{DeviceLayout, Format, Matrix};
-use chaski_graph::RopePairing;
+use chaski_graph::{RopePairing, Sections};
 
 /// The KV cache of a layer as kernels see it: keys, then values, each a matrix with a row for every cell
 /// `[page][kv head][slot]`.
@@ -236,6 +236,17 @@ fn decode(m: &Matrix, d: u32, bytes: &[u8]) -> Vec<f32> {
     padded.chunks_exact(m.n_col as usize).flat_map(|row| row[..d as usize].to_vec()).collect()
 }
 
+/// Constants of `shared/rope.wgsl.jinja` for RoPE with sections: the step has the shifts of columns from this word on.
+pub(crate) fn section_constants(
+    sections: Option<(Sections, u32)>,
+) -> impl Iterator<Item = (&'static str, f64)> {
+    sections.into_iter().flat_map(|(s, shifts_at)| {
+        let pairs = ["SECT0", "SECT1", "SECT2", "SECT3"].into_iter().zip(s.pairs.map(f64::from));
+        let turns = f64::from(u8::from(s.take_turns));
+        pairs.chain([("SHIFTS", shifts_at.into()), ("SECT_TURNS", turns)])
+    })
+}
+
 /// Where rotated rows and KV cells go.
 #[derive(Clone, Copy, Debug)]
 pub struct RopeKv {
@@ -247,6 +258,8 @@ pub struct RopeKv {
     pub n_rot: u32,
     /// Their pairing.
     pub pairing: RopePairing,
+    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the position.
+    pub sections: Option<(Sections, u32)>,
     /// The cache.
     pub kv: KvLayout,
 }
@@ -256,7 +269,7 @@ impl RopeKv {
     pub fn only_rows(n_row: u32, kv: KvLayout) -> Self {
         // Kernels that write value by value take no others, though they write nothing here.
         let kv = KvLayout { k: GgmlType::F32, v: GgmlType::F32, ..kv };
-        RopeKv { m_q: n_row, m_k: 0, n_rot: 0, pairing: RopePairing::Norm, kv }
+        RopeKv { m_q: n_row, m_k: 0, n_rot: 0, pairing: RopePairing::Norm, sections: None, kv }
     }
 
     /// Checks what every kernel asks for that rotates four channels a thread: these are in one head, and in the halves'
@@ -293,6 +306,7 @@ impl RopeKv {
             ("N_ROT", self.n_rot.into()),
             ("ROPE_NEOX", f64::from(u8::from(self.pairing == RopePairing::Neox))),
         ]);
+        constants.extend(section_constants(self.sections));
         constants
     }
 
@@ -323,7 +337,8 @@ mod tests {
             pages_at: 0,
             wrap: 0,
         };
-        let rope = |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, kv }.check("rope_kv");
+        let rope =
+            |n_rot, pairing| RopeKv { m_q: 64, m_k: 64, n_rot, pairing, sections: None, kv }.check("rope_kv");
         assert!(rope(62, RopePairing::Norm).is_ok() && rope(60, RopePairing::Neox).is_ok());
         let e = rope(62, RopePairing::Neox).expect_err("a pair short of four");
         assert_eq!(e.to_string(), "rope_kv: rotated channels is 62, expected a multiple of 4");

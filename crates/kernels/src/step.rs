@@ -1,18 +1,25 @@
 //! The step buffer: what changes from token to token, in one buffer that the GPU itself advances.
 //!
 //! Layout in `u32` words (see `shared/step.wgsl.jinja`): a header, four words for every column of a batch, the page tables,
-//! the picks (columns whose logits are wanted, [`MAX_PICK`] at most), then two words for every sequence.
+//! the picks (columns whose logits are wanted, [`MAX_PICK`] at most), two words for every sequence, and, in plans for rows
+//! of embeddings, three more for every column.
 
 /// Words before the columns.
 pub const HEADER: usize = 16;
-/// Words a column: token, position, sequence, and whether the token is the one that its sequence chose last.
+/// Words a column: token, position, sequence, and where its embedding comes from.
 pub const COLUMN: usize = 4;
 /// Word of a column: its position.
 pub const POSITION: usize = 1;
 /// Word of a column: its sequence.
 pub const SEQUENCE: usize = 2;
-/// Word of a column: 1 if `take_chosen` puts the token there that its sequence chose last, else 0.
-pub const IS_CHOSEN: usize = 3;
+/// Word of a column: [`TOKEN`], [`CHOSEN`], or [`FIRST_ROW`] and the number of a row.
+pub const SOURCE: usize = 3;
+/// [`SOURCE`] of a column: the token that it has.
+pub const TOKEN: u32 = 0;
+/// [`SOURCE`] of a column: `take_chosen` puts the token there that its sequence chose last.
+pub const CHOSEN: u32 = 1;
+/// [`SOURCE`] of a column: `take_rows` takes the first of the uploaded rows in place of the token's embedding.
+pub const FIRST_ROW: u32 = 2;
 /// Header word: how many columns this step has.
 pub const N_COL: usize = 0;
 /// Header word: how many of them have logits.
@@ -32,7 +39,15 @@ pub const fn picks_at(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usi
     pages_at(max_col) + n_seq * pages_per_seq
 }
 
-/// Words of a step buffer.
+/// Words of a column in [`shifts_at`]: what is added to its position for each component that RoPE knows.
+pub const SHIFT: usize = 3;
+
+/// First word of the shifts of columns, where a step buffer has them: behind all others.
+pub const fn shifts_at(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
+    n_word(max_col, n_seq, pages_per_seq)
+}
+
+/// Words of a step buffer without shifts.
 pub const fn n_word(max_col: usize, n_seq: usize, pages_per_seq: usize) -> usize {
     picks_at(max_col, n_seq, pages_per_seq) + MAX_PICK + SEQ * n_seq
 }
@@ -88,6 +103,7 @@ impl Choice {
             let to = HEADER + COLUMN * row;
             words[to] = *token;
             words[to + POSITION] = pos;
+            words[to + SOURCE] = TOKEN;
         }
     }
 }

@@ -50,6 +50,7 @@ pub mod ssm_conv;
 pub mod ssm_scan;
 pub mod sum;
 pub mod take_chosen;
+pub mod take_rows;
 pub mod timestep_embedding;
 pub mod top_k;
 pub mod topk_moe;

@@ -1,6 +1,6 @@
 //! Expansion of attention: q, k and v with their rotation and the cache, and the scores over it.
 
-use chaski_graph::{RopePairing, Score};
+use chaski_graph::{RopePairing, Score, Sections};
 use chaski_kernels::ops::attention::Attention;
 use chaski_kernels::ops::attention_merge::AttentionMerge;
 use chaski_kernels::ops::latent_kv::LatentKv;
@@ -154,6 +154,7 @@ impl Expander<'_> {
             n_head: o.n_head,
             d_q,
             pairing: self.graph.ropes[o.rope].pairing,
+            sections: self.sections(o.rope),
             eps: o.eps,
             ldq: self.ld_of(o.q),
             ldx: self.ld_of(o.x),
@@ -179,9 +180,15 @@ impl Expander<'_> {
 
     /// Where the rows of q and k go, and how a rotation turns them; none leaves them as they are.
     pub(super) fn cells(&self, [m_q, m_k]: [u32; 2], rope: Option<usize>, kv: KvLayout) -> RopeKv {
+        let sections = rope.and_then(|i| self.sections(i));
         let rope = rope.map(|i| &self.graph.ropes[i]);
         let pairing = rope.map_or(RopePairing::Norm, |r| r.pairing);
-        RopeKv { m_q, m_k, n_rot: rope.map_or(0, |r| r.n_rot), pairing, kv }
+        RopeKv { m_q, m_k, n_rot: rope.map_or(0, |r| r.n_rot), pairing, sections, kv }
+    }
+
+    /// The sections of a rotation whose positions have components, and where the step has these.
+    pub(super) fn sections(&self, rope: usize) -> Option<(Sections, u32)> {
+        self.graph.ropes[rope].sections.zip(self.config.shifts_at())
     }
 
     pub(super) fn attention(

@@ -95,6 +95,8 @@ pub struct PlanConfig {
     pub fusions: Fusions,
     /// Experts that stay with the processor.
     pub experts: Streaming,
+    /// Columns may be rows of values in place of tokens, and their positions may have three components.
+    pub rows: bool,
 }
 
 impl PlanConfig {
@@ -116,7 +118,14 @@ impl PlanConfig {
 
     /// Words of the step buffer.
     pub fn step_words(&self) -> usize {
-        step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize)
+        let words = step::n_word(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
+        words + if self.rows { step::SHIFT * self.max_col as usize } else { 0 }
+    }
+
+    /// Where the step buffer has the components of positions, if columns have any.
+    pub fn shifts_at(&self) -> Option<u32> {
+        let at = step::shifts_at(self.max_col as usize, self.n_seq as usize, self.pages_per_seq() as usize);
+        self.rows.then_some(at as u32)
     }
 
     /// Where the step buffer has what choosing tokens reads and writes.

@@ -203,9 +203,14 @@ impl Expander<'_> {
     fn rope(&mut self, x: ValueId, d: u32, rope: usize, y: ValueId) -> Result<(), PlanError> {
         let n_pos = self.config.n_ctx;
         let r = &self.graph.ropes[rope];
-        let mode = match r.pairing {
-            RopePairing::Norm => Mode::Normal,
-            RopePairing::Neox => Mode::Neox,
+        let sections = self.sections(rope);
+        let mode = match (r.pairing, sections) {
+            (RopePairing::Norm, None) => Mode::Normal,
+            (RopePairing::Neox, None) => Mode::Neox,
+            (RopePairing::Neox, Some((s, _))) => if s.take_turns { Mode::Imrope } else { Mode::Mrope },
+            (RopePairing::Norm, Some(_)) => {
+                return Err(PlanError::Missing { what: "a RoPE of neighbouring channels with sections" });
+            }
         };
         // Positions stand between the other words of the columns.
         let n = self.n_col;
@@ -215,11 +220,20 @@ impl Expander<'_> {
             ne: [n, 1, 1, 1],
             stride: [stride, stride * n, stride * n, stride * n],
             offset: (step::HEADER + step::POSITION) as u32,
-            n_alloc: step::HEADER as u32 + stride * n,
+            n_alloc: self.config.step_words() as u32,
         };
         let a = (x != y).then(|| self.rows(x, d));
-        let call =
-            RopeNd { mode, n_dims: r.n_rot, first: 0, sections: [0; 4], a, pos, n_pos, y: self.rows(y, d) };
+        let call = RopeNd {
+            mode,
+            n_dims: r.n_rot,
+            first: 0,
+            sections: sections.map_or([0; 4], |s| s.0.pairs),
+            a,
+            pos,
+            shifts: sections.map(|s| s.1),
+            n_pos,
+            y: self.rows(y, d),
+        };
         let dispatch = call.dispatch(self.caps)?;
         let mut bind = vec![("pos", Slot::Step), ("rope", Slot::Rope(rope))];
         if x != y {

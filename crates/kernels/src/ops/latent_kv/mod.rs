@@ -8,9 +8,9 @@ mod cases;
 use crate::call::dispatch;
 use crate::caps::Caps;
 use crate::dispatch::{Dispatch, DispatchError};
-use crate::kv::{KV_TYPES, KvLayout, is_plain};
+use crate::kv::{KV_TYPES, KvLayout, is_plain, section_constants};
 use crate::op::{Op, Value};
-use chaski_graph::RopePairing;
+use chaski_graph::{RopePairing, Sections};
 
 /// The row of this operation. Its references are [`chaski_graph::Rope::rotate`] and that of `rms_norm`.
 pub const OP: Op = Op {
@@ -36,6 +36,8 @@ pub struct LatentKv {
     pub d_q: u32,
     /// Pairing of channels in RoPE.
     pub pairing: RopePairing,
+    /// Sections of pairs, and the word of the step at which the shifts of columns begin; `None`: all pairs follow the position.
+    pub sections: Option<(Sections, u32)>,
     /// Added to the mean square of the latent.
     pub eps: f32,
     /// Column stride of q, in values.
@@ -83,6 +85,7 @@ impl LatentKv {
             ("LDY", self.ldy.into()),
             ("EPS", self.eps.into()),
         ]);
+        constants.extend(section_constants(self.sections));
         let plain = is_plain(kv.k);
         if !plain {
             let planes = kv.plane_words(false);

@@ -11,7 +11,7 @@ use crate::ops::get_rows::cases::table;
 use crate::ops::{get_rows, glu, rms_norm, rope_kv};
 use crate::rng::random_values;
 use crate::tuning::MatVecTune;
-use chaski_graph::{Rope, RopePairing};
+use chaski_graph::{Rope, RopePairing, Sections};
 
 /// Plain formats lose only the rounding of f32 sums.
 const PLAIN: f64 = 1e-9;
@@ -47,9 +47,9 @@ pub(super) fn cases() -> Vec<Case> {
     for (i, [a, b]) in pairs().enumerate() {
         let telling = [a, b].iter().all(|f| TELLING.contains(&f.name));
         for act in if telling { &Act::ALL[..] } else { &Act::ALL[i % 3..][..1] } {
-            out.push(rope_kv(a, Some(b), RopePairing::Norm, 32, true, true, *act));
+            out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, *act));
             if telling {
-                out.push(rope_kv(a, Some(b), RopePairing::Norm, 20, false, false, *act));
+                out.push(rope_kv(a, Some(b), (RopePairing::Norm, None), 20, false, false, *act));
             }
         }
     }
@@ -67,7 +67,9 @@ pub(crate) fn exact() -> Vec<Case> {
             out.push(plain_of(f, 37, k, Epilogue::Add, None, true, Act::F32, None));
         }
     }
-    out.extend(pairs().map(|[a, b]| rope_kv(a, Some(b), RopePairing::Norm, 32, true, true, Act::F32)));
+    out.extend(
+        pairs().map(|[a, b]| rope_kv(a, Some(b), (RopePairing::Norm, None), 32, true, true, Act::F32)),
+    );
     out
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn probes(f: &'static Format) -> [Case; 2] {
     let swiglu = Epilogue::Glu(chaski_graph::Act::Swiglu);
     [
         plain_of(f, 64, 2048, swiglu, Some(1e-5), false, None, None),
-        rope_kv(f, None, RopePairing::Norm, 32, true, false, None),
+        rope_kv(f, None, (RopePairing::Norm, None), 32, true, false, None),
     ]
 }
 
@@ -88,7 +90,9 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
     out.push(plain_of(f, 64, 512, Epilogue::Store, Some(1e-5), true, act, tune(64, 512)));
     out.push(plain_of(f, 9, 2048, Epilogue::Add, None, true, act, tune(1, 64)));
     out.push(plain_of(f, 18, 2048, swiglu, Some(1e-5), false, act, tune(1, 64)));
-    out.push(rope_kv(f, None, RopePairing::Neox, 24, false, true, act));
+    out.push(rope_kv(f, None, (RopePairing::Neox, None), 24, false, true, act));
+    let sections = Sections { pairs: [4, 5, 3, 0], take_turns: true };
+    out.push(rope_kv(f, None, (RopePairing::Neox, Some(sections)), 24, true, false, act));
     if act == Act::I8 {
         return;
     }
@@ -103,7 +107,7 @@ fn telling(f: &'static Format, act: Act, out: &mut Vec<Case>) {
             out.push(plain(f, 14, 256, Epilogue::Glu(kind), None, true, act));
         }
     }
-    out.push(rope_kv(f, None, RopePairing::Norm, 32, true, false, act));
+    out.push(rope_kv(f, None, (RopePairing::Norm, None), 32, true, false, act));
     if act == Act::F32 {
         for (m, k) in [(1, 256), (0, 256)] {
             out.push(plain(f, m, k, Epilogue::Store, None, false, act));
@@ -236,7 +240,7 @@ fn plain_of(
 fn rope_kv(
     f: &'static Format,
     f2: Option<&'static Format>,
-    pairing: RopePairing,
+    (pairing, sections): (RopePairing, Option<Sections>),
     n_rot: u32,
     f16: bool,
     affine: bool,
@@ -286,7 +290,7 @@ fn rope_kv(
         pages_at: 20,
         wrap: 0,
     };
-    let rope = Rope { magnitude: 1.1, ..Rope::plain(n_rot, pairing, 10_000.0) };
+    let rope = Rope { magnitude: 1.1, sections, ..Rope::plain(n_rot, pairing, 10_000.0) };
     let world = rope_kv::cases::World::new(&rope, kv, &[70]);
     let (q, cache) = world.expect(&r, m_q, m_k);
     buffers.extend([
@@ -304,7 +308,7 @@ fn rope_kv(
         columns: None,
         norm: Some(eps),
         affine: affine.then_some(k as u32),
-        epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, kv }),
+        epilogue: Epilogue::RopeKv(RopeKv { m_q, m_k, n_rot, pairing, sections: world.sections(), kv }),
         y0: 0,
         act,
         tune: None,
@@ -312,9 +316,10 @@ fn rope_kv(
     let second = f2.map_or(String::new(), |f| format!("+{}", f.name));
     Case::new(
         format!(
-            "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} f16{f16} affine{affine}",
+            "{}{second} rope_kv {} {pairing:?} n_rot{n_rot} sections {} f16{f16} affine{affine}",
             f.name,
-            act.map_or("auto", Act::word)
+            act.map_or("auto", Act::word),
+            sections.is_some()
         ),
         move |caps| call.dispatch(caps),
         buffers,

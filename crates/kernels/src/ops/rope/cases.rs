@@ -22,7 +22,49 @@ pub(super) fn cases() -> Vec<Case> {
             out.push(case(format!("{mode:?} positions to {n_pos}"), call, plain(n_dims), 2e-12));
         }
     }
+    for mode in [Mode::Mrope, Mode::Imrope] {
+        for sections in [[11, 11, 10, 0], [3, 20, 4, 5]] {
+            out.push(shifted(mode, sections));
+        }
+    }
     out
+}
+
+/// Positions with shifts, as the step of a model has them: the fourth section follows the first component.
+fn shifted(mode: Mode, sections: [u32; 4]) -> Case {
+    let (y, n_token, stride, n_pos) = (Tensor::new(GgmlType::F32, [64, 3, 5, 1]), 5, 4, 3000);
+    let at = stride * n_token + 7;
+    let mut words = vec![0u32; (at + 3 * n_token) as usize];
+    let mut four = vec![0f32; 4 * n_token as usize];
+    let mut rng = Rng::new(3);
+    for token in 0..n_token {
+        let pos = rng.below(n_pos);
+        words[(stride * token) as usize] = pos;
+        for k in 0..3 {
+            let component = rng.below(n_pos);
+            words[(at + 3 * token + k) as usize] = component.wrapping_sub(pos);
+            four[(token + k * n_token) as usize] = component as f32;
+        }
+        four[(token + 3 * n_token) as usize] = four[token as usize];
+    }
+    let whole = stride * n_token;
+    let pos = Tensor {
+        ne: [n_token, 1, 1, 1],
+        stride: [stride, whole, whole, whole],
+        n_alloc: words.len() as u32,
+        ..Tensor::new(GgmlType::I32, [n_token, 1, 1, 1])
+    };
+    let of_four = RopeNd { sections, ..call(mode, 64, Some(y), y, n_pos) };
+    let call = RopeNd { pos, shifts: Some(at), ..of_four };
+    let (params, data) = (plain(64), Data::random(y, 1, -1.0, 1.0));
+    let values = reference::all(&of_four, &params, &data, &Data::of(of_four.pos, &four, 0));
+    let buffers = vec![
+        CaseBuffer::input("pos", &words),
+        CaseBuffer::input("rope", &call.tables(&params)),
+        data.input("a"),
+    ];
+    let label = format!("{mode:?} {sections:?} shifts");
+    value_case(label, move |caps| call.dispatch(caps), buffers, Output::New(y), &values, 2e-12)
 }
 
 fn plain(n_dims: u32) -> Rope {
@@ -37,7 +79,7 @@ fn call(mode: Mode, n_dims: u32, a: Option<Tensor>, y: Tensor, n_pos: u32) -> Ro
     };
     let n = y.ne[2] * if mode.has_sections() { 4 } else { 1 };
     let pos = Tensor::new(GgmlType::I32, [n, 1, 1, 1]);
-    RopeNd { mode, n_dims, first: 0, sections, a, pos, n_pos, y }
+    RopeNd { mode, n_dims, first: 0, sections, a, pos, shifts: None, n_pos, y }
 }
 
 pub(super) fn of(p: &Params) -> Result<Case, GridError> {

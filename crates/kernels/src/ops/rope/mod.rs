@@ -124,8 +124,12 @@ pub struct RopeNd {
     pub sections: [u32; 4],
     /// What it reads, f32 or f16: channels, heads, tokens, sequences; `None` to work on y in place.
     pub a: Option<Tensor>,
-    /// Positions, i32, below `n_pos`: one for each token; with sections, one after the other, four for each token.
+    /// Positions, i32, below `n_pos`: one for each token; with sections, one after the other, four for each token, or one if
+    /// there are shifts.
     pub pos: Tensor,
+    /// [`Mode::Mrope`] and [`Mode::Imrope`]: the word of the buffer `pos` at which three differences to the position of each
+    /// token begin; the fourth section follows the first component.
+    pub shifts: Option<u32>,
     /// Positions that the buffer `rope` was made for.
     pub n_pos: u32,
     /// What it writes, of the type of a.
@@ -157,7 +161,8 @@ impl RopeNd {
             a.check_type(op, "a", self.y.ty)?;
             sources.push((A, a));
         }
-        let streams = if self.mode.has_sections() { 4 } else { 1 };
+        let shifts = self.shifts.filter(|_| matches!(self.mode, Mode::Mrope | Mode::Imrope));
+        let streams = if self.mode.has_sections() && shifts.is_none() { 4 } else { 1 };
         self.pos.check_type(op, "pos", GgmlType::I32)?;
         self.pos.check_ne(op, "pos", [ne2.saturating_mul(streams), 1, 1, 1])?;
         let pairs = self.mode.n_pair(self.n_dims);
@@ -195,6 +200,7 @@ impl RopeNd {
             ("N_COARSE", (self.n_pos / 256 + 1).into()),
         ];
         constants.extend(sections.map(|(name, n)| (name, f64::from(n))));
+        constants.extend(shifts.map(|at| ("SHIFTS", at.into())));
         Call {
             op: &OP,
             variant: &[
@@ -213,7 +219,20 @@ impl RopeNd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chaski_graph::RopePairing;
+    use chaski_graph::{RopePairing, Sections};
+
+    #[test]
+    fn sections_of_models_are_those_of_ggml_and_the_fourth_follows_the_first() {
+        for (mode, take_turns) in [(Mode::Mrope, false), (Mode::Imrope, true)] {
+            for pairs in [[16, 24, 24, 0], [24, 20, 20, 0], [8, 12, 12, 4], [1, 2, 0, 0], [11, 11, 10, 3]] {
+                let sections = Sections { pairs, take_turns };
+                for pair in 0..80 {
+                    let (ggml, _) = mode.stream(pairs, pair);
+                    assert_eq!(sections.component(pair), ggml % 3, "{mode:?} {pairs:?} pair {pair}");
+                }
+            }
+        }
+    }
 
     /// The position that each of eight pairs follows, and its frequency as a power of 1/2.
     #[test]
@@ -232,7 +251,7 @@ mod tests {
         ] {
             let (n_dims, base) = if mode == Mode::Vision { (8, 16.0) } else { (16, 256.0) };
             let pos = Tensor::new(GgmlType::I32, [4, 1, 1, 1]);
-            let call = RopeNd { mode, n_dims, first: 0, sections, a: None, pos, n_pos: 300, y };
+            let call = RopeNd { mode, n_dims, first: 0, sections, a: None, pos, shifts: None, n_pos: 300, y };
             let tables = call.tables(&Rope::plain(n_dims, RopePairing::Norm, base));
             for i in 0..8 {
                 assert_eq!(mode.stream(sections, i as u32).0, positions[i], "{mode:?} {sections:?} pair {i}");

@@ -10,7 +10,7 @@ use crate::kv::{KV_TYPES, KvLayout, RopeKv};
 use crate::ops::norm::reference::norm as normalised;
 use crate::rng::random_values;
 use crate::step;
-use chaski_graph::{Rope, RopePairing};
+use chaski_graph::{Rope, RopePairing, Sections};
 
 /// Positions, page tables and RoPE tables of a call.
 pub(crate) struct World {
@@ -19,19 +19,14 @@ pub(crate) struct World {
     rope: Rope,
     kv: KvLayout,
     pos: Vec<u32>,
+    max_col: usize,
 }
 
 impl World {
     /// One sequence with columns at `pos`; its pages are in the cache in reverse order.
     pub(crate) fn new(rope: &Rope, kv: KvLayout, pos: &[u32]) -> Self {
-        let mut words = vec![
-            0u32;
-            step::n_word(
-                (kv.pages_at as usize - step::HEADER) / step::COLUMN,
-                1,
-                kv.pages_per_seq as usize
-            )
-        ];
+        let max_col = (kv.pages_at as usize - step::HEADER) / step::COLUMN;
+        let mut words = vec![0u32; step::n_word(max_col, 1, kv.pages_per_seq as usize)];
         words[step::N_COL] = pos.len() as u32;
         for (c, p) in pos.iter().enumerate() {
             words[step::HEADER + step::COLUMN * c + 1] = *p;
@@ -40,7 +35,30 @@ impl World {
             words[(kv.pages_at + i) as usize] = kv.n_page - 1 - i;
         }
         let tables = crate::rope::tables(rope, kv.page * kv.pages_per_seq);
-        World { step: words, tables, rope: rope.clone(), kv, pos: pos.to_vec() }
+        let mut world = World { step: words, tables, rope: rope.clone(), kv, pos: pos.to_vec(), max_col };
+        if rope.sections.is_some() {
+            let shifts = (0..max_col).flat_map(|c| {
+                let pos = pos.get(c).copied().unwrap_or(0);
+                world.components(c).map(|p| p.wrapping_sub(pos))
+            });
+            world.step.extend(shifts.collect::<Vec<_>>());
+        }
+        world
+    }
+
+    /// The components of a column's position: three that differ where RoPE has sections.
+    pub(crate) fn components(&self, c: usize) -> [u32; 3] {
+        let pos = self.pos.get(c).copied().unwrap_or(0);
+        match self.rope.sections {
+            Some(_) => [pos / 2 + 1, pos + c as u32, pos / 3],
+            None => [pos; 3],
+        }
+    }
+
+    /// Sections, and where the step has the shifts.
+    pub(crate) fn sections(&self) -> Option<(Sections, u32)> {
+        let at = step::shifts_at(self.max_col, 1, self.kv.pages_per_seq as usize) as u32;
+        self.rope.sections.map(|s| (s, at))
     }
 
     /// Index of a cell.
@@ -76,7 +94,7 @@ impl World {
     ) -> (Vec<f32>, Vec<f32>) {
         let (d, d_v, m) = (self.kv.d as usize, self.kv.d_v as usize, rows.len() / self.pos.len());
         let (mut q, mut cache) = (Vec::new(), vec![0.0; self.n_value()]);
-        for (col, pos) in rows.chunks_exact(m).zip(&self.pos) {
+        for (c, (col, pos)) in rows.chunks_exact(m).zip(&self.pos).enumerate() {
             let mut qk = col[..(m_q + m_k) as usize].to_vec();
             let normalise = |qk: &mut [f32], late: bool| {
                 let Some((n, weights)) = norm.filter(|(n, _)| (n.over == Over::Rotated) == late) else {
@@ -94,7 +112,7 @@ impl World {
                 }
             };
             normalise(&mut qk, false);
-            self.rope.rotate(&mut qk, d, *pos);
+            self.rope.rotate_by(&mut qk, d, self.components(c));
             normalise(&mut qk, true);
             q.extend_from_slice(&qk[..m_q as usize]);
             for h in 0..(m_k / self.kv.d) as usize {
@@ -141,6 +159,8 @@ struct Setting<'a> {
     from_keys: bool,
     /// Queries only.
     bare: bool,
+    /// Pairs follow three components of a position.
+    sections: Option<Sections>,
 }
 
 pub(super) fn cases() -> Vec<Case> {
@@ -157,6 +177,7 @@ pub(super) fn cases() -> Vec<Case> {
             norm: None,
             from_keys: false,
             bare: false,
+            sections: None,
         };
         for ty in [F16, F32] {
             for n_rot in [32, 20, 64] {
@@ -205,6 +226,17 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
     }
+    for (pairs, take_turns) in
+        [([6, 5, 5, 0], false), ([6, 5, 5, 0], true), ([2, 9, 1, 4], false), ([1, 2, 0, 0], true)]
+    {
+        let sections = Some(Sections { pairs, take_turns });
+        for (types, norm) in
+            [((F16, F16), None), ((F32, F32), Some(CellNorm::heads(0.25))), ((GgmlType::Q8_0, F16), None)]
+        {
+            let plain = out[0];
+            out.push(Setting { types, norm, sections, n_rot: 32, pos: &[0, 40, 41, 90], ..plain });
+        }
+    }
     out.into_iter().map(case).collect()
 }
 
@@ -234,6 +266,7 @@ fn case(s: Setting<'_>) -> Case {
         n_ctx_orig: 16,
         magnitude: 1.14,
         factors: Some((0..n_rot / 2).map(|i| 1.0 + i as f32 * 0.1).collect()),
+        sections: s.sections,
         ..Rope::plain(n_rot, pairing, 10_000.0)
     };
     let world = World::new(&rope, kv, pos);
@@ -247,7 +280,7 @@ fn case(s: Setting<'_>) -> Case {
         world.expect_normed(&x, [m_q, m_k, v_at], norm.map(|n| (n, &aux[..])))
     };
     let call = RopeKvCols {
-        rows: RopeKv { m_q, m_k, n_rot, pairing, kv },
+        rows: RopeKv { m_q, m_k, n_rot, pairing, sections: world.sections(), kv },
         m_v,
         v_at,
         norm,
@@ -268,7 +301,8 @@ fn case(s: Setting<'_>) -> Case {
     }
     Case::new(
         format!(
-            "{pairing:?} {k}/{v} d{d}/{d_v} rows{m_q}+{m_k}+{m_v} values at {v_at} n_rot{n_rot} pos{pos:?} {norm:?}"
+            "{pairing:?} {k}/{v} d{d}/{d_v} rows{m_q}+{m_k}+{m_v} values at {v_at} n_rot{n_rot} pos{pos:?} {norm:?}{}",
+            s.sections.map_or(String::new(), |s| format!(" {s:?}"))
         ),
         move |caps| call.dispatch(caps),
         buffers,

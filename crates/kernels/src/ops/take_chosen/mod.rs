@@ -54,7 +54,7 @@ fn case(n_col: u32) -> Case {
     for column in 0..max_col {
         let at = step::HEADER + step::COLUMN * column;
         words[at + step::SEQUENCE] = (column * 4 % n_seq) as u32;
-        words[at + step::IS_CHOSEN] = u32::from(column % 5 < 3);
+        words[at + step::SOURCE] = if column % 5 < 3 { step::CHOSEN } else { step::TOKEN };
     }
     let mut after = words.clone();
     for column in (0..n_col as usize).filter(|c| c % 5 < 3) {
