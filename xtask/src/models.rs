@@ -8,7 +8,9 @@ use anyhow::{Context as _, bail, ensure};
 use chaski_kernels::{Caps, Tuning};
 use chaski_models::{ARCHS, Model};
 use chaski_runtime::graph::Graph;
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, PlanError, Segments, Streaming, fuse, plan};
+use chaski_runtime::plan::{
+    Fusions, Groups, PlanConfig, PlanError, Segments, Streaming, dispatches, fuse, plan,
+};
 use ggml_format::{ByteSource, GgmlType, GgufWriter, OwnedValue, SourceError};
 use serde_json::Value;
 
@@ -100,7 +102,7 @@ fn measure(name: String, model: &Model<Hollow>) -> anyhow::Result<Fixture> {
     let graph = pollster::block_on(model.graph(64))?;
     let segments = plan_of(&graph)?;
     let token = segments.decode.first().context("a plan for a token")?;
-    let n_dispatch = token.body.len() + token.head.len();
+    let n_dispatch = dispatches(&token.body).count() + token.head.len();
     Ok(Fixture { name, n_layer: segments.n_layer, n_dispatch })
 }
 
@@ -119,6 +121,8 @@ fn plan_of(graph: &Graph) -> Result<Segments, PlanError> {
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),
+        rows: false,
+        shares: Vec::new(),
     };
     let steps = fuse(graph, config.fusions);
     let mut groups = Groups::new(graph, &steps, &caps, &Streaming::default())?;

@@ -68,6 +68,7 @@ impl ModelExecutor {
     pub fn gpu(&self) -> Option<&Arc<Gpu>> {
         match &self.target {
             Target::Gpu(g) => Some(g),
+            Target::Gpus(all) => all.last(),
             Target::Cpu => None,
         }
     }

@@ -23,6 +23,11 @@ pub enum Op {
         /// `[n_vocab, n]`
         table: WeightId,
     },
+    /// x, or for columns that come with a row of values these: embeddings of pictures or of other programs.
+    Input {
+        /// Embeddings of the tokens, scaled as the model does.
+        x: ValueId,
+    },
     /// Rows of a table, chosen by the tokens' positions.
     EmbedPosition {
         /// `[n_ctx, n]`
@@ -237,6 +242,7 @@ impl Op {
             Op::Embed { .. } | Op::EmbedPosition { .. } => vec![],
             Op::RmsNorm { x, .. }
             | Op::Norm { x, .. }
+            | Op::Input { x }
             | Op::MulMat { x, .. }
             | Op::Products { x, .. }
             | Op::Rope { x, .. }
@@ -356,6 +362,12 @@ impl Graph {
     /// Values a column of a value, or of a slot.
     pub fn width(&self, v: ValueId) -> u32 {
         self.widths[v.0]
+    }
+
+    /// Values of a row that a column may have in place of its token's embedding; 0 if none can.
+    pub fn input_width(&self) -> u32 {
+        let input = self.nodes.iter().find(|n| matches!(n.op, Op::Input { .. }));
+        input.map_or(0, |n| self.width(n.out))
     }
 
     /// For every value the number of the last node that reads it (0 if none does; the logits are read at the end).

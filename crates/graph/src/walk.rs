@@ -10,6 +10,7 @@ impl Op {
     pub fn name(&self) -> &'static str {
         match self {
             Op::Embed { .. } => "embed",
+            Op::Input { .. } => "input",
             Op::EmbedPosition { .. } => "embed_position",
             Op::RmsNorm { .. } => "rms_norm",
             Op::Norm { .. } => "norm",
@@ -59,6 +60,7 @@ impl Op {
             Op::Embed { .. } | Op::EmbedPosition { .. } => vec![],
             Op::RmsNorm { x, .. }
             | Op::Norm { x, .. }
+            | Op::Input { x }
             | Op::MulMat { x, .. }
             | Op::Products { x, .. }
             | Op::Rope { x, .. }

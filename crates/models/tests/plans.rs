@@ -10,7 +10,7 @@ use chaski_kernels::check::workgroup;
 use chaski_runtime::kernels::{Caps, KV_TYPES, QKV_PAIRS, Tuning};
 use chaski_runtime::plan::{
     BufferSlot, BufferUsage, Form, Fusions, Groups, Part, PlanConfig, Planned, Segments, Slot, Step, Steps,
-    Streaming, fuse, plan,
+    Streaming, dispatches, fuse, plan,
 };
 use ggml_format::GgmlType::{self, F16, F32, IQ1_S, Q4_0, Q4_K, Q6_K, Q8_0};
 use ggml_format::{GgufWriter, OwnedValue};
@@ -212,6 +212,8 @@ fn config(n_ctx: u32) -> PlanConfig {
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),
+        rows: false,
+        shares: Vec::new(),
     }
 }
 
@@ -282,7 +284,7 @@ fn a_llama_becomes_five_steps_a_layer() {
     for shape in SHAPES {
         let made = make(shape, &devices()[3].1, &config(512));
         let found: Vec<&str> = made.kinds();
-        let mut expected = vec!["embed"];
+        let mut expected = vec!["embed", "input"];
         (0..shape.n_layer).for_each(|_| expected.extend(LAYER));
         expected.push("norm+project");
         assert_eq!(found, expected, "{}", shape.name);
@@ -331,7 +333,7 @@ fn a_token_takes_five_or_six_dispatches_a_layer() {
                 assert!(plans.iter().is_sorted_by(|a, b| a.max_key < b.max_key), "{case}");
                 assert!(plans.last().is_some_and(|p| p.max_key >= n_ctx), "{case}: some token has no plan");
                 for p in plans {
-                    let body: Vec<&str> = p.body.iter().map(|d| d.part).collect();
+                    let body: Vec<&str> = dispatches(&p.body).map(|d| d.part).collect();
                     assert_eq!(body[0], "embed", "{case}");
                     let layers = &body[1..];
                     let per_layer = layers.len() / shape.n_layer as usize;
@@ -370,7 +372,7 @@ fn formats_of_a_mix_take_no_dispatch_more() {
             let blocks = !is_plain(kv.0) || !is_plain(kv.1);
             let made = make(&shape, &caps, &PlanConfig { kv, ..config(100) });
             for p in &made.segments.decode {
-                let found: Vec<&str> = p.body[1..].iter().map(|d| d.part).collect();
+                let found: Vec<&str> = dispatches(&p.body).skip(1).map(|d| d.part).collect();
                 let case = format!("q and k {qk}, v {v}, {device}, cache {kv:?}");
                 assert_eq!(found, parts_of_layer(false, blocks), "{case}");
             }
@@ -474,11 +476,11 @@ fn runs(s: &Segments) -> Vec<(&'static str, Vec<&Planned>, u32)> {
     for p in &s.prompt {
         for h in &p.heads {
             let name = if h.max_row == 1 { "prompt" } else { "logits of some" };
-            out.push((name, p.body.iter().chain(&h.pick).chain(&h.head).collect(), p.max_col));
+            out.push((name, dispatches(&p.body).chain(&h.pick).chain(&h.head).collect(), p.max_col));
         }
     }
     for d in &s.decode {
-        out.push(("decode", d.body.iter().chain(&d.head).collect(), 1));
+        out.push(("decode", dispatches(&d.body).chain(&d.head).collect(), 1));
     }
     out
 }
@@ -718,7 +720,7 @@ fn every_mixture(mut check: impl FnMut(&str, &Shape, &Caps, &PlanConfig, &Made))
 fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
     every_mixture(|case, shape, caps, _, made| {
         let found: Vec<&str> = made.kinds();
-        let mut expected = vec!["embed"];
+        let mut expected = vec!["embed", "input"];
         let layer = [
             "norm+qkv",
             "attention",
@@ -735,7 +737,7 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
             return;
         }
         for p in &made.segments.decode {
-            let parts: Vec<&str> = p.body.iter().map(|d| d.part).collect();
+            let parts: Vec<&str> = dispatches(&p.body).map(|d| d.part).collect();
             let layer = ["qkv", "attention", "project", "project", "route", "gate_up", "project"];
             let mut expected = vec!["embed"];
             (0..shape.n_layer).for_each(|_| expected.extend(layer));
@@ -743,7 +745,7 @@ fn a_mixture_of_experts_takes_seven_or_eight_dispatches_a_layer() {
         }
         // One norm of many columns for all that reads it: two a layer, and one before the logits.
         for p in &made.segments.prompt {
-            let norms = p.body.iter().filter(|d| d.part == "norm").count();
+            let norms = dispatches(&p.body).filter(|d| d.part == "norm").count();
             assert_eq!(norms, 2 * shape.n_layer as usize, "{case}");
         }
     });

@@ -2,16 +2,12 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p chaski-models --test snapshots` renews them.
 
+mod fixture;
 mod hollow;
 
-use std::path::Path;
-
-use chaski_graph::Graph;
 use chaski_runtime::kernels::{Caps, Tuning};
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Planned, Streaming, fuse, plan};
-use ggml_format::GgmlType::{self, F16, F32, Q4_0, Q4_K, Q6_K, Q8_0};
-use ggml_format::{GgufWriter, OwnedValue};
-use serde_json::Value;
+use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Planned, Stage, Streaming, fuse, plan_on};
+use ggml_format::GgmlType::{self, F16, Q4_0, Q4_K, Q6_K, Q8_0};
 
 /// A graph and its plans.
 struct Case {
@@ -24,6 +20,8 @@ struct Case {
     /// Numbers of the fixture that are others here.
     sizes: &'static [(u64, u64)],
     device: fn() -> Caps,
+    /// So many of that device share the layers.
+    n_device: usize,
     experts: Streaming,
 }
 
@@ -34,6 +32,7 @@ const DENSE: Case = Case {
     types: |_| Q8_0,
     sizes: &[],
     device: subgroups,
+    n_device: 1,
     experts: Streaming { n_layer: 0, n_slot: 0 },
 };
 
@@ -53,6 +52,7 @@ const CASES: &[Case] = &[
         experts: Streaming { n_layer: u32::MAX, n_slot: 0 },
         ..DENSE
     },
+    Case { name: "dense_over_two", n_device: 2, ..DENSE },
     Case { name: "recurrent", fixture: "qwen35-dense", ..DENSE },
     Case { name: "latents", fixture: "deepseek2-moe", ..DENSE },
 ];
@@ -85,43 +85,9 @@ fn software() -> Caps {
 }
 
 impl Case {
-    fn graph(&self) -> Graph {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/archs");
-        let text = std::fs::read_to_string(path.join(format!("{}.json", self.fixture))).expect("a fixture");
-        let spec: Value = serde_json::from_str(&text).expect("a fixture");
-        let size = |n: u64| self.sizes.iter().find(|s| s.0 == n).map_or(n, |s| s.1);
-        let mut w = GgufWriter::new();
-        for (key, entry) in spec["kv"].as_object().expect("kv") {
-            // The graph depends on the size of the vocabulary alone.
-            if !key.starts_with("tokenizer.") {
-                w.set(key, value(entry, size)).expect("metadata");
-            }
-        }
-        w.set("tokenizer.ggml.model", "none").expect("metadata");
-        let mut n_byte = 0;
-        for tensor in spec["tensors"].as_array().expect("tensors") {
-            let name = tensor["name"].as_str().expect("a name");
-            let ne = tensor["shape"].as_array().expect("a shape").iter();
-            let ne: Vec<u64> = ne.map(|n| size(n.as_u64().expect("a size"))).collect();
-            // The fixtures test them; here they would hide the model.
-            if name.ends_with("scale") {
-                continue;
-            }
-            let chosen = (self.types)(name);
-            let is_matrix = ne.len() > 1
-                && !["norm", "gate_inp"].iter().any(|n| name.contains(n))
-                && ne[0] % chosen.block_len() as u64 == 0;
-            let ty = if is_matrix { chosen } else { F32 };
-            w.tensor(name, &ne, ty).expect("a tensor");
-            let rows = ne[1..].iter().product::<u64>();
-            n_byte += (ty.row_bytes(ne[0]).expect("a row") * rows).next_multiple_of(32);
-        }
-        hollow::graph(w, n_byte, 256)
-    }
-
     /// The graph, the weights' buffers, and the dispatches of decode and prompt.
     fn text(&self) -> String {
-        let (graph, caps) = (self.graph(), (self.device)());
+        let (graph, caps) = (fixture::graph(self.fixture, self.types, self.sizes), (self.device)());
         let config = PlanConfig {
             n_ctx: 2048,
             n_seq: 1,
@@ -135,51 +101,39 @@ impl Case {
             ring: 64,
             fusions: Fusions::ALL,
             experts: self.experts,
+            rows: false,
+            shares: Vec::new(),
         };
         let steps = fuse(&graph, Fusions::ALL);
-        let mut groups = Groups::new(&graph, &steps, &caps, &self.experts).expect("groups");
-        let made = plan(&graph, &steps, &mut groups, &caps, &config).expect("a plan");
+        let devices = vec![&caps; self.n_device];
+        let mut groups = Groups::of_devices(&graph, &steps, &devices, &self.experts).expect("groups");
+        let made = plan_on(&graph, &steps, &mut groups, &devices, &config).expect("a plan");
         let mut out = format!("# graph\n{graph}\n# weights\n{}", groups.describe(&graph));
-        out += &format!("\n# activations\nwords: {:?}\n", made.act_words);
+        out += "\n# activations\n";
+        made.act_words.iter().for_each(|words| out += &format!("words: {words:?}\n"));
         // Plans that are like the one before need no second reading.
         let mut before = String::new();
-        let mut list = |title: String, segments: &[&[Planned]]| {
-            let lines: String = segments.iter().copied().flatten().map(|p| format!("{p}\n")).collect();
+        let mut list = |title: String, body: &[Stage], segments: &[&[Planned]]| {
+            let body: String = body.iter().map(Stage::to_string).collect();
+            let rest: String = segments.iter().copied().flatten().map(|p| format!("{p}\n")).collect();
+            let lines = body + &rest;
             let text = if lines == before { "as above\n" } else { &lines };
             out += &format!("\n# {title}\n{text}");
             before = lines;
         };
         for p in &made.decode {
             let max_key = p.max_key.min(config.n_ctx);
-            list(format!("decode, sequences of at most {max_key} tokens"), &[&p.body, &p.head]);
+            list(format!("decode, sequences of at most {max_key} tokens"), &p.body, &[&p.head]);
         }
         // Plans for batches of other sizes differ in the kernels of their products.
         for p in [made.prompt.first(), made.prompt.last()].into_iter().flatten() {
             let head = p.heads.first().expect("a head");
-            list(format!("prompt of at most {} tokens", p.max_col), &[&p.body, &head.pick, &head.head]);
+            list(format!("prompt of at most {} tokens", p.max_col), &p.body, &[&head.pick, &head.head]);
         }
         if self.name == DENSE.name {
-            list("sampling".into(), &[&made.take_chosen, &made.adjust, &made.argmax, &made.sample]);
+            list("sampling".into(), &[], &[&made.take_chosen, &made.adjust, &made.argmax, &made.sample]);
         }
         out
-    }
-}
-
-/// A metadata value in the type that the fixture names.
-fn value(entry: &Value, size: impl Fn(u64) -> u64) -> OwnedValue {
-    let v = &entry["value"];
-    let int = |v: &Value| v.as_i64().expect("a number") as i32;
-    let natural = |v: &Value| size(v.as_u64().expect("a number")) as u32;
-    let list = || v.as_array().expect("an array").iter();
-    match entry["type"].as_str().expect("type") {
-        "uint32" => natural(v).into(),
-        "int32" => int(v).into(),
-        "float32" => (v.as_f64().expect("a number") as f32).into(),
-        "bool" => v.as_bool().expect("a truth value").into(),
-        "string" => v.as_str().expect("a text").to_owned().into(),
-        "array:uint32" => list().map(natural).collect::<Vec<_>>().into(),
-        "array:int32" => list().map(int).collect::<Vec<_>>().into(),
-        other => panic!("these fixtures have no values of type {other}"),
     }
 }
 

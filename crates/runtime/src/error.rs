@@ -118,6 +118,22 @@ pub enum RuntimeError {
         /// What was asked.
         what: &'static str,
     },
+    /// What is done only where all layers are on one device.
+    #[error("{what} needs all layers on one device, found several")]
+    NeedsOneDevice {
+        /// What was asked.
+        what: &'static str,
+    },
+    /// Values that do not fit the model or the batch.
+    #[error("{what}: {found}, but must be {expected}")]
+    Shape {
+        /// Which number.
+        what: &'static str,
+        /// The number found.
+        found: u64,
+        /// The number that fits.
+        expected: u64,
+    },
     /// A request beyond what the engine was built for.
     #[error("{what}: {found}, but at most {limit}")]
     Limit {

@@ -11,6 +11,49 @@ pub struct Column {
     pub token: Option<u32>,
     /// Its position in the sequence.
     pub pos: u32,
+    /// The row of values (`set_rows`) that takes the place of the token's embedding; the token still chooses embeddings of single
+    /// layers, in families that have these.
+    pub row: Option<u32>,
+    /// The components of its position for RoPE with sections; `None`: all are the position.
+    pub components: Option<[u32; 3]>,
+}
+
+impl Column {
+    /// A token.
+    pub fn token(seq: u32, token: u32, pos: u32) -> Self {
+        Column { seq, token: Some(token), pos, row: None, components: None }
+    }
+
+    /// The token that was chosen last for the sequence.
+    pub fn chosen(seq: u32, pos: u32) -> Self {
+        Column { seq, token: None, pos, row: None, components: None }
+    }
+
+    /// A row of values in place of a token's embedding. Embeddings of single layers are those of token 0, which is padding in the
+    /// families that have them.
+    pub fn row(seq: u32, row: u32, pos: u32) -> Self {
+        Column { row: Some(row), ..Column::token(seq, 0, pos) }
+    }
+
+    /// The same at a position with components.
+    #[must_use]
+    pub fn at(self, components: [u32; 3]) -> Self {
+        Column { components: Some(components), ..self }
+    }
+
+    /// What follows the column after `i` repetitions of its step.
+    pub(crate) fn repeated(self, i: u32) -> Self {
+        match i {
+            0 => self,
+            i => Column {
+                token: None,
+                pos: self.pos + i,
+                row: None,
+                components: self.components.map(|c| c.map(|p| p + i)),
+                ..self
+            },
+        }
+    }
 }
 
 /// The output of a column.
@@ -36,6 +79,34 @@ pub struct StepOutputs {
     pub logits: Vec<f32>,
     /// The hidden states of all columns that want them, in order: `[n, n_embd]`.
     pub hidden: Vec<f32>,
+}
+
+/// Rows of `width` values, at most `most`.
+pub(crate) fn n_row(values: &[f32], width: u32, most: u32) -> Result<u32, RuntimeError> {
+    let found = values.len().div_ceil(width.max(1) as usize) as u64;
+    if found > u64::from(most) {
+        return Err(RuntimeError::Limit { what: "rows of embeddings", found, limit: most.into() });
+    }
+    if values.len() as u64 != found * u64::from(width) {
+        let (what, found, expected) = ("values of rows", values.len() as u64, found * u64::from(width));
+        return Err(RuntimeError::Shape { what, found, expected });
+    }
+    Ok(found as u32)
+}
+
+/// Whether columns name rows that there are, and components below `n_ctx`.
+pub(crate) fn check_inputs(columns: &[Column], n_row: u32, n_ctx: u32) -> Result<(), RuntimeError> {
+    let most =
+        |of: fn(&Column) -> Option<u32>| columns.iter().filter_map(of).max().map_or(0, |n| u64::from(n) + 1);
+    for (what, found, limit) in [
+        ("rows of embeddings", most(|c| c.row), n_row),
+        ("components of a position", most(|c| c.components?.into_iter().max()), n_ctx),
+    ] {
+        if found > u64::from(limit) {
+            return Err(RuntimeError::Limit { what, found, limit: limit.into() });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the recurrent state of each sequence, which has seen so many tokens, can go on with its columns: they stand together,

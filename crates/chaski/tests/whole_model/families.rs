@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chaski::gguf::{GgmlType, OwnedValue};
 use chaski::kernels::{Caps, Tuning};
 use chaski_models::{ARCHS, ModelError};
-use chaski_runtime::plan::{Fusions, Groups, PlanConfig, Segments, Streaming, fuse, plan};
+use chaski_runtime::plan::{
+    Fusions, Groups, PlanConfig, Planned, Segments, Streaming, dispatches, fuse, plan,
+};
 
 use crate::archs::{FAMILIES, FIXTURES, Fixture, open};
 use crate::common::{Failures, block_on, chain, say};
@@ -156,6 +158,8 @@ fn segments(name: &'static str, caps: &Caps, kv: GgmlType) -> Segments {
         ring: 64,
         fusions: Fusions::ALL,
         experts: Streaming::default(),
+        rows: false,
+        shares: Vec::new(),
     };
     let steps = fuse(&graph, Fusions::ALL);
     let mut groups = Groups::new(&graph, &steps, caps, &Streaming::default()).expect("groups");
@@ -166,7 +170,7 @@ fn segments(name: &'static str, caps: &Caps, kv: GgmlType) -> Segments {
 fn per_layer(name: &'static str) -> usize {
     let caps = Caps { subgroup: Some((32, 32)), f16: true, coherent: true, ..Caps::base() };
     let segments = segments(name, &caps, GgmlType::F16);
-    let body = &segments.decode[0].body;
+    let body: Vec<&Planned> = dispatches(&segments.decode[0].body).collect();
     // Without the embeddings and what scales them.
     let first = body.iter().position(|p| ["qkv", "project", "norm"].contains(&p.part)).expect("a layer");
     (body.len() - first).div_ceil(segments.n_layer)
@@ -181,8 +185,8 @@ pub(crate) fn covering(
     let caps = Caps { subgroup, f16: subgroup.is_some(), ..Caps::base() };
     let kernels = |name| {
         let s = segments(name, &caps, GgmlType::F32);
-        let decode = s.decode.iter().flat_map(|p| &p.body);
-        let all = decode.chain(s.prompt.iter().flat_map(|p| &p.body));
+        let decode = s.decode.iter().flat_map(|p| dispatches(&p.body));
+        let all = decode.chain(s.prompt.iter().flat_map(|p| dispatches(&p.body)));
         all.map(|p| p.dispatch.kernel.name).collect::<BTreeSet<&str>>()
     };
     let mut left: Vec<_> = families.iter().map(|f| (*f, kernels(f.0))).collect();

@@ -202,7 +202,7 @@ fn each_expert_is_shown_the_inputs_of_its_tokens() {
         let rows = p.x.len() / p.weight.n_col as usize;
         *n_row.entry(p.weight.name.clone()).or_default().entry(p.matrix).or_default() += rows;
     };
-    let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+    let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
     let columns: Vec<Column> = f.tokens.iter().zip(0..).map(column).collect();
     cpu.run_watched(&columns, &[ColumnOutput::Logits; 48], &mut watch).expect("48 tokens run");
     for layer in 0..model.config().n_layer {

@@ -303,7 +303,7 @@ fn loaded_for_draws(engine: &Engine, tokens: &[u32]) -> GpuModel {
     let mut model = block_on(GpuModel::load(gpu, &graph, plan, file, |_| {})).expect("it loads");
     (0..AT_ONCE).for_each(|seq| model.set_pages(seq, 0, &[0]));
     let before = &tokens[..tokens.len() - 1];
-    let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+    let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
     let columns: Vec<Column> = before.iter().zip(0..).map(column).collect();
     let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Greedy };
     model.send_step(&columns, &vec![ColumnOutput::Nothing; before.len()], options).expect("a prompt");
@@ -317,7 +317,7 @@ fn draw(model: &mut GpuModel, params: &SampleParams, (last, pos): (u32, u32), un
     for (seq, uniform) in (0..).zip(uniforms) {
         model.set_sampler(seq, params);
         model.set_draws(seq, &[*uniform]);
-        columns.push(Column { seq, token: Some(last), pos });
+        columns.push(Column::token(seq, last, pos));
     }
     let options = StepOptions { repeat: 1, n_planned: 1, choose: Choose::Sample };
     model.send_step(&columns, &vec![ColumnOutput::Choice; columns.len()], options).expect("draws");

@@ -39,9 +39,9 @@ const FIXTURES: &[&str] = &[
 ];
 
 /// Experts that a layer gets here; the fixtures have two of which a token uses both.
-const N_EXPERT: u32 = 8;
+pub(crate) const N_EXPERT: u32 = 8;
 /// Experts that a token uses.
-const N_USED: u32 = 2;
+pub(crate) const N_USED: u32 = 2;
 
 /// A fixture with so many experts, and what else is to be changed.
 pub(crate) fn with_experts(f: &Fixture, n_expert: u32, n_used: u32, n_ff: Option<u32>) -> Vec<u8> {
@@ -101,12 +101,12 @@ fn reads(r: &Runner) -> ExpertReads {
     r.gpu().and_then(|g| g.expert_reads()).expect("experts on the processor")
 }
 
-fn bits(v: &[f32]) -> Vec<u32> {
+pub(crate) fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|v| v.to_bits()).collect()
 }
 
 /// Logits of the tokens at once, in pieces and one by one, and the last ones in the way of a generation.
-fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
+pub(crate) fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
     let mut out = Vec::new();
     for (n, piece) in [(48, 48), (20, 7), (9, 1)] {
         r.truncate(0);
@@ -128,7 +128,7 @@ fn logits(r: &mut Runner, tokens: &[u32]) -> Vec<(String, Vec<u32>)> {
     out
 }
 
-fn compare(
+pub(crate) fn compare(
     failures: &mut Failures,
     case: &str,
     found: &[(String, Vec<u32>)],

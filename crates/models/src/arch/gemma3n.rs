@@ -40,8 +40,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     }
 
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, n_embd)?;
-    let e = b.embed(embeddings);
-    let e = b.scaled(e, (n_embd as f32).sqrt()); // [n_embd]
+    let e = b.embed_scaled(embeddings, (n_embd as f32).sqrt()); // [n_embd]
     let per_layer = PerLayer::new(b, n_per_layer, e)?;
     let project = b.stacked("altup_proj.weight", ROWS - 1, n_embd, n_embd)?;
     let others = b.mul(e, project); // [ROWS - 1, n_embd]

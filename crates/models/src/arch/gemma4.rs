@@ -23,8 +23,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let n_ff_expert = b.u32("expert_feed_forward_length")?;
 
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
-    let x = b.embed(embeddings);
-    let mut x = b.scaled(x, (c.n_embd as f32).sqrt()); // [n_embd]
+    let mut x = b.embed_scaled(embeddings, (c.n_embd as f32).sqrt()); // [n_embd]
     let per_layer = if n_per_layer > 0 { Some(PerLayer::new(b, n_per_layer, x)?) } else { None };
     for (layer, attention) in attention.iter().enumerate() {
         let block = format!("blk.{layer}");

@@ -26,8 +26,7 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
     let rope = rope.map(|r| b.add_rope(r));
     let shared = b.u32("expert_shared_feed_forward_length")?.filter(|n| *n > 0);
     let embeddings = b.matrix("token_embd.weight", c.n_vocab, c.n_embd)?;
-    let x = b.embed(embeddings);
-    let mut x = b.scaled(x, embedding); // [n_embd]
+    let mut x = b.embed_scaled(embeddings, embedding); // [n_embd]
     for layer in 0..c.n_layer as usize {
         let block = format!("blk.{layer}");
         let h = b.norm_of(x, &format!("{block}.attn_norm"), NormKind::Rms)?;

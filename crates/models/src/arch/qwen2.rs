@@ -2,25 +2,25 @@
 //!
 //! Llama with biases of q, k and v and rotation of halves.
 
-use chaski_graph::{Act, RopePairing};
+use chaski_graph::{Act, Rope, RopePairing};
 
-use super::glm4::pairing;
+use super::glm4::rotation;
 use crate::build::Builder;
 use crate::error::ModelError;
 use crate::layers::{Attention, Decoder, FeedForward, Layer, Norms, decoder};
 
 pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    rotated(b, RopePairing::Neox)
+    let rope = b.rope(RopePairing::Neox)?;
+    rotated(b, rope)
 }
 
 /// Models that also see pictures, whose positions are those of a text here.
 pub(super) fn build_vl(b: &mut Builder<'_>) -> Result<(), ModelError> {
-    let pairing = pairing(b)?;
-    rotated(b, pairing)
+    let rope = rotation(b)?;
+    rotated(b, rope)
 }
 
-fn rotated(b: &mut Builder<'_>, pairing: RopePairing) -> Result<(), ModelError> {
-    let rope = b.rope(pairing)?;
+fn rotated(b: &mut Builder<'_>, rope: Rope) -> Result<(), ModelError> {
     let rope = b.add_rope(rope);
     decoder(b, &Decoder::RMS, |b, i| {
         let attention = Attention::new(b, i, Some(rope))?;

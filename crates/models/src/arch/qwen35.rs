@@ -3,7 +3,7 @@
 //! x += mixer(norm(x)); x += feed_forward(norm(x)). Attention has a norm of every head of q and k and a gate for what comes
 //! of it; experts have one for all tokens behind a gate beside them.
 
-use chaski_graph::{Act, NormKind, Rope, RopePairing};
+use chaski_graph::{Act, NormKind, Rope, RopePairing, Sections};
 
 use crate::build::Builder;
 use crate::error::ModelError;
@@ -18,8 +18,8 @@ pub(super) fn build(b: &mut Builder<'_>) -> Result<(), ModelError> {
 
 /// The rotation of halves, of the pairs that a text rotates.
 pub(super) fn rotation(b: &Builder<'_>) -> Result<Rope, ModelError> {
-    let unrotated = pairs_without_position(b)?;
-    let mut rope = b.rope(RopePairing::Neox)?;
+    let (sections, unrotated) = sections(b)?;
+    let mut rope = Rope { sections: Some(sections), ..b.rope(RopePairing::Neox)? };
     if !unrotated.is_empty() {
         let n_pair = (rope.n_rot / 2) as usize;
         let factors = rope.factors.get_or_insert_with(|| vec![1.0; n_pair]);
@@ -35,28 +35,30 @@ pub(super) fn build_next(b: &mut Builder<'_>) -> Result<(), ModelError> {
     layers(b, rope, DeltaOrder::Grouped)
 }
 
-/// The pairs of channels that a text does not rotate. For pictures pairs rotate by time, height and width in turn, as long
-/// as there are sections of these left, then by a fourth position; in a text the first three are the token's and the
-/// fourth is 0.
-fn pairs_without_position(b: &Builder<'_>) -> Result<Vec<u32>, ModelError> {
+/// The sections of pairs, which rotate by time, height and width in turn as long as there are some of these left, and the other
+/// pairs: they would rotate by a fourth component, which is always 0.
+fn sections(b: &Builder<'_>) -> Result<(Sections, Vec<u32>), ModelError> {
     let key = format!("{}.rope.dimension_sections", b.config.arch);
     let sections = b.metadata.array(&key)?.to_vec::<i32>()?;
     let wrong = || ModelError::Config {
         key: key.clone(),
         found: format!("{sections:?}"),
-        expected: "must be four counts of pairs, not all 0".into(),
+        expected: format!("must be four counts of pairs, each at most {}, not all 0", b.config.n_rot),
     };
-    let counts: Option<Vec<u64>> = sections.iter().map(|n| u64::try_from(*n).ok()).collect();
-    let [t, h, w, e] = counts.and_then(|c| <[u64; 4]>::try_from(c).ok()).ok_or_else(wrong)?;
-    let all = t + h + w + e;
+    let n_rot = b.config.n_rot;
+    let pairs: Option<Vec<u32>> =
+        sections.iter().map(|n| u32::try_from(*n).ok().filter(|n| *n <= n_rot)).collect();
+    let pairs = pairs.and_then(|p| <[u32; 4]>::try_from(p).ok()).ok_or_else(wrong)?;
+    let all: u32 = pairs.iter().sum();
     if all == 0 {
         return Err(wrong());
     }
     let turns = |pair: &u32| {
-        let at = u64::from(*pair) % all;
-        at < 3 * [t, h, w][(at % 3) as usize]
+        let at = *pair % all;
+        at < 3 * pairs[(at % 3) as usize]
     };
-    Ok((0..b.config.n_rot / 2).filter(|pair| !turns(pair)).collect())
+    let unrotated = (0..n_rot / 2).filter(|pair| !turns(pair)).collect();
+    Ok((Sections { pairs, take_turns: true }, unrotated))
 }
 
 /// Which layers are delta nets.

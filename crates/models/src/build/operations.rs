@@ -7,10 +7,18 @@ use super::{Builder, Linear};
 use crate::error::ModelError;
 
 impl Builder<'_> {
-    /// Embeddings of the batch's tokens.
+    /// Embeddings of the batch's tokens, or the rows of values that columns come with.
     pub fn embed(&mut self, table: WeightId) -> ValueId {
-        let x = self.graph.push(Op::Embed { table }, self.config.n_embd);
-        self.adapted_rows(table, x)
+        self.embed_scaled(table, 1.0)
+    }
+
+    /// Embeddings of the batch's tokens times `by`, or the rows of values that columns come with, which are not scaled.
+    pub fn embed_scaled(&mut self, table: WeightId, by: f32) -> ValueId {
+        let n_embd = self.config.n_embd;
+        let x = self.graph.push(Op::Embed { table }, n_embd);
+        let x = self.adapted_rows(table, x);
+        let x = self.scaled(x, by);
+        self.graph.push(Op::Input { x }, n_embd)
     }
 
     /// RMS norm with weights.

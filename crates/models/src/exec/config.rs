@@ -19,6 +19,8 @@ use crate::model::Model;
 pub enum Target {
     /// An open device.
     Gpu(Arc<Gpu>),
+    /// Several, each of which has some of the layers ([`RunnerConfig::shares`]); the last has the head and chooses tokens.
+    Gpus(Vec<Arc<Gpu>>),
     /// The processor.
     Cpu,
 }
@@ -184,6 +186,9 @@ pub struct RunnerConfig {
     /// Experts of each such layer that the device has room for; 0: twice as many as a token uses, or a quarter of all if that
     /// is more.
     pub expert_slots: u32,
+    /// Share of the weights and of the KV cache that each of several devices gets ([`Target::Gpus`]), in any unit; equal shares
+    /// if none are given. A model is cut between steps of its plan, so shares are approximate.
+    pub shares: Vec<f32>,
 }
 
 impl Default for RunnerConfig {
@@ -200,6 +205,7 @@ impl Default for RunnerConfig {
             kv_tokens: None,
             experts_on_cpu: 0,
             expert_slots: 0,
+            shares: Vec::new(),
         }
     }
 }
@@ -262,6 +268,8 @@ impl RunnerConfig {
             ring: 128,
             fusions: self.fusions,
             experts: Streaming { n_layer: self.experts_on_cpu, n_slot: self.expert_slots },
+            rows: false,
+            shares: self.shares.clone(),
         }
     }
 }

@@ -52,15 +52,24 @@ impl DeviceExecutor {
             false => Ok(()),
         };
         let lora = model.adapter_scales();
-        match target {
-            Target::Gpu(gpu) => {
+        let gpus = match target {
+            Target::Gpu(gpu) => std::slice::from_ref(gpu),
+            Target::Gpus(gpus) if gpus.is_empty() => {
+                return Err(RuntimeError::Plan(PlanError::NoDevice).into());
+            }
+            Target::Gpus(gpus) => gpus,
+            Target::Cpu => &[],
+        };
+        // Chunks that suit all.
+        match gpus.iter().min_by_key(|gpu| gpu.caps().max_groups) {
+            Some(gpu) => {
                 let plan = config.plan_for(model, gpu.caps());
                 small(plan.n_page(), plan.pages_per_seq(), plan.page, plan.n_ctx)?;
                 let files = model.files().clone();
-                let loaded = GpuModel::load(gpu.clone(), &graph, plan, files, progress).await?;
+                let loaded = GpuModel::load_on(gpus, &graph, plan, files, progress).await?;
                 Ok(DeviceExecutor::Gpu(Box::new(GpuExecutor::new(loaded, lora))))
             }
-            Target::Cpu => {
+            None => {
                 let has_experts = graph.nodes.iter().any(|n| matches!(n.op, Op::TopkMoe { .. }));
                 if config.experts_on_cpu > 0 && !has_experts {
                     return Err(RuntimeError::Plan(PlanError::NoExperts).into());

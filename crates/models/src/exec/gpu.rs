@@ -235,5 +235,5 @@ pub(super) fn column(row: &Row) -> (Column, ColumnOutput) {
         Want::Logits => ColumnOutput::Logits,
         Want::Hidden => ColumnOutput::Hidden,
     };
-    (Column { seq: row.seq, token, pos: row.pos }, output)
+    (Column { token, ..Column::chosen(row.seq, row.pos) }, output)
 }

@@ -121,8 +121,7 @@ fn layers<A: Attend>(b: &mut Builder<'_>, d: &Decoder, layer: Answer<'_, A>) -> 
     let is_output = !b.has("token_embd.weight") && b.has("output.weight");
     let table = ["token_embd.weight", "output.weight"][usize::from(is_output)];
     let embeddings = b.matrix(table, c.n_vocab, c.n_embd)?;
-    let mut x = b.embed(embeddings); // [n_embd]
-    x = b.scaled(x, d.embed_scale);
+    let mut x = b.embed_scaled(embeddings, d.embed_scale); // [n_embd]
     if d.embed_norm {
         x = b.norm_of(x, "token_embd_norm", d.norm)?;
     }

@@ -1,7 +1,7 @@
 //! Models without weights: their files have a real head and zeros that nobody stores.
 
+use chaski_graph::Graph;
 use chaski_models::Model;
-use chaski_runtime::graph::Graph;
 use ggml_format::{ByteSource, GgufWriter, SourceError};
 
 struct Hollow {

@@ -25,7 +25,7 @@ impl CpuModel {
         let plain = self.mul_heads(graph, q, d_q, o.keys, watch); // [n, n_head, n_latent]
         let rotated = |at: &[f32], column: usize| {
             let mut end = at.to_vec();
-            rope.rotate(&mut end, n_rot, rows[column].pos);
+            rope.rotate_by(&mut end, n_rot, rows[column].components);
             end
         };
         let mut out = Vec::with_capacity(plain.len() / rank * d);

@@ -82,6 +82,8 @@ pub struct CpuModel {
     /// Every tensor in the file's format.
     weights: Vec<Vec<u8>>,
     seqs: Sequences,
+    /// Rows of values that columns may have in place of embeddings.
+    inputs: Vec<f32>,
 }
 
 /// Products of two numbers that a thread does at least, so that handing them out does not take longer.
@@ -107,6 +109,10 @@ struct Row {
     seq: u32,
     token: u32,
     pos: u32,
+    /// The row of values that it has in place of the token's embedding.
+    input: Option<u32>,
+    /// The components of its position.
+    components: [u32; 3],
 }
 
 /// The rows of each sequence, which stand together.
@@ -156,7 +162,7 @@ impl CpuModel {
         }
         let seqs = Sequences::new(&graph, &config)?;
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
-        Ok(CpuModel { graph, config, last_use, tail, in_16_bits: false, weights, seqs })
+        Ok(CpuModel { graph, config, last_use, tail, in_16_bits: false, weights, seqs, inputs: Vec::new() })
     }
 
     /// Its sizes.

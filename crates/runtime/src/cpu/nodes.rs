@@ -19,6 +19,15 @@ impl CpuModel {
     ) -> Vec<f32> {
         match op {
             Op::Embed { table } => rows.iter().flat_map(|r| self.row(*table, r.token as usize)).collect(),
+            Op::Input { x } => {
+                let mut out = values[x.0].clone();
+                for (column, row) in out.chunks_exact_mut(width).zip(rows) {
+                    if let Some(input) = row.input {
+                        column.copy_from_slice(&self.inputs[input as usize * width..][..width]);
+                    }
+                }
+                out
+            }
             Op::EmbedPosition { table } => {
                 rows.iter().flat_map(|r| self.row(*table, r.pos as usize)).collect()
             }
@@ -90,7 +99,7 @@ impl CpuModel {
                 let rope = &graph.ropes[*rope];
                 let mut out = values[x.0].clone();
                 for (column, row) in out.chunks_exact_mut(width).zip(rows) {
-                    rope.rotate(column, *d as usize, row.pos);
+                    rope.rotate_by(column, *d as usize, row.components);
                 }
                 out
             }

@@ -4,7 +4,7 @@ use super::{CpuModel, ProductInput, Row, Watch, runs};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Op, ValueId, WeightId};
 use crate::platform;
-use crate::step::{Column, ColumnOutput, StepOutputs};
+use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, n_row};
 
 /// Rows of a step that have outputs.
 struct Picks {
@@ -30,13 +30,25 @@ impl CpuModel {
     ) -> Result<StepOutputs, RuntimeError> {
         let mut out = StepOutputs::default();
         for i in 0..repeat.max(1) {
-            let next: Vec<Column> = columns.iter().map(|c| Column { pos: c.pos + i, ..*c }).collect();
+            let next: Vec<Column> = columns.iter().map(|c| c.repeated(i)).collect();
             let made = self.run_watched(&next, outputs, &mut |_| ())?;
             out.chosen.extend(made.chosen);
             out.logits.extend(made.logits);
             out.hidden.extend(made.hidden);
         }
         Ok(out)
+    }
+
+    /// Rows of values that columns may have in place of embeddings ([`Column::row`]), `[n, n_embd]`: steps that run from now on
+    /// have them. The values go to the residual stream as they are: families that multiply embeddings by a factor do not
+    /// multiply rows.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Shape`] if values are no whole rows.
+    pub fn set_rows(&mut self, rows: &[f32]) -> Result<(), RuntimeError> {
+        n_row(rows, self.graph.input_width(), u32::MAX)?;
+        self.inputs = rows.to_vec();
+        Ok(())
     }
 
     /// As [`Self::run_step`], once, and shows `watch` the inputs of every product before it is calculated.
@@ -52,7 +64,8 @@ impl CpuModel {
         self.check(columns)?;
         let row = |c: &Column| {
             let chosen = || self.seqs.chosen[c.seq as usize].expect("a token was chosen before");
-            Row { seq: c.seq, token: c.token.unwrap_or_else(chosen), pos: c.pos }
+            let components = c.components.unwrap_or([c.pos; 3]);
+            Row { seq: c.seq, token: c.token.unwrap_or_else(chosen), pos: c.pos, input: c.row, components }
         };
         let rows: Vec<Row> = columns.iter().map(row).collect();
         let of = |f: fn(&ColumnOutput) -> bool| -> Vec<usize> {
@@ -92,6 +105,8 @@ impl CpuModel {
                 return Err(RuntimeError::Limit { what, found, limit: limit.into() });
             }
         }
+        let width = self.graph.input_width().max(1) as usize;
+        check_inputs(columns, (self.inputs.len() / width) as u32, c.n_ctx)?;
         if self.has_state() {
             crate::step::check_runs(columns, |seq| self.seqs.state_at[seq as usize])?;
         }

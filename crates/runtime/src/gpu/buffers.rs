@@ -1,6 +1,7 @@
-//! All memory of a model on the device, made from the plan's list before the first token.
+//! All memory of a model on its devices, made from the plan's list before the first token.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use chaski_kernels::KvLayout;
 
@@ -11,25 +12,34 @@ use crate::graph::Graph;
 use crate::plan::{BufferSlot, BufferSpec, BufferUsage, Groups, N_READBACK, PlanConfig, Segments, Slot};
 use crate::tensors::Tensors;
 
-/// Every buffer of a model.
+/// A device of a model, with what it has of it.
+pub(super) struct Part {
+    pub(super) gpu: Arc<Gpu>,
+    pub(super) buffers: Buffers,
+}
+
+/// Every buffer of a model on a device. Weights, tables and layers that only other devices have are `None`; buffers of the
+/// head, which is on the last device, are the placeholder on the others, where nobody binds or writes them.
 pub(super) struct Buffers {
-    pub(super) groups: Vec<Vec<wgpu::Buffer>>,
-    pub(super) aux: Vec<wgpu::Buffer>,
+    pub(super) groups: Vec<Vec<Option<wgpu::Buffer>>>,
+    pub(super) aux: Vec<Option<wgpu::Buffer>>,
     pub(super) no_aux: wgpu::Buffer,
     pub(super) acts: Vec<wgpu::Buffer>,
-    pub(super) kv: Vec<(wgpu::Buffer, KvLayout)>,
+    pub(super) kv: Vec<Option<(wgpu::Buffer, KvLayout)>>,
     /// What is copied from a place of the cache to another goes through it: a page of the largest layer.
     pub(super) page: Option<wgpu::Buffer>,
     /// Layers of recurrent state: those of all sequences one after the other, each of so many bytes.
-    pub(super) states: Vec<(wgpu::Buffer, u64)>,
+    pub(super) states: Vec<Option<(wgpu::Buffer, u64)>>,
     /// Snapshots of what sequences have beside the pages of their tables.
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) step: wgpu::Buffer,
+    /// Rows of values that columns may have in place of embeddings.
+    pub(super) rows: Option<wgpu::Buffer>,
     /// Counters, all 0 as buffers are when they are new.
     pub(super) arrived: wgpu::Buffer,
     pub(super) ring: wgpu::Buffer,
     /// A table for each rotation, one at least.
-    pub(super) ropes: Vec<wgpu::Buffer>,
+    pub(super) ropes: Vec<Option<wgpu::Buffer>>,
     pub(super) sampler: wgpu::Buffer,
     pub(super) adjust: wgpu::Buffer,
     pub(super) logits: wgpu::Buffer,
@@ -38,34 +48,53 @@ pub(super) struct Buffers {
     /// Where experts stay with the processor, it reads here which of them are wanted.
     #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "no experts are offloaded there"))]
     pub(super) route_staging: Option<wgpu::Buffer>,
+    /// Where there are several devices, what crosses to the next is read here.
+    pub(super) crossing_staging: Option<wgpu::Buffer>,
+}
+
+/// What a device must have, because its dispatches bind it.
+fn own<T>(of: &Option<T>) -> &T {
+    of.as_ref().expect("a device has what its dispatches bind")
 }
 
 impl Buffers {
+    /// A buffer through which anything can be read back.
+    pub(super) fn any_staging(&self) -> &wgpu::Buffer {
+        self.crossing_staging.as_ref().unwrap_or(&self.logits_staging)
+    }
+
+    /// The buffer of a shard of weights that the device has.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn weights(&self, group: usize, shard: usize) -> &wgpu::Buffer {
+        own(&self.groups[group][shard])
+    }
+
     /// What a binding is bound to.
     pub(super) fn of(&self, slot: Slot) -> wgpu::BindingResource<'_> {
         let part = |layer: usize, offset, size| {
-            let (buffer, size) = (&self.kv[layer].0, wgpu::BufferSize::new(size));
+            let (buffer, size) = (&own(&self.kv[layer]).0, wgpu::BufferSize::new(size));
             wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size })
         };
         let buffer = match slot {
             Slot::Keys(layer) => {
-                let kv = &self.kv[layer].1;
+                let kv = &own(&self.kv[layer]).1;
                 return part(layer, 0, if kv.in_keys { kv.n_byte() } else { kv.values_at() });
             }
             Slot::Values(layer) => {
-                let kv = &self.kv[layer].1;
+                let kv = &own(&self.kv[layer]).1;
                 return part(layer, kv.values_at(), kv.n_byte() - kv.values_at());
             }
-            Slot::Weights { group, shard } => &self.groups[group][shard],
+            Slot::Weights { group, shard } => own(&self.groups[group][shard]),
             Slot::Aux(None) => &self.no_aux,
-            Slot::Aux(Some(i)) => &self.aux[i],
+            Slot::Aux(Some(i)) => own(&self.aux[i]),
             Slot::Act(i) => &self.acts[i],
-            Slot::Kv(layer) => &self.kv[layer].0,
-            Slot::State(layer) => &self.states[layer].0,
+            Slot::Kv(layer) => &own(&self.kv[layer]).0,
+            Slot::State(layer) => &own(&self.states[layer]).0,
             Slot::Step => &self.step,
             Slot::Arrived => &self.arrived,
+            Slot::Rows => own(&self.rows),
             Slot::Ring => &self.ring,
-            Slot::Rope(i) => &self.ropes[i],
+            Slot::Rope(i) => own(&self.ropes[i]),
             Slot::Sampler => &self.sampler,
             Slot::Adjust => &self.adjust,
             Slot::Logits => &self.logits,
@@ -74,71 +103,92 @@ impl Buffers {
     }
 }
 
-/// Makes all buffers and sends the weights.
+/// Makes all buffers of every device, and sends the weights.
 pub(super) async fn make_buffers(
-    gpu: &Gpu,
+    gpus: &[Arc<Gpu>],
     graph: &Graph,
     groups: &Groups,
     segments: &Segments,
     config: &PlanConfig,
     tensors: &impl Tensors,
     progress: &mut impl FnMut(Progress),
-) -> Result<Buffers, RuntimeError> {
+) -> Result<Vec<Part>, RuntimeError> {
     // All memory is there before anything is read.
-    let made = Made::new(gpu, graph, groups, &segments.buffers).await?;
-    let buffers = made.named(graph, groups, segments, config);
-    load::aux_buffers(gpu, graph, groups, tensors, &buffers.aux).await?;
-    load::ropes(gpu, &graph.ropes, config.n_ctx, &buffers.ropes).await?;
-    load::groups(gpu, graph, groups, tensors, &buffers.groups, progress).await?;
-    Ok(buffers)
+    let mut parts = Vec::new();
+    for (device, gpu) in gpus.iter().enumerate() {
+        let list = segments.buffers.iter().filter(|b| b.device == device);
+        let made = Made::new(gpu, graph, groups, list).await?;
+        parts.push(Part { gpu: gpu.clone(), buffers: made.named(device, graph, groups, segments, config) });
+    }
+    let total = parts.iter().map(|p| load::n_byte(groups, &p.buffers.groups)).sum();
+    let mut sent = load::Sent::of(total);
+    for Part { gpu, buffers } in &parts {
+        load::aux_buffers(gpu, graph, groups, tensors, &buffers.aux).await?;
+        load::ropes(gpu, &graph.ropes, config.n_ctx, &buffers.ropes).await?;
+        load::groups(gpu, graph, groups, tensors, &buffers.groups, &mut sent, progress).await?;
+    }
+    Ok(parts)
 }
 
 /// A place for what a sequence has beside the pages of its table.
 pub(super) struct Snapshot {
     /// By layer of recurrent state.
-    pub(super) states: Vec<wgpu::Buffer>,
+    pub(super) states: Vec<Option<wgpu::Buffer>>,
     /// By layer of the KV cache, where it has a window.
     pub(super) windows: Vec<Option<wgpu::Buffer>>,
 }
 
-/// Buffers of a list that have not been given their place.
-struct Made(HashMap<BufferSlot, wgpu::Buffer>);
+/// Buffers of a list that have not been given their place, and the placeholder.
+struct Made(HashMap<BufferSlot, wgpu::Buffer>, wgpu::Buffer);
 
 impl Made {
-    async fn new(
+    async fn new<'a>(
         gpu: &Gpu,
         graph: &Graph,
         groups: &Groups,
-        list: &[BufferSpec],
+        list: impl Iterator<Item = &'a BufferSpec>,
     ) -> Result<Self, RuntimeError> {
-        let mut made = HashMap::with_capacity(list.len());
+        let mut made = HashMap::new();
         for spec in list {
             let buffer = gpu.buffer(&label(spec.slot, graph, groups), spec.n_byte, usage(spec.usage)).await?;
             let before = made.insert(spec.slot, buffer);
             assert!(before.is_none(), "the plan lists {:?} twice", spec.slot);
         }
-        Ok(Made(made))
+        let placeholder = made.remove(&BufferSlot::Bound(Slot::Aux(None)));
+        Ok(Made(made, placeholder.expect("every device has a placeholder")))
     }
 
-    fn take(&mut self, slot: BufferSlot) -> wgpu::Buffer {
-        self.0.remove(&slot).unwrap_or_else(|| panic!("the plan lists every buffer, but not {slot:?}"))
+    /// The buffer, or the placeholder where another device has it.
+    fn or_placeholder(&mut self, slot: BufferSlot) -> wgpu::Buffer {
+        self.0.remove(&slot).unwrap_or_else(|| self.1.clone())
     }
 
+    /// The same for one that dispatches bind.
     fn bound(&mut self, slot: Slot) -> wgpu::Buffer {
-        self.take(BufferSlot::Bound(slot))
+        self.or_placeholder(BufferSlot::Bound(slot))
     }
 
-    fn all(&mut self, n: usize, slot: impl Fn(usize) -> Slot) -> Vec<wgpu::Buffer> {
-        (0..n).map(|i| self.bound(slot(i))).collect()
+    /// Buffers of a kind, those that the device has.
+    fn all(&mut self, n: usize, slot: impl Fn(usize) -> Slot) -> Vec<Option<wgpu::Buffer>> {
+        (0..n).map(|i| self.0.remove(&BufferSlot::Bound(slot(i)))).collect()
     }
 
-    fn named(mut self, graph: &Graph, groups: &Groups, segments: &Segments, config: &PlanConfig) -> Buffers {
+    fn named(
+        mut self,
+        device: usize,
+        graph: &Graph,
+        groups: &Groups,
+        segments: &Segments,
+        config: &PlanConfig,
+    ) -> Buffers {
         let layouts = graph.kv.iter().map(|l| config.kv_layout(l));
-        let kv = self.all(graph.kv.len(), Slot::Kv).into_iter().zip(layouts).collect();
-        let states = self.all(graph.states.len(), Slot::State);
+        let kv = self.all(graph.kv.len(), Slot::Kv).into_iter().zip(layouts);
+        let kv = kv.map(|(buffer, layout)| Some((buffer?, layout))).collect();
+        let states = self.all(graph.states.len(), Slot::State).into_iter().zip(&graph.states);
+        let states = states.map(|(buffer, layer)| Some((buffer?, layer.n_byte()))).collect();
         let (n_state, n_kv) = (graph.states.len(), graph.kv.len());
         let snapshot = |copy: usize, made: &mut Made| Snapshot {
-            states: (0..n_state).map(|layer| made.take(BufferSlot::StateCopy { copy, layer })).collect(),
+            states: (0..n_state).map(|layer| made.0.remove(&BufferSlot::StateCopy { copy, layer })).collect(),
             windows: (0..n_kv).map(|layer| made.0.remove(&BufferSlot::WindowCopy { copy, layer })).collect(),
         };
         let shards =
@@ -147,12 +197,12 @@ impl Made {
         let buffers = Buffers {
             groups: n_shard.map(|n| shards(n, &mut self)).collect(),
             aux: self.all(groups.aux.len(), |i| Slot::Aux(Some(i))),
-            no_aux: self.bound(Slot::Aux(None)),
-            acts: self.all(segments.act_words.len(), Slot::Act),
+            acts: (0..segments.act_words[device].len()).map(|i| self.bound(Slot::Act(i))).collect(),
             kv,
             page: self.0.remove(&BufferSlot::PageCopy),
             snapshots: (0..config.n_snapshot(graph) as usize).map(|copy| snapshot(copy, &mut self)).collect(),
-            states: states.into_iter().zip(graph.states.iter().map(|l| l.n_byte())).collect(),
+            states,
+            rows: self.0.remove(&BufferSlot::Bound(Slot::Rows)),
             step: self.bound(Slot::Step),
             arrived: self.bound(Slot::Arrived),
             ring: self.bound(Slot::Ring),
@@ -160,9 +210,11 @@ impl Made {
             sampler: self.bound(Slot::Sampler),
             adjust: self.bound(Slot::Adjust),
             logits: self.bound(Slot::Logits),
-            logits_staging: self.take(BufferSlot::LogitsReadback),
-            ring_staging: (0..N_READBACK).map(|i| self.take(BufferSlot::RingReadback(i))).collect(),
+            logits_staging: self.or_placeholder(BufferSlot::LogitsReadback),
+            ring_staging: (0..N_READBACK).map(|i| self.or_placeholder(BufferSlot::RingReadback(i))).collect(),
             route_staging: self.0.remove(&BufferSlot::RouteReadback),
+            crossing_staging: self.0.remove(&BufferSlot::CrossingReadback),
+            no_aux: self.1,
         };
         assert!(self.0.is_empty(), "no field for {:?}", self.0.keys());
         buffers
@@ -191,6 +243,7 @@ fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
             }
             Slot::State(layer) => format!("recurrent state {layer}"),
             Slot::Arrived => "counters of workgroups".into(),
+            Slot::Rows => "rows of embeddings".into(),
             Slot::Step => "step".into(),
             Slot::Ring => "ring of tokens".into(),
             Slot::Rope(_) => "rope tables".into(),
@@ -204,5 +257,6 @@ fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
         BufferSlot::RingReadback(_) => "readback of tokens".into(),
         BufferSlot::LogitsReadback => "readback of logits".into(),
         BufferSlot::RouteReadback => "readback of experts".into(),
+        BufferSlot::CrossingReadback => "readback of values for the next device".into(),
     }
 }

@@ -523,6 +523,11 @@ impl Gpu {
             .unwrap_or_else(|| RuntimeError::Refused { what: what.into(), reason: reason.into() })
     }
 
+    /// A recorder of commands.
+    pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
+    }
+
     /// Sends commands.
     pub(crate) fn submit(&self, encoder: Option<wgpu::CommandEncoder>) -> wgpu::SubmissionIndex {
         self.counters.submits.fetch_add(1, Ordering::Relaxed);

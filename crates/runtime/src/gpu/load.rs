@@ -89,21 +89,50 @@ async fn all_of(w: &Weight, tensors: &impl Tensors) -> Result<Vec<f32>, RuntimeE
     floats(w, &bytes)
 }
 
-/// Fills the buffers of every group, shard by shard.
+/// Bytes of weights that are sent when a model is loaded.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Sent {
+    done: u64,
+    /// To all devices.
+    total: u64,
+}
+
+impl Sent {
+    /// None of so many.
+    pub(crate) fn of(total: u64) -> Self {
+        Sent { done: 0, total }
+    }
+}
+
+/// Bytes of a file's row of a group.
+fn row_bytes(g: &Group) -> usize {
+    g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes()
+}
+
+/// Bytes of the files that go to these buffers of a device.
+pub(crate) fn n_byte(groups: &Groups, buffers: &[Vec<Option<wgpu::Buffer>>]) -> u64 {
+    let shards = groups.groups.iter().zip(buffers).filter(|(g, _)| !g.streamed).flat_map(|(g, buffers)| {
+        let here = g.shards.iter().zip(buffers).filter(|(_, buffer)| buffer.is_some());
+        here.map(|(shard, _)| u64::from(shard.n_row) * row_bytes(g) as u64)
+    });
+    shards.sum()
+}
+
+/// Fills the buffers of every group that a device has, shard by shard.
 pub(crate) async fn groups(
     gpu: &Gpu,
     graph: &Graph,
     groups: &Groups,
     tensors: &impl Tensors,
-    buffers: &[Vec<wgpu::Buffer>],
+    buffers: &[Vec<Option<wgpu::Buffer>>],
+    sent: &mut Sent,
     progress: &mut impl FnMut(Progress),
 ) -> Result<(), RuntimeError> {
-    let members = groups.groups.iter().filter(|g| !g.streamed).flat_map(|g| &g.members);
-    let total = members.map(|(id, _)| graph.weights[id.0].n_byte()).sum();
-    let (mut done, mut flight) = (0, Flight::default());
+    let mut flight = Flight::default();
     let mut bytes = Vec::new();
     for (g, buffers) in groups.groups.iter().zip(buffers) {
         for (shard, buffer) in g.shards.iter().zip(buffers) {
+            let Some(buffer) = buffer else { continue };
             let layout = g.layout(shard);
             if g.streamed {
                 // Experts come when they are wanted; the format's table is here already.
@@ -114,7 +143,7 @@ pub(crate) async fn groups(
                 });
                 continue;
             }
-            let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
+            let row_bytes = row_bytes(g);
             // Rows of a chunk: whole steps of the layout, so that its pieces fall on words.
             let step = layout.row_step();
             let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
@@ -126,9 +155,9 @@ pub(crate) async fn groups(
                 layout.pack(g.format, g.n_col, u64::from(row - shard.row0), &bytes, |at, run| {
                     gpu.queue.write_buffer(buffer, at, run);
                 });
-                done += bytes.len() as u64;
+                sent.done += bytes.len() as u64;
                 flight.sent(gpu, bytes.len()).await?;
-                progress(Progress { stage: Stage::Upload, done, total });
+                progress(Progress { stage: Stage::Upload, done: sent.done, total: sent.total });
                 row += n;
             }
         }
@@ -244,10 +273,11 @@ pub(crate) async fn aux_buffers(
     graph: &Graph,
     groups: &Groups,
     tensors: &impl Tensors,
-    buffers: &[wgpu::Buffer],
+    buffers: &[Option<wgpu::Buffer>],
 ) -> Result<(), RuntimeError> {
     let mut flight = Flight::default();
     for (a, buffer) in groups.aux.iter().zip(buffers) {
+        let Some(buffer) = buffer else { continue };
         let words = aux(graph, a, tensors).await?;
         gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&words));
         flight.sent(gpu, 4 * words.len()).await?;
@@ -260,11 +290,12 @@ pub(crate) async fn ropes(
     gpu: &Gpu,
     ropes: &[Rope],
     n_ctx: u32,
-    buffers: &[wgpu::Buffer],
+    buffers: &[Option<wgpu::Buffer>],
 ) -> Result<(), RuntimeError> {
     let mut flight = Flight::default();
-    for (rope, buffer) in ropes.iter().zip(buffers) {
-        let table = rope::tables(rope, n_ctx);
+    for (r, buffer) in ropes.iter().zip(buffers) {
+        let Some(buffer) = buffer else { continue };
+        let table = rope::tables(r, n_ctx);
         gpu.queue.write_buffer(buffer, 0, bytemuck::cast_slice(&table));
         flight.sent(gpu, 4 * table.len()).await?;
     }

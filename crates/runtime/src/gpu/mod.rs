@@ -4,10 +4,14 @@ mod buffers;
 mod case;
 mod choose;
 mod device;
+mod inputs;
 mod load;
+mod making;
 mod measure;
 mod measure_formats;
 mod model;
+#[cfg(not(target_arch = "wasm32"))]
+mod offload;
 mod pace;
 mod picks;
 mod pipeline;

@@ -1,29 +1,22 @@
 //! A model on the device: all its dispatches ready, and the replay.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chaski_kernels::ops::mul_mat_vec::MulMatVec;
-use chaski_kernels::{Op, ProductClass, Tuning, step};
+use chaski_kernels::{ProductClass, Tuning, step};
 
-use super::buffers::{Buffers, make_buffers};
+use super::buffers::{Buffers, Part};
 use super::device::Gpu;
-use super::load::{Progress, Stage};
 use super::pace::Pace;
 use super::reads::ExpertReads;
-use super::ready::{
-    Ablation, Body, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
-    all_segments, make_ready, tile_of,
-};
+use super::ready::{Ablation, Body, Devices, On, Ready, ReadySegment, ReadySegments, make_ready};
 use super::steps::Steps;
 use super::stream::Streams;
 use crate::error::RuntimeError;
-use crate::graph::{AdapterScale, Graph};
-use crate::plan::{Groups, HeadPlan, Memory, PlanConfig, Planned, Segment, fuse, plan};
-use crate::platform::{Aside, Clock};
+use crate::graph::AdapterScale;
+use crate::plan::{BufferSpec, Memory, PlanConfig, Planned};
 use crate::step::Column;
-use crate::tensors::Tensors;
 
 /// How long loading took; compiling and sending weights go on at the same time where there are threads.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -38,13 +31,18 @@ pub struct LoadTimes {
 
 /// A loaded model.
 pub struct GpuModel {
+    /// The device that has the head and chooses tokens: the last, if there are several.
     pub(super) gpu: Arc<Gpu>,
     pub(super) config: PlanConfig,
     pub(super) ready: ReadySegments,
     pub(super) buffers: Buffers,
-    /// Experts that stay with the processor.
+    /// The other devices, which have the layers before.
+    pub(super) others: Vec<Part>,
+    /// Bodies of several stages.
     pub(super) streams: Option<Streams>,
-    memory: Memory,
+    pub(super) memory: Memory,
+    /// All buffers of all devices.
+    pub(super) specs: Vec<BufferSpec>,
     pub(super) all_cols: u32,
     /// Rows that can be chosen from at once.
     pub(super) n_choice: u32,
@@ -53,12 +51,12 @@ pub struct GpuModel {
     /// Values of a column of what logits are made of, and from one column to the next.
     pub(super) hidden: (u32, u32),
     pub(super) hidden_cols: u32,
-    scales: Vec<ScalePlace>,
+    pub(super) scales: Vec<ScalePlace>,
     pub(super) n_vocab: u32,
     pub(super) ld_logits: u32,
-    n_layer: usize,
+    pub(super) n_layer: usize,
     /// Words of a step, reused.
-    words: Vec<u32>,
+    pub(super) words: Vec<u32>,
     /// Picks that the device has for certain.
     pub(super) picks: Vec<u32>,
     /// Tokens that each sequence has chosen so far, those under way included: the place in its ring.
@@ -67,140 +65,38 @@ pub struct GpuModel {
     /// Sequences whose logits are adjusted before a token is chosen.
     pub(super) adjusts: Vec<bool>,
     pub(super) pace: Pace,
-    times: LoadTimes,
+    pub(super) times: LoadTimes,
     pub(super) ablation: Ablation,
+    pub(super) has_state: bool,
+    /// Values of a row of embeddings, and from one row to the next.
+    pub(super) rows: (u32, u32),
+    /// Rows of embeddings that were uploaded.
+    pub(super) n_row: u32,
+    /// Differences between components and positions of the columns, reused.
+    pub(super) shifts: Vec<u32>,
+    /// All devices have the columns of the step: none was chosen since they were written.
+    pub(super) is_shared: bool,
     /// Tokens that the recurrent state of each sequence has seen; `None` if nobody knows.
     pub(super) state_at: Vec<Option<u32>>,
     /// The window of every layer of the KV cache.
     pub(super) windows: Vec<u32>,
 }
 
-/// Compiling ends early if the model is given up.
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl GpuModel {
-    /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
-    /// Tensors are kept where experts stay with the processor ([`PlanConfig::experts`]), and read when tokens want them.
-    ///
-    /// # Errors
-    /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
-    pub async fn load(
-        gpu: Arc<Gpu>,
-        graph: &Graph,
-        config: PlanConfig,
-        tensors: impl Tensors + Send + Sync + 'static,
-        mut progress: impl FnMut(Progress),
-    ) -> Result<GpuModel, RuntimeError> {
-        assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
-        if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
-            return Err(crate::plan::PlanError::NoStreaming.into());
-        }
-        let clock = Clock::start();
-        let steps = fuse(graph, config.fusions);
-        let mut groups = Groups::new(graph, &steps, gpu.caps(), &config.experts)?;
-        let segments = plan(graph, &steps, &mut groups, gpu.caps(), &config)?;
-        let all = all_segments(&segments);
-        let missing = gpu.missing(all.iter().flat_map(|s| s.iter().map(|p| &p.dispatch)));
-        debug_assert!(
-            missing.iter().all(|d| d.kernel.features.coop || Op::of(d.kernel).on_web()),
-            "models have an operation that browsers lack"
-        );
-        let n_kernel = missing.len() as u64;
-        let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
-        progress(compiling(0));
-        let stop = StopOnDrop(Arc::default());
-        let aside = {
-            let (gpu, stop) = (gpu.clone(), stop.0.clone());
-            Aside::start(move || (gpu.compile_all(&missing, &stop), clock.elapsed()))
-        };
-        let buffers = make_buffers(&gpu, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
-        let upload = clock.elapsed();
-        if !aside.is_done() {
-            progress(compiling(0));
-        }
-        let (compiled, compile) = aside.join();
-        compiled?;
-        progress(compiling(n_kernel));
-        let memory = Memory::of(&segments.buffers);
-        let scales = scale_places(graph, &groups);
-        let ready = |s: &Segment| -> Result<ReadySegment, RuntimeError> {
-            s.iter().map(|p| make_ready(&gpu, &buffers, p)).collect()
-        };
-        let decode: Result<Vec<ReadyDecode>, RuntimeError> = segments
-            .decode
-            .iter()
-            .map(|d| Ok(ReadyDecode { max_key: d.max_key, body: ready(&d.body)?, head: ready(&d.head)? }))
-            .collect();
-        let head = |h: &HeadPlan| -> Result<ReadyHead, RuntimeError> {
-            Ok(ReadyHead { max_row: h.max_row, pick: ready(&h.pick)?, head: ready(&h.head)? })
-        };
-        let prompt: Result<Vec<ReadyPrompt>, RuntimeError> = segments
-            .prompt
-            .iter()
-            .map(|p| {
-                Ok(ReadyPrompt {
-                    max_col: p.max_col,
-                    body: ready(&p.body)?,
-                    heads: p.heads.iter().map(head).collect::<Result<_, _>>()?,
-                    hidden: ready(&p.hidden.segment)?,
-                    hidden_at: p.hidden.act,
-                })
-            })
-            .collect();
-        let ready = ReadySegments {
-            decode: decode?,
-            prompt: prompt?,
-            take_chosen: ready(&segments.take_chosen)?,
-            adjust: ready(&segments.adjust)?,
-            argmax: ready(&segments.argmax)?,
-            sample: ready(&segments.sample)?,
-        };
-        // Sequence s has the s-th run of pages until something else is said, as far as there are so many.
-        let at = step::pages_at(config.max_col as usize);
-        let pages: Vec<u32> =
-            (0..config.n_seq * config.pages_per_seq()).map(|page| page % config.n_page().max(1)).collect();
-        gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
-        gpu.check()?;
-        let times = LoadTimes { compile, upload, total: clock.elapsed() };
-        let n_vocab = graph.logits.map_or(0, |l| graph.width(l));
-        Ok(GpuModel {
-            picks: Vec::new(),
-            words: vec![0; step::pages_at(config.max_col as usize)],
-            ready,
-            buffers,
-            streams: Streams::new(graph, groups, tensors),
-            memory,
-            all_cols: segments.all_cols,
-            n_choice: segments.n_choice,
-            steps: Steps::default(),
-            hidden: segments.hidden,
-            hidden_cols: segments.hidden_cols,
-            scales,
-            n_vocab,
-            ld_logits: segments.ld_logits,
-            n_layer: segments.n_layer,
-            gpu,
-            ring_at: vec![0; config.n_seq as usize],
-            next_staging: 0,
-            adjusts: vec![false; config.n_seq as usize],
-            pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
-            times,
-            ablation: Ablation::default(),
-            state_at: vec![Some(0); config.n_seq as usize],
-            windows: graph.kv.iter().map(|l| l.window).collect(),
-            config,
-        })
-    }
-
-    /// The device.
+    /// The device that has the head and chooses tokens.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
+    }
+
+    /// All devices in the order of the layers that they have, with their buffers.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&Gpu, &Buffers)> {
+        let others = self.others.iter().map(|p| (&*p.gpu, &p.buffers));
+        others.chain([(&*self.gpu, &self.buffers)])
+    }
+
+    /// Devices that have layers.
+    pub fn n_device(&self) -> usize {
+        self.others.len() + 1
     }
 
     /// The sizes it was planned for.
@@ -208,7 +104,12 @@ impl GpuModel {
         &self.config
     }
 
-    /// Device memory, to the byte.
+    /// Memory of one of the devices, to the byte.
+    pub fn memory_of(&self, device: usize) -> Memory {
+        Memory::of(self.specs.iter().filter(|b| b.device == device))
+    }
+
+    /// Memory of all devices, to the byte.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
@@ -220,7 +121,7 @@ impl GpuModel {
 
     /// What experts that stay with the processor have cost so far; `None` if all are on the device.
     pub fn expert_reads(&self) -> Option<ExpertReads> {
-        self.streams.as_ref().map(Streams::reads)
+        self.streams.as_ref().and_then(Streams::reads)
     }
 
     /// Whether tokens are worth sending before earlier ones were read. Software devices run at once what they are sent, and
@@ -229,12 +130,16 @@ impl GpuModel {
         !self.gpu.caps().software && self.streams.is_none()
     }
 
-    /// Fails where experts stay with the processor.
+    /// Fails where experts stay with the processor, or layers are on several devices.
     ///
     /// # Errors
-    /// [`RuntimeError::NeedsExperts`] with what was asked.
+    /// [`RuntimeError::NeedsExperts`] or [`RuntimeError::NeedsOneDevice`] with what was asked.
     pub(super) fn needs_experts(&self, what: &'static str) -> Result<(), RuntimeError> {
-        self.streams.as_ref().map_or(Ok(()), |_| Err(RuntimeError::NeedsExperts { what }))
+        match &self.streams {
+            Some(s) if s.reads().is_some() => Err(RuntimeError::NeedsExperts { what }),
+            Some(_) => Err(RuntimeError::NeedsOneDevice { what }),
+            None => Ok(()),
+        }
     }
 
     /// Makes things anew for every dispatch from now on; for measurements alone.
@@ -276,13 +181,15 @@ impl GpuModel {
         for r in self.ready.all_mut() {
             let Some(mut call) = r.planned.product else { continue };
             call.tune = tuning.product(&call.class());
-            let dispatch = call.dispatch(self.gpu.caps()).map_err(crate::plan::PlanError::from)?;
+            let main = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+            let on = Devices { others: &self.others, main }.on(r.device);
+            let dispatch = call.dispatch(on.gpu.caps()).map_err(crate::plan::PlanError::from)?;
             let old = &r.planned.dispatch;
             if (dispatch.kernel.name, &dispatch.constants, dispatch.grid)
                 != (old.kernel.name, &old.constants, old.grid)
             {
                 let planned = Planned { dispatch, product: Some(call), ..r.planned.clone() };
-                *r = make_ready(&self.gpu, &self.buffers, &planned)?;
+                *r = make_ready(on, r.device, &planned)?;
             }
         }
         Ok(())
@@ -332,10 +239,21 @@ impl GpuModel {
         picks: impl ExactSizeIterator<Item = u32>,
     ) {
         let mut n = 0;
-        for Column { token, pos, seq } in columns {
+        self.is_shared = true;
+        self.shifts.clear();
+        for Column { token, pos, seq, row, components } in columns {
+            self.is_shared &= token.is_some();
             let at = step::HEADER + step::COLUMN * n;
-            let column = [token.unwrap_or(0), pos, seq, u32::from(token.is_none())];
-            self.words[at..at + step::COLUMN].copy_from_slice(&column);
+            let source = match (row, token) {
+                (Some(row), _) => step::FIRST_ROW + row,
+                (None, Some(_)) => step::TOKEN,
+                (None, None) => step::CHOSEN,
+            };
+            self.words[at..at + step::COLUMN].copy_from_slice(&[token.unwrap_or(0), pos, seq, source]);
+            if self.config.rows {
+                let components = components.unwrap_or([pos; step::SHIFT]);
+                self.shifts.extend(components.map(|c| c.wrapping_sub(pos)));
+            }
             n += 1;
         }
         let mut rows = [0; step::MAX_PICK];
@@ -343,18 +261,18 @@ impl GpuModel {
         rows.iter_mut().zip(picks).for_each(|(row, pick)| *row = pick);
         self.words[step::N_COL] = n as u32;
         self.words[step::N_PICK] = n_pick as u32;
-        let (queue, to) = (&self.gpu.queue, &self.buffers.step);
         let words = &self.words[..step::HEADER + step::COLUMN * n];
-        queue.write_buffer(to, 0, bytemuck::cast_slice(words));
+        for (gpu, buffers) in self.parts() {
+            gpu.queue.write_buffer(&buffers.step, 0, bytemuck::cast_slice(words));
+            if let Some(at) = self.config.shifts_at() {
+                gpu.queue.write_buffer(&buffers.step, 4 * u64::from(at), bytemuck::cast_slice(&self.shifts));
+            }
+        }
         if !self.picks.starts_with(&rows[..n_pick]) {
             let at = 4 * u64::from(self.config.choice().picks);
-            queue.write_buffer(to, at, bytemuck::cast_slice(&rows[..n_pick]));
+            self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::cast_slice(&rows[..n_pick]));
             self.picks = rows[..n_pick].to_vec();
         }
-    }
-
-    pub(super) fn encoder(&self) -> wgpu::CommandEncoder {
-        self.gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("chaski") })
     }
 
     pub(super) fn on(&self) -> On<'_> {
@@ -374,11 +292,11 @@ impl GpuModel {
     pub fn set_adapter_scales(&mut self, scales: &[f32]) {
         for p in &self.scales {
             let words = [p.by * scales[p.scale.of], 0.0].repeat(p.n_row);
-            self.gpu.queue.write_buffer(
-                &self.buffers.aux[p.aux],
-                4 * p.at as u64,
-                bytemuck::cast_slice(&words),
-            );
+            for (gpu, buffers) in self.parts() {
+                if let Some(aux) = &buffers.aux[p.aux] {
+                    gpu.queue.write_buffer(aux, 4 * p.at as u64, bytemuck::cast_slice(&words));
+                }
+            }
         }
     }
 
@@ -387,6 +305,9 @@ impl GpuModel {
     /// # Errors
     /// Device errors.
     pub async fn finish(&self) -> Result<(), RuntimeError> {
+        for part in &self.others {
+            part.gpu.finish().await?;
+        }
         self.gpu.finish().await
     }
 
@@ -413,29 +334,17 @@ impl GpuModel {
         self.state_at[0] = None;
         self.picks.clear();
         let n = tokens.len() as u32;
-        let column = |(token, pos): (&u32, u32)| Column { seq: 0, token: Some(*token), pos };
+        let column = |(token, pos): (&u32, u32)| Column::token(0, *token, pos);
         self.write(tokens.iter().zip(pos..).map(column), n.saturating_sub(1)..n);
     }
 }
 
 /// Rows of products whose scale is that of an adapter, in the buffers of small vectors.
-struct ScalePlace {
-    scale: AdapterScale,
-    aux: usize,
+pub(super) struct ScalePlace {
+    pub(super) scale: AdapterScale,
+    pub(super) aux: usize,
     /// First word.
-    at: usize,
-    n_row: usize,
-    by: f32,
-}
-
-fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
-    let mut out = Vec::new();
-    for scale in &graph.scales {
-        for (aux, a) in groups.aux.iter().enumerate() {
-            let places = a.places(scale.weight).into_iter();
-            let place = |(at, n_row, by)| ScalePlace { scale: *scale, aux, at, n_row, by: by * scale.by };
-            out.extend(places.map(place));
-        }
-    }
-    out
+    pub(super) at: usize,
+    pub(super) n_row: usize,
+    pub(super) by: f32,
 }

@@ -1,32 +1,45 @@
-//! [`Streams`] in a browser, where there are none: a page keeps no file from which experts could be read at any time, and the
-//! code for it would be downloaded by all.
+//! [`Streams`] in a browser, where there are none: a page keeps no file from which experts could be read at any time, it has
+//! one device, and the code for it would be downloaded by all.
 
 use super::reads::ExpertReads;
-use super::ready::{On, Ready};
+use super::ready::{Devices, Ready, ReadyStage};
 use crate::error::RuntimeError;
 use crate::graph::Graph;
 use crate::plan::Groups;
 use crate::tensors::Tensors;
 
+/// A body that runs.
+#[expect(dead_code, reason = "nothing runs it here")]
+pub(super) struct Run<'a> {
+    pub(super) devices: Devices<'a>,
+    pub(super) body: &'a [Ready],
+    pub(super) n_col: u32,
+    pub(super) per_submit: usize,
+    pub(super) from: usize,
+}
+
 /// There is no value of it.
 pub(super) enum Streams {}
 
 impl Streams {
-    pub(super) fn new(_: &Graph, _: Groups, _: impl Tensors + Send + Sync + 'static) -> Option<Streams> {
+    pub(super) fn new(
+        _: &Graph,
+        _: Groups,
+        _: usize,
+        _: impl Tensors + Send + Sync + 'static,
+    ) -> Option<Streams> {
         None
     }
 
-    pub(super) fn reads(&self) -> ExpertReads {
+    pub(super) fn reads(&self) -> Option<ExpertReads> {
         match *self {}
     }
 
-    pub(super) async fn run(
-        &mut self,
-        _: On<'_>,
-        _: &[Ready],
-        _: u32,
-        _: usize,
-    ) -> Result<usize, RuntimeError> {
+    pub(super) async fn run(&mut self, _: Run<'_>, _: &[ReadyStage]) -> Result<usize, RuntimeError> {
+        match *self {}
+    }
+
+    pub(super) async fn share_step(&self, _: Devices<'_>, _: u32) -> Result<(), RuntimeError> {
         match *self {}
     }
 }

@@ -1,13 +1,14 @@
 //! Dispatches that are ready to be recorded: pipelines and bind groups, by plan and segment.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::buffers::Buffers;
+use super::buffers::{Buffers, Part};
 use super::device::Gpu;
 use super::pipeline::Compiled;
 use crate::error::RuntimeError;
-use crate::plan::{Columns, Planned, Segment, Segments};
+use crate::plan::{Columns, Crossing, Place, Planned, Stage, dispatches};
 
 /// What is made anew for every dispatch, as engines without a plan do, to measure what reuse is worth.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) struct Ready {
     pub(super) compiled: Arc<Compiled>,
     pub(super) group: wgpu::BindGroup,
     pub(super) planned: Planned,
+    /// The device that runs it.
+    pub(super) device: usize,
 }
 
 /// What dispatches are recorded and sent with.
@@ -33,17 +36,56 @@ pub(super) struct On<'a> {
     pub(super) ablation: Ablation,
 }
 
+/// The devices of a model: the main one is the last.
+#[derive(Clone, Copy)]
+pub(super) struct Devices<'a> {
+    pub(super) others: &'a [Part],
+    pub(super) main: On<'a>,
+}
+
+impl<'a> Devices<'a> {
+    pub(super) fn on(&self, device: usize) -> On<'a> {
+        self.others.get(device).map_or(self.main, |p| On { gpu: &p.gpu, buffers: &p.buffers, ..self.main })
+    }
+}
+
 pub(super) type ReadySegment = Vec<Ready>;
+
+/// A stage: dispatches of a body in a range.
+#[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a body is one stage in a browser"))]
+pub(super) struct ReadyStage {
+    pub(super) place: Place,
+    pub(super) range: Range<usize>,
+    pub(super) takes: Vec<Crossing>,
+    pub(super) gives: Vec<Crossing>,
+}
+
+impl ReadyStage {
+    /// Stages of dispatches that follow one another.
+    pub(super) fn all(stages: &[Stage]) -> Vec<ReadyStage> {
+        let mut end = 0;
+        let ready = |s: &Stage| {
+            let start = end;
+            end += s.segment.len();
+            ReadyStage { place: s.place, range: start..end, takes: s.takes.clone(), gives: s.gives.clone() }
+        };
+        stages.iter().map(ready).collect()
+    }
+}
 
 pub(super) struct ReadyDecode {
     pub(super) max_key: u32,
+    /// All stages, one after the other.
     pub(super) body: ReadySegment,
+    pub(super) stages: Vec<ReadyStage>,
     pub(super) head: ReadySegment,
 }
 
 pub(super) struct ReadyPrompt {
     pub(super) max_col: u32,
+    /// All stages, one after the other.
     pub(super) body: ReadySegment,
+    pub(super) stages: Vec<ReadyStage>,
     pub(super) heads: Vec<ReadyHead>,
     pub(super) hidden: ReadySegment,
     /// The activation buffer that has what logits are made of.
@@ -100,6 +142,13 @@ impl ReadySegments {
         match body {
             Body::One { pos } => &self.decode_at(pos).body,
             Body::Many { n_col } => &self.prompt_of(n_col).body,
+        }
+    }
+
+    pub(super) fn stages(&self, body: Body) -> &[ReadyStage] {
+        match body {
+            Body::One { pos } => &self.decode_at(pos).stages,
+            Body::Many { n_col } => &self.prompt_of(n_col).stages,
         }
     }
 
@@ -166,21 +215,11 @@ impl On<'_> {
     }
 }
 
-/// All segments of a plan.
-pub(super) fn all_segments(s: &Segments) -> Vec<&Segment> {
-    let decode = s.decode.iter().flat_map(|d| [&d.body, &d.head]);
-    let prompt = s.prompt.iter().flat_map(|p| {
-        let heads = p.heads.iter().flat_map(|h| [&h.pick, &h.head]);
-        [&p.body, &p.hidden.segment].into_iter().chain(heads)
-    });
-    decode.chain(prompt).chain([&s.take_chosen, &s.adjust, &s.argmax, &s.sample]).collect()
-}
-
-/// Compiles a dispatch and binds what it needs.
-pub(super) fn make_ready(gpu: &Gpu, buffers: &Buffers, p: &Planned) -> Result<Ready, RuntimeError> {
-    let compiled = gpu.compile(&p.dispatch)?;
-    let group = bind(gpu, buffers, &compiled, p);
-    Ok(Ready { compiled, group, planned: p.clone() })
+/// Compiles a dispatch of a device and binds what it needs.
+pub(super) fn make_ready(on: On<'_>, device: usize, p: &Planned) -> Result<Ready, RuntimeError> {
+    let compiled = on.gpu.compile(&p.dispatch)?;
+    let group = bind(on.gpu, on.buffers, &compiled, p);
+    Ok(Ready { compiled, group, planned: p.clone(), device })
 }
 
 fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu::BindGroup {
@@ -189,11 +228,11 @@ fn bind(gpu: &Gpu, buffers: &Buffers, compiled: &Compiled, p: &Planned) -> wgpu:
     gpu.bind_group(p.part, &compiled.layout, p.dispatch.kernel, &bound)
 }
 
-/// The largest tile of columns of the products and of attention in a segment: fewer columns take as long.
-pub(super) fn tile_of(segment: &Segment) -> usize {
+/// The largest tile of columns of the products and of attention in a body: fewer columns take as long.
+pub(super) fn tile_of(body: &[Stage]) -> usize {
     let tile = |p: &Planned| match p.columns {
         Columns::XTiles(tile) | Columns::YTiles(tile) => tile as usize,
         _ => 1,
     };
-    segment.iter().map(tile).max().unwrap_or(1)
+    dispatches(body).map(tile).max().unwrap_or(1)
 }

@@ -9,12 +9,19 @@ impl GpuModel {
     pub fn set_pages(&mut self, seq: u32, first: u32, pages: &[u32]) {
         let table = step::pages_at(self.config.max_col as usize) as u32 + seq * self.config.pages_per_seq();
         let at = 4 * u64::from(table + first);
-        self.gpu.queue.write_buffer(&self.buffers.step, at, bytemuck::cast_slice(pages));
+        for (gpu, buffers) in self.parts() {
+            gpu.queue.write_buffer(&buffers.step, at, bytemuck::cast_slice(pages));
+        }
+    }
+
+    /// All layers of the cache, in the order of devices.
+    pub(super) fn cache_layers(&self) -> impl Iterator<Item = &KvLayout> {
+        self.parts().flat_map(|(_, b)| b.kv.iter().flatten()).map(|(_, layout)| layout)
     }
 
     /// Whether layers have windows so small that their pages take turns.
     pub fn has_window(&self) -> bool {
-        self.buffers.kv.iter().any(|(_, layout)| layout.wrap > 0)
+        self.cache_layers().any(|layout| layout.wrap > 0)
     }
 
     /// Copies a page in every layer that has a page table.
@@ -30,24 +37,26 @@ impl GpuModel {
     /// Copies so many pages of each layer, from the first of one to the first of the other. A buffer is not copied to
     /// itself, so they go through another one.
     fn copy_pages(&self, of: impl Fn(&KvLayout) -> Option<(u32, u32, u32)>) {
-        let on_way = self.buffers.page.as_ref().expect("a model with a cache has a page on its way");
-        let mut encoder = self.encoder();
-        for (buffer, layout) in &self.buffers.kv {
-            let Some((from, to, n)) = of(layout) else { continue };
-            for i in 0..n {
-                let mut at = 0;
-                for (start, n_byte) in layout.page_ranges(from + i) {
-                    encoder.copy_buffer_to_buffer(buffer, start, on_way, at, n_byte);
-                    at += n_byte;
-                }
-                at = 0;
-                for (start, n_byte) in layout.page_ranges(to + i) {
-                    encoder.copy_buffer_to_buffer(on_way, at, buffer, start, n_byte);
-                    at += n_byte;
+        for (gpu, buffers) in self.parts() {
+            let Some(on_way) = &buffers.page else { continue };
+            let mut encoder = gpu.encoder();
+            for (buffer, layout) in buffers.kv.iter().flatten() {
+                let Some((from, to, n)) = of(layout) else { continue };
+                for i in 0..n {
+                    let mut at = 0;
+                    for (start, n_byte) in layout.page_ranges(from + i) {
+                        encoder.copy_buffer_to_buffer(buffer, start, on_way, at, n_byte);
+                        at += n_byte;
+                    }
+                    at = 0;
+                    for (start, n_byte) in layout.page_ranges(to + i) {
+                        encoder.copy_buffer_to_buffer(on_way, at, buffer, start, n_byte);
+                        at += n_byte;
+                    }
                 }
             }
+            gpu.submit(Some(encoder));
         }
-        self.gpu.submit(Some(encoder));
     }
 
     /// Whether a sequence that has been written up to position `top` (exclusive) can go on at `pos`: in layers whose pages
@@ -56,12 +65,12 @@ impl GpuModel {
         // Beside the window there is room for a chunk and a page.
         let back = self.config.max_col + self.config.page;
         let has_room = |l: &KvLayout| l.wrap == 0 || top <= l.wrap * l.page;
-        top <= pos + back || self.buffers.kv.iter().all(|(_, layout)| has_room(layout))
+        top <= pos + back || self.cache_layers().all(has_room)
     }
 
     /// Whether the model has recurrent state.
     pub fn has_state(&self) -> bool {
-        !self.buffers.states.is_empty()
+        self.has_state
     }
 
     /// Tokens that the recurrent state of a sequence has seen; `None` if that is not known, as after a profile.
@@ -97,24 +106,29 @@ impl GpuModel {
         at: u32,
         copy: impl Fn(&mut wgpu::CommandEncoder, (&wgpu::Buffer, u64), (&wgpu::Buffer, u64), u64),
     ) {
-        let mut encoder = self.encoder();
-        let to = &self.buffers.snapshots[snapshot as usize];
-        for ((state, n_byte), to) in self.buffers.states.iter().zip(&to.states) {
-            copy(&mut encoder, (state, u64::from(seq) * n_byte), (to, 0), *n_byte);
-        }
-        for (((cache, layout), to), window) in self.buffers.kv.iter().zip(&to.windows).zip(&self.windows) {
-            let Some(to) = to else { continue };
-            let n_kept = u64::from(window.div_ceil(layout.page) + 1).min(layout.wrap.into());
-            for (page, i, n) in kept_pages(layout, *window, at) {
-                // The pages of a plane lie one after the other, here and there.
-                let mut base = 0;
-                for (start, n_byte) in layout.page_ranges(seq * layout.wrap + page) {
-                    copy(&mut encoder, (cache, start), (to, base + i * n_byte), n * n_byte);
-                    base += n_kept * n_byte;
+        for (gpu, buffers) in self.parts() {
+            let mut encoder = gpu.encoder();
+            let to = &buffers.snapshots[snapshot as usize];
+            for (state, to) in buffers.states.iter().zip(&to.states) {
+                if let (Some((state, n_byte)), Some(to)) = (state, to) {
+                    copy(&mut encoder, (state, u64::from(seq) * n_byte), (to, 0), *n_byte);
                 }
             }
+            let layers = buffers.kv.iter().zip(&to.windows).zip(&self.windows);
+            for ((layer, to), window) in layers {
+                let (Some((cache, layout)), Some(to)) = (layer, to) else { continue };
+                let n_kept = u64::from(window.div_ceil(layout.page) + 1).min(layout.wrap.into());
+                for (page, i, n) in kept_pages(layout, *window, at) {
+                    // The pages of a plane lie one after the other, here and there.
+                    let mut base = 0;
+                    for (start, n_byte) in layout.page_ranges(seq * layout.wrap + page) {
+                        copy(&mut encoder, (cache, start), (to, base + i * n_byte), n * n_byte);
+                        base += n_kept * n_byte;
+                    }
+                }
+            }
+            gpu.submit(Some(encoder));
         }
-        self.gpu.submit(Some(encoder));
     }
 }
 

@@ -2,42 +2,63 @@
 
 use chaski_kernels::KvLayout;
 
+use super::device::Gpu;
 use super::load::Flight;
 use super::model::GpuModel;
 use crate::error::RuntimeError;
 
+/// A part of what a device knows of a sequence, and the buffer through which it is read.
+struct Lies<'a> {
+    gpu: &'a Gpu,
+    staging: &'a wgpu::Buffer,
+    buffer: &'a wgpu::Buffer,
+    at: u64,
+    n_byte: u64,
+}
+
 impl GpuModel {
     /// What bytes of a snapshot mean: they fit models and plans of which this says the same.
     pub fn snapshot_layout(&self) -> String {
-        let layers = self.buffers.kv.iter().map(|(_, l)| {
+        let layers = self.cache_layers().map(|l| {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
             format!("{page}/{}", l.wrap)
         });
-        let states = self.buffers.states.iter().map(|(_, n_byte)| format!("s{n_byte}"));
+        let states = self.states().map(|n_byte| format!("s{n_byte}"));
         let (k, v) = self.config.kv;
         format!("gpu {k} {v} {} {}", self.config.page, layers.chain(states).collect::<Vec<_>>().join(" "))
     }
 
     /// Bytes of a snapshot of a sequence that has `n_page` pages.
     pub fn snapshot_bytes(&self, n_page: u32) -> u64 {
-        let pages = self.buffers.kv.iter().map(|(_, l)| {
+        let pages = self.cache_layers().map(|l| {
             let page: u64 = l.page_ranges(0).iter().map(|r| r.1).sum();
             page * u64::from(if l.wrap > 0 { l.wrap } else { n_page })
         });
-        pages.chain(self.buffers.states.iter().map(|(_, n_byte)| *n_byte)).sum()
+        pages.chain(self.states()).sum()
     }
 
-    /// Where the pages of a sequence, and its state, lie: buffer, first byte, bytes.
-    fn places(&self, seq: u32, pages: &[u32]) -> Vec<(&wgpu::Buffer, u64, u64)> {
-        let mut out = Vec::new();
-        for (buffer, layout) in &self.buffers.kv {
-            let of = |l: &KvLayout, page| l.page_ranges(page).into_iter().map(|(at, n)| (buffer, at, n));
-            match layout.wrap {
-                0 => pages.iter().for_each(|p| out.extend(of(layout, *p))),
-                wrap => (0..wrap).for_each(|i| out.extend(of(layout, seq * wrap + i))),
+    /// Bytes of all layers of recurrent state, in the order of devices.
+    fn states(&self) -> impl Iterator<Item = u64> {
+        self.parts().flat_map(|(_, b)| b.states.iter().flatten()).map(|(_, n_byte)| *n_byte)
+    }
+
+    /// Where the pages of a sequence, and its state, lie: layers of the cache first, in the order of devices.
+    fn places(&self, seq: u32, pages: &[u32]) -> Vec<Lies<'_>> {
+        let (mut out, mut states) = (Vec::new(), Vec::new());
+        for (gpu, buffers) in self.parts() {
+            let lies =
+                |buffer, (at, n_byte)| Lies { gpu, staging: buffers.any_staging(), buffer, at, n_byte };
+            for (buffer, layout) in buffers.kv.iter().flatten() {
+                let of = |l: &KvLayout, page| l.page_ranges(page).into_iter().map(|r| lies(buffer, r));
+                match layout.wrap {
+                    0 => pages.iter().for_each(|p| out.extend(of(layout, *p))),
+                    wrap => (0..wrap).for_each(|i| out.extend(of(layout, seq * wrap + i))),
+                }
             }
+            let of_seq = buffers.states.iter().flatten();
+            states.extend(of_seq.map(|(b, n_byte)| lies(b, (u64::from(seq) * n_byte, *n_byte))));
         }
-        out.extend(self.buffers.states.iter().map(|(b, n_byte)| (b, u64::from(seq) * n_byte, *n_byte)));
+        out.extend(states);
         out
     }
 
@@ -46,16 +67,15 @@ impl GpuModel {
     /// # Errors
     /// Device errors.
     pub async fn snapshot(&mut self, seq: u32, pages: &[u32]) -> Result<Vec<u8>, RuntimeError> {
-        let staging = &self.buffers.logits_staging;
         let mut out = Vec::new();
-        for (buffer, start, n_byte) in self.places(seq, pages) {
+        for Lies { gpu, staging, buffer, at, n_byte } in self.places(seq, pages) {
             let mut done = 0;
             while done < n_byte {
                 let n = (n_byte - done).min(staging.size());
-                let mut encoder = self.encoder();
-                encoder.copy_buffer_to_buffer(buffer, start + done, staging, 0, n);
-                let index = self.gpu.submit(Some(encoder));
-                out.extend(self.gpu.read(staging, n, Some(index)).await?);
+                let mut encoder = gpu.encoder();
+                encoder.copy_buffer_to_buffer(buffer, at + done, staging, 0, n);
+                let index = gpu.submit(Some(encoder));
+                out.extend(gpu.read(staging, n, Some(index)).await?);
                 done += n;
             }
         }
@@ -75,16 +95,19 @@ impl GpuModel {
     ) -> Result<(), RuntimeError> {
         /// Bytes written at once, so that few are under way.
         const PIECE: usize = 1 << 20;
-        let (mut at, mut flight) = (0, Flight::default());
-        for (buffer, start, n_byte) in self.places(seq, pages) {
-            let part = &bytes[at..at + n_byte as usize];
-            for (i, piece) in part.chunks(PIECE).enumerate() {
-                self.gpu.queue.write_buffer(buffer, start + (i * PIECE) as u64, piece);
-                flight.sent(&self.gpu, piece.len()).await?;
+        let (mut from, mut flight, mut last) = (0, Flight::default(), &*self.gpu);
+        for Lies { gpu, buffer, at, n_byte, .. } in self.places(seq, pages) {
+            if !std::ptr::eq(last, gpu) {
+                (flight, last) = (Flight::default(), gpu);
             }
-            at += part.len();
+            let part = &bytes[from..from + n_byte as usize];
+            for (i, piece) in part.chunks(PIECE).enumerate() {
+                gpu.queue.write_buffer(buffer, at + (i * PIECE) as u64, piece);
+                flight.sent(gpu, piece.len()).await?;
+            }
+            from += part.len();
         }
         self.state_at[seq as usize] = Some(n);
-        self.gpu.check()
+        self.parts().try_for_each(|(gpu, _)| gpu.check())
     }
 }

@@ -2,8 +2,9 @@
 //! the device, its logits, or its final hidden state.
 //!
 //! A step goes to the device in pieces where all of it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that
-//! find no room when the step is sent follow when it is read. With offloaded experts, which must be read while the step runs,
-//! all of it runs when it is read. Neither changes a bit of the results: a piece runs by the plan of the whole step.
+//! find no room when the step is sent follow when it is read. With offloaded experts or several devices, where values are
+//! read while the step runs, all of it runs when it is read. Neither changes a bit of the results: a piece runs by the plan
+//! of the whole step.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,11 +14,12 @@ use web_time::Instant;
 use super::choose::{Choose, STAGING};
 use super::model::GpuModel;
 use super::picks::{Picks, PiecePicks};
-use super::ready::{Body, On};
+use super::ready::{Body, Devices, On};
+use super::stream::Run;
 use super::tape::Tape;
 use crate::error::RuntimeError;
 use crate::platform::{Promise, promise};
-use crate::step::{Column, ColumnOutput, StepOutputs, check_runs};
+use crate::step::{Column, ColumnOutput, StepOutputs, check_inputs, check_runs};
 
 /// How a step runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -97,6 +99,11 @@ impl GpuModel {
         self.steps.0.len() < UNDER_WAY && self.steps.0.iter().all(is_quick)
     }
 
+    /// Columns of a step under way have not been sent.
+    pub(super) fn has_step_left(&self) -> bool {
+        self.steps.0.iter().any(Sent::is_left)
+    }
+
     /// Sends columns, each with its output; nobody waits. Columns of one sequence stand together in the order of their
     /// positions, and only the last of them may choose. A step that repeats has one column of each sequence, and all choose.
     ///
@@ -163,7 +170,7 @@ impl GpuModel {
                 return Err(RuntimeError::Limit { what, found, limit });
             }
         }
-        Ok(())
+        check_inputs(columns, self.n_row, if c.rows { c.n_ctx } else { 0 })
     }
 
     /// Sends the next piece of a step: as many columns as the device runs in the time that a submission may take.
@@ -195,15 +202,21 @@ impl GpuModel {
         self.gpu.check()
     }
 
-    /// Runs what of a body must run before all experts that it wants are on the device; returns the first dispatch that is left.
+    /// Runs all stages of a body but what of the last can go with what follows; returns the first dispatch that is left.
     async fn stream(&mut self, body: Body, n_col: u32) -> Result<usize, RuntimeError> {
         let per_submit = self.per_submit(body, n_col);
         let Some(streams) = &mut self.streams else { return Ok(0) };
-        let on = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
-        streams.run(on, self.ready.body(body), n_col, per_submit).await
+        let main = On { gpu: &self.gpu, buffers: &self.buffers, ablation: self.ablation };
+        let devices = Devices { others: &self.others, main };
+        // The main device has chosen tokens since the columns were written.
+        if !std::mem::take(&mut self.is_shared) && !self.others.is_empty() {
+            streams.share_step(devices, n_col).await?;
+        }
+        let run = Run { devices, body: self.ready.body(body), n_col, per_submit, from: 0 };
+        streams.run(run, self.ready.stages(body)).await
     }
 
-    /// Runs a step with offloaded experts, which are read on the way.
+    /// Runs a step with offloaded experts or on several devices, for which values are read on the way.
     async fn run_streamed(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
         let n = step.columns.len() as u32;
         let picks = self.place(step, 0..step.columns.len());

@@ -1,281 +1,125 @@
-//! Experts that stay with the processor: read when columns want them, into places on the device.
+//! Bodies of several stages: the CPU carries values from device to device, and brings offloaded experts.
 //!
-//! What runs before a product by such experts is sent, and the route comes back. Experts that have no place get one, and the
-//! route gets places for experts; then the product runs as if its matrix held no others. Where columns want more experts
-//! than there are places, it runs in rounds, each of which leaves out the columns of the others. Nothing but bytes moves:
-//! every column is multiplied by the same kernels in the same order as with all experts on the device.
+//! A stage is sent when all that it takes is there. What crosses to the next device is copied, read, and written there; a
+//! stage of offloaded experts waits for its route. What of the last stage is left goes with the outputs of the step.
 
-use std::error::Error;
-use std::future::Future;
-use std::pin::Pin;
+use std::ops::Range;
 
-use chaski_kernels::DeviceLayout;
+use chaski_kernels::step;
 
-use super::load::{self, CHUNK, Flight};
-use super::places::Places;
+use super::offload::{Names, Offload};
 use super::reads::ExpertReads;
-use super::ready::{On, Ready};
+use super::ready::{Devices, On, Ready, ReadyStage};
 use crate::error::RuntimeError;
-use crate::graph::{Graph, ValueId};
-use crate::plan::{Group, Groups, Streamed};
-use crate::platform::for_each;
+use crate::graph::Graph;
+use crate::plan::{Groups, Place};
 use crate::tensors::Tensors;
 
-/// Pieces of at most [`CHUNK`] that are read before they are sent; [`Flight`] lets four times as much be under way.
-const AT_ONCE: usize = 16;
-
-type Reading<'a> = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'a>>;
-
-/// [`Tensors`] as an object.
-trait AnyTensors {
-    fn read<'a>(&'a self, name: &'a str, offset: u64, buf: &'a mut [u8]) -> Reading<'a>;
+/// A body that runs.
+pub(super) struct Run<'a> {
+    pub(super) devices: Devices<'a>,
+    pub(super) body: &'a [Ready],
+    pub(super) n_col: u32,
+    /// Dispatches of a submission at most.
+    pub(super) per_submit: usize,
+    /// The first dispatch that was not sent.
+    pub(super) from: usize,
 }
 
-impl<T: Tensors> AnyTensors for T {
-    fn read<'a>(&'a self, name: &'a str, offset: u64, buf: &'a mut [u8]) -> Reading<'a> {
-        Box::pin(Tensors::read(self, name, offset, buf))
-    }
-}
-
-/// Where experts are read from, of whatever kind.
-struct Origin(Box<dyn AnyTensors + Send + Sync>);
-
-impl Tensors for Origin {
-    async fn read(
-        &self,
-        name: &str,
-        offset: u64,
-        buf: &mut [u8],
-    ) -> Result<(), Box<dyn Error + Send + Sync>> {
-        AnyTensors::read(&*self.0, name, offset, buf).await
-    }
-}
-
-/// The words of a route that name experts.
-struct Names {
-    value: ValueId,
-    /// As the device made them.
-    words: Vec<u32>,
-    /// As they are there now.
-    now: Vec<u32>,
-}
-
-/// The experts of a model that stay with the processor.
-pub(super) struct Streams {
-    tensors: Origin,
-    /// Its weights alone.
-    graph: Graph,
-    groups: Groups,
-    /// By group, for those that have some of their experts on the device.
-    places: Vec<Option<Places>>,
-    reads: ExpertReads,
-    /// What was read last, reused.
-    bytes: Vec<Vec<u8>>,
-}
-
-impl Streams {
-    /// None if all experts are on the device.
-    pub(super) fn new(
-        graph: &Graph,
-        groups: Groups,
-        tensors: impl Tensors + Send + Sync + 'static,
-    ) -> Option<Streams> {
-        let n_expert = |g: &Group| graph.weights[g.members[0].0.0].n_expert;
-        let places: Vec<Option<Places>> =
-            groups.groups.iter().map(|g| g.streamed.then(|| Places::new(n_expert(g), g.n_expert))).collect();
-        places.iter().any(Option::is_some).then(|| Streams {
-            tensors: Origin(Box::new(tensors)),
-            graph: Graph { weights: graph.weights.clone(), ..Graph::default() },
-            groups,
-            places,
-            reads: ExpertReads::default(),
-            bytes: Vec::new(),
-        })
+impl Run<'_> {
+    /// Sends dispatches, which are all of one device.
+    pub(super) fn send(&mut self, part: Range<usize>) {
+        self.from = self.from.max(part.end);
+        let Some(first) = self.body[part.clone()].first() else { return };
+        let on = self.devices.on(first.device);
+        for cut in self.body[part].chunks(self.per_submit) {
+            on.send(cut, self.n_col, |_| {});
+        }
     }
 
-    pub(super) fn reads(&self) -> ExpertReads {
-        self.reads
-    }
-
-    /// Sends what of `body` comes before the last product by experts of the processor, and that too if it takes rounds, in
-    /// submissions of at most `per_submit` dispatches; returns the first dispatch that is still to be sent.
-    pub(super) async fn run(
-        &mut self,
-        on: On<'_>,
-        body: &[Ready],
-        n_col: u32,
-        per_submit: usize,
-    ) -> Result<usize, RuntimeError> {
-        let send = |part: &[Ready]| {
-            for cut in part.chunks(per_submit.max(1)) {
-                on.send(cut, n_col, |_| {});
+    /// Runs what is left of a stage, and carries what the next takes to its device.
+    async fn cross(&mut self, before: &ReadyStage, after: &ReadyStage) -> Result<(), RuntimeError> {
+        let [from, to] = [before, after].map(|s| self.devices.on(s.place.device()));
+        let end = before.range.end;
+        self.send(self.from..end - (end - self.from).min(self.per_submit));
+        let staging = from.buffers.crossing_staging.as_ref().expect("there is one where values cross");
+        let n_byte = |n_word: u32| 4 * u64::from(n_word) * u64::from(self.n_col);
+        let mut total = 0;
+        let index = from.send(&self.body[self.from..end], self.n_col, |encoder| {
+            for given in &before.gives {
+                let (source, n) = (&from.buffers.acts[given.act], n_byte(given.n_word));
+                encoder.copy_buffer_to_buffer(source, 0, staging, total, n);
+                total += n;
             }
-        };
-        let mut names: Option<Names> = None;
-        let (mut from, mut at) = (0, 0);
-        while at < body.len() {
-            let Some(s) = body[at].planned.streamed else {
-                at += 1;
-                continue;
-            };
-            // A matrix that is larger than a binding takes a dispatch for each of its parts.
-            let alike = |r: &&Ready| r.planned.streamed == Some(s);
-            let end = at + body[at..].iter().take_while(alike).count();
-            let is_first = names.as_ref().is_none_or(|n| n.value != s.value);
-            if is_first {
-                let cut = at - (at - from).min(per_submit.max(1));
-                send(&body[from..cut]);
-                let words = read_names(on, &body[cut..at], n_col, &s).await?;
-                from = at;
-                names = Some(Names { value: s.value, now: words.clone(), words });
-            }
-            let Some(n) = &mut names else { unreachable!("the names of experts were just read") };
-            let wanted = s.wanted(&n.words);
-            let rounds = self.rounds(s.group, &wanted)?;
-            if is_first {
-                self.reads.wanted += wanted.len() as u64;
-                self.reads.in_rounds += u64::from(rounds.len() > 1);
-            }
-            for (nth, round) in rounds.iter().enumerate() {
-                if nth > 0 {
-                    send(&body[from..end]);
-                    from = at;
-                }
-                let n_read = self.bring(on, s.group, round).await?;
-                self.reads.read += if is_first { n_read } else { 0 };
-                let place = |e: u32| round.binary_search(&e).ok().and_then(|_| self.place(s.group, e));
-                let words = s.placed(&n.words, place);
-                if words != n.now {
-                    // What has been recorded since reads what is there now.
-                    if from < at {
-                        send(&body[from..at]);
-                        from = at;
-                    }
-                    let first = 4 * u64::from(s.words(n_col).0);
-                    on.gpu.queue.write_buffer(&on.buffers.acts[s.act], first, bytemuck::cast_slice(&words));
-                    n.now = words;
-                }
-            }
-            at = end;
-        }
-        on.gpu.check()?;
-        Ok(from)
-    }
-
-    fn of(&mut self, group: usize) -> &mut Places {
-        self.places[group].as_mut().expect("products wait only for groups that have places")
-    }
-
-    fn place(&self, group: usize, expert: u32) -> Option<u32> {
-        self.places[group].as_ref().and_then(|p| p.place(expert))
-    }
-
-    /// In which rounds these experts come.
-    fn rounds(&mut self, group: usize, wanted: &[u32]) -> Result<Vec<Vec<u32>>, RuntimeError> {
-        let places = self.of(group);
-        match wanted.iter().position(|e| *e >= places.n_expert()) {
-            Some(at) => Err(RuntimeError::WrongResult { what: "the routing of experts", at }),
-            None => Ok(places.rounds(wanted)),
-        }
-    }
-
-    /// Brings the experts of a round to the device, and says how many were not there.
-    async fn bring(&mut self, on: On<'_>, group: usize, round: &[u32]) -> Result<u64, RuntimeError> {
-        let given = self.of(group).admit(round);
-        let pieces: Vec<Piece> =
-            given.iter().flat_map(|g| pieces(&self.groups.groups[group], g.0, g.1)).collect();
-        let mut flight = Flight::default();
-        for some in pieces.chunks(AT_ONCE) {
-            let n_byte = self.send(on, group, some).await?;
-            flight.sent(on.gpu, n_byte).await?;
-        }
-        for &(expert, place) in &given {
-            self.send_affine(on, group, expert, place).await?;
-            self.of(group).filled(expert, place);
-        }
-        Ok(given.len() as u64)
-    }
-
-    /// Reads rows of experts and sends them to their places; returns how many bytes that were. Reading is a copy, taking blocks
-    /// apart is work, so that goes on in several threads.
-    async fn send(&mut self, on: On<'_>, group: usize, some: &[Piece]) -> Result<usize, RuntimeError> {
-        let Streams { tensors, graph, groups, bytes, reads, .. } = self;
-        let g = &groups.groups[group];
-        let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
-        bytes.resize_with(bytes.len().max(some.len()), Vec::new);
-        for (piece, bytes) in some.iter().zip(bytes.iter_mut()) {
-            bytes.resize(piece.n_row as usize * row_bytes, 0);
-            load::rows(graph, g, piece.from, row_bytes, bytes, tensors).await?;
-        }
-        let read: Vec<(&Piece, &Vec<u8>)> = some.iter().zip(bytes.iter()).collect();
-        let sent = for_each(&read, |(piece, bytes)| {
-            let (layout, buffer) = (g.layout(&g.shards[piece.shard]), &on.buffers.groups[group][piece.shard]);
-            let put = |at, run: &[u8]| on.gpu.queue.write_buffer(buffer, at, run);
-            layout.pack(g.format, g.n_col, piece.to.into(), bytes, put);
-            bytes.len()
         });
-        let n_byte = sent.iter().sum();
-        reads.n_byte += n_byte as u64;
-        Ok(n_byte)
-    }
-
-    /// Sends scales and biases of an expert to its place, if it has any.
-    async fn send_affine(
-        &mut self,
-        on: On<'_>,
-        group: usize,
-        expert: u32,
-        place: u32,
-    ) -> Result<(), RuntimeError> {
-        let Streams { tensors, graph, groups, reads, .. } = self;
-        for (aux, buffer) in groups.aux.iter().zip(&on.buffers.aux) {
-            if aux.streamed == Some(group) {
-                let words = load::affine_of(graph, aux, expert, tensors).await?;
-                let at = aux.affine_at as usize + place as usize * words.len();
-                on.gpu.queue.write_buffer(buffer, 4 * at as u64, bytemuck::cast_slice(&words));
-                reads.n_byte += 4 * words.len() as u64;
-            }
+        self.from = end;
+        let bytes = from.gpu.read(staging, total, Some(index)).await?;
+        let mut rest = &bytes[..];
+        for taken in &after.takes {
+            let (part, later) = rest.split_at(n_byte(taken.n_word) as usize);
+            to.gpu.queue.write_buffer(&to.buffers.acts[taken.act], 0, part);
+            rest = later;
         }
         Ok(())
     }
 }
 
-/// Rows of an expert on their way to its place.
-struct Piece {
-    /// The first of them, counted through all experts of the file.
-    from: u32,
-    n_row: u32,
-    /// Where they go: the buffer, and the first row there.
-    shard: usize,
-    to: u32,
+/// Runs bodies of several stages.
+pub(super) struct Streams {
+    offload: Option<Offload>,
 }
 
-/// An expert's share of a group in pieces that are read at once.
-fn pieces(g: &Group, expert: u32, place: u32) -> Vec<Piece> {
-    let row0 = place * g.stride;
-    let shard = g.shards.iter().position(|s| (s.row0..s.row0 + s.n_row).contains(&row0));
-    let shard = shard.expect("every place is in a buffer");
-    let row_bytes = g.n_col as usize / g.format.ty.block_len() * g.format.ty.block_bytes();
-    let step = DeviceLayout::ROW_STEP;
-    let per = ((CHUNK / row_bytes.max(1)) as u32 / step * step).max(step);
-    let piece = |row: u32| Piece {
-        from: expert * g.share + row,
-        n_row: per.min(g.share - row),
-        shard,
-        to: row0 - g.shards[shard].row0 + row,
-    };
-    (0..g.share).step_by(per as usize).map(piece).collect()
-}
+impl Streams {
+    /// None if every body is one stage.
+    pub(super) fn new(
+        graph: &Graph,
+        groups: Groups,
+        n_device: usize,
+        tensors: impl Tensors + Send + Sync + 'static,
+    ) -> Option<Streams> {
+        let offload = Offload::new(graph, groups, tensors);
+        (offload.is_some() || n_device > 1).then_some(Streams { offload })
+    }
 
-/// Sends dispatches, the last of which makes a route, and reads which experts it names.
-async fn read_names(on: On<'_>, part: &[Ready], n_col: u32, s: &Streamed) -> Result<Vec<u32>, RuntimeError> {
-    let (first, n) = s.words(n_col);
-    let (from, n_byte) = (4 * u64::from(first), 4 * u64::from(n));
-    let staging =
-        on.buffers.route_staging.as_ref().expect("there is one where experts stay with the processor");
-    let index = on.send(part, n_col, |encoder| {
-        encoder.copy_buffer_to_buffer(&on.buffers.acts[s.act], from, staging, 0, n_byte);
-    });
-    let bytes = on.gpu.read(staging, n_byte, Some(index)).await?;
-    Ok(bytemuck::pod_collect_to_vec(&bytes))
+    /// What offloaded experts have cost, if there are any.
+    pub(super) fn reads(&self) -> Option<ExpertReads> {
+        self.offload.as_ref().map(Offload::reads)
+    }
+
+    /// Sends stages up to the last, and of that what cannot go with what follows; returns the first dispatch that is left.
+    pub(super) async fn run(
+        &mut self,
+        mut run: Run<'_>,
+        stages: &[ReadyStage],
+    ) -> Result<usize, RuntimeError> {
+        let mut names: Option<Names> = None;
+        for (i, stage) in stages.iter().enumerate() {
+            if let Some(before) = i.checked_sub(1).map(|b| &stages[b])
+                && before.place.device() != stage.place.device()
+            {
+                run.cross(before, stage).await?;
+            }
+            if let (Place::Cpu { experts, .. }, Some(offload)) = (&stage.place, &mut self.offload) {
+                offload.run(&mut run, stage, experts, &mut names).await?;
+            }
+        }
+        run.devices.main.gpu.check()?;
+        Ok(run.from)
+    }
+
+    /// Gives the other devices the columns that the main one has made of a step by choosing tokens.
+    pub(super) async fn share_step(&self, devices: Devices<'_>, n_col: u32) -> Result<(), RuntimeError> {
+        let On { gpu, buffers, .. } = devices.main;
+        let n_byte = 4 * (step::HEADER + step::COLUMN * n_col as usize) as u64;
+        let staging =
+            buffers.crossing_staging.as_ref().expect("there is one where there are several devices");
+        let index = devices.main.send(&[], n_col, |encoder| {
+            encoder.copy_buffer_to_buffer(&buffers.step, 0, staging, 0, n_byte);
+        });
+        let bytes = gpu.read(staging, n_byte, Some(index)).await?;
+        for other in devices.others {
+            other.gpu.queue.write_buffer(&other.buffers.step, 0, &bytes);
+        }
+        Ok(())
+    }
 }

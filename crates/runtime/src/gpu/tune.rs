@@ -71,7 +71,7 @@ impl GpuModel {
     /// Time of a token at the start of a sequence.
     async fn token_time(&mut self) -> Result<Duration, RuntimeError> {
         let n = self.max_repeat().min(self.config().n_ctx);
-        let first = Column { seq: 0, token: Some(0), pos: 0 };
+        let first = Column::token(0, 0, 0);
         let options = StepOptions { repeat: n, n_planned: 1, choose: Choose::Greedy };
         let mut least = Duration::MAX;
         for _ in 0..REPEAT {

@@ -1,10 +1,13 @@
 //! The buffers of a plan as a list: the device makes them from it, and the memory of a model is its sum.
 
+use std::collections::HashSet;
+
 use chaski_kernels::ops::{adjust, sample};
-use chaski_kernels::rope;
+use chaski_kernels::{rope, step};
 
 use super::group::Groups;
 use super::segments::{PlanConfig, Segments, Slot};
+use super::stages::bound;
 use crate::graph::Graph;
 
 /// Readbacks of chosen tokens that may be under way at once.
@@ -37,6 +40,8 @@ pub enum BufferSlot {
     LogitsReadback,
     /// Readback of the experts that tokens use, where experts are offloaded to the CPU.
     RouteReadback,
+    /// Readback of values that cross to the next device.
+    CrossingReadback,
 }
 
 /// How a buffer is used.
@@ -53,6 +58,8 @@ pub enum BufferUsage {
 /// A buffer that a plan needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct BufferSpec {
+    /// The device that has it.
+    pub device: usize,
     /// Its identity.
     pub slot: BufferSlot,
     /// The kind of memory that it counts as.
@@ -83,7 +90,7 @@ pub struct Memory {
 
 impl Memory {
     /// The sum of a list of buffers, by kind in the order of the list.
-    pub fn of(buffers: &[BufferSpec]) -> Memory {
+    pub fn of<'a>(buffers: impl IntoIterator<Item = &'a BufferSpec>) -> Memory {
         let mut items: Vec<MemoryItem> = Vec::new();
         for b in buffers {
             match items.iter_mut().find(|i| i.what == b.what) {
@@ -105,28 +112,54 @@ impl Memory {
 
 /// A list under construction.
 #[derive(Default)]
-struct List(Vec<BufferSpec>);
+struct List {
+    buffers: Vec<BufferSpec>,
+    device: usize,
+    /// What the device's dispatches bind, where there are several: it has no other weights, layers of the cache and tables.
+    bound: Option<HashSet<Slot>>,
+}
 
 impl List {
     fn add(&mut self, what: &'static str, usage: BufferUsage, slot: BufferSlot, n_byte: u64) {
         let n_byte = n_byte.next_multiple_of(16).max(16);
-        self.0.push(BufferSpec { slot, what, n_byte, usage });
+        self.buffers.push(BufferSpec { device: self.device, slot, what, n_byte, usage });
+    }
+
+    fn has(&self, slot: Slot) -> bool {
+        self.bound.as_ref().is_none_or(|bound| bound.contains(&slot))
     }
 
     fn bound(&mut self, what: &'static str, usage: BufferUsage, slot: Slot, n_byte: u64) {
-        self.add(what, usage, BufferSlot::Bound(slot), n_byte);
+        if self.has(slot) {
+            self.add(what, usage, BufferSlot::Bound(slot), n_byte);
+        }
     }
 }
 
-/// All buffers of a model, weights first.
+/// All buffers of a model, device by device, weights first.
 pub(super) fn buffers(
     graph: &Graph,
     groups: &Groups,
     segments: &Segments,
     config: &PlanConfig,
 ) -> Vec<BufferSpec> {
+    let (mut list, n_device) = (List::default(), segments.act_words.len());
+    for device in 0..n_device {
+        list.device = device;
+        list.bound = (n_device > 1).then(|| {
+            // The step buffer is written everywhere, and what is bound but not read is the same everywhere.
+            let bound = bound(segments.of_device(device));
+            bound.into_iter().chain([Slot::Step, Slot::Aux(None)]).collect()
+        });
+        of_device(&mut list, graph, groups, segments, config);
+    }
+    list.buffers
+}
+
+/// The buffers of a device.
+fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segments, config: &PlanConfig) {
     use BufferUsage::{Constant, Readback, Storage};
-    let mut list = List::default();
+    let n_device = segments.act_words.len();
     for (group, g) in groups.groups.iter().enumerate() {
         for (shard, s) in g.shards.iter().enumerate() {
             list.bound("weights", Constant, Slot::Weights { group, shard }, g.layout(s).n_byte);
@@ -135,9 +168,9 @@ pub(super) fn buffers(
     for (i, a) in groups.aux.iter().enumerate() {
         list.bound("weights", Storage, Slot::Aux(Some(i)), 4 * a.n_word() as u64);
     }
-    cache(&mut list, graph, config);
-    for (i, words) in segments.act_words.iter().enumerate() {
-        list.bound("activations", Storage, Slot::Act(i), 4 * words);
+    cache(list, graph, config);
+    for (i, words) in segments.act_words[list.device].iter().enumerate() {
+        list.add("activations", Storage, BufferSlot::Bound(Slot::Act(i)), 4 * words);
     }
     list.bound("activations", Storage, Slot::Aux(None), 16);
     let logits = 4 * segments.logits_words;
@@ -159,14 +192,24 @@ pub(super) fn buffers(
     ] {
         list.bound("step, ring and sampler", Storage, slot, n_byte);
     }
-    for i in 0..N_READBACK {
-        list.add("readback", Readback, BufferSlot::RingReadback(i), ring);
+    if segments.rows.1 > 0 {
+        let n_byte = 4 * u64::from(segments.rows.1) * u64::from(config.max_col);
+        list.bound("rows of embeddings", Constant, Slot::Rows, n_byte);
     }
-    list.add("readback", Readback, BufferSlot::LogitsReadback, logits);
+    if n_device > 1 {
+        let step = step::HEADER + step::COLUMN * config.max_col as usize;
+        let n_byte = 4 * segments.crossing_words.max(step as u64);
+        list.add("readback", Readback, BufferSlot::CrossingReadback, n_byte);
+    }
+    if list.device + 1 == n_device {
+        for i in 0..N_READBACK {
+            list.add("readback", Readback, BufferSlot::RingReadback(i), ring);
+        }
+        list.add("readback", Readback, BufferSlot::LogitsReadback, logits);
+    }
     if segments.route_words > 0 {
         list.add("readback", Readback, BufferSlot::RouteReadback, 4 * u64::from(segments.route_words));
     }
-    list.0
 }
 
 /// The KV cache, recurrent state and its copies.
@@ -175,7 +218,8 @@ fn cache(list: &mut List, graph: &Graph, config: &PlanConfig) {
     for (i, layer) in graph.kv.iter().enumerate() {
         list.bound("kv cache", Storage, Slot::Kv(i), config.kv_layout(layer).n_byte());
     }
-    if let Some(n_byte) = config.page_bytes(graph) {
+    let has_cache = (0..graph.kv.len()).any(|i| list.has(Slot::Kv(i)));
+    if let Some(n_byte) = config.page_bytes(graph).filter(|_| has_cache) {
         list.add("kv cache", Storage, BufferSlot::PageCopy, n_byte);
     }
     for (i, layer) in graph.states.iter().enumerate() {
@@ -184,10 +228,14 @@ fn cache(list: &mut List, graph: &Graph, config: &PlanConfig) {
     }
     for copy in 0..config.n_snapshot(graph) as usize {
         for (layer, l) in graph.states.iter().enumerate() {
-            list.add("snapshots", Storage, BufferSlot::StateCopy { copy, layer }, l.n_byte());
+            if list.has(Slot::State(layer)) {
+                list.add("snapshots", Storage, BufferSlot::StateCopy { copy, layer }, l.n_byte());
+            }
         }
         for (layer, l) in graph.kv.iter().enumerate().filter(|(_, l)| config.pages_kept(l) > 0) {
-            list.add("snapshots", Storage, BufferSlot::WindowCopy { copy, layer }, config.kept_bytes(l));
+            if list.has(Slot::Kv(layer)) {
+                list.add("snapshots", Storage, BufferSlot::WindowCopy { copy, layer }, config.kept_bytes(l));
+            }
         }
     }
 }
@@ -202,7 +250,7 @@ mod tests {
         list.bound("weights", BufferUsage::Constant, Slot::Weights { group: 0, shard: 0 }, 100);
         list.bound("logits", BufferUsage::Storage, Slot::Logits, 0);
         list.bound("weights", BufferUsage::Storage, Slot::Aux(Some(0)), 32);
-        let memory = Memory::of(&list.0);
+        let memory = Memory::of(&list.buffers);
         let item = |what, n_buffer, n_byte| MemoryItem { what, n_buffer, n_byte };
         assert_eq!(memory.items, [item("weights", 2, 112 + 32), item("logits", 1, 16)]);
         assert_eq!(memory.n_byte(), 160);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::group::{Aux, Groups};
 use super::segments::{Columns, Planned, Slot};
+use super::stages::{Crossing, Place, Stage};
 use crate::graph::{Graph, WeightId};
 
 impl fmt::Display for Slot {
@@ -19,9 +20,13 @@ impl fmt::Display for Slot {
             Slot::Values(layer) => write!(f, "values {layer}"),
             Slot::State(layer) => write!(f, "state {layer}"),
             Slot::Rope(i) => write!(f, "rope {i}"),
-            Slot::Arrived | Slot::Step | Slot::Ring | Slot::Sampler | Slot::Adjust | Slot::Logits => {
-                f.write_str(&format!("{self:?}").to_lowercase())
-            }
+            Slot::Arrived
+            | Slot::Step
+            | Slot::Rows
+            | Slot::Ring
+            | Slot::Sampler
+            | Slot::Adjust
+            | Slot::Logits => f.write_str(&format!("{self:?}").to_lowercase()),
         }
     }
 }
@@ -34,10 +39,27 @@ impl fmt::Display for Planned {
         for (i, (name, slot)) in self.bind.iter().enumerate() {
             write!(f, "{}{name}={slot}", if i == 0 { " | " } else { ", " })?;
         }
-        if let Some(streamed) = &self.streamed {
-            write!(f, " | experts of group {}", streamed.group)?;
-        }
         Ok(())
+    }
+}
+
+impl fmt::Display for Stage {
+    /// A line for each dispatch, between lines for the values that come and go. Dispatches of offloaded experts say their group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let experts = match self.place {
+            Place::Device(_) => String::new(),
+            Place::Cpu { experts, .. } => format!(" | experts of group {}", experts.group),
+        };
+        let crossing = |f: &mut fmt::Formatter<'_>, what: &str, values: &[Crossing]| {
+            let values: Vec<String> =
+                values.iter().map(|c| format!("%{} in act {}", c.value.0, c.act)).collect();
+            writeln!(f, "device {} {what} {}", self.place.device(), values.join(", "))
+        };
+        if matches!(self.place, Place::Device(_)) && !self.takes.is_empty() {
+            crossing(f, "takes", &self.takes)?;
+        }
+        self.segment.iter().try_for_each(|p| writeln!(f, "{p}{experts}"))?;
+        if self.gives.is_empty() { Ok(()) } else { crossing(f, "gives", &self.gives) }
     }
 }
 

@@ -10,8 +10,10 @@ use chaski_kernels::ops::rms_norm::RmsNorm;
 use chaski_kernels::ops::scale::Scale;
 use chaski_kernels::{Caps, Dispatch, DispatchError, Route, step};
 
+use super::cuts::Mark;
 use super::group::Groups;
 use super::segments::{Columns, PlanConfig, PlanError, Planned, Segment, Slot, Work};
+use super::stages::{Crossing, Place, Stage};
 use super::steps::{Form, Fused, Norm, Part, Step, Steps};
 use crate::graph::recurrent::Recurrent;
 use crate::graph::{Graph, Op, ValueId, WeightId};
@@ -71,16 +73,32 @@ pub(super) struct Expander<'a> {
     pub(super) graph: &'a Graph,
     pub(super) steps: &'a Steps,
     pub(super) groups: &'a mut Groups,
+    /// What the device can do, and all devices.
     pub(super) caps: &'a Caps,
+    pub(super) devices: &'a [&'a Caps],
     pub(super) config: &'a PlanConfig,
+    /// Buffers of the device.
     pub(super) pool: Pool,
-    /// Buffer of every value that lives now.
+    /// Those of the other devices.
+    pub(super) pools: Vec<Pool>,
+    /// The device whose steps are planned, and the first step of every device but the first.
+    pub(super) device: usize,
+    pub(super) cuts: Vec<usize>,
+    /// Buffer on the device of every value that lives now.
     pub(super) home: Vec<Option<usize>>,
     /// Which values are f16: only products read them that would round them anyway.
     pub(super) half: Vec<bool>,
     /// How the values that say which experts columns use are laid out.
     pub(super) routes: Vec<Option<Route>>,
     pub(super) out: Segment,
+    /// Where what is planned runs, the values that it takes, and the stages before it.
+    pub(super) place: Place,
+    pub(super) takes: Vec<Crossing>,
+    pub(super) stages: Vec<Stage>,
+    /// Steps of the body, where somebody asks for them.
+    pub(super) marks: Option<Vec<Mark>>,
+    /// Words of values that cross from a device to the next, at most.
+    pub(super) crossing_words: u64,
     /// Columns at most.
     pub(super) n_col: u32,
     /// Workgroups for attention of one column, for heads of up to 64 channels and for larger ones.
@@ -99,12 +117,16 @@ impl Expander<'_> {
     /// Frees all buffers: the next body starts afresh in the same ones.
     pub(super) fn reset(&mut self) {
         self.home.fill(None);
-        self.pool.free = (0..self.pool.words.len()).collect();
+        self.use_device(0);
+        for pool in self.pools.iter_mut().chain([&mut self.pool]) {
+            pool.free = (0..pool.words.len()).collect();
+        }
     }
 
-    /// All steps before the head; values that the head reads stay alive.
-    pub(super) fn body(&mut self, body: &[Step], head: &[Step], n_col: u32) -> Result<Segment, PlanError> {
+    /// All steps before the head, in stages; values that the head reads stay alive.
+    pub(super) fn body(&mut self, body: &[Step], head: &[Step], n_col: u32) -> Result<Vec<Stage>, PlanError> {
         self.n_col = n_col;
+        (self.place, self.takes) = (Place::Device(self.device), Vec::new());
         let mut last = vec![0; self.graph.widths.len()];
         self.half = self.half_of(body.iter().chain(head), n_col);
         for (i, s) in body.iter().chain(head).enumerate() {
@@ -113,6 +135,14 @@ impl Expander<'_> {
         // The head reads the wanted column through a copy that knows f32 alone.
         head.iter().flat_map(|s| self.steps.inputs(self.graph, s)).for_each(|v| self.half[v.0] = false);
         for (i, s) in body.iter().enumerate() {
+            if self.cuts.contains(&i) {
+                self.cross();
+            }
+            if let Some(marks) = &mut self.marks {
+                let live = (0..self.home.len()).filter(|v| self.home[*v].is_some()).map(ValueId).collect();
+                let dispatch = self.stages.iter().map(|s| s.segment.len()).sum::<usize>() + self.out.len();
+                marks.push(Mark { dispatch, live });
+            }
             self.step(s)?;
             for v in self.touched(s) {
                 if last[v.0] == i
@@ -122,12 +152,15 @@ impl Expander<'_> {
                 }
             }
         }
-        Ok(std::mem::take(&mut self.out))
+        let segment = std::mem::take(&mut self.out);
+        let takes = std::mem::take(&mut self.takes);
+        self.stages.push(Stage { place: self.place, segment, takes, gives: Vec::new() });
+        Ok(std::mem::take(&mut self.stages))
     }
 
     /// Which values are f16 in steps of so many columns.
     pub(super) fn half_of<'b>(&self, steps: impl IntoIterator<Item = &'b Step>, n_col: u32) -> Vec<bool> {
-        let takes = |k: &u32| n_col > 1 && MulMat::takes_f16(self.caps, *k, n_col);
+        let takes = |k: &u32| n_col > 1 && self.devices.iter().all(|c| MulMat::takes_f16(c, *k, n_col));
         let mut half: Vec<bool> = self.graph.widths.iter().map(takes).collect();
         for s in steps {
             let rounds = |v: &ValueId| self.steps.multiplies(self.graph, s, *v);
@@ -168,7 +201,7 @@ impl Expander<'_> {
         weights: u64,
     ) -> &mut Work {
         let work = Work { weights, ..Work::default() };
-        self.out.push(Planned { dispatch, bind, columns, part, work, product: None, streamed: None });
+        self.out.push(Planned { dispatch, bind, columns, part, work, product: None });
         &mut self.out.last_mut().expect("it was just pushed").work
     }
 

@@ -14,8 +14,9 @@ use chaski_kernels::{DispatchError, Experts, Route};
 
 use super::expand::{Expander, Input, f32s, ld};
 use super::segments::{Columns, PlanError, Slot};
+use super::stages::{Crossing, Place as StagePlace};
 use super::steps::{Norm, Part};
-use super::streaming::Streamed;
+use super::streaming::OffloadedExperts;
 use crate::graph::{ValueId, WeightId};
 
 /// What is multiplied, and by which experts.
@@ -272,12 +273,7 @@ impl Expander<'_> {
             let (n_place, by_slot) = (g.n_expert, heads.is_some());
             let experts = Experts { route, first: sh.row0 / stride, n_row, stride, by_slot };
             let n_byte = g.layout(sh).n_byte;
-            let streamed = match (routed, route_slot) {
-                (Some(value), Slot::Act(act)) if g.streamed => {
-                    Some(Streamed { group, value, act, route, many: self.n_col > 1 })
-                }
-                _ => None,
-            };
+            let offloaded = routed.filter(|_| g.streamed);
             let bind = vec![
                 ("w", Slot::Weights { group, shard }),
                 ("x", x.slot),
@@ -313,8 +309,8 @@ impl Expander<'_> {
                     tune: None,
                 };
                 let read = n_byte * u64::from(route.n_used) / u64::from(n_place);
+                self.enter_experts(offloaded, group, route);
                 self.mat_vec(call, bind, to.name, read)?.col(moved, n_flop);
-                self.awaits(streamed);
                 continue;
             }
             let place = match (per_slot, by_slot) {
@@ -339,17 +335,20 @@ impl Expander<'_> {
             };
             let (dispatch, _) = call.dispatch(self.caps)?;
             let columns = if by_slot { Columns::XSlots(route) } else { Columns::XExperts(route) };
+            self.enter_experts(offloaded, group, route);
             self.push(dispatch, bind, columns, to.name, n_byte).col(moved, n_flop);
-            self.awaits(streamed);
         }
+        self.enter(StagePlace::Device(self.device), vec![]);
         Ok(())
     }
 
-    /// Notes which experts the last dispatch must have.
-    fn awaits(&mut self, streamed: Option<Streamed>) {
-        if let (Some(s), Some(last)) = (streamed, self.out.last_mut()) {
-            last.streamed = streamed;
-            self.route_words = self.route_words.max(s.words(self.n_col).1);
-        }
+    /// If the experts of a group are offloaded, what follows is a stage of the CPU, which takes the route.
+    fn enter_experts(&mut self, routed: Option<ValueId>, group: usize, route: Route) {
+        let Some(value) = routed else { return };
+        let experts = OffloadedExperts { group, route, many: self.n_col > 1 };
+        self.route_words = self.route_words.max(experts.words(self.n_col).1);
+        let act = self.home[value.0].expect("routing comes before what it routes");
+        let takes = vec![Crossing { value, act, n_word: 0 }];
+        self.enter(StagePlace::Cpu { device: self.device, experts }, takes);
     }
 }

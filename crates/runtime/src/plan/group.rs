@@ -137,6 +137,20 @@ impl Groups {
     /// [`PlanError::Format`] for a tensor in a type that is no weight format, [`PlanError::Row`] for rows that do not
     /// fit a binding, [`PlanError::NoExperts`] and [`PlanError::ExpertSlots`] for experts that cannot stay with the processor.
     pub fn new(graph: &Graph, steps: &Steps, caps: &Caps, experts: &Streaming) -> Result<Self, PlanError> {
+        Groups::of_devices(graph, steps, &[caps], experts)
+    }
+
+    /// The same for matrices that may lie on any of these devices.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn of_devices(
+        graph: &Graph,
+        steps: &Steps,
+        devices: &[&Caps],
+        experts: &Streaming,
+    ) -> Result<Self, PlanError> {
+        let caps = *devices.iter().min_by_key(|caps| caps.max_binding_bytes).ok_or(PlanError::NoDevice)?;
         formats::check(graph)?;
         let mut g = Groups { home: vec![None; graph.weights.len()], ..Groups::default() };
         let routes = experts.routes(graph)?;

@@ -2,6 +2,8 @@
 
 mod attention;
 mod buffers;
+mod crossing;
+mod cuts;
 mod describe;
 mod expand;
 mod experts;
@@ -10,6 +12,7 @@ mod group;
 mod recurrent;
 mod segments;
 mod single;
+mod stages;
 mod steps;
 mod streaming;
 mod whole;
@@ -21,6 +24,7 @@ pub use segments::{
     Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, Planned, PromptPlan, Segment, Segments,
     Slot, Work,
 };
+pub use stages::{Crossing, Place, Stage, dispatches};
 pub use steps::{Form, Fused, HeadNorm, Heads, Norm, Part, Step, Steps};
-pub use streaming::{Streamed, Streaming};
-pub use whole::{memory_need, plan};
+pub use streaming::{OffloadedExperts, Streaming};
+pub use whole::{memory_need, plan, plan_on};

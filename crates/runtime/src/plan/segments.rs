@@ -7,7 +7,8 @@ use ggml_format::GgmlType;
 
 use super::buffers::BufferSpec;
 use super::fusion::Fusions;
-use super::streaming::{Streamed, Streaming};
+use super::stages::Stage;
+use super::streaming::Streaming;
 use crate::STATE_COPIES;
 use crate::formats::FormatError;
 use crate::graph::{Graph, KvLayer};
@@ -63,6 +64,30 @@ pub enum PlanError {
         /// Experts.
         most: u32,
     },
+    /// A model on several devices, in a browser.
+    #[error("a model cannot be split over several devices in a browser")]
+    OneDevice,
+    /// Fewer places to cut a model than devices need.
+    #[error("the model cannot be split over {n_device} devices: there are {n_place} places to cut it")]
+    Cut {
+        /// Devices.
+        n_device: usize,
+        /// Places between two steps where only whole columns cross, and where no layer of the cache has users on both sides.
+        n_place: usize,
+    },
+    /// No device.
+    #[error("a model needs at least one device")]
+    NoDevice,
+    /// Shares that are not one for each device.
+    #[error(
+        "the shares of {n_device} devices are {found:?}, but must be as many numbers, none negative, not all 0"
+    )]
+    Shares {
+        /// Devices.
+        n_device: usize,
+        /// The shares.
+        found: Vec<f32>,
+    },
     /// No kernel for a step.
     #[error(transparent)]
     Dispatch(#[from] DispatchError),
@@ -97,6 +122,8 @@ pub struct PlanConfig {
     pub experts: Streaming,
     /// Columns may be rows of values in place of tokens, and their positions may have three components.
     pub rows: bool,
+    /// Share of the weights and of the cache of each device, in any unit, where there are several; equal shares if empty.
+    pub shares: Vec<f32>,
 }
 
 impl PlanConfig {
@@ -235,6 +262,8 @@ pub enum Slot {
     Arrived,
     /// What changes from token to token.
     Step,
+    /// Rows of values that columns may have in place of embeddings.
+    Rows,
     /// Chosen tokens.
     Ring,
     /// Tables of a rotation.
@@ -288,8 +317,6 @@ pub struct Planned {
     pub work: Work,
     /// The call, if it is a product of one column: the tuner makes it anew with other numbers.
     pub product: Option<MulMatVec>,
-    /// Experts that it must have places for, if they stay with the processor.
-    pub streamed: Option<Streamed>,
 }
 
 /// What a dispatch must move and calculate at least: each value once, products and sums alone.
@@ -370,7 +397,7 @@ pub struct DecodePlan {
     /// Tokens of the sequence at most, this one included.
     pub max_key: u32,
     /// All layers.
-    pub body: Segment,
+    pub body: Vec<Stage>,
     /// The logits.
     pub head: Segment,
 }
@@ -381,7 +408,7 @@ pub struct PromptPlan {
     /// Columns at most.
     pub max_col: u32,
     /// All layers.
-    pub body: Segment,
+    pub body: Vec<Stage>,
     /// Logits of some of the columns, for few and for more.
     pub heads: Vec<HeadPlan>,
     /// What the logits would be made of, for every column.
@@ -425,12 +452,16 @@ pub struct Segments {
     pub sample: Segment,
     /// Rows that can be chosen from at once.
     pub n_choice: u32,
-    /// Words of every activation buffer.
-    pub act_words: Vec<u64>,
+    /// Words of every activation buffer, device by device.
+    pub act_words: Vec<Vec<u64>>,
+    /// Words of the most values that cross from a device to the next.
+    pub crossing_words: u64,
     /// Words of the longest run in which a route names experts that stay with the processor; 0 if none do.
     pub route_words: u32,
     /// Words of the counters of workgroups.
     pub arrived_words: u64,
+    /// Values of a row that columns may have in place of embeddings, and from one row to the next; 0 if none can.
+    pub rows: (u32, u32),
     /// Words of the logits.
     pub logits_words: u64,
     /// Values from row to row of the logits of many columns.
@@ -445,4 +476,20 @@ pub struct Segments {
     pub n_layer: usize,
     /// All buffers that the plan needs.
     pub buffers: Vec<BufferSpec>,
+}
+
+impl Segments {
+    /// All dispatches of a device.
+    pub fn of_device(&self, device: usize) -> impl Iterator<Item = &Planned> {
+        let decode = self.decode.iter().map(|d| &d.body);
+        let bodies = decode.chain(self.prompt.iter().map(|p| &p.body)).flatten();
+        let bodies = bodies.filter(move |s| s.place.device() == device).flat_map(|s| &s.segment);
+        let heads = self.decode.iter().map(|d| &d.head).chain(self.prompt.iter().flat_map(|p| {
+            let heads = p.heads.iter().flat_map(|h| [&h.pick, &h.head]);
+            heads.chain([&p.hidden.segment])
+        }));
+        let rest = heads.chain([&self.take_chosen, &self.adjust, &self.argmax, &self.sample]);
+        let is_last = device + 1 == self.act_words.len();
+        bodies.chain(rest.filter(move |_| is_last).flatten())
+    }
 }

@@ -10,6 +10,7 @@ use chaski_kernels::ops::glu::{GluNd, Kind};
 use chaski_kernels::ops::norm::Norm;
 use chaski_kernels::ops::rope::{Mode, RopeNd};
 use chaski_kernels::ops::rope_kv::RopeKvCols;
+use chaski_kernels::ops::take_rows::TakeRows;
 use chaski_kernels::ops::unary::{self, Unary};
 use chaski_kernels::{Dispatch, Tensor, step};
 use ggml_format::GgmlType;
@@ -42,6 +43,7 @@ impl Expander<'_> {
                 let call = GluNd { kind, a, b, y: y_at, alpha, limit };
                 self.whole(call.dispatch(self.caps)?, &[("a", gate), ("b", up)], y, "glu")
             }
+            Op::Input { x } => self.input_rows(x, y),
             Op::Rope { x, d, rope } => self.rope(x, d, rope, y),
             Op::Slice { .. } if self.steps.views[y.0].is_some() => Ok(()),
             Op::Slice { x, at } => {
@@ -96,6 +98,24 @@ impl Expander<'_> {
         let of_a = (a != y).then(|| self.tensor(a));
         let call = BinaryNd { f, a: of_a, b: self.tensor(b), y: self.tensor(y) };
         self.whole(call.dispatch(self.caps)?, &[("a", a), ("b", b)], y, f.name)
+    }
+
+    /// Rows of values in place of embeddings, where columns may come with some; else nothing is left to do in place.
+    fn input_rows(&mut self, x: ValueId, y: ValueId) -> Result<(), PlanError> {
+        let (k, [ldx, ldy]) = (self.graph.width(y), [x, y].map(|v| self.ld_of(v)));
+        if x != y {
+            let dispatch = Cpy { a: self.tensor(x), y: self.tensor(y) }.dispatch(self.caps)?;
+            let bind = vec![("a", self.act(x)), ("y", self.act(y))];
+            let columns = self.many(Columns::Share(self.n_col));
+            self.push(dispatch, bind, columns, "embed", 0).col(2 * f32s(k), 0);
+        }
+        if self.config.rows {
+            let call = TakeRows { k, ldx, ldy, n_col: self.n_col };
+            let bind = vec![("x", Slot::Rows), ("step", Slot::Step), ("y", self.act(y))];
+            let columns = self.many(Columns::Y);
+            self.push(call.dispatch()?, bind, columns, "embed", 0).col(2 * f32s(k), 0);
+        }
+        Ok(())
     }
 
     fn altup(&mut self, o: &AltUp, y: ValueId) -> Result<(), PlanError> {
@@ -207,7 +227,13 @@ impl Expander<'_> {
         let mode = match (r.pairing, sections) {
             (RopePairing::Norm, None) => Mode::Normal,
             (RopePairing::Neox, None) => Mode::Neox,
-            (RopePairing::Neox, Some((s, _))) => if s.take_turns { Mode::Imrope } else { Mode::Mrope },
+            (RopePairing::Neox, Some((s, _))) => {
+                if s.take_turns {
+                    Mode::Imrope
+                } else {
+                    Mode::Mrope
+                }
+            }
             (RopePairing::Norm, Some(_)) => {
                 return Err(PlanError::Missing { what: "a RoPE of neighbouring channels with sections" });
             }

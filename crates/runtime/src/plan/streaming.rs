@@ -52,22 +52,18 @@ impl Streaming {
     }
 }
 
-/// What a product by experts waits for if they stay with the processor: those that columns want must have places.
+/// Offloaded experts that products need: those that columns use must have slots. The stage takes the route.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Streamed {
-    /// The group that has places for them.
+pub struct OffloadedExperts {
+    /// The group that has slots for them.
     pub group: usize,
-    /// Which experts columns want.
-    pub value: ValueId,
-    /// The activation buffer that says it.
-    pub act: usize,
-    /// How that is laid out.
+    /// How the route is laid out.
     pub route: Route,
     /// Columns are sorted by expert, and the tiles say which expert has which; else the route has one column's experts.
     pub many: bool,
 }
 
-impl Streamed {
+impl OffloadedExperts {
     /// Words in which the route of `n_col` columns names experts: the first, and how many.
     pub fn words(&self, n_col: u32) -> (u32, u32) {
         let r = &self.route;
@@ -139,12 +135,12 @@ mod tests {
     #[test]
     fn words_of_a_route_get_places_for_experts() {
         let route = Route { n_expert: 8, n_used: 2, n_col: 1, tile: 32 };
-        let one = Streamed { group: 0, value: ValueId(0), act: 0, route, many: false };
+        let one = OffloadedExperts { group: 0, route, many: false };
         assert_eq!(one.words(1), (0, 2));
         assert_eq!(one.wanted(&[5, 3]), [3, 5]);
         assert_eq!(one.placed(&[5, 3], |e| Some(e - 3)), [2, 0]);
 
-        let many = Streamed { many: true, route: Route { n_col: 40, ..route }, ..one };
+        let many = OffloadedExperts { many: true, route: Route { n_col: 40, ..route }, ..one };
         assert_eq!(many.words(40), (160, 3 * (80 / 32 + 8)));
         // Expert 7 has two tiles; the last is empty, as is that of expert 0 once nobody has a place for it.
         let words = [0, 0, 2, 7, 2, 34, 7, 34, 36, 0, 0, 0];

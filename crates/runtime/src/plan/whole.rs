@@ -10,12 +10,14 @@ use chaski_kernels::{Caps, Format, Matrix, step};
 use ggml_format::GgmlType;
 
 use super::buffers::{Memory, buffers};
+use super::cuts::Cutter;
 use super::expand::{Expander, Pool, f32s, ld};
 use super::fusion::fuse;
 use super::group::Groups;
 use super::segments::{
     Columns, DecodePlan, HeadPlan, Hidden, PlanConfig, PlanError, PromptPlan, Segment, Segments, Slot,
 };
+use super::stages::Place;
 use super::steps::{Step, Steps};
 use crate::graph::{Graph, ValueId};
 
@@ -37,7 +39,7 @@ const PROMPTS: [u32; 3] = [mul_mat_vec::Columns::MAX, BATCH, 128];
 /// As many columns as can have logits, one for each of several answers.
 pub(super) const BATCH: u32 = step::MAX_PICK as u32;
 
-/// Makes the plan.
+/// Makes the plan for a device.
 ///
 /// # Errors
 /// [`PlanError`] if a step has no kernel on this device or a buffer is larger than a binding.
@@ -48,7 +50,24 @@ pub fn plan(
     caps: &Caps,
     config: &PlanConfig,
 ) -> Result<Segments, PlanError> {
-    check_cache(graph, caps, config)?;
+    plan_on(graph, steps, groups, &[caps], config)
+}
+
+/// Makes the plan for devices, each of which gets a part of the layers; the last has the head, and chooses tokens. Groups fit
+/// the bindings of all.
+///
+/// # Errors
+/// As [`plan`]; [`PlanError::Cut`] if there are fewer places to cut the graph than devices need, [`PlanError::Shares`] if
+/// [`PlanConfig::shares`] are not one for each device, [`PlanError::NoDevice`] for none.
+pub fn plan_on(
+    graph: &Graph,
+    steps: &Steps,
+    groups: &mut Groups,
+    devices: &[&Caps],
+    config: &PlanConfig,
+) -> Result<Segments, PlanError> {
+    let caps = *devices.last().ok_or(PlanError::NoDevice)?;
+    devices.iter().try_for_each(|caps| check_cache(graph, caps, config))?;
     let logits = graph.logits.ok_or(PlanError::Missing { what: "logits" })?;
     // What follows the product of the logits works in its place.
     let logits = steps.list.last().map_or(logits, |s| steps.output(graph, s));
@@ -71,13 +90,22 @@ pub fn plan(
         graph,
         steps,
         groups,
-        caps,
+        caps: devices[0],
+        devices,
         config,
         pool: Pool::default(),
+        pools: devices.iter().map(|_| Pool::default()).collect(),
+        device: 0,
+        cuts: Vec::new(),
         home: vec![None; graph.widths.len()],
         half: vec![false; graph.widths.len()],
         routes: vec![None; graph.widths.len()],
         out: Segment::new(),
+        place: Place::Device(0),
+        takes: Vec::new(),
+        stages: Vec::new(),
+        marks: None,
+        crossing_words: 0,
         n_col: 1,
         spread: [1, 1],
         arrived: 1,
@@ -87,9 +115,14 @@ pub fn plan(
         is_picked: false,
     };
 
+    if devices.len() > 1 {
+        e.cuts = cuts(&mut e, body, head)?;
+    }
+
     let mut s = Segments { ld_logits, all_cols, n_layer: graph.n_layer, ..Segments::default() };
     // Where threads are alone, kernels are the same for any number of columns and keys.
-    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col && !caps.alone);
+    let alone = devices.iter().all(|c| c.alone);
+    let smaller = PROMPTS.into_iter().filter(|n| *n < config.max_col && !alone);
     for max_col in smaller.chain([config.max_col]) {
         e.reset();
         let (_, groups, groups_of_large) = SPLITS[SPLITS.len() - 1];
@@ -98,7 +131,7 @@ pub fn plan(
     }
 
     let mut covered = 0;
-    let splits = if caps.alone { &SPLITS[SPLITS.len() - 1..] } else { &SPLITS[..] };
+    let splits = if alone { &SPLITS[SPLITS.len() - 1..] } else { &SPLITS[..] };
     for (max_key, groups, groups_of_large) in splits.iter().copied() {
         if covered < config.n_ctx {
             e.reset();
@@ -114,19 +147,24 @@ pub fn plan(
     let n_hidden = head_input(&e, head).map_or(0, |x| graph.width(x));
     s.arrived_words = e.arrived.into();
     s.route_words = e.route_words;
-    s.act_words = e.pool.words;
+    s.crossing_words = e.crossing_words;
+    s.act_words = e.words_of_devices();
+    let n_row = if config.rows { graph.input_width() } else { 0 };
+    s.rows = (n_row, ld(n_row));
     // Hidden states are read back the same way.
     s.hidden = (n_hidden, ld(n_hidden));
     s.logits_words = u64::from(ld_logits.max(ld(n_hidden))) * u64::from(all_cols);
     s.hidden_cols = (s.logits_words / u64::from(ld(n_hidden).max(1))).min(config.max_col.into()) as u32;
-    let largest = s.act_words.iter().copied().max().unwrap_or(0) * 4;
-    if largest > caps.max_binding_bytes {
-        return Err(PlanError::TooLarge {
-            what: "an activation buffer",
-            n_byte: largest,
-            limit: caps.max_binding_bytes,
-            help: "use a smaller chunk",
-        });
+    for (words, caps) in s.act_words.iter().zip(devices) {
+        let largest = words.iter().copied().max().unwrap_or(0) * 4;
+        if largest > caps.max_binding_bytes {
+            return Err(PlanError::TooLarge {
+                what: "an activation buffer",
+                n_byte: largest,
+                limit: caps.max_binding_bytes,
+                help: "use a smaller chunk",
+            });
+        }
     }
     s.buffers = buffers(graph, groups, &s, config);
     Ok(s)
@@ -141,6 +179,17 @@ pub fn memory_need(graph: &Graph, caps: &Caps, config: &PlanConfig) -> Result<Me
     let mut groups = Groups::new(graph, &steps, caps, &config.experts)?;
     let segments = plan(graph, &steps, &mut groups, caps, config)?;
     Ok(Memory::of(&segments.buffers))
+}
+
+/// Where the body is cut, from a plan of one column for the first device alone, which leaves nothing behind.
+fn cuts(e: &mut Expander<'_>, body: &[Step], head: &[Step]) -> Result<Vec<usize>, PlanError> {
+    e.reset();
+    e.marks = Some(Vec::new());
+    let whole: Segment = e.body(body, head, 1)?.into_iter().flat_map(|s| s.segment).collect();
+    let marks = e.marks.take().unwrap_or_default();
+    e.pool = Pool::default();
+    let cutter = Cutter { graph: e.graph, groups: e.groups, config: e.config, body: &whole, marks: &marks };
+    cutter.cuts(e.devices.len())
 }
 
 /// Choosing tokens from rows of logits, one of each sequence at most.

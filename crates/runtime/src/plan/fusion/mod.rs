@@ -124,7 +124,7 @@ fn single(state: &mut State<'_>, i: usize) -> Step {
     let into = match *state.op(i) {
         Op::Add { a, b } if a != b => [a, b].into_iter().find(|v| state.dies(*v, i)),
         Op::Mul { a, b } if a != b => Some(a).filter(|a| state.dies(*a, i)),
-        Op::Scale { x, .. } | Op::Unary { x, .. } | Op::Rope { x, .. } => {
+        Op::Scale { x, .. } | Op::Unary { x, .. } | Op::Rope { x, .. } | Op::Input { x } => {
             Some(x).filter(|x| state.dies(*x, i))
         }
         _ => None,

@@ -1,0 +1,188 @@
+//! Models over several devices: the same bits as on one, each device with its own part alone.
+
+use std::sync::Arc;
+
+use chaski::errors::{ModelError, RuntimeError};
+use chaski::gpu::GpuOptions;
+use chaski::kernels::FeatureSet;
+use chaski::steps::{Runner, RunnerConfig};
+use chaski_models::Target;
+use chaski_runtime::gpu::Gpu;
+use chaski_runtime::plan::{Memory, PlanError};
+
+use crate::archs::{Fixture, open, wanted};
+use crate::common::{Failures, Timed, block_on, chain, full, say};
+use crate::streaming::{self, N_EXPERT, N_USED, compare, config, logits, with_experts};
+
+/// Dense, windows, shared caches with a residual stream of several rows, latents, experts, recurrent state of three kinds, and
+/// recurrent state with experts.
+const FIXTURES: &[&str] = &[
+    "llama-gqa-rope_freqs",
+    "gemma3-dense",
+    "gemma3n-dense",
+    "deepseek2-moe",
+    "gpt-oss-moe",
+    "mamba2-dense",
+    "lfm2-full-attention",
+    "qwen3next-moe",
+];
+
+/// Devices of one adapter, opened anew: none sees the buffers of another.
+pub(crate) fn gpus(n: usize, set: FeatureSet) -> Vec<Arc<Gpu>> {
+    let options = GpuOptions { set: Some(set), no_f16: set == FeatureSet::Base, ..GpuOptions::default() };
+    let open = |_| Arc::new(block_on(Gpu::open(&options)).expect("a GPU or a software Vulkan driver"));
+    (0..n).map(open).collect()
+}
+
+fn bytes_of(memory: &Memory, what: &str) -> u64 {
+    memory.items.iter().filter(|i| i.what == what).map(|i| i.n_byte).sum()
+}
+
+/// What several ways to run tokens give.
+fn all(f: &Fixture, r: &mut Runner) -> Vec<(String, Vec<u32>)> {
+    let mut out = logits(r, &f.tokens);
+    r.truncate(0);
+    block_on(r.prefill(&f.tokens[..9])).expect("tokens run");
+    out.push(("chosen on the device".into(), block_on(r.greedy(12)).expect("tokens")));
+    out
+}
+
+#[test]
+fn a_plan_cut_over_two_devices_gives_the_same_bits() {
+    let _t = Timed::new("stages, two devices");
+    let mut failures = Failures::default();
+    for (nth, name) in FIXTURES.iter().copied().enumerate().filter(|(_, n)| wanted(n)) {
+        let f = Fixture::load(name);
+        let file = if name.ends_with("moe") {
+            with_experts(&f, N_EXPERT, N_USED, None)
+        } else {
+            f.gguf(true, &|_, _| {})
+        };
+        let model = open(file).expect("a fixture is a model");
+        let gpus = gpus(2, [FeatureSet::Sg, FeatureSet::Base][nth % 2]);
+        let load = |target: Target, config: &RunnerConfig| {
+            let loaded = block_on(Runner::load(&model, &target, config, |_| {}));
+            loaded.unwrap_or_else(|e| panic!("{name}: {}", chain(&e)))
+        };
+        let mut one = load(Target::Gpu(gpus[1].clone()), &config(None));
+        let expected = all(&f, &mut one);
+        let mut two = load(Target::Gpus(gpus.clone()), &config(None));
+        compare(&mut failures, name, &all(&f, &mut two), &expected);
+        // Each device has a part, and no part of the cache or of the state is on both.
+        let (whole, split) = (one.memory(), two.gpu().expect("a GPU"));
+        assert_eq!(split.n_device(), 2);
+        let parts = [0, 1].map(|d| split.memory_of(d));
+        for (d, part) in parts.iter().enumerate() {
+            failures.check(bytes_of(part, "weights") > 0, || format!("{name}: device {d} has no weights"));
+        }
+        let layers = |m: &Memory| bytes_of(m, "kv cache") + bytes_of(m, "recurrent state");
+        let pages = parts.iter().filter(|m| bytes_of(m, "kv cache") > 0).count() as u64;
+        say(format!(
+            "{name:24} weights {:?} of {}, cache and state {:?} of {}",
+            parts.each_ref().map(|m| bytes_of(m, "weights")),
+            bytes_of(&whole, "weights"),
+            parts.each_ref().map(layers),
+            layers(&whole),
+        ));
+        // A page on its way is on each device that has a cache.
+        let page =
+            one.gpu().expect("a GPU").config().page_bytes(&block_on(model.graph(64)).expect("a graph"));
+        let doubled = page.unwrap_or(0).next_multiple_of(16) * pages.saturating_sub(1);
+        let sum: u64 = parts.iter().map(layers).sum();
+        failures.check(sum == layers(&whole) + doubled, || format!("{name}: {sum} bytes of layers"));
+    }
+    failures.conclude();
+}
+
+#[test]
+fn offloaded_experts_come_to_the_device_of_their_layer() {
+    let _t = Timed::new("stages, experts");
+    let mut failures = Failures::default();
+    let f = Fixture::load("qwen3moe-moe");
+    let model = open(with_experts(&f, N_EXPERT, N_USED, None)).expect("a fixture is a model");
+    let gpus = gpus(2, FeatureSet::Sg);
+    let load = |target: Target, config: &RunnerConfig| {
+        block_on(Runner::load(&model, &target, config, |_| {})).unwrap_or_else(|e| panic!("{}", chain(&e)))
+    };
+    let expected = all(&f, &mut load(Target::Gpu(gpus[0].clone()), &config(None)));
+    for slots in [3, N_USED].into_iter().take(if full() { 2 } else { 1 }) {
+        let mut r = load(Target::Gpus(gpus.clone()), &config(Some(slots)));
+        compare(&mut failures, &format!("{slots} slots"), &all(&f, &mut r), &expected);
+        let reads = r.gpu().and_then(|g| g.expert_reads()).expect("offloaded experts");
+        failures.check(reads.read > 0, || format!("{slots} slots: {reads:?}"));
+    }
+    failures.conclude();
+}
+
+#[test]
+fn sequences_and_their_copies_lie_on_all_devices() {
+    let _t = Timed::new("stages, sequences");
+    for name in ["gemma3-dense", "lfm2-full-attention"] {
+        let f = Fixture::load(name);
+        let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
+        let gpus = gpus(2, FeatureSet::Sg);
+        let run = |target: Target| {
+            let config = RunnerConfig { n_seq: 3, ..config(None) };
+            let loaded = block_on(Runner::load(&model, &target, &config, |_| {}));
+            let mut r = loaded.unwrap_or_else(|e| panic!("{}", chain(&e)));
+            for seq in 0..3 {
+                r.select(seq);
+                block_on(r.feed(&f.tokens[seq..10 + 5 * seq])).expect("tokens run");
+            }
+            let mut out = Vec::new();
+            for t in &f.tokens[30..34] {
+                let columns: Vec<(usize, u32)> = (0..3).map(|seq| (seq, *t + seq as u32)).collect();
+                out.extend(block_on(r.eval_columns(&columns)).expect("three columns"));
+            }
+            r.select(2);
+            let session = block_on(r.save()).expect("a session");
+            r.truncate(0);
+            block_on(r.restore(&session)).expect("the session");
+            out.extend(block_on(r.eval_all(&f.tokens[40..43], 3)).expect("tokens run"));
+            streaming::bits(&out)
+        };
+        assert!(run(Target::Gpu(gpus[0].clone())) == run(Target::Gpus(gpus.clone())), "{name}: other bits");
+    }
+}
+
+#[test]
+fn shares_decide_where_a_model_is_cut_and_too_many_devices_are_refused() {
+    let f = Fixture::load("llama-gqa-rope_freqs");
+    let model = open(f.gguf(true, &|_, _| {})).expect("a fixture is a model");
+    let gpus = gpus(3, FeatureSet::Sg);
+    let load = |n: usize, shares: &[f32]| {
+        let config = RunnerConfig { shares: shares.to_vec(), ..config(None) };
+        block_on(Runner::load(&model, &Target::Gpus(gpus[..n].to_vec()), &config, |_| {}))
+    };
+    let weights = |shares: &[f32]| {
+        let r = load(2, shares).unwrap_or_else(|e| panic!("{}", chain(&e)));
+        [0, 1].map(|d| bytes_of(&r.gpu().expect("a GPU").memory_of(d), "weights"))
+    };
+    let (less, more) = (weights(&[1.0, 9.0]), weights(&[9.0, 1.0]));
+    assert!(less[0] < more[0] && less[1] > more[1], "{less:?} {more:?}");
+    let expected = logits(&mut load(1, &[]).expect("one device"), &f.tokens);
+    let mut failures = Failures::default();
+    compare(
+        &mut failures,
+        "three devices",
+        &logits(&mut load(3, &[]).expect("three devices"), &f.tokens),
+        &expected,
+    );
+    failures.conclude();
+    // There are fewer places to cut the model than that.
+    let many = Target::Gpus(gpus.iter().cycle().take(99).cloned().collect());
+    let refused = |target: Target| {
+        let loaded = block_on(Runner::load(&model, &target, &config(None), |_| {}));
+        loaded.map(drop).expect_err("no devices for this model")
+    };
+    let e = refused(many);
+    let is_cut = matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::Cut { n_device: 99, .. })));
+    assert!(is_cut, "{}", chain(&e));
+    let e = refused(Target::Gpus(Vec::new()));
+    let is_none = matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::NoDevice)));
+    assert!(is_none, "{}", chain(&e));
+    let e = load(2, &[1.0]).map(drop).expect_err("a share is missing");
+    let is_shares =
+        matches!(&e, ModelError::Runtime(RuntimeError::Plan(PlanError::Shares { n_device: 2, .. })));
+    assert!(is_shares, "{}", chain(&e));
+}

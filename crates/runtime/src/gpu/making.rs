@@ -1,0 +1,225 @@
+//! Making a model: planned, compiled and loaded, on a device or on several.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chaski_kernels::{Caps, Dispatch, Op, step};
+
+use super::buffers::{Part, make_buffers};
+use super::device::Gpu;
+use super::load::{Progress, Stage};
+use super::model::{GpuModel, LoadTimes, ScalePlace};
+use super::pace::Pace;
+use super::ready::{
+    Ablation, Devices, On, Ready, ReadyDecode, ReadyHead, ReadyPrompt, ReadySegment, ReadySegments,
+    ReadyStage, make_ready, tile_of,
+};
+use super::steps::Steps;
+use super::stream::Streams;
+use crate::error::RuntimeError;
+use crate::graph::Graph;
+use crate::plan::{
+    Groups, HeadPlan, Memory, PlanConfig, PlanError, Segment, Segments, Stage as PlanStage, fuse, plan_on,
+};
+use crate::platform::{Aside, Clock};
+use crate::tensors::Tensors;
+
+impl GpuModel {
+    /// Plans, compiles and loads a model; kernels are compiled while weights are read and sent, where there are threads.
+    /// Tensors are kept where experts stay with the processor ([`PlanConfig::experts`]), and read when tokens want them.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] if the model does not fit the device, a tensor cannot be read, or the device fails.
+    pub async fn load(
+        gpu: Arc<Gpu>,
+        graph: &Graph,
+        config: PlanConfig,
+        tensors: impl Tensors + Send + Sync + 'static,
+        progress: impl FnMut(Progress),
+    ) -> Result<GpuModel, RuntimeError> {
+        GpuModel::load_on(&[gpu], graph, config, tensors, progress).await
+    }
+
+    /// The same on several devices, each of which gets layers, with their cache, by its share ([`PlanConfig::shares`]). The last
+    /// has the head and chooses tokens. What a layer makes crosses to the next device through the CPU, so no token is sent
+    /// before the one before it has run.
+    ///
+    /// # Errors
+    /// As [`Self::load`]; [`PlanError::Cut`] if there are fewer places to cut the model than devices need, [`PlanError::Shares`]
+    /// if shares are not one for each device, [`PlanError::NoDevice`] for none, [`PlanError::OneDevice`] in a browser.
+    pub async fn load_on(
+        gpus: &[Arc<Gpu>],
+        graph: &Graph,
+        config: PlanConfig,
+        tensors: impl Tensors + Send + Sync + 'static,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<GpuModel, RuntimeError> {
+        assert!(config.ring.is_power_of_two(), "the ring's size is a power of two");
+        if cfg!(target_arch = "wasm32") && config.experts.n_layer > 0 {
+            return Err(PlanError::NoStreaming.into());
+        }
+        if cfg!(target_arch = "wasm32") && gpus.len() > 1 {
+            return Err(PlanError::OneDevice.into());
+        }
+        let clock = Clock::start();
+        let (groups, segments) = planned(gpus, graph, &config)?;
+        let missing = missing(gpus, &segments);
+        let n_kernel = missing.iter().map(|m| m.len() as u64).sum();
+        let compiling = |done| Progress { stage: Stage::Compile, done, total: n_kernel };
+        progress(compiling(0));
+        let stop = StopOnDrop(Arc::default());
+        let aside = {
+            let (gpus, stop) = (gpus.to_vec(), stop.0.clone());
+            Aside::start(move || {
+                let mut all = gpus.iter().zip(&missing);
+                (all.try_for_each(|(gpu, missing)| gpu.compile_all(missing, &stop)), clock.elapsed())
+            })
+        };
+        let parts = make_buffers(gpus, graph, &groups, &segments, &config, &tensors, &mut progress).await?;
+        let upload = clock.elapsed();
+        if !aside.is_done() {
+            progress(compiling(0));
+        }
+        let (compiled, compile) = aside.join();
+        compiled?;
+        progress(compiling(n_kernel));
+        // Sequence s has the s-th run of pages until something else is said, as far as there are so many.
+        let at = step::pages_at(config.max_col as usize);
+        let pages: Vec<u32> =
+            (0..config.n_seq * config.pages_per_seq()).map(|page| page % config.n_page().max(1)).collect();
+        for Part { gpu, buffers } in &parts {
+            gpu.queue.write_buffer(&buffers.step, at as u64 * 4, bytemuck::cast_slice(&pages));
+            gpu.check()?;
+        }
+        let mut others = parts;
+        let Part { gpu, buffers } = others.pop().expect("a model has a device");
+        let main = On { gpu: &gpu, buffers: &buffers, ablation: Ablation::default() };
+        let ready = ready(Devices { others: &others, main }, &segments)?;
+        let times = LoadTimes { compile, upload, total: clock.elapsed() };
+        Ok(GpuModel {
+            picks: Vec::new(),
+            words: vec![0; step::pages_at(config.max_col as usize)],
+            ready,
+            buffers,
+            scales: scale_places(graph, &groups),
+            streams: Streams::new(graph, groups, gpus.len(), tensors),
+            others,
+            memory: Memory::of(&segments.buffers),
+            specs: segments.buffers,
+            all_cols: segments.all_cols,
+            n_choice: segments.n_choice,
+            steps: Steps::default(),
+            hidden: segments.hidden,
+            hidden_cols: segments.hidden_cols,
+            n_vocab: graph.logits.map_or(0, |l| graph.width(l)),
+            ld_logits: segments.ld_logits,
+            n_layer: segments.n_layer,
+            gpu,
+            ring_at: vec![0; config.n_seq as usize],
+            next_staging: 0,
+            adjusts: vec![false; config.n_seq as usize],
+            pace: Pace::new(segments.prompt.last().map_or(1, |p| tile_of(&p.body))),
+            times,
+            ablation: Ablation::default(),
+            rows: segments.rows,
+            n_row: 0,
+            shifts: Vec::new(),
+            has_state: !graph.states.is_empty(),
+            is_shared: false,
+            state_at: vec![Some(0); config.n_seq as usize],
+            windows: graph.kv.iter().map(|l| l.window).collect(),
+            config,
+        })
+    }
+}
+
+/// Compiling ends early if the model is given up.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where weights lie, and what runs on each device.
+fn planned(
+    gpus: &[Arc<Gpu>],
+    graph: &Graph,
+    config: &PlanConfig,
+) -> Result<(Groups, Segments), RuntimeError> {
+    let devices: Vec<&Caps> = gpus.iter().map(|gpu| gpu.caps()).collect();
+    let steps = fuse(graph, config.fusions);
+    let mut groups = Groups::of_devices(graph, &steps, &devices, &config.experts)?;
+    let segments = plan_on(graph, &steps, &mut groups, &devices, config)?;
+    Ok((groups, segments))
+}
+
+/// Kernels of each device that have not been compiled there.
+fn missing(gpus: &[Arc<Gpu>], segments: &Segments) -> Vec<Vec<Dispatch>> {
+    let of = |(device, gpu): (usize, &Arc<Gpu>)| {
+        let missing = gpu.missing(segments.of_device(device).map(|p| &p.dispatch));
+        debug_assert!(
+            missing.iter().all(|d| d.kernel.features.coop || Op::of(d.kernel).on_web()),
+            "models have an operation that browsers lack"
+        );
+        missing
+    };
+    gpus.iter().enumerate().map(of).collect()
+}
+
+/// All dispatches, ready to be recorded.
+fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, RuntimeError> {
+    let last = devices.others.len();
+    let on_device = |device: usize, s: &Segment| -> Result<ReadySegment, RuntimeError> {
+        s.iter().map(|p| make_ready(devices.on(device), device, p)).collect()
+    };
+    let ready = |s: &Segment| on_device(last, s);
+    let body = |stages: &[PlanStage]| -> Result<(Vec<Ready>, Vec<ReadyStage>), RuntimeError> {
+        let mut all = Vec::new();
+        for stage in stages {
+            all.extend(on_device(stage.place.device(), &stage.segment)?);
+        }
+        Ok((all, ReadyStage::all(stages)))
+    };
+    let head = |h: &HeadPlan| -> Result<ReadyHead, RuntimeError> {
+        Ok(ReadyHead { max_row: h.max_row, pick: ready(&h.pick)?, head: ready(&h.head)? })
+    };
+    let mut decode = Vec::new();
+    for d in &segments.decode {
+        let (body, stages) = body(&d.body)?;
+        decode.push(ReadyDecode { max_key: d.max_key, body, stages, head: ready(&d.head)? });
+    }
+    let mut prompt = Vec::new();
+    for p in &segments.prompt {
+        let (body, stages) = body(&p.body)?;
+        prompt.push(ReadyPrompt {
+            max_col: p.max_col,
+            body,
+            stages,
+            heads: p.heads.iter().map(head).collect::<Result<_, _>>()?,
+            hidden: ready(&p.hidden.segment)?,
+            hidden_at: p.hidden.act,
+        });
+    }
+    Ok(ReadySegments {
+        decode,
+        prompt,
+        take_chosen: ready(&segments.take_chosen)?,
+        adjust: ready(&segments.adjust)?,
+        argmax: ready(&segments.argmax)?,
+        sample: ready(&segments.sample)?,
+    })
+}
+
+fn scale_places(graph: &Graph, groups: &Groups) -> Vec<ScalePlace> {
+    let mut out = Vec::new();
+    for scale in &graph.scales {
+        for (aux, a) in groups.aux.iter().enumerate() {
+            let places = a.places(scale.weight).into_iter();
+            let place = |(at, n_row, by)| ScalePlace { scale: *scale, aux, at, n_row, by: by * scale.by };
+            out.extend(places.map(place));
+        }
+    }
+    out
+}

@@ -1,0 +1,140 @@
+//! Where a body is cut, so that each of several devices gets its share of the bytes and few values cross.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::group::Groups;
+use super::segments::{PlanConfig, PlanError, Planned, Slot};
+use super::stages::bound;
+use crate::graph::{Graph, ValueId};
+
+/// A step of a body as it was planned: where its dispatches begin, and the values that live before it.
+pub(super) struct Mark {
+    pub(super) dispatch: usize,
+    pub(super) live: Vec<ValueId>,
+}
+
+/// Share of all bytes for which another value of the model's width may cross a cut: a balance between even devices and short
+/// crossings.
+const WIDTH_FOR_SHARE: f64 = 0.02;
+
+/// Where the steps of a body are cut.
+pub(super) struct Cutter<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) groups: &'a Groups,
+    pub(super) config: &'a PlanConfig,
+    /// The body as one device would run it, for one column.
+    pub(super) body: &'a [Planned],
+    pub(super) marks: &'a [Mark],
+}
+
+impl Cutter<'_> {
+    /// The first step of every device but the first, by the shares of [`PlanConfig::shares`].
+    ///
+    /// # Errors
+    /// [`PlanError::Cut`] if there are fewer places to cut than devices need, [`PlanError::Shares`] for shares of other devices.
+    pub(super) fn cuts(&self, n_device: usize) -> Result<Vec<usize>, PlanError> {
+        let before = self.bytes_before();
+        let total = before.last().copied().unwrap_or(0).max(1) as f64;
+        let places = self.places();
+        let narrowest = places.iter().map(|p| p.1).min().unwrap_or(1).max(1);
+        let shares = shares(&self.config.shares, n_device)?;
+        let (mut cuts, mut end): (Vec<usize>, f64) = (Vec::new(), 0.0);
+        for (nth, share) in shares.iter().take(n_device - 1).enumerate() {
+            end += share;
+            let last = cuts.last().copied().unwrap_or(0);
+            let free: Vec<&(usize, u32)> = places.iter().filter(|p| p.0 > last).collect();
+            // Every later device needs a place, too.
+            let free = &free[..free.len().saturating_sub(n_device - 2 - nth)];
+            let cost = |p: &(usize, u32)| {
+                let off = (before[p.0] as f64 / total - end).abs();
+                off + WIDTH_FOR_SHARE * f64::from(p.1) / f64::from(narrowest)
+            };
+            let best = free.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+            cuts.push(best.ok_or(PlanError::Cut { n_device, n_place: places.len() })?.0);
+        }
+        Ok(cuts)
+    }
+
+    /// The dispatches of a step.
+    fn step(&self, i: usize) -> &[Planned] {
+        let end = self.marks.get(i + 1).map_or(self.body.len(), |m| m.dispatch);
+        &self.body[self.marks[i].dispatch..end]
+    }
+
+    /// Bytes that the steps before each, and before the end, keep on a device: what an earlier step binds as well counts there.
+    fn bytes_before(&self) -> Vec<u64> {
+        let (mut seen, mut sum, mut out) = (HashSet::new(), 0, vec![0]);
+        for i in 0..self.marks.len() {
+            let new = bound(self.step(i)).into_iter().filter(|slot| seen.insert(*slot));
+            sum += new.map(|slot| self.n_byte(slot)).sum::<u64>();
+            out.push(sum);
+        }
+        out
+    }
+
+    fn n_byte(&self, slot: Slot) -> u64 {
+        match slot {
+            Slot::Weights { group, shard } => {
+                let g = &self.groups.groups[group];
+                g.layout(&g.shards[shard]).n_byte
+            }
+            Slot::Kv(layer) => self.config.kv_layout(&self.graph.kv[layer]).n_byte(),
+            Slot::State(layer) => self.graph.states[layer].n_byte() * u64::from(self.config.n_seq),
+            _ => 0,
+        }
+    }
+
+    /// Steps before which the body may be cut, with the values a column that cross there. All steps that use a layer of the cache
+    /// or of recurrent state stay together, and only whole columns cross.
+    fn places(&self) -> Vec<(usize, u32)> {
+        let mut users: Vec<(Slot, Range<usize>)> = Vec::new();
+        for i in 0..self.marks.len() {
+            for slot in bound(self.step(i)).into_iter().filter(|s| matches!(s, Slot::Kv(_) | Slot::State(_)))
+            {
+                match users.iter_mut().find(|u| u.0 == slot) {
+                    Some(u) => u.1.end = i,
+                    None => users.push((slot, i..i)),
+                }
+            }
+        }
+        let place = |(i, mark): (usize, &Mark)| {
+            let is_apart = users.iter().all(|(_, u)| i <= u.start || i > u.end);
+            let is_whole = mark.live.iter().all(|v| self.graph.slots(*v) == 0);
+            let width = mark.live.iter().map(|v| self.graph.width(*v)).sum();
+            (is_apart && is_whole).then_some((i, width))
+        };
+        self.marks.iter().enumerate().skip(1).filter_map(place).collect()
+    }
+}
+
+/// Shares that add up to 1: equal ones if none are asked for.
+fn shares(asked: &[f32], n_device: usize) -> Result<Vec<f64>, PlanError> {
+    if asked.is_empty() {
+        return Ok(vec![1.0 / n_device as f64; n_device]);
+    }
+    let sum: f64 = asked.iter().map(|s| f64::from(*s)).sum();
+    if asked.len() != n_device || asked.iter().any(|s| *s < 0.0) || !(sum > 0.0 && sum.is_finite()) {
+        return Err(PlanError::Shares { n_device, found: asked.to_vec() });
+    }
+    Ok(asked.iter().map(|s| f64::from(*s) / sum).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_one() {
+        let found = |asked: &[f32], n_device| shares(asked, n_device).map_err(|e| e.to_string());
+        assert_eq!(found(&[], 4), Ok(vec![0.25; 4]));
+        assert_eq!(found(&[3.0, 1.0], 2), Ok(vec![0.75, 0.25]));
+        assert_eq!(found(&[5.0, 0.0], 2), Ok(vec![1.0, 0.0]));
+        for wrong in [&[1.0][..], &[1.0; 3], &[2.0, -1.0], &[0.0; 2], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0]]
+        {
+            let e = found(wrong, 2).expect_err("no shares of two devices");
+            let rest = "but must be as many numbers, none negative, not all 0";
+            assert_eq!(e, format!("the shares of 2 devices are {wrong:?}, {rest}"));
+        }
+    }
+}
