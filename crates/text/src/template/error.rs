@@ -1,6 +1,6 @@
 //! Errors of chat templates.
 
-use std::sync::Arc;
+use super::jinja::{Fault, FaultKind};
 
 /// A failure to parse or render a chat template.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum TemplateError {
         line: usize,
         /// The cause.
         #[source]
-        source: Arc<minijinja::Error>,
+        source: TemplateFault,
     },
     /// The template rejected the conversation (`raise_exception`).
     #[error("chat template refuses the conversation: {message}")]
@@ -21,10 +21,12 @@ pub enum TemplateError {
         /// The template's own message.
         message: String,
     },
-    /// Rendering was aborted at a limit: a template is a program supplied with the model, and need not
-    /// terminate.
-    #[error("chat template exceeded the limit of {limit} {what}; it may never terminate")]
+    /// Parsing or rendering was aborted at a limit: a template is a program supplied with the model, and need
+    /// not terminate.
+    #[error("chat template, line {line}, exceeded the limit of {limit} {what}")]
     Limit {
+        /// Line of the template, from 1; 0 if unknown.
+        line: usize,
         /// The limited quantity.
         what: &'static str,
         /// The limit.
@@ -37,38 +39,30 @@ pub enum TemplateError {
         line: usize,
         /// The cause.
         #[source]
-        source: Arc<minijinja::Error>,
+        source: TemplateFault,
     },
 }
 
-/// The error that `raise_exception` passes through the engine.
-#[derive(Debug, thiserror::Error)]
+/// The cause of a failure, in the words of Python and Jinja2 where these have the same one.
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Raised(pub(super) String);
+pub struct TemplateFault(String);
 
 impl TemplateError {
-    /// Distinguishes the template's own rejection from a failure.
-    pub(super) fn from_render(source: minijinja::Error) -> TemplateError {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&source);
-        while let Some(error) = cause {
-            if let Some(Raised(message)) = error.downcast_ref() {
-                return TemplateError::Raised { message: message.clone() };
-            }
-            cause = error.source();
+    pub(super) fn from_parse(fault: Fault) -> TemplateError {
+        TemplateError::of(fault, |line, source| TemplateError::Parse { line, source })
+    }
+
+    pub(super) fn from_render(fault: Fault) -> TemplateError {
+        TemplateError::of(fault, |line, source| TemplateError::Render { line, source })
+    }
+
+    fn of(fault: Fault, failed: impl Fn(usize, TemplateFault) -> TemplateError) -> TemplateError {
+        let line = fault.line as usize;
+        match fault.kind {
+            FaultKind::Failed(message) => failed(line, TemplateFault(message)),
+            FaultKind::Raised(message) => TemplateError::Raised { message },
+            FaultKind::Limit { what, limit } => TemplateError::Limit { line, what, limit },
         }
-        match source.kind() {
-            minijinja::ErrorKind::OutOfFuel => {
-                return TemplateError::Limit { what: "steps", limit: super::limits::MAX_STEPS };
-            }
-            // Writing to memory only fails at the limit.
-            minijinja::ErrorKind::WriteFailure => {
-                return TemplateError::Limit {
-                    what: "bytes of text",
-                    limit: super::limits::MAX_BYTES as u64,
-                };
-            }
-            _ => {}
-        }
-        TemplateError::Render { line: source.line().unwrap_or(0), source: Arc::new(source) }
     }
 }

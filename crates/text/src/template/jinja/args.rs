@@ -1,0 +1,88 @@
+//! Arguments of functions, filters, tests and methods.
+
+use std::sync::Arc;
+
+use super::fault::{Result, fail};
+use super::value::Value;
+
+#[derive(Debug, Default)]
+pub(super) struct Args {
+    pub(super) positional: Vec<Value>,
+    pub(super) named: Vec<(Arc<str>, Value)>,
+}
+
+impl Args {
+    pub(super) fn of(positional: Vec<Value>) -> Args {
+        Args { positional, named: Vec::new() }
+    }
+
+    pub(super) fn name(&mut self, name: &str, value: Value) -> Result<()> {
+        if self.named.iter().any(|(found, _)| **found == *name) {
+            return fail(format!("keyword argument repeated: {name}"));
+        }
+        self.named.push((name.into(), value));
+        Ok(())
+    }
+
+    /// The values of `params`, of which the first `n_required` must be given.
+    pub(super) fn bind<const N: usize>(
+        self,
+        function: &str,
+        params: [&str; N],
+        n_required: usize,
+    ) -> Result<[Option<Value>; N]> {
+        if self.positional.len() > N {
+            return fail(format!(
+                "{function}() takes at most {N} arguments ({} given)",
+                self.positional.len()
+            ));
+        }
+        let mut values = [const { None }; N];
+        for (place, value) in values.iter_mut().zip(self.positional) {
+            *place = Some(value);
+        }
+        for (name, value) in self.named {
+            let Some(at) = params.iter().position(|param| **param == *name) else {
+                return fail(format!("{function}() got an unexpected keyword argument '{name}'"));
+            };
+            if values[at].is_some() {
+                return fail(format!("{function}() got multiple values for argument '{name}'"));
+            }
+            values[at] = Some(value);
+        }
+        if let Some(at) = values[..n_required].iter().position(Option::is_none) {
+            return fail(format!("{function}() missing required argument: '{}'", params[at]));
+        }
+        Ok(values)
+    }
+}
+
+/// An argument that is an integer.
+pub(super) fn as_int(value: Option<&Value>, default: i128) -> Result<i128> {
+    match value {
+        None => Ok(default),
+        Some(value) => match value.as_int() {
+            Some(n) => Ok(n),
+            None => fail(format!("expected an integer, found '{}'", value.type_name())),
+        },
+    }
+}
+
+/// An argument that is a text.
+pub(super) fn as_text<'v>(value: Option<&'v Value>, default: &'v str) -> Result<&'v str> {
+    match value {
+        None => Ok(default),
+        Some(Value::Str(text)) => Ok(text),
+        Some(value) => fail(format!("expected a text, found '{}'", value.type_name())),
+    }
+}
+
+/// An argument that is true or false.
+pub(super) fn as_bool(value: Option<&Value>, default: bool) -> bool {
+    value.map_or(default, Value::is_true)
+}
+
+/// `None` for Python's `None` and for missing arguments.
+pub(super) fn given(value: Option<Value>) -> Option<Value> {
+    value.filter(|value| !matches!(value, Value::None))
+}

@@ -1,0 +1,78 @@
+//! Jinja's filters by name.
+
+use super::args::Args;
+use super::fault::{Result, fail};
+use super::run::Run;
+use super::value::Value;
+use super::{
+    filters_choose as choose, filters_items as items, filters_number as number, filters_text as text, json,
+};
+
+pub(super) type Filter = fn(&mut Run<'_>, Value, Args) -> Result<Value>;
+
+const FILTERS: [(&str, Filter); 52] = [
+    ("abs", number::abs),
+    ("attr", items::attr),
+    ("batch", items::batch),
+    ("capitalize", text::capitalize),
+    ("center", text::center),
+    ("count", items::length),
+    ("d", items::default),
+    ("default", items::default),
+    ("dictsort", items::dictsort),
+    ("e", text::escape),
+    ("escape", text::escape),
+    ("filesizeformat", number::filesizeformat),
+    ("first", items::first),
+    ("float", number::float),
+    ("forceescape", text::escape),
+    ("format", text::format),
+    ("groupby", items::groupby),
+    ("indent", text::indent),
+    ("int", number::int),
+    ("items", items::items),
+    ("join", items::join),
+    ("last", items::last),
+    ("length", items::length),
+    ("list", items::list),
+    ("lower", text::lower),
+    ("map", choose::map),
+    ("max", items::max),
+    ("min", items::min),
+    ("pprint", text::pprint),
+    ("random", items::random),
+    ("reject", choose::reject),
+    ("rejectattr", choose::rejectattr),
+    ("replace", text::replace),
+    ("reverse", items::reverse),
+    ("round", number::round),
+    // Nothing is escaped here, so all text is safe.
+    ("safe", text::string),
+    ("select", choose::select),
+    ("selectattr", choose::selectattr),
+    ("slice", items::slice),
+    ("sort", items::sort),
+    ("string", text::string),
+    ("striptags", text::striptags),
+    ("sum", items::sum),
+    ("title", text::title),
+    ("tojson", json::tojson),
+    ("trim", text::trim),
+    ("truncate", text::truncate),
+    ("unique", items::unique),
+    ("upper", text::upper),
+    ("urlencode", text::urlencode),
+    ("wordcount", text::wordcount),
+    ("xmlattr", text::xmlattr),
+];
+
+pub(super) fn find(name: &str) -> Option<Filter> {
+    FILTERS.iter().find(|(found, _)| *found == name).map(|(_, filter)| *filter)
+}
+
+pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> Result<Value> {
+    match find(name) {
+        Some(filter) => filter(run, value, args),
+        None => fail(format!("no filter named '{}'", name.chars().take(40).collect::<String>())),
+    }
+}

@@ -1,0 +1,285 @@
+//! Filters on texts. Other values are printed first.
+
+use super::args::{Args, as_bool, as_int, as_text, given};
+use super::fault::{Result, fail};
+use super::run::Run;
+use super::tests::count;
+use super::text_methods::{self, change_case, is_space};
+use super::value::{Text, Value};
+use std::sync::Arc;
+
+impl Run<'_> {
+    /// The text of a value.
+    fn text_of(&self, value: &Value) -> Result<Arc<Text>> {
+        match self.str(value)? {
+            Value::Str(text) => {
+                self.meter.read(text.len())?;
+                Ok(text)
+            }
+            _ => fail("a value has no text"),
+        }
+    }
+}
+
+pub(super) fn string(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("string", [], 0)?;
+    run.str(&value)
+}
+
+pub(super) fn pprint(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("pprint", [], 0)?;
+    run.repr(&value)
+}
+
+pub(super) fn upper(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("upper", [], 0)?;
+    change_case(run, &*run.text_of(&value)?, "upper")
+}
+
+pub(super) fn lower(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("lower", [], 0)?;
+    change_case(run, &*run.text_of(&value)?, "lower")
+}
+
+pub(super) fn capitalize(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("capitalize", [], 0)?;
+    change_case(run, &*run.text_of(&value)?, "capitalize")
+}
+
+/// Words begin behind white space, hyphens and opening brackets.
+pub(super) fn title(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("title", [], 0)?;
+    let text = run.text_of(&value)?;
+    let mut out = run.text()?;
+    let mut is_start = true;
+    for c in text.chars() {
+        let is_separator = is_space(c) || matches!(c, '-' | '(' | '{' | '[' | '<');
+        match is_start && !is_separator {
+            true => c.to_uppercase().try_for_each(|c| out.push_char(c))?,
+            false => c.to_lowercase().try_for_each(|c| out.push_char(c))?,
+        }
+        is_start = is_separator;
+    }
+    Ok(out.finish())
+}
+
+pub(super) fn trim(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [chars] = args.bind("trim", ["chars"], 0)?;
+    let text = run.text_of(&value)?;
+    text_methods::call(run, &text, "strip", Args::of(given(chars).into_iter().collect()))
+}
+
+pub(super) fn center(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [width] = args.bind("center", ["width"], 0)?;
+    let text = run.text_of(&value)?;
+    text_methods::call(run, &text, "center", Args::of(vec![width.unwrap_or(Value::Int(80))]))
+}
+
+pub(super) fn replace(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [old, new, n] = args.bind("replace", ["old", "new", "count"], 2)?;
+    let text = run.text_of(&value)?;
+    let old = run.text_of(&old.unwrap_or(Value::None))?;
+    let new = run.text_of(&new.unwrap_or(Value::None))?;
+    text_methods::replace(run, &text, &old, &new, as_int(given(n).as_ref(), -1)?)
+}
+
+pub(super) fn format(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    if !args.positional.is_empty() && !args.named.is_empty() {
+        return fail("can't handle positional and keyword arguments at the same time");
+    }
+    let format = run.text_of(&value)?;
+    let values = match args.named.is_empty() {
+        true => Value::tuple(&run.meter, args.positional)?,
+        false => {
+            let mut dict = super::value::DictBuilder::new(&run.meter)?;
+            for (name, value) in args.named {
+                dict.insert(Value::constant(&name), value)?;
+            }
+            dict.finish()?
+        }
+    };
+    run.format_percent(&format, &values)
+}
+
+/// `indent(width=4, first=false, blank=false)`.
+pub(super) fn indent(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [width, first, blank] = args.bind("indent", ["width", "first", "blank"], 0)?;
+    let text = run.text_of(&value)?;
+    let indentation = match &width {
+        Some(Value::Str(text)) => text.to_string(),
+        width => {
+            let n = count(width.as_ref(), 4)?;
+            let _scratch = run.meter.charge(n)?;
+            " ".repeat(n)
+        }
+    };
+    let (first, blank) = (as_bool(first.as_ref(), false), as_bool(blank.as_ref(), false));
+    let mut out = run.text()?;
+    // An ending line break counts as the start of a line when blank lines are indented, too.
+    for (i, line) in text.split('\n').enumerate() {
+        if i > 0 {
+            out.push("\n")?;
+        }
+        let is_indented = if i == 0 { first } else { blank || !line.is_empty() };
+        if is_indented {
+            out.push(&indentation)?;
+        }
+        out.push(line)?;
+    }
+    Ok(out.finish())
+}
+
+/// `truncate(length=255, killwords=false, end='...', leeway=5)`.
+pub(super) fn truncate(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [length, killwords, end, leeway] =
+        args.bind("truncate", ["length", "killwords", "end", "leeway"], 0)?;
+    let text = run.text_of(&value)?;
+    let end = as_text(end.as_ref(), "...")?;
+    let (length, leeway) = (count(length.as_ref(), 255)?, count(given(leeway).as_ref(), 5)?);
+    let n_end = end.chars().count();
+    if length < n_end {
+        return fail(format!("expected length >= {n_end}, got {length}"));
+    }
+    if text.chars().count() <= length + leeway {
+        return Ok(Value::Str(text));
+    }
+    let cut = text.char_indices().nth(length - n_end).map_or(text.len(), |(at, _)| at);
+    let kept = &text[..cut];
+    let kept = match as_bool(killwords.as_ref(), false) {
+        true => kept,
+        false => kept.rsplit_once(' ').map_or(kept, |(before, _)| before),
+    };
+    let mut out = run.text()?;
+    out.push(kept)?;
+    out.push(end)?;
+    Ok(out.finish())
+}
+
+pub(super) fn wordcount(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("wordcount", [], 0)?;
+    let text = run.text_of(&value)?;
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    Ok(Value::Int(text.split(|c| !is_word(c)).filter(|word| !word.is_empty()).count() as i128))
+}
+
+pub(super) fn escape(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("escape", [], 0)?;
+    let text = run.text_of(&value)?;
+    let mut out = run.text()?;
+    escape_into(&text, &mut out)?;
+    Ok(out.finish())
+}
+
+fn escape_into(text: &str, out: &mut super::value::TextBuilder) -> Result<()> {
+    text.chars().try_for_each(|c| match c {
+        '&' => out.push("&amp;"),
+        '<' => out.push("&lt;"),
+        '>' => out.push("&gt;"),
+        '"' => out.push("&#34;"),
+        '\'' => out.push("&#39;"),
+        c => out.push_char(c),
+    })
+}
+
+/// `xmlattr(autospace=true)`: the entries of a dictionary as attributes of a tag.
+pub(super) fn xmlattr(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [space] = args.bind("xmlattr", ["autospace"], 0)?;
+    let Value::Dict(dict) = &value else { return fail("xmlattr requires a dictionary") };
+    let mut out = run.text()?;
+    for (key, value) in dict.iter().filter(|(_, value)| !matches!(value, Value::None | Value::Undefined(_))) {
+        let key = run.text_of(key)?;
+        if key.chars().any(|c| is_space(c) || matches!(c, '/' | '>' | '=')) {
+            return fail("invalid character in attribute name");
+        }
+        if !out.as_str().is_empty() || as_bool(space.as_ref(), true) {
+            out.push(" ")?;
+        }
+        escape_into(&key, &mut out)?;
+        out.push("=\"")?;
+        escape_into(&*run.text_of(value)?, &mut out)?;
+        out.push("\"")?;
+    }
+    Ok(out.finish())
+}
+
+/// Removes comments and tags, and joins what is left by single spaces.
+pub(super) fn striptags(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("striptags", [], 0)?;
+    let text = run.text_of(&value)?;
+    let _scratch = run.meter.charge(2 * text.len())?;
+    let mut plain = text.to_string();
+    for (open, close) in [("<!--", "-->"), ("<", ">")] {
+        let mut out = String::with_capacity(plain.len());
+        let mut rest = plain.as_str();
+        while let Some((before, tag)) = rest.split_once(open) {
+            let Some((_, behind)) = tag.split_once(close) else { break };
+            out.push_str(before);
+            rest = behind;
+        }
+        out.push_str(rest);
+        plain = out;
+    }
+    let mut out = run.text()?;
+    for word in plain.split(is_space).filter(|word| !word.is_empty()) {
+        if !out.as_str().is_empty() {
+            out.push(" ")?;
+        }
+        out.push(word)?;
+    }
+    unescape(out.as_str()).map_or_else(|| Ok(out.finish()), |text| Value::text(&run.meter, text))
+}
+
+/// The five common entities as characters; `None` if there are none.
+fn unescape(text: &str) -> Option<String> {
+    const ENTITIES: [(&str, &str); 7] = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&#34;", "\""),
+        ("&#39;", "'"),
+        ("&nbsp;", "\u{a0}"),
+        ("&amp;", "&"),
+    ];
+    text.contains('&')
+        .then(|| ENTITIES.iter().fold(text.to_owned(), |text, (entity, c)| text.replace(entity, c)))
+}
+
+/// Percent-encodes a text, or the entries of a dictionary or list of pairs as a query.
+pub(super) fn urlencode(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
+    let [] = args.bind("urlencode", [], 0)?;
+    let is_plain = matches!(value, Value::Str(_)) || value.as_float().is_some() || value.len().is_none();
+    let mut out = run.text()?;
+    if is_plain {
+        quote(&run.text_of(&value)?, true, &mut out)?;
+        return Ok(out.finish());
+    }
+    let pairs = match &value {
+        Value::Dict(_) => items(run, &value)?,
+        _ => run.iterate(&value)?,
+    };
+    for (i, pair) in pairs.iter().enumerate() {
+        let pair = run.iterate(pair)?;
+        let [key, value] = &**pair else { return fail("expected pairs of keys and values") };
+        if i > 0 {
+            out.push("&")?;
+        }
+        quote(&run.text_of(key)?, false, &mut out)?;
+        out.push("=")?;
+        quote(&run.text_of(value)?, false, &mut out)?;
+    }
+    Ok(out.finish())
+}
+
+fn items(run: &mut Run<'_>, dict: &Value) -> Result<Arc<super::value::Seq>> {
+    let view = super::methods::call(run, dict, "items", Args::default())?;
+    run.iterate(&view)
+}
+
+fn quote(text: &str, keep_slash: bool, out: &mut super::value::TextBuilder) -> Result<()> {
+    text.bytes().try_for_each(|byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push_char(byte.into()),
+        b'/' if keep_slash => out.push("/"),
+        b' ' if !keep_slash => out.push("+"),
+        _ => out.push(&format!("%{byte:02X}")),
+    })
+}

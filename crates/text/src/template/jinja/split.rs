@@ -1,0 +1,93 @@
+//! The methods that split texts.
+
+use super::fault::{Result, fail};
+use super::run::Run;
+use super::text_methods::is_space;
+use super::value::Value;
+
+/// The parts before and behind `separator`, and itself.
+pub(super) fn partition(run: &Run<'_>, text: &str, separator: &str, from_right: bool) -> Result<Value> {
+    if separator.is_empty() {
+        return fail("empty separator");
+    }
+    let found = if from_right { text.rsplit_once(separator) } else { text.split_once(separator) };
+    let parts = match found {
+        Some((before, behind)) => [before, separator, behind],
+        None if from_right => ["", "", text],
+        None => [text, "", ""],
+    };
+    let parts: Vec<Value> = parts.iter().map(|part| Value::text(&run.meter, part)).collect::<Result<_>>()?;
+    Value::tuple(&run.meter, parts)
+}
+
+/// At most `max + 1` parts between separators, by default between runs of white space.
+pub(super) fn split(
+    run: &Run<'_>,
+    text: &str,
+    separator: Option<&str>,
+    max: i128,
+    from_right: bool,
+) -> Result<Value> {
+    let max = usize::try_from(max).unwrap_or(usize::MAX);
+    let mut parts = run.items()?;
+    let mut push = |part: &str| parts.push(Value::text(&run.meter, part)?);
+    match separator {
+        Some("") => return fail("empty separator"),
+        Some(separator) if from_right => {
+            text.rsplitn(max.saturating_add(1), separator).try_for_each(&mut push)?;
+        }
+        Some(separator) => text.splitn(max.saturating_add(1), separator).try_for_each(&mut push)?,
+        None if from_right => {
+            let mut rest = text.trim_end_matches(is_space);
+            for _ in 0..max {
+                let Some((before, word)) = rsplit_space(rest) else { break };
+                push(word)?;
+                rest = before.trim_end_matches(is_space);
+            }
+            if !rest.is_empty() {
+                push(rest)?;
+            }
+        }
+        None => {
+            let mut rest = text.trim_start_matches(is_space);
+            for _ in 0..max {
+                let Some(end) = rest.find(is_space) else { break };
+                push(&rest[..end])?;
+                rest = rest[end..].trim_start_matches(is_space);
+            }
+            if !rest.is_empty() {
+                push(rest)?;
+            }
+        }
+    }
+    if !from_right {
+        return parts.list();
+    }
+    let mut reversed = run.items()?;
+    parts.items().iter().rev().try_for_each(|part| reversed.push(part.clone()))?;
+    reversed.list()
+}
+
+/// The text before the last word, with the space, and the word.
+fn rsplit_space(text: &str) -> Option<(&str, &str)> {
+    let (at, space) = text.char_indices().rev().find(|(_, c)| is_space(*c))?;
+    Some((&text[..at], &text[at + space.len_utf8()..]))
+}
+
+pub(super) fn lines(run: &Run<'_>, text: &str, keep_ends: bool) -> Result<Value> {
+    let is_end = |c: char| {
+        matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
+    let mut lines = run.items()?;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (line, end) = match rest.find(is_end) {
+            Some(at) if rest[at..].starts_with("\r\n") => (at, at + 2),
+            Some(at) => (at, at + rest[at..].chars().next().map_or(0, char::len_utf8)),
+            None => (rest.len(), rest.len()),
+        };
+        lines.push(Value::text(&run.meter, &rest[..if keep_ends { end } else { line }])?)?;
+        rest = &rest[end..];
+    }
+    lines.list()
+}
