@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::fault::{Result, fail};
+use super::fault::{Fault, Result, fail};
 use super::value::Value;
+
+/// Maximum number of keyword arguments; they are found by searching.
+const MAX_NAMED: usize = 1000;
 
 #[derive(Debug, Default)]
 pub(super) struct Args {
@@ -19,6 +22,9 @@ impl Args {
     pub(super) fn name(&mut self, name: &str, value: Value) -> Result<()> {
         if self.named.iter().any(|(found, _)| **found == *name) {
             return fail(format!("keyword argument repeated: {name}"));
+        }
+        if self.named.len() >= MAX_NAMED {
+            return Err(Fault::limit("keyword arguments", MAX_NAMED as u64));
         }
         self.named.push((name.into(), value));
         Ok(())

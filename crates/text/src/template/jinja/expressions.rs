@@ -322,6 +322,7 @@ impl Parser {
     fn args(&mut self) -> Result<Vec<Arg>> {
         self.expect_sign("(")?;
         let mut args = Vec::new();
+        let mut has_named = false;
         while !self.skip_sign(")") {
             if !args.is_empty() {
                 self.expect_sign(",")?;
@@ -338,11 +339,12 @@ impl Parser {
                 let name = self.expect_name()?;
                 self.next();
                 Arg::Named(name, self.expression()?)
-            } else if args.iter().any(|arg| matches!(arg, Arg::Named(..) | Arg::NamedSplat(_))) {
+            } else if has_named {
                 return fail("positional argument follows keyword argument");
             } else {
                 Arg::Positional(self.expression()?)
             };
+            has_named |= matches!(arg, Arg::Named(..) | Arg::NamedSplat(_));
             args.push(arg);
         }
         Ok(args)

@@ -33,17 +33,17 @@ pub(super) fn pprint(run: &mut Run<'_>, value: Value, args: Args) -> Result<Valu
 
 pub(super) fn upper(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("upper", [], 0)?;
-    change_case(run, &*run.text_of(&value)?, "upper")
+    change_case(run, &run.text_of(&value)?, "upper")
 }
 
 pub(super) fn lower(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("lower", [], 0)?;
-    change_case(run, &*run.text_of(&value)?, "lower")
+    change_case(run, &run.text_of(&value)?, "lower")
 }
 
 pub(super) fn capitalize(run: &mut Run<'_>, value: Value, args: Args) -> Result<Value> {
     let [] = args.bind("capitalize", [], 0)?;
-    change_case(run, &*run.text_of(&value)?, "capitalize")
+    change_case(run, &run.text_of(&value)?, "capitalize")
 }
 
 /// Words begin behind white space, hyphens and opening brackets.
@@ -196,7 +196,7 @@ pub(super) fn xmlattr(run: &mut Run<'_>, value: Value, args: Args) -> Result<Val
         }
         escape_into(&key, &mut out)?;
         out.push("=\"")?;
-        escape_into(&*run.text_of(value)?, &mut out)?;
+        escape_into(&run.text_of(value)?, &mut out)?;
         out.push("\"")?;
     }
     Ok(out.finish())

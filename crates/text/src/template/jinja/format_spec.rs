@@ -210,8 +210,7 @@ fn grouped(digits: &str, group: usize, separator: char, width: usize) -> String 
     let mut reversed = String::new();
     let mut n = 0;
     let mut left = digits.chars().rev();
-    loop {
-        let Some(c) = left.next().or((reversed.len() < width).then_some('0')) else { break };
+    while let Some(c) = left.next().or((reversed.len() < width).then_some('0')) {
         if n > 0 && n % group == 0 {
             reversed.push(separator);
         }

@@ -170,9 +170,7 @@ fn call_dict(run: &mut Run<'_>, dict: &Arc<value::Dict>, name: &str, args: Args)
         "get" => {
             let [key, default] = args.bind(name, ["key", "default"], 1)?;
             let key = key.unwrap_or(Value::None);
-            if !key.is_hashable() {
-                return fail(format!("unhashable type: '{}'", key.type_name()));
-            }
+            key.check_key()?;
             Ok(dict.get(&key).cloned().or(default).unwrap_or(Value::None))
         }
         "copy" => {

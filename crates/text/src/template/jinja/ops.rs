@@ -133,9 +133,7 @@ impl Run<'_> {
             },
             Value::List(items) | Value::Tuple(items) | Value::View(items, _) => in_items(items),
             Value::Dict(dict) => {
-                if !item.is_hashable() {
-                    return fail(format!("unhashable type: '{}'", item.type_name()));
-                }
+                item.check_key()?;
                 Ok(dict.contains_key(item))
             }
             Value::Range(range) => Ok(item.as_int().is_some_and(|n| {
@@ -152,7 +150,10 @@ impl Run<'_> {
         let indexed = |items: &[Value]| position(key, items.len()).map(|at| items[at].clone());
         let found = match value {
             Value::Undefined(name) => return undefined(name.as_ref()),
-            Value::Dict(dict) => dict.get(key).cloned(),
+            Value::Dict(dict) => match key.check_key() {
+                Ok(()) => dict.get(key).cloned(),
+                Err(_) => None,
+            },
             Value::List(items) | Value::Tuple(items) => indexed(items),
             Value::Range(range) => position(key, range.len()).map(|at| range.get(at)),
             Value::Str(text) if key.as_int().is_some() => {
@@ -203,7 +204,7 @@ impl Run<'_> {
             Value::Range(range) => {
                 let of = of(range.len())?;
                 let at = |i: i128| range.start + i * range.step;
-                let step = range.step.saturating_mul(of.step);
+                let step = range.step.saturating_mul(of.step).clamp(-(1 << 90), 1 << 90);
                 Ok(Value::Range(Arc::new(Range { start: at(of.start), stop: at(of.stop), step })))
             }
             _ => Ok(Value::Undefined(None)),

@@ -16,6 +16,9 @@ const MAX_NESTING: u32 = 100;
 /// Maximum levels of expressions within each other, brackets or not.
 const MAX_HEIGHT: u16 = 150;
 
+/// Maximum number of parameters of a macro; they are found by searching.
+const MAX_PARAMS: usize = 255;
+
 /// The statements of a template.
 pub(super) fn parse(source: &str) -> Result<Vec<Stmt>> {
     check_size(source)?;
@@ -311,6 +314,9 @@ impl Parser {
             let default = if self.skip_sign("=") { Some(self.expression()?) } else { None };
             if default.is_none() && params.last().is_some_and(|(_, default)| default.is_some()) {
                 return fail("non-default argument follows default argument");
+            }
+            if params.len() >= MAX_PARAMS {
+                return Err(Fault::limit("parameters", MAX_PARAMS as u64));
             }
             params.push((name, default));
         }

@@ -57,11 +57,7 @@ impl Run<'_> {
             Value::Dict(dict) => self.write_entries(dict.iter(), depth, out),
             Value::Namespace(id) => {
                 out.push("<Namespace ")?;
-                self.write_entries(
-                    self.namespaces[*id].iter().map(|(name, value)| (name, value)),
-                    depth,
-                    out,
-                )?;
+                self.write_entries(self.namespaces[*id].iter(), depth, out)?;
                 out.push(">")
             }
             Value::Range(range) if range.step == 1 => {

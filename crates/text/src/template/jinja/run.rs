@@ -246,6 +246,8 @@ impl<'p> Run<'p> {
         let mut at = Some(self.frame);
         while let Some(frame) = at {
             let frame = &self.frames[frame];
+            // An excess shows at the next step.
+            let _ = self.meter.step((frame.vars.len() / 16) as u64);
             if let Some((_, value)) = frame.vars.iter().rev().find(|(found, _)| *found == name) {
                 return Some(value);
             }
@@ -256,6 +258,7 @@ impl<'p> Run<'p> {
 
     fn set(&mut self, name: &'p str, value: Value) {
         let vars = &mut self.frames[self.frame].vars;
+        let _ = self.meter.step((vars.len() / 16) as u64);
         match vars.iter_mut().find(|(found, _)| *found == name) {
             Some((_, place)) => *place = value,
             None => vars.push((name, value)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::fault::{Result, fail};
+use super::fault::{Fault, Result, fail};
 use super::globals::Global;
 use super::meter::{Charge, MAX_VALUE_DEPTH, Meter};
 
@@ -58,6 +58,8 @@ impl std::ops::Deref for Text {
 pub(in crate::template) struct Seq {
     pub(super) items: Vec<Value>,
     depth: u16,
+    /// Values in it, as if it shared none.
+    weight: u32,
     _charge: Charge,
 }
 
@@ -235,19 +237,39 @@ impl Value {
         }
     }
 
-    pub(super) fn is_hashable(&self) -> bool {
+    fn weight(&self) -> u32 {
         match self {
-            Value::List(_) | Value::Dict(_) | Value::View(..) => false,
-            Value::Tuple(items) => items.iter().all(Value::is_hashable),
-            _ => true,
+            Value::Tuple(items) => items.weight,
+            _ => 1,
         }
     }
+
+    /// Fails for values that cannot be keys. Tuples that share their parts would take for ever to be hashed.
+    pub(super) fn check_key(&self) -> Result<()> {
+        match self {
+            Value::List(_) | Value::Dict(_) | Value::View(..) => {
+                fail(format!("unhashable type: '{}'", self.type_name()))
+            }
+            Value::Tuple(items) if items.weight > MAX_KEY => {
+                Err(Fault::limit("values in a key", MAX_KEY.into()))
+            }
+            Value::Tuple(items) => items.iter().try_for_each(Value::check_key),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Maximum number of values in a tuple that is a key.
+const MAX_KEY: u32 = 1000;
+
+fn weight(items: &[Value]) -> u32 {
+    items.iter().fold(1, |weight, item| weight.saturating_add(item.weight()))
 }
 
 /// One level above `depth`.
 fn level(depth: u16) -> Result<u16> {
     if depth >= MAX_VALUE_DEPTH {
-        return Err(super::fault::Fault::limit("levels of nested values", MAX_VALUE_DEPTH.into()));
+        return Err(Fault::limit("levels of nested values", MAX_VALUE_DEPTH.into()));
     }
     Ok(depth + 1)
 }
@@ -257,7 +279,7 @@ pub(super) fn seq(meter: &Arc<Meter>, items: Vec<Value>) -> Result<Arc<Seq>> {
     let charge = meter.charge(OVERHEAD + items.capacity() * size_of::<Value>())?;
     let depth = level(items.iter().map(Value::depth).max().unwrap_or(0))?;
     meter.step(items.len() as u64)?;
-    Ok(Arc::new(Seq { items, depth, _charge: charge }))
+    Ok(Arc::new(Seq { weight: weight(&items), items, depth, _charge: charge }))
 }
 
 /// A method of `object`.
@@ -322,7 +344,7 @@ impl PartialEq for Value {
             | (Value::Joiner(a), Value::Joiner(b)) => a == b,
             (Value::Loop(a, m), Value::Loop(b, n)) => (a, m) == (b, n),
             (Value::Global(a), Value::Global(b)) => a == b,
-            (Value::Method(a), Value::Method(b)) => a.1 == b.1 && a.0 == b.0,
+            (Value::Method(a), Value::Method(b)) => Arc::ptr_eq(a, b),
             _ => match (self.as_int(), other.as_int()) {
                 (Some(a), Some(b)) => a == b,
                 _ => match (self.as_float(), other.as_float()) {
@@ -444,7 +466,7 @@ impl<'m> ListBuilder<'m> {
         let depth = level(self.items.iter().map(Value::depth).max().unwrap_or(0))?;
         let mut charge = self.charge;
         charge.grow(OVERHEAD)?;
-        Ok(Arc::new(Seq { items: self.items, depth, _charge: charge }))
+        Ok(Arc::new(Seq { weight: weight(&self.items), items: self.items, depth, _charge: charge }))
     }
 
     pub(super) fn list(self) -> Result<Value> {
@@ -469,9 +491,7 @@ impl DictBuilder {
     }
 
     pub(super) fn insert(&mut self, key: Value, value: Value) -> Result<()> {
-        if !key.is_hashable() {
-            return fail(format!("unhashable type: '{}'", key.type_name()));
-        }
+        key.check_key()?;
         // The table grows by doubling, and copies itself when it does.
         self.charge.grow(2 * ENTRY)?;
         self.depth = self.depth.max(key.depth()).max(value.depth());
