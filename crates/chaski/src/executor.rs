@@ -115,6 +115,10 @@ impl Executor for ModelExecutor {
         self.runner.submit(step)
     }
 
+    fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        self.runner.mask(masks)
+    }
+
     async fn read(&mut self) -> Result<Outputs, ModelError> {
         self.runner.read().await
     }

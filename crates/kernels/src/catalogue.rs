@@ -46,6 +46,7 @@ pub static OPS: &[Op] = &delivered([
     ops::im2col::OP,
     ops::latent_kv::OP,
     ops::lightning_indexer::OP,
+    ops::mask::OP,
     ops::measure::STREAM,
     ops::measure::RATE,
     ops::measure::COOP,

@@ -10,6 +10,11 @@ pub mod adjust {
     pub use chaski_kernels::ops::adjust::{AdjustParams, MAX_BIAS, MAX_WINDOW, N_WORD, reference};
 }
 
+/// Masks of allowed tokens.
+pub mod mask {
+    pub use chaski_kernels::ops::mask::{n_word, reference};
+}
+
 /// Words of the step buffer for sampling.
 pub mod sample {
     pub use chaski_kernels::ops::sample::{MAX_TOP_K, N_WORD, SampleParams, reference};

@@ -7,7 +7,7 @@ use crate::error::RuntimeError;
 pub struct Column {
     /// Its sequence.
     pub seq: u32,
-    /// The token; `None`: the one that was chosen last for the sequence, by a column with [`ColumnOutput::Choice`].
+    /// The token; `None`: the one that was chosen last for the sequence, by a column that chooses.
     pub token: Option<u32>,
     /// Its position in the sequence.
     pub pos: u32,
@@ -63,10 +63,19 @@ pub enum ColumnOutput {
     Nothing,
     /// The id of the next token of its sequence, by the sequence's sampler.
     Choice,
+    /// The same among the tokens that a mask allows, which is provided after the step.
+    MaskedChoice,
     /// Its logits.
     Logits,
     /// Its final hidden state: the result of the last norm, which logits are products of.
     Hidden,
+}
+
+impl ColumnOutput {
+    /// True for both kinds of choices.
+    pub(crate) fn is_choice(self) -> bool {
+        matches!(self, ColumnOutput::Choice | ColumnOutput::MaskedChoice)
+    }
 }
 
 /// The outputs of a step.

@@ -14,7 +14,7 @@ mod scheduler;
 mod step;
 
 pub use pool::{Found, Pool, PoolStats};
-pub use request::{Refused, Request, RequestId, Turn};
+pub use request::{Chooser, Refused, Request, RequestId, Turn};
 pub use scheduler::{Budget, Chosen, Event, Limits, LimitsError, Scheduler, Usage, Work};
 pub use step::{Change, Input, Row, Step, Want};
 

@@ -8,6 +8,17 @@ pub struct RequestId(pub u64);
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Turn(pub(crate) u64);
 
+/// The party that chooses the tokens of a request.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Chooser {
+    /// The device, which may run ahead of the caller.
+    Device,
+    /// The device, under masks from the caller, which depend on the previous tokens ([`crate::Work::masked`]).
+    Masked,
+    /// The caller, from logits.
+    Caller,
+}
+
 /// A request to continue a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -17,8 +28,8 @@ pub struct Request {
     pub prompt: Vec<u32>,
     /// Maximum number of tokens to generate; the context limits them as well.
     pub max_tokens: usize,
-    /// The caller chooses tokens from logits; otherwise the device chooses, and may run ahead of the caller.
-    pub logits: bool,
+    /// The party that chooses its tokens.
+    pub chooser: Chooser,
     /// Group of LoRA scales: only rows of one group share a step, and only its prefixes are shared.
     pub group: u64,
     /// Requests of a higher priority are admitted first, and preempted last.

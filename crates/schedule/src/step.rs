@@ -18,6 +18,9 @@ pub enum Want {
     Nothing,
     /// The id of the next token, chosen on the device by the sequence's sampler.
     Choose,
+    /// The same among the tokens that a mask allows; the caller provides it once it knows the previous tokens
+    /// ([`crate::Work::masked`]).
+    ChooseMasked,
     /// The logits, for the caller to choose from ([`crate::Scheduler::choose`]).
     Logits,
     /// The final hidden state, for embeddings. The scheduler never requests it itself.

@@ -23,7 +23,7 @@ pub(crate) struct Outcome {
     pub(crate) tokens: Vec<u32>,
     pub(crate) finish: Option<(Finish, Stats)>,
     pub(crate) failed: Option<String>,
-    on_cpu: Option<&'static str>,
+    pub(crate) on_cpu: Option<&'static str>,
 }
 
 /// Reads an answer to its end.

@@ -22,12 +22,23 @@ const SEQUENCES: [(usize, &[Want]); 3] = [
         &[Want::Nothing, Want::Hidden, Want::Logits, Want::Nothing, Want::Hidden, Want::Logits, Want::Choose],
     ),
     (0, &[Want::Hidden]),
-    (0, &[Want::Logits, Want::Nothing, Want::Logits, Want::Choose]),
+    (0, &[Want::Logits, Want::Nothing, Want::Logits, Want::ChooseMasked]),
 ];
 
-fn runner(f: &Fixture, target: &Target) -> Runner {
+/// Every third token is allowed.
+fn is_allowed(token: usize) -> bool {
+    token % 3 == 1
+}
+
+fn mask(n_vocab: usize) -> Vec<u32> {
+    let word = |w: usize| (0..32).filter(|bit| is_allowed(32 * w + bit)).fold(0, |word, bit| word | 1 << bit);
+    (0..n_vocab.div_ceil(32)).map(word).collect()
+}
+
+fn runner(f: &Fixture, target: &Target, experts_on_cpu: u32) -> Runner {
     let model = open(f.gguf(false, &|_, _| {})).expect("a fixture is a model");
-    let config = RunnerConfig { n_ctx: 64, n_seq: 3, kv: KvType::F32, chunk: 32, ..RunnerConfig::default() };
+    let sizes = RunnerConfig { n_ctx: 64, n_seq: 3, chunk: 32, ..RunnerConfig::default() };
+    let config = RunnerConfig { kv: KvType::F32, experts_on_cpu, ..sizes };
     block_on(Runner::load(&model, target, &config, |_| {})).expect("a fixture loads")
 }
 
@@ -47,6 +58,9 @@ fn step(f: &Fixture) -> Step {
 
 fn run(r: &mut Runner, step: &Step) -> Outputs {
     r.submit(step).expect("a step");
+    if step.rows.iter().any(|row| row.want == Want::ChooseMasked) {
+        r.mask(&mask(r.n_vocab() as usize)).expect("the mask of a row");
+    }
     block_on(r.read()).expect("its outputs")
 }
 
@@ -66,8 +80,9 @@ fn alone(f: &Fixture, r: &mut Runner) -> Outputs {
                 Want::Nothing => {}
                 Want::Logits => out.logits.extend(row),
                 Want::Hidden => out.hidden.extend(&hidden[i * n_embd..][..n_embd]),
-                Want::Choose => {
-                    let best = (0..n_vocab).max_by(|a, b| row[*a].total_cmp(&row[*b]));
+                Want::Choose | Want::ChooseMasked => {
+                    let tokens = (0..n_vocab).filter(|t| *want == Want::Choose || is_allowed(*t));
+                    let best = tokens.max_by(|a, b| row[*a].total_cmp(&row[*b]));
                     out.chosen.push(best.expect("a vocabulary") as u32);
                 }
             }
@@ -82,10 +97,12 @@ fn rows_of_several_sequences_give_what_each_gives_alone() {
     let mut failures = Failures::default();
     for name in FIXTURES {
         let f = Fixture::load(name);
-        for set in [None, Some(FeatureSet::Sg)] {
+        let ways = [(None, 0), (Some(FeatureSet::Sg), 0), (Some(FeatureSet::Sg), 1)];
+        // Steps with offloaded experts run when they are read.
+        for (set, on_cpu) in ways.into_iter().filter(|way| way.1 == 0 || name.ends_with("moe")) {
             let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
-            let device = set.map_or("CPU", FeatureSet::word);
-            let mut r = runner(&f, &target);
+            let device = format!("{}, {on_cpu} layers offloaded", set.map_or("CPU", FeatureSet::word));
+            let mut r = runner(&f, &target, on_cpu);
             let expected = alone(&f, &mut r);
             let mut whole: Option<Outputs> = None;
             for bound in [Duration::from_secs(3600), Duration::ZERO] {
@@ -129,7 +146,7 @@ fn steps_that_do_not_fit_are_refused_with_both_numbers() {
     let f = Fixture::load("llama-plain");
     for set in [None, Some(FeatureSet::Sg)] {
         let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
-        let mut r = runner(&f, &target);
+        let mut r = runner(&f, &target, 0);
         for (seq, pos, what, found, limit) in
             [(3, 0, "sequences", 4, 3), (0, 64, "tokens of the sequence", 65, 64)]
         {
@@ -142,6 +159,51 @@ fn steps_that_do_not_fit_are_refused_with_both_numbers() {
                 }
                 other => panic!("{what}: {other:?}"),
             }
+        }
+    }
+}
+
+/// A step with masks is sent while nobody has read the token before; only then does its mask come.
+#[test]
+fn masks_follow_tokens_that_the_device_chose() {
+    let _t = Timed::new("steps, masks");
+    for name in ["llama-plain", "qwen35-heads"] {
+        let f = Fixture::load(name);
+        for set in [None, Some(FeatureSet::Sg)] {
+            let target = set.map_or(Target::Cpu, |set| Target::Gpu(shared_gpu(set, false)));
+            let mut r = runner(&f, &target, 0);
+            let n_vocab = r.n_vocab() as usize;
+            let row = |seq: u32, pos: usize, input, want| Row { seq, pos: pos as u32, input, want };
+            // Tokens by themselves, each from logits of which the mask leaves a part.
+            let mut expected = f.tokens[..4].to_vec();
+            for _ in 0..4 {
+                r.truncate(0);
+                let logits = block_on(r.eval_all(&expected, 1))
+                    .expect("tokens run")
+                    .split_off((expected.len() - 1) * n_vocab);
+                let allowed = (0..n_vocab).filter(|t| is_allowed(*t));
+                let best = allowed.max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
+                expected.push(best.expect("a vocabulary") as u32);
+            }
+            let mut rows: Vec<Row> =
+                (0..4).map(|i| row(0, i, Input::Token(f.tokens[i]), Want::Nothing)).collect();
+            rows[3].want = Want::ChooseMasked;
+            // Another sequence, without masks, is in all steps.
+            rows.push(row(1, 0, Input::Token(f.tokens[0]), Want::Choose));
+            r.submit(&Step { n_planned: 5, rows, repeat: 1 }).expect("a step");
+            r.mask(&mask(n_vocab)).expect("its mask");
+            let mut found = Vec::new();
+            for i in 0..3 {
+                let rows = vec![
+                    row(0, 4 + i, Input::Chosen, Want::ChooseMasked),
+                    row(1, 1 + i, Input::Chosen, Want::Choose),
+                ];
+                r.submit(&Step { n_planned: 2, rows, repeat: 1 }).expect("a step ahead");
+                found.push(block_on(r.read()).expect("the token before").chosen[0]);
+                r.mask(&mask(n_vocab)).expect("its mask");
+            }
+            found.push(block_on(r.read()).expect("the last token").chosen[0]);
+            assert_eq!(found, expected[4..], "{name}, {set:?}");
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod glu;
 pub mod im2col;
 pub mod latent_kv;
 pub mod lightning_indexer;
+pub mod mask;
 pub mod measure;
 pub mod moe_reduce;
 pub mod mul_mat;

@@ -24,7 +24,8 @@ const PIECE_TIME: Duration = Duration::from_millis(60);
 
 /// A step in flight.
 enum Work {
-    Submitted(Step),
+    /// With the masks of its rows.
+    Submitted(Step, Vec<u32>),
     Done(Outputs),
 }
 
@@ -117,7 +118,16 @@ impl CpuExecutor {
 
     #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
     pub(super) fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
-        self.steps.push_back(Work::Submitted(step.clone()));
+        self.steps.push_back(Work::Submitted(step.clone(), Vec::new()));
+        Ok(())
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "it fails on a GPU")]
+    pub(super) fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        match self.steps.back_mut() {
+            Some(Work::Submitted(_, to)) => *to = masks.to_vec(),
+            _ => unreachable!("masks follow their step"),
+        }
         Ok(())
     }
 
@@ -140,7 +150,7 @@ impl CpuExecutor {
     async fn finish(&mut self, work: Work) -> Result<Outputs, ModelError> {
         match work {
             Work::Done(outputs) => Ok(outputs),
-            Work::Submitted(step) => self.run(&step).await,
+            Work::Submitted(step, masks) => self.run(&step, &masks).await,
         }
     }
 
@@ -154,14 +164,21 @@ impl CpuExecutor {
     }
 
     /// Runs a step, in a browser with pauses for other tasks.
-    async fn run(&mut self, step: &Step) -> Result<Outputs, ModelError> {
+    async fn run(&mut self, step: &Step, mut masks: &[u32]) -> Result<Outputs, ModelError> {
         self.take_scales(step);
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         let is_whole = cfg!(not(target_arch = "wasm32")) || step.repeat > 1;
+        let n_masked = |outputs: &[ColumnOutput]| {
+            outputs.iter().filter(|output| **output == ColumnOutput::MaskedChoice).count()
+        };
+        let n_word = masks.len() / n_masked(&outputs).max(1);
         let (mut out, mut at) = (Outputs::default(), 0);
         while at < columns.len() {
             breathe().await;
             let end = if is_whole { columns.len() } else { columns.len().min(at + self.piece) };
+            let (own, rest) = masks.split_at(n_masked(&outputs[at..end]) * n_word);
+            self.model.set_masks(own);
+            masks = rest;
             let start = Instant::now();
             let made = self.model.run_step(&columns[at..end], &outputs[at..end], step.repeat)?;
             out.append(Outputs { chosen: made.chosen, logits: made.logits, hidden: made.hidden });

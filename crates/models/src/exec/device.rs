@@ -134,6 +134,11 @@ impl DeviceExecutor {
         either!(self, e => e.submit(step))
     }
 
+    /// Gives the step that was submitted last its masks.
+    pub(crate) fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        either!(self, e => e.mask(masks))
+    }
+
     /// Another step can be submitted before the oldest is read.
     pub(crate) fn takes_step(&self) -> bool {
         either!(self, e => e.takes_step())

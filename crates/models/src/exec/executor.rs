@@ -12,8 +12,8 @@ use crate::error::ModelError;
 /// The outputs of a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outputs {
-    /// Chosen tokens: of all choosing rows, in order, repetition by repetition. An out-of-range id means that no logit
-    /// was finite.
+    /// Chosen tokens: of all choosing rows (masked ones included), in order, repetition by repetition. An out-of-range id
+    /// means that no logit was finite.
     pub chosen: Vec<u32>,
     /// Logits of the rows that want them, in order: `[n_row, n_vocab]`.
     pub logits: Vec<f32>,
@@ -62,7 +62,7 @@ pub trait Executor: MaybeSend {
     /// The number of scales differs from the number of LoRAs; only that request fails.
     fn lora(&self, asked: Option<&[f32]>) -> Result<Vec<f32>, ModelError>;
 
-    /// Accepts a sampler that the device supports.
+    /// Accepts a sampler that the device supports, with and without masks ([`Self::mask`]).
     ///
     /// # Errors
     /// The reason why it does not; the service then samples from logits.
@@ -86,6 +86,14 @@ pub trait Executor: MaybeSend {
     /// # Errors
     /// If the device fails: then [`Self::recover`] is called, and no step is read before that.
     fn submit(&mut self, step: &Step) -> Result<(), ModelError>;
+
+    /// Provides the masks of the last submitted step, of all rows with [`Want::ChooseMasked`](chaski_schedule::Want::ChooseMasked)
+    /// in order: bit `t % 32` of word `t / 32` is 1 if token `t` is allowed. Until then the step runs only up to its logits, no
+    /// other step is submitted, and it is not read.
+    ///
+    /// # Errors
+    /// As for [`Self::submit`].
+    fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError>;
 
     /// Outputs of the oldest unread step. If the executor computes on its caller's thread, this future yields to other
     /// tasks.

@@ -139,7 +139,7 @@ impl GpuExecutor {
             self.lora.clone_from(lora);
         }
         let mut choose = Choose::Greedy;
-        for row in step.rows.iter().filter(|row| row.want == Want::Choose) {
+        for row in step.rows.iter().filter(|row| matches!(row.want, Want::Choose | Want::ChooseMasked)) {
             let slot = &mut self.slots[row.seq as usize];
             if slot.choose == Choose::Sample {
                 choose = Choose::Sample;
@@ -150,6 +150,10 @@ impl GpuExecutor {
         let (columns, outputs): (Vec<Column>, Vec<ColumnOutput>) = step.rows.iter().map(column).unzip();
         let options = StepOptions { repeat: step.repeat, n_planned: step.n_planned, choose };
         Ok(self.model.send_step(&columns, &outputs, options)?)
+    }
+
+    pub(super) fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        Ok(self.model.mask_step(masks)?)
     }
 
     pub(super) async fn flush(&mut self) -> Result<(), ModelError> {
@@ -232,6 +236,7 @@ pub(super) fn column(row: &Row) -> (Column, ColumnOutput) {
     let output = match row.want {
         Want::Nothing => ColumnOutput::Nothing,
         Want::Choose => ColumnOutput::Choice,
+        Want::ChooseMasked => ColumnOutput::MaskedChoice,
         Want::Logits => ColumnOutput::Logits,
         Want::Hidden => ColumnOutput::Hidden,
     };

@@ -47,6 +47,10 @@ impl Executor for Runner {
         self.device.submit(step)
     }
 
+    fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        self.device.mask(masks)
+    }
+
     async fn read(&mut self) -> Result<Outputs, ModelError> {
         self.device.read().await
     }

@@ -16,9 +16,9 @@ pub struct GenerateOptions {
     /// Stop strings; excluded from the answer.
     pub stop: Vec<String>,
     /// Tokens that run on the device between two readbacks; 0 adapts to the device's speed. Without effect if the CPU
-    /// samples ([`Event::Started`](crate::serve::Event)).
+    /// samples ([`Event::Started`](crate::serve::Event)), or with a grammar.
     pub interval: u32,
-    /// A grammar for the text. The CPU then samples, and every token is read back before the next runs.
+    /// A grammar for the text. Each token is read back for the mask of the next one, which runs on the device meanwhile.
     pub grammar: Option<Grammar>,
     /// Log probabilities of each token and of this many most probable tokens. The CPU then samples, one token at a
     /// time.

@@ -48,12 +48,36 @@ impl Writer {
 
     /// Reason why every token's logits must be read back; `None` if they need not.
     pub(crate) fn needs_logits(&self) -> Option<&'static str> {
-        match (&self.constraint, self.options.logprobs, self.options.speculate) {
-            (Some(_), ..) => Some("the output is constrained"),
-            (None, Some(_), _) => Some("log probabilities are asked for"),
-            (None, None, Some(_)) => Some("tokens are guessed ahead"),
-            (None, None, None) => None,
+        match (self.options.logprobs, self.options.speculate) {
+            (Some(_), _) => Some("log probabilities are asked for"),
+            (None, Some(_)) => Some("tokens are guessed ahead"),
+            (None, None) => None,
         }
+    }
+
+    /// True if tokens must be chosen under masks.
+    pub(crate) fn is_constrained(&self) -> bool {
+        self.constraint.is_some()
+    }
+
+    /// The mask of the next token, as bits; without a constraint all tokens are allowed.
+    ///
+    /// # Errors
+    /// [`ModelError::Constraint`] if the constraint fails.
+    pub(crate) fn mask(&mut self, words: &mut [u32]) -> Result<(), ModelError> {
+        match &mut self.constraint {
+            Some(constraint) => constraint.allowed(words)?,
+            None => words.fill(u32::MAX),
+        }
+        Ok(())
+    }
+
+    /// Advances the constraint by a token that the device chose, before [`Self::accept`].
+    ///
+    /// # Errors
+    /// [`ModelError::Constraint`] if the constraint fails.
+    pub(crate) fn advance(&mut self, token: u32) -> Result<(), ModelError> {
+        Ok(self.constraint.as_mut().map_or(Ok(()), |constraint| constraint.accept(token))?)
     }
 
     /// The end, if no further token is needed.

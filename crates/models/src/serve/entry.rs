@@ -1,6 +1,6 @@
 //! The driver's record of a request.
 
-use chaski_schedule::{self as schedule, RequestId, Turn};
+use chaski_schedule::{self as schedule, Chooser, RequestId, Turn};
 use chaski_text::{Logprobs, Sampler, Tokenizer};
 use futures_channel::mpsc::UnboundedSender;
 
@@ -54,6 +54,16 @@ pub(super) struct Plan {
     pub(super) on_cpu: Option<&'static str>,
 }
 
+impl Plan {
+    fn chooser(&self, writer: &Writer) -> Chooser {
+        match self.on_cpu {
+            Some(_) => Chooser::Caller,
+            None if writer.is_constrained() => Chooser::Masked,
+            None => Chooser::Device,
+        }
+    }
+}
+
 /// A request in the scheduler.
 pub(super) struct Served {
     entry: Entry,
@@ -75,7 +85,7 @@ impl Served {
             id: entry.id,
             prompt: entry.prompt.clone(),
             max_tokens: entry.writer.max_tokens().saturating_sub(entry.writer.accepted.len()),
-            logits: plan.on_cpu.is_some(),
+            chooser: plan.chooser(&entry.writer),
             group: plan.group,
             priority: entry.priority,
             client: entry.client,
@@ -162,6 +172,16 @@ impl Served {
     pub(super) fn choose(&mut self, logits: &mut [f32]) -> Result<(u32, Option<Logprobs>), ModelError> {
         let Entry { writer, sampler, .. } = &mut self.entry;
         writer.choose(sampler, logits)
+    }
+
+    /// The mask of the next token.
+    pub(super) fn mask(&mut self, words: &mut [u32]) -> Result<(), ModelError> {
+        self.entry.writer.mask(words)
+    }
+
+    /// Advances the constraint by a token that the device chose.
+    pub(super) fn advance(&mut self, token: u32) -> Result<(), ModelError> {
+        self.entry.writer.advance(token)
     }
 
     /// Accepts a token chosen in a step and sends its events; returns the end if it is the last.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use chaski_schedule::{self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step};
+use chaski_schedule::{self as schedule, Budget, Change, Chosen, Input, RequestId, Scheduler, Step, Want};
 use chaski_text::SampleError;
 use rustc_hash::FxHashMap;
 use web_time::Instant;
@@ -19,6 +19,14 @@ use crate::run::{Finish, Runner};
 /// Maximum number of consecutive device losses without a token; more suggest that some request is the cause.
 const MAX_LOST: u32 = 3;
 
+/// A submitted, unread step.
+struct UnderWay {
+    /// Repetitions; `None` if it cannot repeat.
+    repeat: Option<u32>,
+    /// Requests whose rows wait for masks, in order.
+    masked: Vec<RequestId>,
+}
+
 /// Serves requests, step by step.
 pub(super) struct Service<E> {
     executor: E,
@@ -29,8 +37,8 @@ pub(super) struct Service<E> {
     served: FxHashMap<RequestId, Served>,
     /// Group number of each set of LoRA scales, by their bits.
     groups: HashMap<Vec<u32>, u64>,
-    /// Repetitions of each submitted, unread step; `None` if it cannot repeat.
-    under_way: VecDeque<Option<u32>>,
+    /// Submitted, unread steps.
+    under_way: VecDeque<UnderWay>,
     /// The last request that ended: group, LoRA scales, and tokens.
     last: (u64, Vec<f32>, Vec<u32>),
     pace: Pace,
@@ -136,9 +144,9 @@ impl<E: Executor> Service<E> {
 
     async fn work(&mut self) -> Result<(), ModelError> {
         self.guess().await?;
-        while self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
+        while self.mask()? && self.under_way.len() < self.executor.max_under_way().max(1) && self.submit()? {}
         self.publish();
-        let Some(repeat) = self.under_way.front().copied() else {
+        let Some(repeat) = self.under_way.front().map(|step| step.repeat) else {
             // A single request can always proceed, and those that sample from logits have done so.
             assert!(self.served.is_empty(), "requests without a step that they wait for");
             return Ok(());
@@ -167,6 +175,28 @@ impl<E: Executor> Service<E> {
         Ok(())
     }
 
+    /// Provides the masks of the newest step once all earlier ones have been read; the device runs it meanwhile. Returns false if
+    /// it still waits.
+    fn mask(&mut self) -> Result<bool, ModelError> {
+        let n_under_way = self.under_way.len();
+        let Some(step) = self.under_way.back_mut().filter(|step| !step.masked.is_empty()) else {
+            return Ok(true);
+        };
+        if n_under_way > 1 {
+            return Ok(false);
+        }
+        let masked = std::mem::take(&mut step.masked);
+        let n_word = self.executor.n_vocab().div_ceil(32);
+        // The masks of requests that have ended do not matter.
+        let mut masks = vec![u32::MAX; masked.len() * n_word];
+        for (id, words) in masked.into_iter().zip(masks.chunks_exact_mut(n_word)) {
+            let failed = self.served.get_mut(&id).and_then(|served| served.mask(words).err());
+            failed.into_iter().for_each(|error| self.fail(id, error.into()));
+        }
+        self.executor.mask(&masks)?;
+        Ok(true)
+    }
+
     /// Submits the next step; `false` if there is none before another is read.
     fn submit(&mut self) -> Result<bool, ModelError> {
         let asked = self.served.values().map(Served::interval).filter(|n| *n > 0).min();
@@ -185,7 +215,8 @@ impl<E: Executor> Service<E> {
         if self.under_way.is_empty() {
             self.pace.begin(Instant::now());
         }
-        self.under_way.push_back(repeats(&work.step).then_some(work.step.repeat));
+        let repeat = repeats(&work.step).then_some(work.step.repeat);
+        self.under_way.push_back(UnderWay { repeat, masked: work.masked });
         Ok(true)
     }
 
@@ -214,7 +245,12 @@ impl<E: Executor> Service<E> {
                 schedule::Event::Token { id, token } if token as usize >= n_vocab => {
                     self.fail(id, ModelError::from(SampleError::NothingLeft).into());
                 }
-                schedule::Event::Token { id, token } => self.accept(id, token, None),
+                schedule::Event::Token { id, token } => {
+                    match self.served.get_mut(&id).and_then(|served| served.advance(token).err()) {
+                        Some(error) => self.fail(id, error.into()),
+                        None => self.accept(id, token, None),
+                    }
+                }
                 schedule::Event::Logits { id, index, n_row } => {
                     if let Some(served) = self.served.get_mut(&id) {
                         served.drafted(n_row - 1);
@@ -320,5 +356,5 @@ impl<E: Executor> Service<E> {
 
 /// True if all rows of a step can repeat.
 fn repeats(step: &Step) -> bool {
-    step.rows.iter().all(|row| row.input == Input::Chosen)
+    step.rows.iter().all(|row| row.input == Input::Chosen && row.want == Want::Choose)
 }

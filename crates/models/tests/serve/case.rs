@@ -42,6 +42,13 @@ pub(crate) fn on_cpu(seed: u32) -> GenerateOptions {
 /// A grammar for answers.
 pub(crate) const GRAMMAR: &str = "(ab|c[d-h]+i){2,9}";
 
+/// Under masks, on the device.
+pub(crate) fn masked(seed: u32) -> GenerateOptions {
+    let options = if seed % 2 == 0 { greedy() } else { seeded(seed) };
+    GenerateOptions { grammar: Some(Grammar::Regex(GRAMMAR.into())), ..options }
+}
+
+/// From logits, by a sampler that the fake lacks.
 pub(crate) fn constrained() -> GenerateOptions {
     GenerateOptions { grammar: Some(Grammar::Regex(GRAMMAR.into())), ..on_cpu(3) }
 }

@@ -54,17 +54,25 @@ pub(crate) fn logits(seen: &[u32], lora: &[f32]) -> Vec<f32> {
     (0..N_VOCAB).map(|t| if t == EOS { logit(t) - 0.6 } else { logit(t) }).collect()
 }
 
-/// The token that the device chooses: the best one, or one by seed and draw number.
-pub(crate) fn choose(sampler: &Sampler, seen: &[u32], lora: &[f32], n_drawn: usize) -> u32 {
+/// The mask that allows all tokens.
+pub(crate) const ALL: u32 = u32::MAX;
+
+/// The allowed token that the device chooses: the best one, or one by seed and draw number.
+pub(crate) fn choose(sampler: &Sampler, seen: &[u32], lora: &[f32], n_drawn: usize, mask: u32) -> u32 {
     let mut logits = logits(seen, lora);
     if logits[0].is_nan() {
         return u32::MAX;
     }
     sampler.bias().iter().for_each(|(t, b)| logits[*t as usize] += b);
-    let mut best: Vec<u32> = (0..N_VOCAB).collect();
+    let mut best: Vec<u32> = (0..N_VOCAB).filter(|t| mask >> t & 1 == 1).collect();
     best.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
     let draw = mix(u64::from(sampler.seed()) << 32 ^ n_drawn as u64);
-    best[if sampler.params().is_argmax() { 0 } else { draw as usize % 4 }]
+    best.retain(|t| logits[*t as usize].is_finite());
+    let n = best.len().min(4);
+    if n == 0 {
+        return u32::MAX;
+    }
+    best[if sampler.params().is_argmax() { 0 } else { draw as usize % n }]
 }
 
 #[derive(Default)]
@@ -100,6 +108,8 @@ pub(crate) struct Fake {
     pages: Vec<Vec<Option<u32>>>,
     slots: Vec<Slot>,
     outputs: VecDeque<Outputs>,
+    /// A step after these that waits for masks.
+    waits: Option<Step>,
     n_call: u64,
     is_lost: bool,
     /// Rows of each submitted step.
@@ -109,6 +119,9 @@ pub(crate) struct Fake {
     pub(crate) begun: Vec<u32>,
     pub(crate) n_repeated: usize,
     pub(crate) n_recovered: usize,
+    /// Rows that choose under a mask, and those of them whose token was not known when they came.
+    pub(crate) n_masked: usize,
+    pub(crate) n_masked_ahead: usize,
 }
 
 pub(crate) fn limits() -> Limits {
@@ -134,6 +147,7 @@ impl Fake {
             pages: Vec::new(),
             slots: Vec::new(),
             outputs: VecDeque::new(),
+            waits: None,
             n_call: 0,
             is_lost: false,
             rows: Vec::new(),
@@ -141,6 +155,8 @@ impl Fake {
             begun: Vec::new(),
             n_repeated: 0,
             n_recovered: 0,
+            n_masked: 0,
+            n_masked_ahead: 0,
             limits,
         };
         fake.begin();
@@ -150,8 +166,8 @@ impl Fake {
     fn begin(&mut self) {
         self.pages = vec![vec![None; self.limits.page]; self.limits.n_page];
         self.slots = (0..self.limits.n_seq).map(|_| Slot::default()).collect();
+        (self.waits, self.is_lost) = (None, false);
         self.outputs.clear();
-        self.is_lost = false;
     }
 
     /// Counts a call, in which the device may be lost.
@@ -180,7 +196,8 @@ impl Fake {
         (0..=pos).map(|p| self.pages[table[&(p / page)]][p % page].expect("it was written")).collect()
     }
 
-    fn run(&mut self, step: &Step) -> Outputs {
+    fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
+        let mut masks = masks.iter();
         let mut out = Outputs::default();
         for i in 0..step.repeat as usize {
             for row in &step.rows {
@@ -201,14 +218,16 @@ impl Fake {
                         assert!(slot.sampler.is_none());
                         out.logits.extend(logits(&seen, &slot.lora));
                     }
-                    Want::Choose => {
+                    Want::Choose | Want::ChooseMasked => {
                         assert_eq!(
                             seen.len(),
                             slot.tokens.len() + slot.n_drawn - slot.n_before,
                             "a draw for each"
                         );
                         let sampler = slot.sampler.as_ref().expect("a sampler");
-                        let token = choose(sampler, &seen, &slot.lora, slot.n_drawn);
+                        let mask = if row.want == Want::Choose { Some(&ALL) } else { masks.next() };
+                        let mask = *mask.expect("a mask for every row that has one");
+                        let token = choose(sampler, &seen, &slot.lora, slot.n_drawn, mask);
                         slot.n_drawn += 1;
                         slot.chosen = Some(token);
                         out.chosen.push(token);
@@ -216,6 +235,7 @@ impl Fake {
                 }
             }
         }
+        assert!(masks.next().is_none(), "as many masks as rows that have one");
         out
     }
 }
@@ -270,7 +290,7 @@ impl Executor for Fake {
 
     fn submit(&mut self, step: &Step) -> Result<(), ModelError> {
         self.call()?;
-        assert!(self.outputs.len() < self.max_under_way());
+        assert!(self.waits.is_none() && self.outputs.len() < self.max_under_way());
         let is_deadly = |t: &u32| self.habits.deadly == Some(*t);
         if step.rows.iter().any(|r| matches!(r.input, Input::Token(t) if is_deadly(&t))) {
             return Err(self.lose());
@@ -278,13 +298,32 @@ impl Executor for Fake {
         self.rows.push(step.rows.len());
         self.n_row.fetch_add(step.rows.len(), Ordering::Relaxed);
         self.n_repeated += usize::from(step.repeat > 1);
-        let outputs = self.run(step);
+        let masked = step.rows.iter().filter(|r| r.want == Want::ChooseMasked);
+        let n_masked = masked.clone().count();
+        self.n_masked += n_masked;
+        self.n_masked_ahead += masked.filter(|r| r.input == Input::Chosen).count();
+        if n_masked > 0 {
+            self.waits = Some(step.clone());
+            return Ok(());
+        }
+        let outputs = self.run(step, &[]);
+        self.outputs.push_back(outputs);
+        Ok(())
+    }
+
+    fn mask(&mut self, masks: &[u32]) -> Result<(), ModelError> {
+        self.call()?;
+        assert!(self.outputs.is_empty(), "masks depend on the tokens of all steps before");
+        let step = self.waits.take().expect("a step waits for masks");
+        // A word has room for the vocabulary.
+        let outputs = self.run(&step, masks);
         self.outputs.push_back(outputs);
         Ok(())
     }
 
     async fn read(&mut self) -> Result<Outputs, ModelError> {
         self.call()?;
+        assert!(!self.outputs.is_empty(), "a step that has its masks");
         for _ in 0..mix(self.n_call) % (self.habits.n_pending + 1) {
             Yield(false).await;
         }
@@ -292,6 +331,7 @@ impl Executor for Fake {
     }
 
     fn forget(&mut self) {
+        self.waits = None;
         self.outputs.clear();
     }
 

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use case::{Case, MAX_WAITING, alone, check, constrained, greedy, on_cpu, read, run, seeded};
+use case::{Case, MAX_WAITING, alone, check, constrained, greedy, masked, on_cpu, read, run, seeded};
 use chaski_models::serve::{Answer, Driver, Event, Handle, Request, ServeError, serve};
 use chaski_models::{Finish, GenerateOptions, ModelError, Speculation};
 use chaski_schedule::Limits;
 use chaski_text::{Grammar, Sampler};
-use fake::{EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
+use fake::{ALL, EOS, Fake, Habits, POISON, Yield, limits, mix, tokenizer};
 use ggml_format::MaybeSend;
 use tasks::run_all;
 
@@ -40,10 +40,11 @@ fn prompt(seed: u64, n: usize) -> Vec<u32> {
 }
 
 fn options(seed: u64) -> GenerateOptions {
-    match seed % 4 {
+    match seed % 5 {
         0 => greedy(),
         1 => constrained(),
         2 => on_cpu(seed as u32),
+        3 => masked(seed as u32),
         _ => seeded(seed as u32),
     }
 }
@@ -93,7 +94,7 @@ fn by_hand(prompt: &[u32], options: &GenerateOptions, n_max: usize) -> Vec<u32> 
     let sampler = Sampler::new(options.sampler.clone(), &tokenizer());
     let (mut seen, mut answer) = (prompt.to_vec(), Vec::new());
     while answer.len() < n_max {
-        match fake::choose(&sampler, &seen, &[1.0, 1.0], answer.len()) {
+        match fake::choose(&sampler, &seen, &[1.0, 1.0], answer.len(), ALL) {
             EOS => break,
             token => {
                 seen.push(token);
@@ -139,7 +140,8 @@ fn the_cpu_chooses_the_best_token_as_the_device_does() {
         for (options, expected) in [
             (device, None),
             (with_logprobs, Some("log probabilities are asked for")),
-            (constrained(), Some("the output is constrained")),
+            (constrained(), Some("top-k is off")),
+            (masked(1), None),
             (on_cpu(1), Some("top-k is off")),
         ] {
             let mut answer = handle.generate(of(options)).expect("a prompt");
@@ -172,7 +174,11 @@ fn answers_end_at_stop_strings_and_at_their_length() {
 #[test]
 fn constrained_answers_fit_their_grammar_beside_others() {
     let case = |i: u64| {
-        let options = if i % 2 == 0 { constrained() } else { seeded(i as u32) };
+        let options = match i % 4 {
+            0 => masked(i as u32 / 4),
+            2 => constrained(),
+            _ => seeded(i as u32),
+        };
         Case { request: Request::new(prompt(i, 5), options), delay: i as usize, leaves: None }
     };
     let cases: Vec<Case> = (0..12).map(case).collect();
@@ -182,7 +188,46 @@ fn constrained_answers_fit_their_grammar_beside_others() {
         assert!(found.text.starts_with("ab") || found.text.starts_with('c'), "{found:?}");
         assert!(found.text.chars().all(|c| c <= 'i'), "{found:?}");
     }
-    assert!(left.executor.expect("a device").n_repeated > 0, "others run ahead when those have ended");
+    let fake = left.executor.expect("a device");
+    assert!(fake.n_repeated > 0, "others run ahead when those have ended");
+    assert!(fake.n_masked_ahead * 2 > fake.n_masked, "{} of {}", fake.n_masked_ahead, fake.n_masked);
+}
+
+/// The best token of those that a grammar allows, wherever it is chosen.
+#[test]
+fn masks_leave_the_device_the_choice_that_the_cpu_makes() {
+    for seed in 0..10 {
+        let on_device = GenerateOptions { max_tokens: Some(25), ..masked(0) };
+        let on_cpu = GenerateOptions { logprobs: Some(1), ..on_device.clone() };
+        let of = |options| alone(&Request::new(prompt(seed, 6), options), 64);
+        let found = of(on_device);
+        assert_eq!(found, of(on_cpu));
+        assert!(found.text.len() > 3 && found.error.is_none(), "{found:?}");
+    }
+}
+
+/// Grammars that no token of the vocabulary goes on with.
+#[test]
+fn a_grammar_that_is_stuck_is_the_same_error_on_the_device_and_on_the_cpu() {
+    for grammar in ["Z", "abZ"] {
+        let on_device = GenerateOptions { grammar: Some(Grammar::Regex(grammar.into())), ..greedy() };
+        let on_cpu = GenerateOptions { logprobs: Some(1), ..on_device.clone() };
+        let of = |options| alone(&Request::new(prompt(1, 6), options), 64);
+        let found = of(on_device);
+        assert_eq!((found.error.is_some(), found.clone()), (true, of(on_cpu)), "{grammar}");
+        // Those beside it go on.
+        let case = |i: u64| {
+            let options = if i == 1 {
+                GenerateOptions { grammar: Some(Grammar::Regex(grammar.into())), ..greedy() }
+            } else {
+                seeded(i as u32)
+            };
+            Case { request: Request::new(prompt(1, 6), options), delay: 0, leaves: None }
+        };
+        let cases: Vec<Case> = (0..4).map(case).collect();
+        let left = run(2, limits(), Habits { n_more_under_way: 1, ..Habits::default() }, &cases);
+        check(&cases, &left, limits().n_ctx);
+    }
 }
 
 #[test]
@@ -206,8 +251,13 @@ fn a_full_context_ends_an_answer_or_is_shifted() {
     // The tokens after the first shift follow the remaining ones, and the draws continue.
     let before = [prompt(1, 10), found.tokens.clone()].concat();
     let left = [&before[..4], &before[4 + (before.len() - 4) / 2..]].concat();
-    let next =
-        fake::choose(&Sampler::new(sampler(1).sampler, &tokenizer()), &left, &[1.0; 2], found.tokens.len());
+    let next = fake::choose(
+        &Sampler::new(sampler(1).sampler, &tokenizer()),
+        &left,
+        &[1.0; 2],
+        found.tokens.len(),
+        ALL,
+    );
     assert_eq!(shifted.tokens[found.tokens.len()], next);
     // If nothing can be dropped, the answer ends.
     let all = alone(&request(1, Some(n_ctx)), n_ctx);

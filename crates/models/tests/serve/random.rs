@@ -5,7 +5,7 @@ use chaski_models::{GenerateOptions, Speculation};
 use chaski_schedule::Limits;
 use proptest::prelude::*;
 
-use crate::case::{Case, check, constrained, greedy, on_cpu, run, seeded};
+use crate::case::{Case, check, constrained, greedy, masked, on_cpu, run, seeded};
 use crate::fake::{Habits, POISON, limits};
 
 prop_compose! {
@@ -28,6 +28,7 @@ fn options() -> impl Strategy<Value = GenerateOptions> {
         3 => (0_u32..5).prop_map(seeded),
         1 => (0_u32..5).prop_map(on_cpu),
         1 => Just(constrained()),
+        3 => (0_u32..5).prop_map(masked),
     ];
     let shift = prop_oneof![3 => Just(None), 1 => (0_usize..12).prop_map(Some)];
     let stop = prop_oneof![3 => Just(Vec::new()), 1 => "[a-p]{1,2}".prop_map(|s| vec![s])];

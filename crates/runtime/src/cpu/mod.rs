@@ -84,6 +84,8 @@ pub struct CpuModel {
     seqs: Sequences,
     /// Rows of values that columns may have in place of embeddings.
     inputs: Vec<f32>,
+    /// Masks of the columns of the next step that choose under one.
+    masks: Vec<u32>,
 }
 
 /// Products of two numbers that a thread does at least, so that handing them out does not take longer.
@@ -162,7 +164,8 @@ impl CpuModel {
         }
         let seqs = Sequences::new(&graph, &config)?;
         let (last_use, tail, graph) = (graph.last_use(), tail(&graph), Arc::new(graph));
-        Ok(CpuModel { graph, config, last_use, tail, in_16_bits: false, weights, seqs, inputs: Vec::new() })
+        let (inputs, masks) = (Vec::new(), Vec::new());
+        Ok(CpuModel { graph, config, last_use, tail, in_16_bits: false, weights, seqs, inputs, masks })
     }
 
     /// Its sizes.

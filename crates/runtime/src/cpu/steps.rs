@@ -1,5 +1,7 @@
 //! Steps on the CPU.
 
+use chaski_kernels::ops::mask;
+
 use super::{CpuModel, ProductInput, Row, Watch, runs};
 use crate::error::RuntimeError;
 use crate::graph::{Graph, Op, ValueId, WeightId};
@@ -51,10 +53,19 @@ impl CpuModel {
         Ok(())
     }
 
+    /// Sets the masks of the next step, of all columns with [`ColumnOutput::MaskedChoice`] in order: bit `t % 32` of word
+    /// `t / 32` is 1 if token `t` is allowed.
+    pub fn set_masks(&mut self, masks: &[u32]) {
+        self.masks = masks.to_vec();
+    }
+
     /// As [`Self::run_step`], once, and shows `watch` the inputs of every product before it is calculated.
     ///
     /// # Errors
     /// As [`Self::run_step`].
+    ///
+    /// # Panics
+    /// If a column has no mask ([`Self::set_masks`]) that needs one.
     pub fn run_watched(
         &mut self,
         columns: &[Column],
@@ -72,7 +83,7 @@ impl CpuModel {
             (0..outputs.len()).filter(|i| f(&outputs[*i])).collect()
         };
         let picks = Picks {
-            head: of(|o| matches!(o, ColumnOutput::Choice | ColumnOutput::Logits)),
+            head: of(|o| o.is_choice() || *o == ColumnOutput::Logits),
             hidden: of(|o| *o == ColumnOutput::Hidden),
         };
         for run in runs(&rows) {
@@ -80,13 +91,24 @@ impl CpuModel {
             self.seqs.state_at[last.seq as usize] = Some(last.pos + 1);
         }
         // Work is handed out faster from one of the threads that do it.
-        let (logits, hidden) = platform::among_threads(|| self.run(&rows, &picks, watch));
+        let (mut logits, hidden) = platform::among_threads(|| self.run(&rows, &picks, watch));
         let mut out = StepOutputs { hidden, ..StepOutputs::default() };
         let n_vocab = logits.len() / picks.head.len().max(1);
-        for (row, logits) in picks.head.iter().zip(logits.chunks_exact(n_vocab.max(1))) {
-            if outputs[*row] == ColumnOutput::Logits {
-                out.logits.extend_from_slice(logits);
-                continue;
+        let masks = std::mem::take(&mut self.masks);
+        let mut masks = masks.chunks_exact(mask::n_word(n_vocab as u32).max(1) as usize);
+        for (row, logits) in picks.head.iter().zip(logits.chunks_exact_mut(n_vocab.max(1))) {
+            match outputs[*row] {
+                ColumnOutput::Logits => {
+                    out.logits.extend_from_slice(logits);
+                    continue;
+                }
+                ColumnOutput::MaskedChoice => {
+                    mask::reference::mask(
+                        logits,
+                        masks.next().expect("a mask for each column that needs one"),
+                    );
+                }
+                _ => {}
             }
             let token = largest(logits);
             self.seqs.chosen[rows[*row].seq as usize] = Some(token);

@@ -42,6 +42,7 @@ pub(super) struct Buffers {
     pub(super) ropes: Vec<Option<wgpu::Buffer>>,
     pub(super) sampler: wgpu::Buffer,
     pub(super) adjust: wgpu::Buffer,
+    pub(super) masks: wgpu::Buffer,
     pub(super) logits: wgpu::Buffer,
     pub(super) logits_staging: wgpu::Buffer,
     pub(super) ring_staging: Vec<wgpu::Buffer>,
@@ -97,6 +98,7 @@ impl Buffers {
             Slot::Rope(i) => own(&self.ropes[i]),
             Slot::Sampler => &self.sampler,
             Slot::Adjust => &self.adjust,
+            Slot::Masks => &self.masks,
             Slot::Logits => &self.logits,
         };
         buffer.as_entire_binding()
@@ -209,6 +211,7 @@ impl Made {
             ropes: self.all(graph.ropes.len().max(1), Slot::Rope),
             sampler: self.bound(Slot::Sampler),
             adjust: self.bound(Slot::Adjust),
+            masks: self.bound(Slot::Masks),
             logits: self.bound(Slot::Logits),
             logits_staging: self.or_placeholder(BufferSlot::LogitsReadback),
             ring_staging: (0..N_READBACK).map(|i| self.or_placeholder(BufferSlot::RingReadback(i))).collect(),
@@ -249,6 +252,7 @@ fn label(slot: BufferSlot, graph: &Graph, groups: &Groups) -> String {
             Slot::Rope(_) => "rope tables".into(),
             Slot::Sampler => "sampler".into(),
             Slot::Adjust => "biases and penalties".into(),
+            Slot::Masks => "masks of tokens".into(),
             Slot::Logits => "logits".into(),
         },
         BufferSlot::PageCopy => "copy of a page".into(),

@@ -206,6 +206,7 @@ fn ready(devices: Devices<'_>, segments: &Segments) -> Result<ReadySegments, Run
         decode,
         prompt,
         take_chosen: ready(&segments.take_chosen)?,
+        mask: ready(&segments.mask)?,
         adjust: ready(&segments.adjust)?,
         argmax: ready(&segments.argmax)?,
         sample: ready(&segments.sample)?,

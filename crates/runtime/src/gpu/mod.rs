@@ -7,6 +7,7 @@ mod device;
 mod inputs;
 mod load;
 mod making;
+mod masks;
 mod measure;
 mod measure_formats;
 mod model;

@@ -6,8 +6,9 @@ use crate::step::ColumnOutput;
 
 /// Columns of a step with outputs.
 pub(super) struct Picks {
-    /// Columns with logits: first those that choose, then those whose logits are read.
+    /// Columns with logits: first those that choose under a mask, then others that choose, then those whose logits are read.
     head: Vec<u32>,
+    n_masked: u32,
     n_choice: u32,
     hidden: Vec<u32>,
 }
@@ -15,8 +16,11 @@ pub(super) struct Picks {
 /// Picks of a piece, relative to its first column.
 pub(super) struct PiecePicks {
     pub(super) head: Vec<u32>,
+    pub(super) n_masked: u32,
     pub(super) n_choice: u32,
     pub(super) hidden: Vec<u32>,
+    /// Masks of earlier pieces.
+    pub(super) masks_at: u32,
     /// Rows of logits, and hidden states, read from earlier pieces.
     pub(super) logits_at: u32,
     pub(super) hidden_at: u32,
@@ -25,15 +29,30 @@ pub(super) struct PiecePicks {
 impl Picks {
     pub(super) fn of(outputs: &[ColumnOutput]) -> Self {
         let of = |kind| (0u32..).zip(outputs).filter(move |(_, o)| **o == kind).map(|(i, _)| i);
-        let mut head: Vec<u32> = of(ColumnOutput::Choice).collect();
+        let mut head: Vec<u32> = of(ColumnOutput::MaskedChoice).collect();
+        let n_masked = head.len() as u32;
+        head.extend(of(ColumnOutput::Choice));
         let n_choice = head.len() as u32;
         head.extend(of(ColumnOutput::Logits));
-        Picks { head, n_choice, hidden: of(ColumnOutput::Hidden).collect() }
+        Picks { head, n_masked, n_choice, hidden: of(ColumnOutput::Hidden).collect() }
     }
 
-    /// The columns that choose.
-    pub(super) fn choices(&self) -> &[u32] {
+    fn masked(&self) -> &[u32] {
+        &self.head[..self.n_masked as usize]
+    }
+
+    fn choices(&self) -> &[u32] {
         &self.head[..self.n_choice as usize]
+    }
+
+    /// Those that choose under a mask.
+    pub(super) fn n_masked(&self) -> u32 {
+        self.n_masked
+    }
+
+    /// Those that choose.
+    pub(super) fn n_choice(&self) -> u32 {
+        self.n_choice
     }
 
     fn logits(&self) -> &[u32] {
@@ -79,8 +98,10 @@ impl Picks {
         head.extend(part(self.logits()));
         PiecePicks {
             head,
+            n_masked: part(self.masked()).len() as u32,
             n_choice,
             hidden: part(&self.hidden),
+            masks_at: before(self.masked()),
             logits_at: before(self.logits()),
             hidden_at: before(&self.hidden),
         }
@@ -93,14 +114,17 @@ mod tests {
 
     #[test]
     fn a_piece_has_its_part_of_each_output() {
-        use ColumnOutput::{Choice, Hidden, Logits, Nothing};
-        let picks = Picks::of(&[Logits, Hidden, Choice, Nothing, Logits, Choice, Hidden, Hidden]);
-        assert_eq!((picks.choices(), picks.n_head(), picks.n_logits(), picks.n()), (&[2, 5][..], 4, 2, 7));
+        use ColumnOutput::{Choice, Hidden, Logits, MaskedChoice, Nothing};
+        let picks =
+            Picks::of(&[Logits, Hidden, Choice, Nothing, Logits, Choice, Hidden, Hidden, MaskedChoice]);
+        assert_eq!((picks.choices(), picks.n_head(), picks.n_logits(), picks.n()), (&[8, 2, 5][..], 5, 2, 8));
         assert_eq!(picks.words_read(100, 10), 230);
         let first = picks.within(0..3);
         assert_eq!((first.head, first.n_choice, first.hidden), (vec![2, 0], 1, vec![1]));
-        let second = picks.within(3..8);
-        assert_eq!((second.head, second.n_choice, second.hidden), (vec![2, 1], 1, vec![3, 4]));
-        assert_eq!((second.logits_at, second.hidden_at), (1, 1));
+        assert_eq!((first.n_masked, first.masks_at), (0, 0));
+        let second = picks.within(3..9);
+        assert_eq!((second.head, second.n_choice, second.hidden), (vec![5, 2, 1], 2, vec![3, 4]));
+        assert_eq!((second.logits_at, second.hidden_at, second.n_masked, second.masks_at), (1, 1, 1, 0));
+        assert_eq!(picks.within(9..9).masks_at, 1);
     }
 }

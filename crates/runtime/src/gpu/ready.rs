@@ -111,6 +111,7 @@ pub(super) struct ReadySegments {
     pub(super) decode: Vec<ReadyDecode>,
     pub(super) prompt: Vec<ReadyPrompt>,
     pub(super) take_chosen: ReadySegment,
+    pub(super) mask: ReadySegment,
     pub(super) adjust: ReadySegment,
     pub(super) argmax: ReadySegment,
     pub(super) sample: ReadySegment,
@@ -158,8 +159,8 @@ impl ReadySegments {
             let heads = p.heads.iter_mut().flat_map(|h| [&mut h.pick, &mut h.head]);
             [&mut p.body].into_iter().chain(heads)
         });
-        let rest = [&mut self.take_chosen, &mut self.adjust, &mut self.argmax, &mut self.sample];
-        decode.chain(prompt).chain(rest).flatten()
+        let choice = [&mut self.mask, &mut self.adjust, &mut self.argmax, &mut self.sample];
+        decode.chain(prompt).chain([&mut self.take_chosen]).chain(choice).flatten()
     }
 }
 

@@ -1,5 +1,5 @@
 //! Steps: tokens of one sequence or of several that run together. Each column may have an output: the next token, chosen on
-//! the device, its logits, or its final hidden state.
+//! the device, its logits, or its final hidden state. Choices under masks wait for these (`masks.rs`).
 //!
 //! A step goes to the device in pieces where all of it would take longer than [`Pace`](super::pace::Pace) allows. Pieces that
 //! find no room when the step is sent follow when it is read. With offloaded experts or several devices, where values are
@@ -33,12 +33,16 @@ pub struct StepOptions {
 }
 
 /// A step whose outputs nobody has read.
-struct Sent {
+pub(super) struct Sent {
     columns: Vec<Column>,
-    picks: Picks,
+    pub(super) picks: Picks,
     options: StepOptions,
     /// Columns that the device has got.
     n_sent: usize,
+    /// Masks of the columns that choose under one; `None` until they are provided.
+    pub(super) masks: Option<Vec<u32>>,
+    /// Outputs of the last piece that was sent, if its choices wait for masks.
+    pub(super) held: Option<PiecePicks>,
     /// The readback of the rings.
     slot: usize,
     /// The columns that choose: the sequence, and the place in its ring of its first token.
@@ -51,7 +55,7 @@ struct Sent {
 
 impl Sent {
     fn is_left(&self) -> bool {
-        self.n_sent < self.columns.len()
+        self.n_sent < self.columns.len() || self.held.is_some()
     }
 
     /// The sequences, each with the end of its columns.
@@ -63,7 +67,7 @@ impl Sent {
 
 /// Steps under way, oldest first.
 #[derive(Default)]
-pub(super) struct Steps(VecDeque<Sent>);
+pub(super) struct Steps(pub(super) VecDeque<Sent>);
 
 /// Steps that may be under way at once: one runs, and one waits for it.
 const UNDER_WAY: usize = 2;
@@ -127,25 +131,32 @@ impl GpuModel {
             picks,
             options,
             n_sent: 0,
+            masks: None,
+            held: None,
             slot: self.next_staging,
             chosen: Vec::new(),
             index: None,
             done: None,
         };
         step.ends().for_each(|(seq, end)| self.state_at[seq] = Some(end));
-        for column in step.picks.choices() {
-            let seq = columns[*column as usize].seq;
-            let at = &mut self.ring_at[seq as usize];
-            step.chosen.push((seq, *at));
+        for (column, _) in columns.iter().zip(outputs).filter(|(_, output)| output.is_choice()) {
+            let at = &mut self.ring_at[column.seq as usize];
+            step.chosen.push((column.seq, *at));
             *at = at.wrapping_add(options.repeat);
         }
         self.next_staging = (self.next_staging + 1) % STAGING;
-        if self.streams.is_none() {
-            while step.is_left() && (columns.len() == 1 || self.pace.has_room(&self.gpu)) {
-                self.send_piece(&mut step)?;
-            }
-        }
+        self.send_pieces(&mut step)?;
         self.steps.0.push_back(step);
+        Ok(())
+    }
+
+    /// Sends pieces of a step while there is room, up to one whose choices wait for masks.
+    pub(super) fn send_pieces(&mut self, step: &mut Sent) -> Result<(), RuntimeError> {
+        let is_alone = step.columns.len() == 1;
+        let can = |step: &Sent| step.is_left() && step.held.is_none();
+        while self.streams.is_none() && can(step) && (is_alone || self.pace.has_room(&self.gpu)) {
+            self.send_piece(step)?;
+        }
         Ok(())
     }
 
@@ -156,15 +167,18 @@ impl GpuModel {
         let c = &self.config;
         let n_step = self.steps.0.len() as u64 + 1;
         let n_read = picks.words_read(self.ld_logits, self.hidden.1);
+        // The next mask depends on the chosen token.
+        let max_repeat = if picks.n_masked() > 0 { 1 } else { self.max_repeat() };
         for (what, found, limit) in [
             ("steps under way", n_step, UNDER_WAY as u64),
+            ("steps before it that wait for masks", self.steps.n_waiting(), 0),
             ("columns of a step", o.n_planned.into(), max_col.into()),
             ("sequences", most(|c| c.seq), c.n_seq.into()),
             ("tokens of the sequence", most(|c| c.pos) + u64::from(o.repeat) - 1, c.n_ctx.into()),
-            ("columns that choose", picks.choices().len() as u64, self.n_choice.into()),
+            ("columns that choose", picks.n_choice().into(), self.n_choice.into()),
             ("columns with logits", picks.n_head().into(), self.all_cols.into()),
             ("values that are read back", n_read, self.buffers.logits_staging.size() / 4),
-            ("tokens in flight", o.repeat.into(), self.max_repeat().into()),
+            ("tokens in flight", o.repeat.into(), max_repeat.into()),
         ] {
             if found > limit {
                 return Err(RuntimeError::Limit { what, found, limit });
@@ -180,6 +194,7 @@ impl GpuModel {
         let piece = step.n_sent..step.n_sent + n;
         let picks = self.place(step, piece.clone());
         let start = Instant::now();
+        let waits = picks.n_masked > 0 && step.masks.is_none();
         let mut tape = Tape::new(self.on());
         self.record_take(&mut tape, &step.columns[piece.clone()]);
         for i in 0..step.options.repeat {
@@ -190,9 +205,13 @@ impl GpuModel {
                 }
                 tape.run(part, n as u32);
             }
-            self.record_outputs(&mut tape, step, (n as u32, i), &picks);
+            self.record_head(&mut tape, step, (n as u32, i), &picks);
+            if !waits {
+                self.record_outputs(&mut tape, step, &picks);
+            }
         }
         step.n_sent = piece.end;
+        step.held = waits.then_some(picks);
         self.record_readback(&mut tape, step);
         let index = tape.submit();
         if n > 1 && step.options.repeat == 1 {
@@ -228,7 +247,8 @@ impl GpuModel {
             let from = self.stream(body, n).await?;
             let mut tape = Tape::new(self.on());
             tape.run(&self.ready.body(body)[from..], n);
-            self.record_outputs(&mut tape, step, (n, i), &picks);
+            self.record_head(&mut tape, step, (n, i), &picks);
+            self.record_outputs(&mut tape, step, &picks);
             if i + 1 == step.options.repeat {
                 step.n_sent = step.columns.len();
                 self.record_readback(&mut tape, step);
@@ -258,8 +278,8 @@ impl GpuModel {
         }
     }
 
-    /// The outputs of `n` columns, in the given repetition.
-    fn record_outputs(&self, tape: &mut Tape<'_>, step: &Sent, (n, i): (u32, u32), picks: &PiecePicks) {
+    /// The hidden states and logits of `n` columns that are wanted, in the given repetition.
+    fn record_head(&self, tape: &mut Tape<'_>, step: &Sent, (n, i): (u32, u32), picks: &PiecePicks) {
         if !picks.hidden.is_empty() {
             self.record_hidden(tape, step, n, picks);
         }
@@ -275,6 +295,13 @@ impl GpuModel {
                 tape.run(&head.head, n_head);
             }
         }
+    }
+
+    /// Choices and readbacks from the logits of a piece.
+    pub(super) fn record_outputs(&self, tape: &mut Tape<'_>, step: &Sent, picks: &PiecePicks) {
+        if picks.n_masked > 0 {
+            self.record_masks(tape, step, picks);
+        }
         if picks.n_choice > 0 {
             let adjusts = step.chosen.iter().any(|(seq, _)| self.adjusts[*seq as usize]);
             if adjusts {
@@ -286,7 +313,7 @@ impl GpuModel {
             };
             tape.run(chooser, picks.n_choice);
         }
-        let n_logits = n_head - picks.n_choice;
+        let n_logits = picks.head.len() as u32 - picks.n_choice;
         if n_logits > 0 {
             let row = 4 * u64::from(self.ld_logits);
             let from = (&self.buffers.logits, row * u64::from(picks.n_choice));
@@ -311,7 +338,7 @@ impl GpuModel {
     }
 
     /// After the last piece: the rings of the sequences that chose.
-    fn record_readback(&self, tape: &mut Tape<'_>, step: &mut Sent) {
+    pub(super) fn record_readback(&self, tape: &mut Tape<'_>, step: &mut Sent) {
         if step.is_left() {
             return;
         }
@@ -324,7 +351,7 @@ impl GpuModel {
     }
 
     /// Notes a submission. Of a step without outputs nothing is read, so somebody must tell when it has run.
-    fn submitted(&self, step: &mut Sent, index: wgpu::SubmissionIndex) {
+    pub(super) fn submitted(&self, step: &mut Sent, index: wgpu::SubmissionIndex) {
         step.index = Some(index);
         if step.picks.n() == 0 && !step.is_left() {
             let (keeper, done) = promise();
@@ -340,9 +367,10 @@ impl GpuModel {
     /// Device errors.
     ///
     /// # Panics
-    /// If no step is under way.
+    /// If no step is under way, or it waits for masks.
     pub async fn read_step(&mut self) -> Result<StepOutputs, RuntimeError> {
         let mut step = self.steps.0.pop_front().expect("a step is under way");
+        assert!(!step.waits(), "masks come before the outputs are read");
         self.send_rest(&mut step).await?;
         let mut out = StepOutputs::default();
         if let Some(last) = step.chosen.iter().map(|c| c.0).max() {
@@ -391,6 +419,7 @@ impl GpuModel {
     pub async fn flush(&mut self) -> Result<(), RuntimeError> {
         // No step is sent after one that is not sent whole.
         let Some(mut last) = self.steps.0.pop_back() else { return Ok(()) };
+        assert!(!last.waits(), "masks come before a step is sent whole");
         self.send_rest(&mut last).await?;
         self.steps.0.push_back(last);
         Ok(())

@@ -188,6 +188,7 @@ fn of_device(list: &mut List, graph: &Graph, groups: &Groups, segments: &Segment
         (Slot::Ring, ring),
         (Slot::Sampler, config.per_seq(sample::N_WORD)),
         (Slot::Adjust, config.per_seq(adjust::N_WORD)),
+        (Slot::Masks, 4 * segments.mask_words),
         (Slot::Arrived, 4 * segments.arrived_words),
     ] {
         list.bound("step, ring and sampler", Storage, slot, n_byte);

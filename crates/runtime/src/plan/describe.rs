@@ -26,6 +26,7 @@ impl fmt::Display for Slot {
             | Slot::Ring
             | Slot::Sampler
             | Slot::Adjust
+            | Slot::Masks
             | Slot::Logits => f.write_str(&format!("{self:?}").to_lowercase()),
         }
     }

@@ -272,6 +272,8 @@ pub enum Slot {
     Sampler,
     /// Biases and penalties on logits, of every sequence.
     Adjust,
+    /// Masks of allowed tokens.
+    Masks,
     /// The logits.
     Logits,
 }
@@ -444,6 +446,8 @@ pub struct Segments {
     pub prompt: Vec<PromptPlan>,
     /// Columns get the tokens that their sequences chose last.
     pub take_chosen: Segment,
+    /// Masks on the first rows of logits, before penalties, biases and choices.
+    pub mask: Segment,
     /// Biases and penalties on every row of logits, before either choice.
     pub adjust: Segment,
     /// Greedy choice for every row.
@@ -452,6 +456,8 @@ pub struct Segments {
     pub sample: Segment,
     /// Rows that can be chosen from at once.
     pub n_choice: u32,
+    /// Words of the masks of as many rows.
+    pub mask_words: u64,
     /// Words of every activation buffer, device by device.
     pub act_words: Vec<Vec<u64>>,
     /// Words of the most values that cross from a device to the next.
@@ -488,7 +494,8 @@ impl Segments {
             let heads = p.heads.iter().flat_map(|h| [&h.pick, &h.head]);
             heads.chain([&p.hidden.segment])
         }));
-        let rest = heads.chain([&self.take_chosen, &self.adjust, &self.argmax, &self.sample]);
+        let choice = [&self.take_chosen, &self.mask, &self.adjust, &self.argmax, &self.sample];
+        let rest = heads.chain(choice);
         let is_last = device + 1 == self.act_words.len();
         bodies.chain(rest.filter(move |_| is_last).flatten())
     }

@@ -3,6 +3,7 @@
 use chaski_kernels::ops::adjust::{self, Adjust};
 use chaski_kernels::ops::argmax::Argmax;
 use chaski_kernels::ops::get_rows::GetRows;
+use chaski_kernels::ops::mask::{self, Mask};
 use chaski_kernels::ops::mul_mat_vec;
 use chaski_kernels::ops::sample::{MAX_TOP_K, Sample};
 use chaski_kernels::ops::take_chosen::{self, TakeChosen};
@@ -201,6 +202,12 @@ fn choosers(e: &mut Expander<'_>, s: &mut Segments, n_vocab: u32) -> Result<(), 
     let columns = Columns::XTiles(take_chosen::TILE);
     e.push(take.dispatch()?, vec![("step", Slot::Step)], columns, "take_chosen", 0).col(12, 0);
     s.take_chosen = std::mem::take(&mut e.out);
+
+    let bind = vec![("y", Slot::Logits), ("masks", Slot::Masks)];
+    let n_byte = f32s(n_vocab + mask::n_word(n_vocab));
+    e.push(Mask { k: n_vocab, ld, n_row }.dispatch()?, bind, Columns::Y, "mask", 0).col(n_byte, 0);
+    s.mask = std::mem::take(&mut e.out);
+    s.mask_words = u64::from(mask::n_word(n_vocab) * n_row);
 
     let bind =
         vec![("y", Slot::Logits), ("adjust", Slot::Adjust), ("step", Slot::Step), ("ring", Slot::Ring)];

@@ -2,6 +2,7 @@
 
 use super::running::Logits;
 use super::{Budget, Scheduler, Sent, UnderWay, Work};
+use crate::request::Chooser;
 use crate::step::{Change, Input, Row, Want};
 
 /// Tokens between two snapshots of a sequence.
@@ -48,7 +49,7 @@ impl Scheduler {
     fn is_ready(&self, seq: usize) -> bool {
         let Some(r) = &self.slots[seq] else { return false };
         let may_choose = r.n_chosen() + r.n_ahead < r.request.max_tokens;
-        let is_ahead = r.n_left() == 1 && r.n_ahead > self.limits.max_ahead;
+        let is_ahead = r.n_left() == 1 && r.n_ahead > self.max_ahead(r.request.chooser);
         // The tokens before a snapshot must be known.
         let waits = self.is_due(seq, r.n_sent) && r.n_sent > r.tokens.len();
         r.n_left() > 0
@@ -56,6 +57,15 @@ impl Scheduler {
             && may_choose
             && r.logits == Logits::Unasked
             && !(is_ahead || waits)
+    }
+
+    /// Maximum number of tokens that the device may be ahead of the caller.
+    fn max_ahead(&self, chooser: Chooser) -> usize {
+        match chooser {
+            // One row may wait for its mask while the previous token is read.
+            Chooser::Masked => self.limits.max_ahead.min(1),
+            Chooser::Device | Chooser::Caller => self.limits.max_ahead,
+        }
     }
 
     /// The group of the request that has waited longest for a step.
@@ -198,18 +208,23 @@ impl Scheduler {
         for pos in r.n_sent..r.n_sent + n {
             let input = r.input(pos);
             gives = pos + 1 >= end;
-            let want = match (gives, r.request.logits) {
+            let want = match (gives, r.request.chooser) {
                 (false, _) => Want::Nothing,
-                (true, false) => Want::Choose,
-                (true, true) => Want::Logits,
+                (true, Chooser::Device) => Want::Choose,
+                (true, Chooser::Masked) => Want::ChooseMasked,
+                (true, Chooser::Caller) => Want::Logits,
             };
             work.step.rows.push(Row { seq: seq as u32, pos: pos as u32, input, want });
         }
         r.n_sent += n;
         if gives {
-            match r.request.logits {
-                true => r.logits = Logits::UnderWay,
-                false => r.n_ahead += 1,
+            match r.request.chooser {
+                Chooser::Caller => r.logits = Logits::UnderWay,
+                Chooser::Device => r.n_ahead += 1,
+                Chooser::Masked => {
+                    r.n_ahead += 1;
+                    work.masked.push(r.request.id);
+                }
             }
         }
         gives

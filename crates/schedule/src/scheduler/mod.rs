@@ -7,7 +7,7 @@ mod running;
 use std::collections::{HashSet, VecDeque};
 
 use crate::pool::{Found, Pool, PoolStats};
-use crate::request::{Refused, Request, RequestId, Turn};
+use crate::request::{Chooser, Refused, Request, RequestId, Turn};
 use crate::step::{Change, Step, Want};
 use running::{Logits, Running, Waiting};
 
@@ -74,6 +74,9 @@ pub struct Work {
     pub before: Vec<Change>,
     /// The step.
     pub step: Step,
+    /// Requests of the rows that choose under a mask, in order. Their masks are due once all earlier steps have been read, and
+    /// before the next call of [`Scheduler::next`].
+    pub masked: Vec<RequestId>,
 }
 
 /// Outcome of a step for a request.
@@ -302,7 +305,9 @@ impl Scheduler {
                 let token = match sent.want {
                     Want::Nothing | Want::Hidden => continue,
                     // One token per sequence in a step.
-                    Want::Choose => Some(*chosen.next().expect("a token for every row that chooses")),
+                    Want::Choose | Want::ChooseMasked => {
+                        Some(*chosen.next().expect("a token for every row that chooses"))
+                    }
                     Want::Logits => None,
                 };
                 let first = index;
@@ -331,7 +336,8 @@ impl Scheduler {
     pub fn max_guess(&self, id: RequestId) -> usize {
         let running = self.slot_of(id).and_then(|seq| self.slots[seq].as_ref());
         let Some(r) = running
-            .filter(|r| r.request.logits && r.logits == Logits::Unasked && r.n_left() == 1 && !r.is_prompt())
+            .filter(|r| r.request.chooser == Chooser::Caller && r.logits == Logits::Unasked)
+            .filter(|r| r.n_left() == 1 && !r.is_prompt())
         else {
             return 0;
         };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chaski_schedule::{Change, Input, Limits, Request, RequestId, Step, Want};
+use chaski_schedule::{Change, Chooser, Input, Limits, Request, RequestId, Step, Want};
 
 use crate::random::mix;
 
@@ -66,7 +66,9 @@ impl Device {
         }
     }
 
-    pub(crate) fn run(&mut self, step: &Step) -> Outputs {
+    /// Runs a step, with a mask for each row that chooses under one.
+    pub(crate) fn run(&mut self, step: &Step, masks: &[u32]) -> Outputs {
+        let mut masks = masks.iter();
         let mut out = Outputs { chosen: Vec::new(), logits: Vec::new() };
         for i in 0..step.repeat as usize {
             // Rows run together: all are written before any is read.
@@ -89,8 +91,10 @@ impl Device {
                 match row.want {
                     Want::Nothing => {}
                     Want::Hidden => unreachable!("the scheduler asks for none"),
-                    Want::Choose => {
-                        let token = next_token(s.request.as_ref().expect("it began"), &seen, s.n_drawn);
+                    Want::Choose | Want::ChooseMasked => {
+                        let mask = if row.want == Want::Choose { Some(&ALL) } else { masks.next() };
+                        let mask = *mask.expect("a mask for every row that has one");
+                        let token = pick(s.request.as_ref().expect("it began"), &seen, s.n_drawn, mask);
                         s.n_drawn += 1;
                         s.chosen = Some(token);
                         out.chosen.push(token);
@@ -99,6 +103,7 @@ impl Device {
                 }
             }
         }
+        assert!(masks.next().is_none(), "as many masks as rows that have one");
         out
     }
 
@@ -127,11 +132,30 @@ impl Device {
     }
 }
 
+const N_VOCAB: u32 = 12;
+/// The mask that allows all tokens.
+pub(crate) const ALL: u32 = (1 << N_VOCAB) - 1;
+
+fn hash(seed: u64, tokens: &[u32]) -> u64 {
+    tokens.iter().fold(seed, |h, t| mix(h ^ u64::from(*t)))
+}
+
+/// The tokens that may follow `seen` in the answer of a request.
+pub(crate) fn mask_of(request: &Request, seen: &[u32]) -> u32 {
+    let some = hash(7, seen) as u32 & ALL;
+    if request.chooser == Chooser::Masked && some != 0 { some } else { ALL }
+}
+
+/// The allowed token after `seen`, for draw `n_drawn` of a request.
+fn pick(request: &Request, seen: &[u32], n_drawn: usize, mask: u32) -> u32 {
+    assert_eq!(seen.len(), request.prompt.len() + n_drawn, "a draw for every token");
+    let draw = hash(mix(request.id.0 ^ request.group << 32), seen) % u64::from(mask.count_ones());
+    (0..N_VOCAB).filter(|t| mask >> t & 1 == 1).nth(draw as usize).expect("some token is allowed")
+}
+
 /// The token after `seen`, for draw `n_drawn` of a request.
 pub(crate) fn next_token(request: &Request, seen: &[u32], n_drawn: usize) -> u32 {
-    assert_eq!(seen.len(), request.prompt.len() + n_drawn, "a draw for every token");
-    let seed = mix(request.id.0 ^ request.group << 32);
-    (seen.iter().fold(seed, |h, t| mix(h ^ u64::from(*t))) % 12) as u32
+    pick(request, seen, n_drawn, mask_of(request, seen))
 }
 
 /// The answer of a request that runs alone.

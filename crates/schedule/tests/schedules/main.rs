@@ -6,8 +6,10 @@ mod random;
 
 use std::collections::HashMap;
 
-use chaski_schedule::{Budget, Change, Chosen, Event, Input, Limits, Refused, Request, RequestId, Scheduler};
-use device::{Device, answer_alone, next_token};
+use chaski_schedule::{
+    Budget, Change, Chooser, Chosen, Event, Input, Limits, Refused, Request, RequestId, Scheduler, Want, Work,
+};
+use device::{ALL, Device, answer_alone, mask_of, next_token};
 use random::Random;
 
 /// Number of schedules by default.
@@ -61,6 +63,7 @@ struct Seen {
     n_guessed: u64,
     n_right: u64,
     n_piece: u64,
+    n_masked_ahead: u64,
 }
 
 struct Trial {
@@ -70,6 +73,8 @@ struct Trial {
     asked: HashMap<RequestId, Asked>,
     /// Outputs of unread steps.
     outputs: std::collections::VecDeque<device::Outputs>,
+    /// A step after these that waits for masks.
+    waits: Option<Work>,
 }
 
 impl Trial {
@@ -79,7 +84,7 @@ impl Trial {
             id,
             prompt: prompt(r, self.scheduler.limits().n_ctx),
             max_tokens: r.within(1, 20),
-            logits: r.within(0, 3) == 0,
+            chooser: *r.one_of(&[Chooser::Device, Chooser::Device, Chooser::Masked, Chooser::Caller]),
             group: r.within(0, 5) as u64 / 4,
             priority: r.within(0, 3) as i32 / 2,
             client: r.within(0, 2) as u64,
@@ -111,14 +116,39 @@ impl Trial {
         self.scheduler.guess(id, &guess);
     }
 
+    /// Provides the masks of a step once all previous tokens are known; returns false if a step still waits.
+    fn mask(&mut self) -> bool {
+        let Some(work) = self.waits.take_if(|_| self.outputs.is_empty()) else { return self.waits.is_none() };
+        let rows = work.step.rows.iter().filter(|row| row.want == Want::ChooseMasked);
+        let mut masks = Vec::new();
+        for (row, id) in rows.zip(&work.masked) {
+            let a = &self.asked[id];
+            let known = [&a.request.prompt[..], &a.answer].concat();
+            let is_open = a.n_end == 0 && !a.cancelled;
+            assert!(!is_open || row.pos as usize + 1 == known.len(), "a mask follows all tokens before");
+            masks.push(if is_open { mask_of(&a.request, &known) } else { ALL });
+            self.seen.n_masked_ahead += u64::from(is_open && row.input == Input::Chosen);
+        }
+        self.outputs.push_back(self.device.run(&work.step, &masks));
+        true
+    }
+
+    /// Submitted, unread steps.
+    fn n_under_way(&self) -> usize {
+        self.outputs.len() + usize::from(self.waits.is_some())
+    }
+
     /// Runs a step; returns false if there was none.
     fn step(&mut self, r: &mut Random) -> bool {
+        if !self.mask() {
+            return false;
+        }
         (0..2).for_each(|_| self.guess(r));
         let budget = Budget { rows: r.within(1, 30), repeat: r.within(1, 5) as u32 };
         let limits = self.scheduler.limits().clone();
         let Some(work) = self.scheduler.next(budget) else { return false };
         assert!(work.step.rows.len() <= limits.max_row.min(budget.rows));
-        let n_want = work.step.rows.iter().filter(|r| r.want != chaski_schedule::Want::Nothing).count();
+        let n_want = work.step.rows.iter().filter(|r| r.want != Want::Nothing).count();
         assert!(n_want <= limits.max_output);
         let decodes = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() == 1).count();
         let prompts = work.step.rows.chunk_by(|a, b| a.seq == b.seq).filter(|run| run.len() > 1).count();
@@ -141,11 +171,17 @@ impl Trial {
         if work.step.rows.is_empty() {
             return true;
         }
-        self.outputs.push_back(self.device.run(&work.step));
+        if work.masked.is_empty() {
+            self.outputs.push_back(self.device.run(&work.step, &[]));
+        } else {
+            assert_eq!(work.step.repeat, 1);
+            self.waits = Some(work);
+        }
         true
     }
 
     fn read(&mut self) -> bool {
+        self.mask();
         let Some(outputs) = self.outputs.pop_front() else { return false };
         for event in self.scheduler.done(&outputs.chosen) {
             self.take(event, &outputs.logits);
@@ -233,6 +269,7 @@ fn run(seed: u64) -> Seen {
         device,
         asked: HashMap::new(),
         outputs: Default::default(),
+        waits: None,
     };
     for _ in 0..r.within(5, 40) {
         match r.within(0, 8) {
@@ -240,18 +277,18 @@ fn run(seed: u64) -> Seen {
             2 if !t.asked.is_empty() => t.cancel(r),
             3 | 4 => drop(t.read()),
             5 if r.within(0, 10) == 0 => {
-                t.outputs.clear();
+                (t.waits, t.outputs) = Default::default();
                 t.scheduler.restart();
                 t.device = Device::new(t.scheduler.limits());
             }
-            _ if t.outputs.len() < 3 => drop(t.step(r)),
+            _ if t.n_under_way() < 3 => drop(t.step(r)),
             _ => {}
         }
     }
     // Everything ends, in about as many steps as there are tokens: preempted requests repeat theirs.
     let n_token: usize = t.asked.values().map(|a| a.request.prompt.len() + a.request.max_tokens).sum();
     for _ in 0..200 + 20 * n_token {
-        let ran = t.outputs.len() < 3 && t.step(r);
+        let ran = t.n_under_way() < 3 && t.step(r);
         if !ran && !t.read() {
             break;
         }
@@ -279,10 +316,12 @@ fn answers_are_those_of_requests_alone_whatever_runs_beside_them() {
         all.n_guessed += seen.n_guessed;
         all.n_right += seen.n_right;
         all.n_piece += seen.n_piece;
+        all.n_masked_ahead += seen.n_masked_ahead;
     }
     let Seen { n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, .. } = all;
-    let Seen { n_guessed, n_right, n_piece, .. } = all;
-    for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed, n_guessed, n_right, n_piece] {
+    let Seen { n_guessed, n_right, n_piece, n_masked_ahead, .. } = all;
+    let rest = [n_guessed, n_right, n_piece, n_masked_ahead];
+    for n in [n_preempted, n_shared, n_copied, n_restored, n_repeated, n_mixed].into_iter().chain(rest) {
         assert!(n > N_SCHEDULE / 100, "{all:?}");
     }
 }
@@ -305,7 +344,8 @@ fn small() -> Limits {
 
 fn request(id: u64, prompt: &[u32]) -> Request {
     let prompt = prompt.to_vec();
-    Request { id: RequestId(id), prompt, max_tokens: 4, logits: false, group: 0, priority: 0, client: 0 }
+    let (id, chooser) = (RequestId(id), Chooser::Device);
+    Request { id, prompt, max_tokens: 4, chooser, group: 0, priority: 0, client: 0 }
 }
 
 #[test]
@@ -369,10 +409,27 @@ fn an_answer_alone_repeats_without_being_read() {
 }
 
 #[test]
+fn an_answer_under_masks_runs_one_token_ahead() {
+    let mut s = Scheduler::new(small()).expect("room for a context");
+    let id = RequestId(1);
+    s.submit(Request { chooser: Chooser::Masked, ..request(1, &[1, 2]) }).expect("a prompt");
+    let budget = Budget { rows: 8, repeat: 3 };
+    let work = s.next(budget).expect("the prompt");
+    let wants: Vec<Want> = work.step.rows.iter().map(|r| r.want).collect();
+    assert_eq!((wants, work.masked), (vec![Want::Nothing, Want::ChooseMasked], vec![id]));
+    let work = s.next(budget).expect("a token that is not known");
+    assert_eq!((work.step.repeat, work.step.rows[0].input, work.masked), (1, Input::Chosen, vec![id]));
+    assert_eq!(s.next(budget), None);
+    assert_eq!(s.done(&[5]), [Event::Token { id, token: 5 }]);
+    assert_eq!(s.next(budget).expect("another").step.rows[0].input, Input::Chosen);
+    assert_eq!(s.max_guess(id), 0);
+}
+
+#[test]
 fn right_guesses_save_steps_and_wrong_ones_change_nothing() {
     let mut s = Scheduler::new(small()).expect("room for a context");
     let id = RequestId(1);
-    s.submit(Request { max_tokens: 8, logits: true, ..request(1, &[1, 2]) }).expect("a prompt");
+    s.submit(Request { max_tokens: 8, chooser: Chooser::Caller, ..request(1, &[1, 2]) }).expect("a prompt");
     let all = Budget { rows: 8, repeat: 1 };
     s.next(all).expect("the prompt");
     assert_eq!(s.done(&[]), [Event::Logits { id, index: 0, n_row: 1 }]);

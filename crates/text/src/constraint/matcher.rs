@@ -2,6 +2,7 @@
 
 use llguidance::Matcher;
 use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::SimpleVob;
 use serde_json::{Map, Value, json};
 
 use super::gbnf;
@@ -97,13 +98,36 @@ impl Constraint {
     ///
     /// [`ConstraintError::Step`] if the grammar takes too much time or memory.
     pub fn mask(&mut self, logits: &mut [f32]) -> Result<(), ConstraintError> {
-        let allowed = self.matcher.compute_mask_or_eos().map_err(|e| self.step_error(e.to_string()))?;
+        let allowed = self.compute()?;
         for (id, logit) in logits.iter_mut().enumerate() {
             if id >= allowed.len() || !allowed.is_allowed(id as u32) {
                 *logit = f32::NEG_INFINITY;
             }
         }
         Ok(())
+    }
+
+    /// The tokens that [`Self::mask`] leaves as bits: bit `t % 32` of word `t / 32` becomes 1 if token `t` is
+    /// allowed, all others 0.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::mask`].
+    pub fn allowed(&mut self, words: &mut [u32]) -> Result<(), ConstraintError> {
+        let allowed = self.compute()?;
+        words.fill(0);
+        for (word, bits) in words.iter_mut().zip(allowed.as_slice()) {
+            *word = *bits;
+        }
+        // Bits behind the vocabulary's last mean nothing there.
+        if let Some(last) = words.get_mut(allowed.len() / 32) {
+            *last &= (1 << (allowed.len() % 32)) - 1;
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self) -> Result<SimpleVob, ConstraintError> {
+        self.matcher.compute_mask_or_eos().map_err(|e| self.step_error(e.to_string()))
     }
 
     /// Advances by `token`.

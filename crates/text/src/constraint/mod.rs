@@ -1,9 +1,8 @@
 //! Constrained output: restricts the next token by a JSON schema, a regular expression or a grammar.
 //!
 //! [`Constraint::mask`] excludes all other tokens from the logits before a token is sampled, so the text is a
-//! valid prefix at every step; [`Constraint::accept`] advances by the sampled token. Sampling then needs all
-//! logits on the CPU, so a generation with a constraint runs one token at a time and does not sample on the
-//! device.
+//! valid prefix at every step; [`Constraint::accept`] advances by the sampled token. [`Constraint::allowed`] is
+//! the mask as bits, for a device that samples.
 
 mod error;
 #[cfg(feature = "constraint")]

@@ -27,6 +27,15 @@ impl Constraint {
         match *self {}
     }
 
+    /// The allowed tokens as bits.
+    ///
+    /// # Errors
+    ///
+    /// None: no value exists.
+    pub fn allowed(&mut self, _: &mut [u32]) -> Result<(), ConstraintError> {
+        match *self {}
+    }
+
     /// Advances by a token.
     ///
     /// # Errors
