@@ -92,3 +92,8 @@ pub(super) fn as_bool(value: Option<&Value>, default: bool) -> bool {
 pub(super) fn given(value: Option<Value>) -> Option<Value> {
     value.filter(|value| !matches!(value, Value::None))
 }
+
+/// The number of an argument of a filter.
+pub(super) fn count(value: Option<&Value>, default: i128) -> Result<usize> {
+    Ok(as_int(value, default)?.clamp(0, 1 << 40) as usize)
+}

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::args::Args;
 use super::ast::{Arg, BinaryOp, CompareOp, Expr, ExprKind, Filter};
 use super::fault::{Result, fail};
-use super::globals::Global;
+use super::global::Global;
 use super::ops::undefined;
 use super::run::Run;
 use super::value::{DictBuilder, ListBuilder, Seq, Value, seq};
-use super::{filters, methods, tests};
+use super::{globals, methods};
 
 impl<'p> Run<'p> {
     pub(super) fn eval(&mut self, expr: &'p Expr) -> Result<Value> {
@@ -146,12 +146,12 @@ impl<'p> Run<'p> {
     fn eval_test(&mut self, value: &'p Expr, name: &str, args: &'p [Arg], negated: bool) -> Result<Value> {
         let value = self.eval(value)?;
         let args = self.args(args)?;
-        Ok(Value::Bool(tests::holds(self, name, &value, args)? != negated))
+        Ok(Value::Bool(self.holds(name, &value, args)? != negated))
     }
 
     pub(super) fn filter(&mut self, value: Value, filter: &'p Filter) -> Result<Value> {
         let args = self.args(&filter.args)?;
-        filters::apply(self, &filter.name, value, args).map_err(|fault| fault.at(filter.line))
+        self.apply(&filter.name, value, args).map_err(|fault| fault.at(filter.line))
     }
 
     fn args(&mut self, list: &'p [Arg]) -> Result<Args> {
@@ -207,7 +207,7 @@ impl<'p> Run<'p> {
     pub(super) fn call(&mut self, callee: &Value, args: Args, caller: Option<Value>) -> Result<Value> {
         match callee {
             Value::Undefined(name) => undefined(name.as_ref()),
-            Value::Global(global) => global.call(self, args),
+            Value::Global(global) => globals::call(*global, self, args),
             Value::Method(method) => methods::call(self, &method.0, &method.1, args),
             Value::Macro(id) => self.call_macro(*id, args, caller),
             Value::Loop(id, serial) => {

@@ -70,9 +70,12 @@ pub(super) fn find(name: &str) -> Option<Filter> {
     FILTERS.iter().find(|(found, _)| *found == name).map(|(_, filter)| *filter)
 }
 
-pub(super) fn apply(run: &mut Run<'_>, name: &str, value: Value, args: Args) -> Result<Value> {
-    match find(name) {
-        Some(filter) => filter(run, value, args),
-        None => fail(format!("no filter named '{}'", name.chars().take(40).collect::<String>())),
+impl Run<'_> {
+    /// Applies the filter of this name.
+    pub(super) fn apply(&mut self, name: &str, value: Value, args: Args) -> Result<Value> {
+        match find(name) {
+            Some(filter) => filter(self, value, args),
+            None => fail(format!("no filter named '{}'", name.chars().take(40).collect::<String>())),
+        }
     }
 }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::args::Args;
 use super::fault::{Result, fail};
-use super::filters;
 use super::run::Run;
-use super::tests;
 use super::value::{ListBuilder, Seq, Value};
 
 impl Run<'_> {
@@ -50,7 +48,7 @@ pub(super) fn map(run: &mut Run<'_>, value: Value, mut args: Args) -> Result<Val
         let name = args.positional.remove(0);
         let Value::Str(name) = name else { return fail("the filter of map must be a name") };
         for item in items.iter() {
-            let value = run.nested(|run| filters::apply(run, &name, item.clone(), copy(&args)))?;
+            let value = run.nested(|run| run.apply(&name, item.clone(), copy(&args)))?;
             mapped.push(value)?;
         }
     }
@@ -101,7 +99,7 @@ fn choose(run: &mut Run<'_>, value: &Value, mut args: Args, by_attr: bool, keep:
             None => item.clone(),
         };
         let holds = match &test {
-            Some(Value::Str(name)) => tests::holds(run, name, &subject, copy(&args))?,
+            Some(Value::Str(name)) => run.holds(name, &subject, copy(&args))?,
             Some(_) => return fail("the test must be a name"),
             None => subject.is_true(),
         };

@@ -3,12 +3,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::args::{Args, as_bool, as_text, given};
+use super::args::{Args, as_bool, as_text, count, given};
 use super::ast::BinaryOp;
 use super::fault::{Fault, Result, fail};
 use super::ops::{defined, order};
 use super::run::Run;
-use super::tests::count;
 use super::text_methods::change_case;
 use super::value::{ListBuilder, Seq, Value, equal};
 

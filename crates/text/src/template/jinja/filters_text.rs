@@ -1,10 +1,10 @@
 //! Filters on texts. Other values are printed first.
 
-use super::args::{Args, as_bool, as_int, as_text, given};
+use super::args::{Args, as_bool, as_int, as_text, count, given};
 use super::fault::{Result, fail};
 use super::run::Run;
-use super::tests::count;
-use super::text_methods::{self, change_case, is_space};
+use super::split::is_space;
+use super::text_methods::{self, change_case};
 use super::value::{Text, Value};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::args::Args;
-use super::fault::{Fault, Result, fail};
+use super::fault::{Result, fail};
 use super::format_spec::{Spec, spec_of};
 use super::run::Run;
 use super::value::{TextBuilder, Value};
@@ -325,15 +325,4 @@ fn percent_spec<'t>(text: &'t str, number: &mut impl FnMut() -> Result<i128>) ->
         }
         None => fail("incomplete format"),
     }
-}
-
-/// Maximum number of digits behind the point.
-pub(super) const MAX_PRECISION: usize = 4096;
-
-/// Fails for a precision that no number has.
-pub(super) fn check_precision(precision: usize) -> Result<usize> {
-    if precision > MAX_PRECISION {
-        return Err(Fault::limit("digits of precision", MAX_PRECISION as u64));
-    }
-    Ok(precision)
 }

@@ -1,9 +1,11 @@
 //! Numbers and texts in a format: width, alignment, sign, grouping and precision.
 
-use super::fault::{Result, fail};
-use super::format::check_precision;
+use super::fault::{Fault, Result, fail};
 use super::print;
 use super::value::TextBuilder;
+
+/// Maximum number of digits behind the point.
+pub(super) const MAX_PRECISION: usize = 4096;
 
 pub(super) struct Spec {
     pub(super) fill: char,
@@ -255,4 +257,12 @@ fn general(x: f64, precision: usize, keep_zeros: bool) -> String {
 /// A number that looks like a float.
 fn with_point(text: String) -> String {
     if text.contains(['.', 'e']) { text } else { text + ".0" }
+}
+
+/// Fails for a precision that no number has.
+pub(super) fn check_precision(precision: usize) -> Result<usize> {
+    if precision > MAX_PRECISION {
+        return Err(Fault::limit("digits of precision", MAX_PRECISION as u64));
+    }
+    Ok(precision)
 }

@@ -6,73 +6,46 @@ use indexmap::IndexMap;
 
 use super::args::{Args, as_int, as_text, given};
 use super::fault::{Fault, Result, fail};
+use super::global::Global;
 use super::run::Run;
 use super::value::{DictBuilder, Range, Value, seq};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::template) enum Global {
-    Range,
-    Dict,
-    Namespace,
-    Cycler,
-    Joiner,
-    RaiseException,
-    StrftimeNow,
-}
-
-const GLOBALS: [(&str, Global); 7] = [
-    ("range", Global::Range),
-    ("dict", Global::Dict),
-    ("namespace", Global::Namespace),
-    ("cycler", Global::Cycler),
-    ("joiner", Global::Joiner),
-    ("raise_exception", Global::RaiseException),
-    ("strftime_now", Global::StrftimeNow),
-];
 
 /// Maximum length of a range, as in Jinja2's sandbox.
 const MAX_RANGE: usize = 100_000;
 
-impl Global {
-    /// The function of this name; without a time there is no `strftime_now`.
-    pub(super) fn find(name: &str, has_time: bool) -> Option<Global> {
-        let (_, global) = GLOBALS.iter().find(|(found, _)| *found == name)?;
-        (*global != Global::StrftimeNow || has_time).then_some(*global)
-    }
-
-    pub(super) fn call(self, run: &mut Run<'_>, args: Args) -> Result<Value> {
-        match self {
-            Global::Range => range(args),
-            Global::Dict => dict(run, args),
-            Global::Namespace => namespace(run, args),
-            Global::Cycler => {
-                if args.positional.is_empty() {
-                    return fail("at least one item has to be provided");
-                }
-                run.tables.grow(64)?;
-                let items = seq(&run.meter, args.positional)?;
-                run.cyclers.push((items, 0));
-                Ok(Value::Cycler(run.cyclers.len() - 1))
+/// Calls the function.
+pub(super) fn call(global: Global, run: &mut Run<'_>, args: Args) -> Result<Value> {
+    match global {
+        Global::Range => range(args),
+        Global::Dict => dict(run, args),
+        Global::Namespace => namespace(run, args),
+        Global::Cycler => {
+            if args.positional.is_empty() {
+                return fail("at least one item has to be provided");
             }
-            Global::Joiner => {
-                let [separator] = args.bind("joiner", ["sep"], 0)?;
-                run.tables.grow(64)?;
-                run.joiners.push((separator.unwrap_or_else(|| Value::constant(", ")), false));
-                Ok(Value::Joiner(run.joiners.len() - 1))
-            }
-            Global::RaiseException => {
-                let [message] = args.bind("raise_exception", ["message"], 1)?;
-                let message = run.str(&message.unwrap_or(Value::None))?;
-                Err(Fault::raised(message.as_str().unwrap_or_default().to_owned()))
-            }
-            Global::StrftimeNow => {
-                let [format] = args.bind("strftime_now", ["format"], 1)?;
-                let Some(now) = run.now else { return fail("there is no time") };
-                let format = as_text(format.as_ref(), "")?;
-                // The longest conversion writes some thirty bytes.
-                let _charge = run.meter.charge(format.len().saturating_mul(32))?;
-                Value::text(&run.meter, now.strftime(format))
-            }
+            run.tables.grow(64)?;
+            let items = seq(&run.meter, args.positional)?;
+            run.cyclers.push((items, 0));
+            Ok(Value::Cycler(run.cyclers.len() - 1))
+        }
+        Global::Joiner => {
+            let [separator] = args.bind("joiner", ["sep"], 0)?;
+            run.tables.grow(64)?;
+            run.joiners.push((separator.unwrap_or_else(|| Value::constant(", ")), false));
+            Ok(Value::Joiner(run.joiners.len() - 1))
+        }
+        Global::RaiseException => {
+            let [message] = args.bind("raise_exception", ["message"], 1)?;
+            let message = run.str(&message.unwrap_or(Value::None))?;
+            Err(Fault::raised(message.as_str().unwrap_or_default().to_owned()))
+        }
+        Global::StrftimeNow => {
+            let [format] = args.bind("strftime_now", ["format"], 1)?;
+            let Some(now) = run.now else { return fail("there is no time") };
+            let format = as_text(format.as_ref(), "")?;
+            // The longest conversion writes some thirty bytes.
+            let _charge = run.meter.charge(format.len().saturating_mul(32))?;
+            Value::text(&run.meter, now.strftime(format))
         }
     }
 }

@@ -17,6 +17,7 @@ mod filters_number;
 mod filters_text;
 mod format;
 mod format_spec;
+mod global;
 mod globals;
 mod json;
 mod lexer;

@@ -2,7 +2,6 @@
 
 use super::fault::{Result, fail};
 use super::run::Run;
-use super::text_methods::is_space;
 use super::value::Value;
 
 /// The parts before and behind `separator`, and itself.
@@ -90,4 +89,9 @@ pub(super) fn lines(run: &Run<'_>, text: &str, keep_ends: bool) -> Result<Value>
         rest = &rest[end..];
     }
     lines.list()
+}
+
+/// Python's `str.isspace` of a character.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }

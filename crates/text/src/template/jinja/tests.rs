@@ -1,6 +1,6 @@
 //! Jinja's tests: `value is name(args)`.
 
-use super::args::{Args, as_int};
+use super::args::Args;
 use super::ast::CompareOp;
 use super::fault::{Result, fail};
 use super::run::Run;
@@ -62,8 +62,14 @@ fn comparison(name: &str) -> Option<CompareOp> {
     })
 }
 
-/// True if the test holds for `value`.
-pub(super) fn holds(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Result<bool> {
+impl Run<'_> {
+    /// True if the test holds for `value`.
+    pub(super) fn holds(&mut self, name: &str, value: &Value, args: Args) -> Result<bool> {
+        holds(self, name, value, args)
+    }
+}
+
+fn holds(run: &mut Run<'_>, name: &str, value: &Value, args: Args) -> Result<bool> {
     if let Some(op) = comparison(name) {
         let [other] = args.bind(name, ["other"], 1)?;
         return run.compare(op, value, &other.unwrap_or(Value::None));
@@ -136,9 +142,4 @@ fn is_same(a: &Value, b: &Value) -> bool {
         (Value::Float(_), Value::Int(_)) | (Value::Int(_), Value::Float(_)) => false,
         _ => a == b,
     }
-}
-
-/// The number of an argument of a filter.
-pub(super) fn count(value: Option<&Value>, default: i128) -> Result<usize> {
-    Ok(as_int(value, default)?.clamp(0, 1 << 40) as usize)
 }

@@ -5,7 +5,7 @@ use super::fault::{Result, fail};
 use super::globals::int_or_none;
 use super::print::is_printable;
 use super::run::Run;
-use super::split;
+use super::split::{self, is_space};
 use super::value::{TextBuilder, Value};
 
 pub(super) const NAMES: [&str; 44] = [
@@ -117,11 +117,6 @@ pub(super) fn call(run: &mut Run<'_>, text: &str, name: &str, args: Args) -> Res
             Ok(Value::Bool(is(text, name)))
         }
     }
-}
-
-/// Python's `str.isspace` of a character.
-pub(super) fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
 fn is(text: &str, name: &str) -> bool {

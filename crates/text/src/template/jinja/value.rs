@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::fault::{Fault, Result, fail};
-use super::globals::Global;
+use super::global::Global;
 use super::meter::{Charge, MAX_VALUE_DEPTH, Meter};
 
 #[derive(Clone, Debug)]
