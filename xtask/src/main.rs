@@ -10,6 +10,8 @@ mod perf;
 mod test;
 mod tools;
 mod web;
+#[cfg(test)]
+mod words;
 
 use std::process::ExitCode;
 
